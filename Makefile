@@ -1,0 +1,80 @@
+# Everything a developer runs. `make demo` and `make test` need only Python 3.11, pip and make: each builds its
+# own environment the first time, and again when pyproject.toml changes.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+PEERS       := .venv-peers
+PEERS_STAMP := $(PEERS)/.installed
+PEERS_LIST  := benchmarks/requirements-peers.txt
+
+# What `make test` and `make bench` hand through: make test PYTEST="-k actors -x", make bench BENCH="--quick".
+PYTEST ?=
+BENCH  ?=
+# How many random histories each chaos test plays; `make test` plays the few of its default.
+SEEDS  ?= 200
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint types imports unit chaos bench fmt clean
+
+help:
+	@echo "make demo    a first look: start, run tasks and actors, stop"
+	@echo "make test    lint, format, types, import contracts, then every test"
+	@echo "make bench   measure sundog, Ray, Dask and the standard library side by side"
+	@echo "make chaos   the tests that kill processes at random, SEEDS=$(SEEDS) histories each"
+	@echo "make fmt     put the code in the house format"
+	@echo "make clean   remove environments, caches and build products"
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sundog needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.11 $(MAKECMDGOALS)")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(STAMP)
+	$(BIN)/sundog demo
+
+# One after the other and cheapest first, also under make -j: the output of the first failure is the last thing
+# on the screen.
+test: $(STAMP)
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory types
+	@$(MAKE) --no-print-directory imports
+	@$(MAKE) --no-print-directory unit
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+imports: $(STAMP)
+	$(BIN)/lint-imports
+
+unit: $(STAMP)
+	$(BIN)/python -m pytest $(PYTEST)
+
+chaos: $(STAMP)
+	$(BIN)/python -m pytest tests/chaos --seeds $(SEEDS) $(PYTEST)
+
+# The peers live in an environment of their own: their dependencies shall never decide ours.
+$(PEERS_STAMP): $(PEERS_LIST)
+	test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	$(PEERS)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $(PEERS_LIST)
+	@touch $@
+
+bench: $(STAMP) $(PEERS_STAMP)
+	$(BIN)/python -m benchmarks $(BENCH)
+
+fmt: $(STAMP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) $(PEERS) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

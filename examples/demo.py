@@ -1,0 +1,1 @@
+../src/sundog/cli/demo_program.py

@@ -1,0 +1,101 @@
+"""sundog: Ray's public API on one machine, fast, and able to say what a program did.
+
+    >>> import sundog as ray
+    >>> @ray.remote
+    ... def square(x):
+    ...     return x * x
+    >>> with ray.init(num_cpus=2):
+    ...     ray.get([square.remote(i) for i in range(4)])
+    [0, 1, 4, 9]
+
+Everything heavy is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "sundog.api": (
+        "available_resources",
+        "cancel",
+        "cluster_resources",
+        "get",
+        "get_actor",
+        "get_gpu_ids",
+        "init",
+        "is_initialized",
+        "kill",
+        "nodes",
+        "put",
+        "remote",
+        "shutdown",
+        "timeline",
+        "wait",
+    ),
+    "sundog.actor": ("ActorClass", "ActorHandle", "ActorMethod", "method"),
+    "sundog.refs": ("ObjectRef",),
+    "sundog.generator": ("DynamicObjectRefGenerator", "ObjectRefGenerator", "StreamingObjectRefGenerator"),
+    "sundog.runtime_context": ("get_runtime_context",),
+    "sundog.public_ids": ("ActorID", "JobID", "NodeID", "PlacementGroupID", "TaskID", "UniqueID", "WorkerID"),
+}
+_WHERE = {name: module for module, names in _HOME.items() for name in names}
+_MODULES = frozenset(
+    {
+        "actor",
+        "api",
+        "exceptions",
+        "experimental",
+        "observe",
+        "remote_function",
+        "runtime_context",
+        "runtime_env",
+        "util",
+    }
+)
+
+__all__ = [*_WHERE, "exceptions", "util", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    module = _WHERE.get(name)
+    if module is not None:
+        found = getattr(import_module(module), name)
+        globals()[name] = found
+        return found
+    if name in _MODULES:
+        return import_module(f"sundog.{name}")
+    raise AttributeError(f"module 'sundog' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_WHERE, *_MODULES})
+
+
+if TYPE_CHECKING:
+    from sundog import exceptions, util
+    from sundog.actor import ActorClass, ActorHandle, ActorMethod, method
+    from sundog.api import (
+        available_resources,
+        cancel,
+        cluster_resources,
+        get,
+        get_actor,
+        get_gpu_ids,
+        init,
+        is_initialized,
+        kill,
+        nodes,
+        put,
+        remote,
+        shutdown,
+        timeline,
+        wait,
+    )
+    from sundog.generator import DynamicObjectRefGenerator, ObjectRefGenerator, StreamingObjectRefGenerator
+    from sundog.public_ids import ActorID, JobID, NodeID, PlacementGroupID, TaskID, UniqueID, WorkerID
+    from sundog.refs import ObjectRef
+    from sundog.runtime_context import get_runtime_context

@@ -1,0 +1,319 @@
+"""`@remote` on classes: actor classes, handles and their methods; `method` and `exit_actor`."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from sundog import engines
+from sundog.ids import RESULT_SUFFIX
+from sundog.options import ActorOptions, MethodOptions, parse_actor_options, parse_method_options
+from sundog.owner import context
+from sundog.owner.records import Fn
+from sundog.refs import ObjectRef, rebuild
+from sundog.wire import lanes as wire
+
+_BUILT_IN = ("__ray_ready__", "__ray_terminate__", "__ray_call__")
+
+
+def method(*args: Any, **given: Any) -> Any:
+    """Options of an actor's method, as a decorator: num_returns, concurrency_group, retries."""
+    if args:
+        raise ValueError(
+            "@method needs options: write @method(num_returns=2), for example; without options leave it out."
+        )
+    if not given:
+        raise ValueError("@method() needs at least one option, for example num_returns=2.")
+    parsed = parse_method_options(given)
+
+    def decorate(function: Any) -> Any:
+        function.__sundog_method__ = {name: value for name, value in given.items()}
+        function.__sundog_options__ = parsed
+        return function
+
+    return decorate
+
+
+class _Core:
+    """What a handle and its methods share. Methods are kept by their handle, so they must not keep it:
+    a cycle would let the actor live until the collector comes by."""
+
+    __slots__ = ("actor_id", "class_name", "data", "scope")
+
+    def __init__(self, actor_id: bytes, data: dict[str, Any], scope: ObjectRef[Any] | None) -> None:
+        self.actor_id = actor_id
+        self.data = data
+        self.class_name: str = data["class_name"]
+        self.scope = scope  # counted like any ref; None for a handle that does not keep the actor alive
+
+
+class ActorMethod:
+    """A method of an actor; `.remote()` calls it there."""
+
+    __slots__ = ("_core", "_fn", "_link", "_name", "_options")
+
+    def __init__(self, core: _Core, name: str, options: MethodOptions) -> None:
+        self._core = core
+        self._name = name
+        self._options = options
+        self._link: Any = None
+        self._fn: Fn | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(
+            f"Actor methods cannot be called directly. Use actor.{self._name}.remote(...) instead of "
+            f"actor.{self._name}(...)."
+        )
+
+    def remote(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the method; returns a ref (or several, or a generator)."""
+        engine = engines.current()
+        link = self._link
+        if link is None or engine is None or link.calls.owner is not engine.owner:
+            engine, link = self._bind()
+        owner = engine.owner
+        task = owner.actors.call(link, self._fn, args, kwargs)  # type: ignore[arg-type]
+        link.keep = self._core.scope
+        return owner.tasks.refs_of(task)
+
+    def _bind(self) -> Any:
+        from sundog.api import engine_or_init
+
+        engine = engine_or_init()
+        core, data, options = self._core, self._core.data, self._options
+        link = engine.owner.actors.link(core.actor_id, core.class_name)
+        link.max_pending = data["max_pending_calls"]
+        link.out_of_order = data["out_of_order"]
+        fn = Fn(0, f"{core.class_name}.{self._name}")
+        returns: Any = options.num_returns
+        if returns is None:
+            returns = "streaming" if self._name in data["generators"] else 1
+        fn.returns = returns
+        retries = options.max_task_retries
+        fn.max_retries = data["max_task_retries"] if retries is None else retries
+        extra: dict[str, Any] = {}
+        if returns != 1:
+            extra[wire.EXTRA_RETURNS] = returns
+        if options.concurrency_group:
+            extra[wire.EXTRA_GROUP] = options.concurrency_group
+        if options.name:
+            extra[wire.EXTRA_NAME] = options.name
+        if options.retry_exceptions:
+            extra[wire.EXTRA_RETRY] = _retry_wire(options.retry_exceptions)
+        limit = options._generator_backpressure_num_objects
+        if limit is not None and limit > 0:
+            fn.backpressure = limit
+            extra[wire.EXTRA_BACKPRESSURE] = limit
+        fn.extra = {"method": self._name, "wire": extra or None}
+        self._fn, self._link = fn, link
+        return engine, link
+
+    def options(self, **overrides: Any) -> ActorMethod:
+        """The same method with other options."""
+        return ActorMethod(self._core, self._name, self._options.merged(**overrides))
+
+    def bind(self, *args: Any, **kwargs: Any) -> Any:
+        """Out of scope."""
+        raise NotImplementedError("bind() is not part of sundog: call .remote() and pass refs instead.")
+
+    def __repr__(self) -> str:
+        return f"ActorMethod({self._core.class_name}.{self._name})"
+
+
+def _retry_wire(retry: Any) -> Any:
+    if isinstance(retry, (list, tuple)):
+        from sundog.serialize.pack import pack_function
+
+        return pack_function(tuple(retry))[0]
+    return bool(retry)
+
+
+class ActorHandle:
+    """A handle to an actor: call its methods with `.remote()`, pass it to tasks and other actors."""
+
+    def __init__(self, actor_id: bytes, data: dict[str, Any], scope: ObjectRef[Any] | None) -> None:
+        self._core = _Core(actor_id, data, scope)
+
+    @property
+    def _ray_actor_id(self) -> Any:
+        from sundog.public_ids import ActorID
+
+        return ActorID(self._core.actor_id)
+
+    @property
+    def _actor_id(self) -> Any:
+        return self._ray_actor_id
+
+    def __getattr__(self, name: str) -> ActorMethod:
+        if name in _BUILT_IN:
+            options = MethodOptions()
+        else:
+            core = self.__dict__.get("_core")
+            if core is None or (name.startswith("__") and name != "__call__"):
+                raise AttributeError(name)
+            methods: dict[str, MethodOptions] = core.data["methods"]
+            found = methods.get(name)
+            if found is None:
+                raise AttributeError(
+                    f"Actor class {core.class_name} has no method {name!r}. Its methods: "
+                    f"{', '.join(sorted(methods)) or 'none'}. Attributes of an actor cannot be read from outside: "
+                    "write a method that returns them."
+                )
+            options = found
+        bound = ActorMethod(self._core, name, options)
+        self.__dict__[name] = bound  # the next look-up does not come here
+        return bound
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        core = self._core
+        return (_rebuild_handle, (core.actor_id, core.data, core.scope))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ActorHandle) and self._core.actor_id == other._core.actor_id
+
+    def __hash__(self) -> int:
+        return hash(self._core.actor_id)
+
+    def __repr__(self) -> str:
+        return f"Actor({self._core.class_name}, {self._core.actor_id.hex()})"
+
+    def __dir__(self) -> list[str]:
+        return [*self._core.data["methods"], *_BUILT_IN]
+
+
+def _rebuild_handle(actor_id: bytes, data: dict[str, Any], scope: ObjectRef[Any] | None) -> ActorHandle:
+    return ActorHandle(actor_id, data, scope)
+
+
+class ActorClass:
+    """A class whose instances live in processes of their own; `.remote()` makes one."""
+
+    def __init__(self, cls: type, options: ActorOptions) -> None:
+        self._cls = cls
+        self._options = options
+        self._name = cls.__name__
+        self.__name__ = cls.__name__
+        self.__doc__ = cls.__doc__
+        self.__module__ = cls.__module__
+        self.__ray_metadata__ = self
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        raise TypeError(
+            "An actor class cannot be a base class. Inherit from the plain class, and put @remote on the subclass."
+        )
+
+    def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
+        raise TypeError(
+            f"Actor class {self._name} cannot be a base class. Inherit from the plain class, and put @remote on the "
+            "subclass."
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(
+            f"Actor class {self._name} cannot be instantiated directly. Use {self._name}.remote(...) instead of "
+            f"{self._name}(...)."
+        )
+
+    def remote(self, *args: Any, **kwargs: Any) -> ActorHandle:
+        """Create an actor; its constructor runs in its own process."""
+        return self._create(self._options, args, kwargs)
+
+    def options(self, **overrides: Any) -> ActorClassWithOptions:
+        """The same class with other options."""
+        return ActorClassWithOptions(self, self._options.merged(**overrides))
+
+    def bind(self, *args: Any, **kwargs: Any) -> Any:
+        """Out of scope."""
+        raise NotImplementedError("bind() is not part of sundog: call .remote() and pass handles instead.")
+
+    def _create(self, options: ActorOptions, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ActorHandle:
+        from sundog.api import engine_or_init
+
+        engine = engine_or_init()
+        data = _describe(self._cls, options)
+        actor_id, is_new = engine.create_actor(self._cls, self._name, options, data, args, kwargs)
+        if not is_new:
+            from sundog.api import get_actor
+
+            return get_actor(options.name or "", options.namespace)
+        if options.lifetime == "detached":
+            return ActorHandle(actor_id, data, None)
+        return ActorHandle(actor_id, data, ObjectRef(actor_id + RESULT_SUFFIX))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild_class, (self._cls, self._options))
+
+    def __repr__(self) -> str:
+        return f"ActorClass({self._name})"
+
+
+class ActorClassWithOptions:
+    """An actor class with options of its own."""
+
+    def __init__(self, base: ActorClass, options: ActorOptions) -> None:
+        self._base = base
+        self._options = options
+
+    def remote(self, *args: Any, **kwargs: Any) -> ActorHandle:
+        """Create an actor with these options."""
+        return self._base._create(self._options, args, kwargs)
+
+    def options(self, **overrides: Any) -> ActorClassWithOptions:
+        """The same class with yet other options."""
+        return ActorClassWithOptions(self._base, self._options.merged(**overrides))
+
+
+def _rebuild_class(cls: type, options: ActorOptions) -> ActorClass:
+    return ActorClass(cls, options)
+
+
+_DEFAULT_METHOD = MethodOptions()
+
+
+def _describe(cls: type, options: ActorOptions) -> dict[str, Any]:
+    """What a handle has to know of its class."""
+    methods: dict[str, MethodOptions] = {}
+    generators = []
+    for name, member in inspect.getmembers(cls, callable):
+        if name.startswith("__") and name != "__call__":
+            continue
+        methods[name] = getattr(member, "__sundog_options__", _DEFAULT_METHOD)
+        if inspect.isgeneratorfunction(member) or inspect.isasyncgenfunction(member):
+            generators.append(name)
+    if isinstance(inspect.getattr_static(cls, "__call__", None), type(None)):
+        methods.pop("__call__", None)
+    return {
+        "class_name": cls.__name__,
+        "methods": methods,
+        "generators": frozenset(generators),
+        "max_task_retries": options.max_task_retries,
+        "max_pending_calls": options.max_pending_calls,
+        "out_of_order": bool(options.allow_out_of_order_execution),
+    }
+
+
+def make_actor_class(cls: type, given: dict[str, Any]) -> ActorClass:
+    """`@remote` or `@remote(**given)` on a class."""
+    return ActorClass(cls, parse_actor_options(given))
+
+
+def exit_actor() -> None:
+    """End the actor that this method runs in, on purpose; calls that wait for it fail.
+
+    Raises:
+        TypeError: called outside of an actor.
+    """
+    facts = context.facts
+    engine = engines.current()
+    if facts.actor_id is None or engine is None or engine.executor is None:
+        raise TypeError("exit_actor() ends the actor that calls it, and this is not an actor.")
+    engine.executor.exit_after = "exit_actor() was called"
+    engine.owner.control.send(("actor_exit", facts.actor_id, "exit_actor() was called in it"))
+    raise SystemExit(0)
+
+
+def handle_of_current_actor() -> ActorHandle:
+    """A handle to the actor that runs here."""
+    facts = context.facts
+    assert facts.actor_id is not None
+    return ActorHandle(facts.actor_id, facts.actor_handle, rebuild(facts.actor_id + RESULT_SUFFIX))

@@ -1,0 +1,534 @@
+"""The public verbs: init, shutdown, remote, get, put, wait, cancel, kill, get_actor and their kin.
+
+Owns the checks of what users pass and the words of what they get back; the work is done by the engine
+of this process. Any thread, driver or worker.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import sys
+import threading
+from typing import Any
+
+from sundog import engines
+from sundog.actor import ActorClass, ActorHandle, make_actor_class
+from sundog.engines import local, sessions
+from sundog.engines.local import LocalEngine
+from sundog.exceptions import RaySystemError
+from sundog.generator import ObjectRefGenerator
+from sundog.ids import PROCESS_BYTES, task_of
+from sundog.owner import context
+from sundog.refs import ObjectRef
+from sundog.remote_function import RemoteFunction, make_remote_function
+
+_init_lock = threading.RLock()
+_forked_from: int | None = None
+
+
+class InitContext(dict[str, Any]):
+    """What `init()` returns: facts of the session, usable as a context manager that shuts it down."""
+
+    @property
+    def address_info(self) -> dict[str, Any]:
+        """The same facts."""
+        return self
+
+    @property
+    def dashboard_url(self) -> str | None:
+        """Where the dashboard is, if there is one."""
+        return self.get("webui_url")
+
+    def disconnect(self) -> None:
+        """Leave the session."""
+        shutdown()
+
+    def __enter__(self) -> InitContext:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        shutdown()
+
+
+def init(
+    address: str | None = None,
+    *,
+    num_cpus: float | None = None,
+    num_gpus: float | None = None,
+    resources: dict[str, float] | None = None,
+    labels: dict[str, str] | None = None,
+    object_store_memory: int | None = None,
+    local_mode: bool = False,
+    ignore_reinit_error: bool = False,
+    include_dashboard: bool | None = None,
+    dashboard_host: str = "127.0.0.1",
+    dashboard_port: int | None = None,
+    job_config: Any = None,
+    configure_logging: bool = True,
+    logging_level: int | str = "info",
+    logging_format: str | None = None,
+    logging_config: Any = None,
+    log_to_driver: bool | None = None,
+    namespace: str | None = None,
+    runtime_env: dict[str, Any] | None = None,
+    enable_resource_isolation: bool = False,
+    storage: str | None = None,
+    _temp_dir: str | None = None,
+    _system_config: dict[str, Any] | None = None,
+    **other: Any,
+) -> InitContext:
+    """Start a session on this machine, or join one.
+
+    Args:
+        address: None starts a session (unless SUNDOG_ADDRESS or RAY_ADDRESS names one); "local" always starts
+            one; "auto", a session's name or its folder joins it.
+        num_cpus, num_gpus, resources, object_store_memory: logical resources of the new session.
+        namespace: where names of actors live; an anonymous one by default.
+        runtime_env: environment of the workers of this program.
+        ignore_reinit_error: make a second call harmless.
+
+    Raises:
+        RuntimeError: called a second time without `ignore_reinit_error`.
+        ConnectionError: there is no session at `address`.
+        ValueError: an option is wrong.
+
+    >>> import sundog
+    >>> with sundog.init(num_cpus=1):
+    ...     sundog.get(sundog.put(7))
+    7
+    """
+    with _init_lock:
+        if engines.current() is not None:
+            if ignore_reinit_error or context.facts.mode == "worker":
+                return _describe_session()
+            raise RuntimeError(
+                "sundog.init() was called twice: this program is in session "
+                f"{context.facts.session.get('name')} already. Call sundog.shutdown() first, or pass "
+                "ignore_reinit_error=True."
+            )
+        _check_init(other, runtime_env, namespace, num_cpus, num_gpus, resources, object_store_memory)
+        system: dict[str, Any] = dict(_system_config or {})
+        if _temp_dir:
+            system["temp_dir"] = _temp_dir
+        config = local.load_config(system)
+        logs = config.log_to_driver if log_to_driver is None else log_to_driver
+        job = _job(namespace or config.namespace, runtime_env)
+        wanted = address if address is not None else config.address or None
+        if wanted in (None, "local"):
+            totals = sessions.node_resources(num_cpus, num_gpus, resources, object_store_memory, config)
+            engine = local.start(config, totals, labels or {}, job, log_to_driver=logs)
+        else:
+            if num_cpus is not None or num_gpus is not None or resources:
+                raise ValueError(
+                    f"num_cpus, num_gpus and resources belong to a new session; address={wanted!r} joins one that has "
+                    "its own. Leave them out, or leave out the address."
+                )
+            engine = local.join(sessions.resolve(str(wanted), config.temp_dir), config, job, log_to_driver=logs)
+        engines.plug(engine)
+        if runtime_env:
+            _adopt_runtime_env(engine, runtime_env)
+        return _describe_session()
+
+
+def _adopt_runtime_env(engine: LocalEngine, runtime_env: dict[str, Any]) -> None:
+    """Make the job's runtime environment the one that tasks get by default."""
+    from sundog import runtime_env as environments
+
+    try:
+        checked = environments.RuntimeEnv(**runtime_env)
+        context.facts.runtime_env = dict(checked)
+        engine.env_key({})
+    except BaseException:
+        shutdown()
+        raise
+
+
+def _check_init(
+    other: dict[str, Any], runtime_env: Any, namespace: Any, num_cpus: Any, num_gpus: Any, resources: Any, store: Any
+) -> None:
+    for name in other:
+        if not name.startswith("_"):
+            from difflib import get_close_matches
+
+            known = [each for each in inspect.signature(init).parameters if each != "other"]
+            near = get_close_matches(name, known, 1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise TypeError(f"init() has no option {name!r}.{hint} Its options: {', '.join(known)}.")
+    if namespace is not None and (not isinstance(namespace, str) or not namespace):
+        raise ValueError(f"namespace must be a non-empty string, not {namespace!r}.")
+    for name, amount in (("num_cpus", num_cpus), ("num_gpus", num_gpus)):
+        if amount is not None and (isinstance(amount, bool) or not isinstance(amount, (int, float)) or amount < 0):
+            raise ValueError(f"{name} must be a number that is not negative, not {amount!r}.")
+    if resources is not None and not isinstance(resources, dict):
+        raise TypeError(f"resources must be a dict of name to amount, not {type(resources).__name__}.")
+    if runtime_env is not None and not isinstance(runtime_env, dict):
+        raise TypeError(f"runtime_env must be a dict or RuntimeEnv, not {type(runtime_env).__name__}.")
+    if store is not None and (not isinstance(store, (int, float)) or store <= 0):
+        raise ValueError(f"object_store_memory must be a positive number of bytes, not {store!r}.")
+
+
+def _job(namespace: str, runtime_env: Any) -> dict[str, Any]:
+    path = [entry for entry in sys.path if entry]
+    if "" in sys.path:
+        path.insert(0, os.getcwd())
+    return {
+        "namespace": namespace,
+        "sys_path": path,
+        "cwd": os.getcwd(),
+        "compat": _compat_installed(),
+        "environ": {},
+        "runtime_env": {},
+    }
+
+
+def _compat_installed() -> bool:
+    module = sys.modules.get("sundog.compat")
+    return bool(module is not None and module.installed())
+
+
+def _describe_session() -> InitContext:
+    session = context.facts.session
+    return InitContext(
+        node_ip_address="127.0.0.1",
+        session_name=session.get("name"),
+        session_dir=session.get("path"),
+        address=session.get("path"),
+        gcs_address=session.get("path"),
+        node_id=context.facts.node_id.hex(),
+        namespace=context.facts.namespace,
+        job_id=context.facts.job_id.hex(),
+        webui_url=None,
+    )
+
+
+def shutdown(_exiting_interpreter: bool = False) -> None:
+    """Leave the session; it ends with its last driver. Harmless when there is none."""
+    with _init_lock:
+        engine = engines.current()
+        if engine is None:
+            return
+        if not engine.is_driver:
+            raise RuntimeError("shutdown() is for drivers; a task or actor cannot end the session it runs in.")
+        engine.shutdown()
+
+
+def is_initialized() -> bool:
+    """Whether this process is in a session."""
+    engine = engines.current()
+    return engine is not None and engine.owner.closed is None
+
+
+def engine_or_init() -> LocalEngine:
+    """The engine of this process; calls `init()` if there is none.
+
+    Raises:
+        RuntimeError: in a process that user code forked from a driver or worker.
+    """
+    engine = engines.current()
+    if engine is not None:
+        return engine
+    if _forked_from is not None:
+        raise RuntimeError(
+            f"This process was forked from process {_forked_from}, which runs sundog; a fork cannot share its sockets. "
+            "Use tasks or actors for parallel work, or start processes with the 'spawn' method and call init() there."
+        )
+    with _init_lock:
+        engine = engines.current()
+        if engine is None:
+            init()
+            engine = engines.current()
+        assert engine is not None
+        return engine
+
+
+def _live() -> LocalEngine:
+    engine = engines.current()
+    if engine is None:
+        return engine_or_init()
+    return engine
+
+
+def _after_fork_in_child() -> None:
+    global _forked_from
+    if engines.current() is not None and context.facts.process_id:
+        _forked_from = os.getppid()
+        engines.plug(None)
+        from sundog import refs
+
+        refs.plug(None)
+
+
+def forget_fork() -> None:
+    """The zygote forks on purpose: its children are proper workers."""
+    global _forked_from
+    _forked_from = None
+
+
+os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+# ---------------------------------------------------------------------- remote
+def remote(*args: Any, **options: Any) -> Any:
+    """Make a function a remote function, or a class an actor class.
+
+    >>> import sundog
+    >>> @sundog.remote
+    ... def double(x):
+    ...     return 2 * x
+    >>> with sundog.init(num_cpus=1):
+    ...     sundog.get(double.remote(21))
+    42
+    """
+    if len(args) == 1 and not options and (callable(args[0]) or inspect.isclass(args[0])):
+        return _make_remote(args[0], {})
+    if args:
+        raise TypeError(
+            "@remote takes keyword options only, for example @remote(num_cpus=2); without options write @remote."
+        )
+    if not options:
+        raise ValueError("@remote() needs at least one option; without options write @remote, with no brackets.")
+
+    def decorate(target: Any) -> Any:
+        return _make_remote(target, options)
+
+    return decorate
+
+
+def _make_remote(target: Any, options: dict[str, Any]) -> Any:
+    if isinstance(target, (RemoteFunction, ActorClass)):
+        raise TypeError(f"{target!r} is remote already: @remote stands there twice.")
+    if inspect.isclass(target):
+        return make_actor_class(target, options)
+    if callable(target):
+        return make_remote_function(target, options)
+    raise TypeError(f"@remote is for functions and classes, not for {type(target).__name__}.")
+
+
+# ---------------------------------------------------------------------- objects
+def put(value: Any, *, _owner: Any = None, _tensor_transport: Any = None) -> ObjectRef[Any]:
+    """Store a value; returns a ref to it. Large buffers go to shared memory and are read without a copy.
+
+    Raises:
+        TypeError: the value is a ref already, or cannot be pickled.
+    """
+    engine = engines.current() or engine_or_init()
+    if type(value) is ObjectRef:
+        raise TypeError("put() of an ObjectRef is not possible: it names an object already. Pass the ref itself on.")
+    owner = engine.owner
+    if owner.closed is not None:
+        owner.check_open()
+    return ObjectRef(owner.put(value))
+
+
+def get(refs: Any, *, timeout: float | None = None, _use_object_store: bool = False) -> Any:
+    """The value of a ref, or the values of a list of refs; waits until they are there.
+
+    Args:
+        refs: one ref or a list of them.
+        timeout: seconds; 0 returns at once or raises, None waits as long as it takes.
+
+    Raises:
+        GetTimeoutError: not there in time.
+        RayTaskError: the task raised; it is also an instance of the exception's own class.
+        TypeError: `refs` is something else.
+    """
+    engine = engines.current()
+    if engine is None:
+        engine = _engine_for_get()
+    if timeout is not None and timeout < 0:
+        if timeout != -1:
+            raise ValueError(f"timeout must not be negative, but is {timeout}.")
+        timeout = None
+    if type(refs) is ObjectRef:
+        return engine.owner.getting.get_one(refs._id, timeout)
+    if isinstance(refs, (list, tuple)):
+        oids = []
+        for position, ref in enumerate(refs):
+            if type(ref) is not ObjectRef:
+                raise TypeError(
+                    f"get() takes a ref or a list of refs, but element {position} of the list is "
+                    f"{_kind_of(ref)}."
+                )
+            oids.append(ref._id)
+        return engine.owner.getting.get_many(oids, timeout)
+    if isinstance(refs, ObjectRefGenerator):
+        return refs
+    raise TypeError(f"get() takes a ref or a list of refs, not {_kind_of(refs)}.")
+
+
+def _kind_of(value: Any) -> str:
+    kind = type(value).__name__
+    if isinstance(value, ActorHandle):
+        return f"{kind}: call one of its methods with .remote() and get the ref that it returns"
+    if isinstance(value, dict):
+        return "dict: get its values, get(list(d.values()))"
+    return kind
+
+
+def _engine_for_get() -> LocalEngine:
+    if _forked_from is not None:
+        return engine_or_init()
+    raise RaySystemError(
+        "sundog is not running in this process, so there is no ref to get. Call sundog.init(); refs of an earlier "
+        "session ended with it."
+    )
+
+
+def wait(
+    ray_waitables: Any,
+    *,
+    num_returns: int = 1,
+    timeout: float | None = None,
+    fetch_local: bool = True,
+) -> tuple[list[Any], list[Any]]:
+    """Wait until `num_returns` of the refs are ready; returns the ready ones and the rest, in order.
+
+    Raises:
+        TypeError: not a list of refs or generators.
+        ValueError: empty, with duplicates, or `num_returns` out of range.
+    """
+    refs = ray_waitables
+    if isinstance(refs, (ObjectRef, ObjectRefGenerator)):
+        raise TypeError(f"wait() takes a list of refs; put the {type(refs).__name__} into a list.")
+    if not isinstance(refs, (list, tuple)):
+        raise TypeError(f"wait() takes a list of refs, not {type(refs).__name__}.")
+    engine = engines.current() or _engine_for_get()
+    if timeout is not None and timeout < 0:
+        raise ValueError(f"timeout must not be negative, but is {timeout}.")
+    if not refs:
+        raise ValueError("wait() needs at least one ref.")
+    plain = True
+    for ref in refs:
+        if type(ref) is not ObjectRef:
+            if not isinstance(ref, ObjectRefGenerator):
+                raise TypeError(f"wait() takes refs, but the list has {_kind_of(ref)}.")
+            plain = False
+    if len(set(refs)) != len(refs):
+        raise ValueError("wait() takes each ref once, but the list has duplicates.")
+    if num_returns <= 0 or num_returns > len(refs):
+        raise ValueError(f"num_returns must be from 1 to the number of refs ({len(refs)}), but is {num_returns}.")
+    if not plain:
+        from sundog.waiting import wait_mixed
+
+        return wait_mixed(engine, list(refs), num_returns, timeout)
+    ready = engine.owner.getting.wait([ref._id for ref in refs], num_returns, timeout)
+    if len(ready) == 1 and refs[0]._id == ready[0]:
+        return [refs[0]], list(refs[1:])
+    chosen = set(ready)
+    done, rest = [], []
+    for ref in refs:
+        if ref._id in chosen:
+            done.append(ref)
+        else:
+            rest.append(ref)
+    return done, rest
+
+
+def cancel(ref: Any, *, force: bool = False, recursive: bool = True) -> None:
+    """Cancel a task or call: one that waits never runs, one that runs is interrupted (`force` kills its process).
+
+    Raises:
+        TypeError: not a ref.
+        ValueError: `force` on an actor's call.
+    """
+    engine = engines.current() or _engine_for_get()
+    if isinstance(ref, ObjectRefGenerator):
+        task_id = ref._task_id
+    elif type(ref) is ObjectRef:
+        task_id = task_of(ref._id)
+    else:
+        raise TypeError(f"cancel() takes a ref, not {_kind_of(ref)}.")
+    owner = engine.owner
+    if task_id[:PROCESS_BYTES] != owner.me:
+        with owner.lock:
+            owner.peers.send(task_id[:PROCESS_BYTES], ("cancel_owned", task_id, force, recursive))
+        return
+    with owner.lock:
+        owner.check_open()
+        task = owner.table.get(task_id)
+        if task is not None:
+            owner.cancels.cancel_task(task, force=force, recursive=recursive)
+
+
+def kill(actor: Any, *, no_restart: bool = True) -> None:
+    """End an actor at once; with `no_restart=False` it may come back.
+
+    Raises:
+        ValueError: not an actor handle.
+    """
+    if not isinstance(actor, ActorHandle):
+        raise ValueError(f"kill() takes an actor handle, not {_kind_of(actor)}. To stop a task use cancel(ref).")
+    engine = engines.current() or _engine_for_get()
+    core = actor._core
+    engine.owner.control.send(("actor_kill", core.actor_id, no_restart))
+    if no_restart:
+        # Calls made after kill() fail, even if the node's word has not come yet.
+        engine.owner.control.request("actor_info", core.actor_id)
+
+
+def get_actor(name: str, namespace: str | None = None) -> ActorHandle:
+    """A handle to a named actor. It does not keep the actor alive.
+
+    Raises:
+        ValueError: there is no live actor of that name.
+    """
+    if not isinstance(name, str) or not name:
+        raise ValueError(f"get_actor() needs the actor's name, a non-empty string, not {name!r}.")
+    if namespace is not None and not namespace:
+        raise ValueError('"" is no namespace; leave it out to use the current one.')
+    engine = _live()
+    actor_id, data = engine.owner.control.request("get_actor", name, namespace or context.facts.namespace)
+    return ActorHandle(actor_id, data, None)
+
+
+# ---------------------------------------------------------------------- the session
+def control(verb: str, *args: Any) -> Any:
+    """A request to the node of this session."""
+    return _live().owner.control.request(verb, *args)
+
+
+def nodes() -> list[dict[str, Any]]:
+    """The nodes of the session."""
+    rows: list[dict[str, Any]] = control("nodes")
+    return rows
+
+
+def cluster_resources() -> dict[str, float]:
+    """All logical resources of the session."""
+    found: dict[str, float] = control("cluster_resources")
+    return found
+
+
+def available_resources() -> dict[str, float]:
+    """The logical resources that are free now."""
+    engine = _live()
+    with engine.owner.lock:
+        # A lease kept warm for the next task is free in every sense that matters to who asks.
+        for lane in list(engine.owner.tasks.leases.values()):
+            if not lane.inflight and not lane.blocked:
+                engine.owner.tasks.release(lane)
+    found: dict[str, float] = control("available_resources")
+    return found
+
+
+def get_gpu_ids() -> list[int] | list[str]:
+    """Ids of the GPUs given to this task or actor."""
+    return list(context.facts.gpu_ids)
+
+
+def timeline(filename: str | None = None) -> list[dict[str, Any]] | None:
+    """What ran where and when, as a Chrome trace; written to `filename` if one is given."""
+    from sundog.observe.records import session_rows
+    from sundog.observe.timeline import chrome_trace
+
+    engine = _live()
+    tasks, spans = session_rows(engine.owner.control.session["path"])
+    events = chrome_trace(tasks, spans)
+    if filename is None:
+        return events
+    import json
+
+    with open(filename, "w", encoding="utf-8") as file:
+        json.dump(events, file)
+    return None

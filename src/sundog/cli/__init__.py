@@ -1,0 +1,95 @@
+"""The command `sundog`: one file per command, imported when that command is called.
+
+Owns the group, its help page and the rule that a command's module is loaded only to run it: `sundog --help`
+and shell completion stay as quick as Python itself. Which exit code an error becomes is decided in `exits`.
+Runs in the user's terminal process, main thread; a script started by `sundog run` then goes on in this same
+process, after every frame of the command line has been left (see `run`).
+"""
+
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from sundog.cli import exits
+
+# Name → one line of help, here so that the help page needs no import. A test holds it against each command.
+COMMANDS = {
+    "run": "Run a Python program that says `import ray`, unchanged.",
+    "demo": "Run a small program and show what the recording says about it.",
+    "start": "Start a session that outlives this command.",
+    "stop": "Stop the sessions on this machine.",
+    "status": "Show what a running session has, runs and waits for.",
+    "microbenchmark": "Measure the headline cases on this machine.",
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports `sundog.cli.<name>` for the one that is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command = importlib.import_module(f"sundog.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            exits.raise_unknown_command(args[0], list(COMMANDS), ctx)
+        return super().resolve_command(ctx, args)
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,
+    ) -> Any:
+        """Parse, run the command, exit with its code.
+
+        A command may return a callable: it is called once the command line is off the stack, outside of
+        every rule above about errors. `sundog run` needs that: what a user's script raises is the script's
+        own affair.
+        """
+        if not standalone_mode:
+            return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        with exits.mapped():
+            # Not the file's name: `python -m sundog.cli` would call itself __main__.py in every usage line.
+            name = prog_name or "sundog"
+            followed_by = super().main(args, name, complete_var, standalone_mode=False, **extra)
+        if callable(followed_by):
+            followed_by()
+        raise SystemExit(followed_by if isinstance(followed_by, int) else exits.OK)
+
+
+def _show_version(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted and not ctx.resilient_parsing:
+        import sundog
+
+        click.echo(f"sundog {sundog.__version__}")
+        ctx.exit()
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version.",
+)
+def main() -> None:
+    """sundog runs Ray Core programs: fast to start, cheap per task, and able to explain itself."""

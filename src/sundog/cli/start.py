@@ -1,0 +1,178 @@
+"""`sundog start --head`: a session that outlives the command, for programs to join with init(address="auto").
+
+Owns the flags (Ray's spellings), their values, and the message that says how to join and how to stop. The
+session itself is started by `engines.sessions`. Refuses to join a head on another machine. Runs in the
+terminal's process, main thread; with --block it stays until the session ends or a signal asks it to end the
+session.
+"""
+
+import json
+import math
+import os
+import select
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from sundog.cli import exits
+
+if TYPE_CHECKING:
+    from sundog.engines.sessions import SessionInfo
+
+STOP_GRACE_S = 10.0
+
+
+class _Stop(BaseException):
+    """SIGTERM or Ctrl-C while blocking: not an Exception, so nothing on the way mistakes it for a failure."""
+
+
+def parse_resources(_ctx: click.Context, _option: click.Parameter, text: str | None) -> dict[str, float]:
+    """`--resources '{"disk": 2}'` as amounts by name."""
+    if text is None:
+        return {}
+    try:
+        amounts = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise click.BadParameter(f"not JSON ({error}). Write it like: '{{\"disk\": 2}}'") from error
+    if not isinstance(amounts, dict):
+        raise click.BadParameter(f"a JSON object is needed, like '{{\"disk\": 2}}', not {text}")
+    for name, amount in amounts.items():
+        if isinstance(amount, bool) or not isinstance(amount, int | float):
+            raise click.BadParameter(f"the amount of {name!r} must be a number, not {amount!r}")
+        if amount < 0 or not math.isfinite(amount):
+            raise click.BadParameter(f"the amount of {name!r} must be zero or more, not {amount}")
+        if name in ("CPU", "GPU"):
+            raise click.BadParameter(f"{name} has its own option: --num-{name.lower()}s {amount}")
+    return {name: float(amount) for name, amount in amounts.items()}
+
+
+def parse_labels(_ctx: click.Context, _option: click.Parameter, text: str | None) -> dict[str, str]:
+    """`--labels zone=a,disk=ssd` as values by key."""
+    labels: dict[str, str] = {}
+    for pair in filter(None, (text or "").split(",")):
+        key, equals, value = pair.partition("=")
+        if not equals or not key.strip():
+            raise click.BadParameter(f"{pair!r} is not key=value. Write them like: zone=a,disk=ssd")
+        labels[key.strip()] = value.strip()
+    return labels
+
+
+def describe(info: "SessionInfo") -> str:
+    """What someone who has just started a session needs to know."""
+    return "\n".join(
+        [
+            f"Session {info.name} is running (node pid {info.node_pid}).",
+            f"  its files   {info.path}",
+            f"  address     {info.address}",
+            "Join it from a program:",
+            '  import sundog as ray; ray.init(address="auto")',
+            "or run an `import ray` program that does the same:",
+            "  sundog run script.py",
+            "See what it does:  sundog status",
+            f"Stop it:           sundog stop --session {info.name}",
+        ]
+    )
+
+
+@contextmanager
+def _signals_stop() -> Iterator[None]:
+    def stop(_number: int, _frame: object) -> None:
+        raise _Stop
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _stay_with(info: "SessionInfo") -> int:
+    """Wait until the node's process ends, or end the session when a signal says so."""
+    from sundog.engines import sessions
+
+    try:
+        with _signals_stop():
+            ended = os.pidfd_open(info.node_pid)
+            try:
+                waiter = select.poll()
+                waiter.register(ended, select.POLLIN)
+                waiter.poll()
+            finally:
+                os.close(ended)
+    except ProcessLookupError:
+        pass
+    except _Stop:
+        for what in sessions.stop_session(info, force=False, grace_s=STOP_GRACE_S):
+            click.echo(f"stopped {what}")
+        return exits.OK
+    raise exits.CommandError(
+        f"session {info.name} ended while this command was watching it (node pid {info.node_pid}): "
+        f"someone ran sundog stop, or the node died. Its logs are in {info.path}"
+    )
+
+
+@click.command("start", short_help="Start a session that outlives this command.")
+@click.option("--head", is_flag=True, help="Start a session of its own on this machine.")
+@click.option("--address", metavar="ADDRESS", help="Join the head at this address as another node.")
+@click.option("--num-cpus", type=click.IntRange(min=0), help="Logical CPUs; by default, this machine's.")
+@click.option("--num-gpus", type=click.IntRange(min=0), help="Logical GPUs; by default, this machine's.")
+@click.option(
+    "--resources", callback=parse_resources, metavar="JSON", help="Your own resources, like '{\"disk\": 2}'."
+)
+@click.option("--object-store-memory", type=click.IntRange(min=1), help="Bytes of shared memory for objects.")
+@click.option("--temp-dir", type=click.Path(file_okay=False), help="Where sessions keep their files.")
+@click.option("--dashboard-host", default="127.0.0.1", show_default=True, help="Where the dashboard listens.")
+@click.option(
+    "--dashboard-port",
+    type=click.IntRange(0, 65535),
+    default=8265,
+    show_default=True,
+    help="Its port; 0 means any free one.",
+)
+@click.option("--labels", callback=parse_labels, metavar="K=V,…", help="Labels of this node.")
+@click.option("--block", is_flag=True, help="Stay until the session ends; Ctrl-C ends it.")
+@click.option("--disable-usage-stats", is_flag=True, help="Accepted; sundog never reports usage to anyone.")
+def command(
+    head: bool,
+    address: str | None,
+    num_cpus: int | None,
+    num_gpus: int | None,
+    resources: dict[str, float],
+    object_store_memory: int | None,
+    temp_dir: str | None,
+    dashboard_host: str,
+    dashboard_port: int,
+    labels: dict[str, str],
+    block: bool,
+    disable_usage_stats: bool,
+) -> int:
+    """Start a session that outlives this command. Programs join it with init(address="auto")."""
+    if head and address:
+        raise click.UsageError("--head starts a session and --address joins one: give one of them.")
+    if address:
+        raise click.UsageError(
+            f"joining {address} as another node is not possible: a session lives on one machine. "
+            f'To use it from a program on that machine: init(address="{address}")'
+        )
+    if not head:
+        raise click.UsageError("say --head to start a session on this machine: sundog start --head")
+    from sundog.engines import sessions
+
+    info = sessions.start_head(
+        num_cpus=num_cpus,
+        num_gpus=num_gpus,
+        resources=resources,
+        object_store_memory=object_store_memory,
+        temp_dir=temp_dir,
+        dashboard_host=dashboard_host,
+        dashboard_port=dashboard_port,
+        labels=labels,
+        # The waiting is done here, after the message: who blocks must read how to join first.
+        block=False,
+    )
+    click.echo(describe(info))
+    return _stay_with(info) if block else exits.OK

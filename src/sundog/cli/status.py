@@ -1,0 +1,151 @@
+"""`sundog status`: what a running session has, runs, and waits for, and why it waits.
+
+Owns the page; the figures come from the session's node by one question (`engines.sessions.request`).
+`render` is pure: the answer in, text out. Runs in the terminal's process, main thread.
+
+The answer is a dictionary: node (id), uptime_s, resources {total, available}, workers and actors (each a
+count by state), drivers (one entry each), pending [{shape, count, waited_s, why}], store {name: figure}.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sundog.cli import exits
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from sundog.engines.sessions import SessionInfo
+
+# Resources that are amounts of memory: shown in units, the others as numbers.
+_IN_BYTES = ("memory", "object_store_memory")
+
+
+def in_units(size_bytes: float) -> str:
+    """1536 → '1.5 KiB'."""
+    if abs(size_bytes) < 1024:
+        return f"{size_bytes:.0f} B"
+    for unit in ("KiB", "MiB", "GiB"):
+        size_bytes /= 1024
+        if abs(size_bytes) < 1024:
+            return f"{size_bytes:.1f} {unit}"
+    return f"{size_bytes / 1024:.1f} TiB"
+
+
+def in_words(seconds: float) -> str:
+    """3725 → '1 h 2 min'; the two largest units say enough."""
+    whole = int(seconds)
+    if whole < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    if whole < 86400:
+        return f"{whole // 3600} h {whole % 3600 // 60} min"
+    return f"{whole // 86400} d {whole % 86400 // 3600} h"
+
+
+def render(info: "SessionInfo", answer: Mapping[str, Any]) -> "list[RenderableType]":
+    """The page for one session, as things that rich can print."""
+    from rich.table import Table
+    from rich.text import Text
+
+    parts: list[RenderableType] = [
+        Text.assemble(
+            (f"Session {info.name}", "bold"),
+            f"  up {in_words(float(answer.get('uptime_s', 0.0)))}, node {answer.get('node', '?')}, ",
+            f"pid {info.node_pid}",
+        ),
+        Text(f"  {info.path}", style="dim"),
+        Text("  " + ", ".join(_count(answer, kind) for kind in ("driver", "worker", "actor"))),
+    ]
+    resources = answer.get("resources", {})
+    table = Table("resource", "used", "of", title="Resources", title_justify="left", box=None)
+    for name, total in sorted(resources.get("total", {}).items()):
+        if name.startswith("node:"):
+            continue  # a mark that lets work ask for this node, not something to run out of
+        used = total - resources.get("available", {}).get(name, 0.0)
+        table.add_row(Text(name), _amount(name, used), _amount(name, total))
+    parts.append(table)
+    parts.append(_waiting(answer.get("pending", ())))
+    store = answer.get("store", {})
+    if store:
+        figures = ", ".join(_figure(name, value) for name, value in store.items())
+        parts.append(Text(f"Object store: {figures}"))
+    return parts
+
+
+def _waiting(pending: Sequence[Mapping[str, Any]]) -> "RenderableType":
+    from rich.table import Table
+    from rich.text import Text
+
+    if not pending:
+        return Text("Nothing waits for resources.")
+    table = Table(
+        "asks for", "how many", "waits since", "why", title="Waiting", title_justify="left", box=None
+    )
+    for demand in pending:
+        shape = demand["shape"]
+        asked = ", ".join(f"{n} {_amount(n, a)}" for n, a in dict(shape).items()) or "nothing"
+        row = (asked, str(demand["count"]), in_words(float(demand["waited_s"])), str(demand["why"]))
+        table.add_row(*map(Text, row))
+    return table
+
+
+def _count(answer: Mapping[str, Any], kind: str) -> str:
+    value = answer.get(f"{kind}s", ())
+    states = value if isinstance(value, Mapping) else {}
+    # The dead are worth a mention, but they are none of those that run.
+    count = sum(n for state, n in states.items() if state != "DEAD") if states else len(value)
+    detail = ", ".join(f"{n} {state}" for state, n in states.items())
+    return f"{count} {kind}" + ("" if count == 1 else "s") + (f" ({detail})" if detail else "")
+
+
+def _amount(name: str, amount: float) -> str:
+    # Amounts are kept at 1e-4: more digits would be noise from the subtraction above.
+    return in_units(amount) if name in _IN_BYTES else f"{round(amount, 4):g}"
+
+
+def _figure(name: str, value: object) -> str:
+    if name.endswith("_bytes") and isinstance(value, int | float):
+        return f"{name.removesuffix('_bytes').replace('_', ' ')} {in_units(value)}"
+    return f"{name.replace('_', ' ')} {value}"
+
+
+@click.command("status", short_help="Show what a running session has, runs and waits for.")
+@click.option("--session", metavar="NAME", help="Which one; by default, the newest.")
+@click.option("--address", metavar="ADDRESS", help="Which one, by its address.")
+@click.option("--temp-dir", type=click.Path(file_okay=False), help="Where sessions keep their files.")
+@click.option("--json", "as_json", is_flag=True, help="The figures as JSON.")
+def command(session: str | None, address: str | None, temp_dir: str | None, as_json: bool) -> int:
+    """Show what a running session has, runs and waits for: the newest, or the one named by --session."""
+    from sundog.engines import sessions
+
+    found = sessions.find_sessions(temp_dir)
+    if not found:
+        raise exits.NoSession(temp_dir)
+    chosen = [
+        info
+        for info in found
+        if (session is None or info.name == session)
+        and (address in (None, "auto") or info.address == address)
+    ]
+    if not chosen:
+        asked = session or address
+        names = ", ".join(info.name for info in found)
+        raise exits.CommandError(f"no running session is called {asked!r}; running: {names}")
+    answer = sessions.request(chosen[0], "status")
+    if as_json:
+        click.echo(json.dumps({"session": chosen[0].name, **answer}, default=str, indent=2))
+        return exits.OK
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    for part in render(chosen[0], answer):
+        console.print(part)
+    for other in found:
+        if other is not chosen[0]:
+            console.print(f"Also running: {other.name} (sundog status --session {other.name})", markup=False)
+    return exits.OK

@@ -1,0 +1,250 @@
+"""Every knob of sundog, and the only place in the package that reads ``os.environ``.
+
+Owns: the list of settings with their types, defaults and meaning; the rules by which a value is chosen; the
+environment that child processes inherit. Refuses: guessing. A value that does not parse, or a setting nobody
+knows, is an error that names the variable, never a silent default.
+
+Where a value comes from, strongest first::
+
+    init(_system_config={"spin_us": 0})      explicit, in the program
+    SUNDOG_spin_us=0                          our own prefix
+    RAY_spin_us=0                             so that an environment made for Ray keeps working
+    the default written below
+
+The two names with a prefix are also read in capitals (``SUNDOG_SPIN_US``, ``RAY_ADDRESS``); the exact
+spelling wins over the capitals. Runs in every process, on whichever thread asks; its only state is the
+environment.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from math import isfinite
+from typing import Any, NamedTuple
+
+__all__ = ["Config", "Setting", "describe", "load", "set_child_environ", "user_environ"]
+
+PREFIXES = ("SUNDOG_", "RAY_")
+DEFAULT_TEMP_DIR = "/tmp/sundog"
+
+_TRUE = frozenset({"1", "true", "yes", "on"})
+_FALSE = frozenset({"0", "false", "no", "off"})
+
+
+def _setting(default: Any, doc: str, *, low: float | None = None, high: float | None = None) -> Any:
+    """Declare one field: its default, what it does, and the range that makes sense."""
+    return field(default=default, metadata={"doc": doc, "low": low, "high": high})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """The settings of one session. Immutable: the node hands the same values to every worker.
+
+    >>> Config().inline_max_bytes
+    102400
+    """
+
+    address: str = _setting("", "Session that init() joins when it is given no address; empty starts one.")
+    namespace: str = _setting("", "Namespace of named actors when init() is given none; empty is anonymous.")
+    temp_dir: str = _setting(DEFAULT_TEMP_DIR, "Directory in which session folders are made.")
+    shm_dir: str = _setting(
+        "/dev/shm", "Directory of the shared-memory segments; must be a tmpfs to be fast."
+    )
+
+    spin_us: int = _setting(
+        60, "Microseconds a blocked get spins before it sleeps; 0 never spins.", low=0, high=10_000
+    )
+    batch_max: int = _setting(64, "Most tasks that travel in one packet.", low=1, high=65_536)
+    prefetch_ms: float = _setting(
+        2.0, "Milliseconds of estimated work queued at a worker beyond the task it runs.", low=0
+    )
+    inline_max_bytes: int = _setting(
+        100 * 1024, "Largest result that travels in the reply; larger ones go to shared memory.", low=0
+    )
+    packet_max_bytes: int = _setting(
+        120 * 1024, "Largest packet on a channel, if the kernel's socket buffer allows it.", low=4096
+    )
+
+    idle_worker_s: float = _setting(60.0, "Seconds after which an idle worker process is ended.", low=0)
+    idle_lease_ms: float = _setting(20.0, "Milliseconds an owner keeps a lease it has no work for.", low=0)
+    starting_workers_max: int = _setting(
+        0, "Most worker processes being started at a time; 0 is twice the number of cores.", low=0
+    )
+    max_worker_processes: int = _setting(
+        0, "Most worker processes at a time on a node; 0 lets the node decide.", low=0
+    )
+    reload_changed_modules: bool = _setting(
+        True, "Replace workers that hold an older version of a module edited on disk; off only warns."
+    )
+    enable_deadlock_check: bool = _setting(True, "Raise in a get that takes part in a cycle of waits.")
+
+    memory_monitor_refresh_ms: int = _setting(
+        250, "Milliseconds between looks at the machine's memory; 0 switches the monitor off.", low=0
+    )
+    memory_usage_threshold: float = _setting(
+        0.95, "Share of memory in use above which the monitor stops a worker.", low=0.0, high=1.0
+    )
+    object_store_fraction: float = _setting(
+        0.3, "Share of memory the object store may take when no size is given.", low=0.0, high=1.0
+    )
+
+    record_enabled: bool = _setting(True, "Record task states, gets, puts and waits.")
+    record_ring_events: int = _setting(
+        65_536, "Events each process keeps in its ring before the oldest are overwritten.", low=64
+    )
+    log_to_driver: bool = _setting(True, "Show what workers print in the driver's terminal.")
+    dashboard_port: int = _setting(
+        8265, "Port of the dashboard on 127.0.0.1; 0 takes any free one.", low=0, high=65_535
+    )
+    event_loop_debug: bool = _setting(False, "Run the asyncio loops of node and actors in debug mode.")
+
+
+class Setting(NamedTuple):
+    """One row of `describe`: what a reader of the documentation wants to know of a setting."""
+
+    name: str
+    type: str
+    default: object
+    doc: str
+
+
+def describe() -> list[Setting]:
+    """List every setting, in the order of declaration, so that documentation can be made and tested from it.
+
+    >>> [s.default for s in describe() if s.name == "batch_max"]
+    [64]
+    """
+    return [Setting(f.name, str(f.type), f.default, f.metadata["doc"]) for f in fields(Config)]
+
+
+def load(
+    system_config: Mapping[str, object] | None = None, environ: Mapping[str, str] | None = None
+) -> Config:
+    """Choose a value for every setting.
+
+    Args:
+        system_config: what the program passed as ``init(_system_config=...)``.
+        environ: the environment to read; the process's own when left out.
+
+    Raises:
+        ValueError: a value does not parse or is out of range (the message names the variable or key), or
+            `system_config` has a key that is no setting.
+
+    >>> load({"batch_max": 8}, {"SUNDOG_spin_us": "0", "RAY_spin_us": "9"}).spin_us
+    0
+    """
+    env = os.environ if environ is None else environ
+    given = dict(system_config or {})
+    known = [f.name for f in fields(Config)]
+    for key in given:
+        if key not in known:
+            raise ValueError(_unknown_key(key, known))
+    chosen: dict[str, object] = {}
+    for f in fields(Config):
+        if f.name in given:
+            chosen[f.name] = _parse(f"_system_config[{f.name!r}]", given[f.name], str(f.type), f.metadata)
+            continue
+        for variable in _variables(f.name):
+            # An empty variable is how a shell unsets one for a single command, so it counts as absent.
+            if text := env.get(variable, ""):
+                chosen[f.name] = _parse(variable, text, str(f.type), f.metadata)
+                break
+    return Config(**chosen)  # type: ignore[arg-type]  # each value was parsed to its field's type just above
+
+
+def user_environ() -> dict[str, str]:
+    """A copy of this process's environment, for a child about to be started."""
+    return dict(os.environ)
+
+
+def set_child_environ(updates: Mapping[str, str | None]) -> None:
+    """Change this process's environment, and so that of all its later children; None removes a variable.
+
+    Workers call it for ``CUDA_VISIBLE_DEVICES``, thread counts and ``runtime_env`` variables.
+    """
+    for name, value in updates.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
+
+
+def _variables(name: str) -> list[str]:
+    """The environment variables that may set `name`, strongest first."""
+    return [prefix + spelling for prefix in PREFIXES for spelling in dict.fromkeys((name, name.upper()))]
+
+
+def _unknown_key(key: object, known: list[str]) -> str:
+    close = get_close_matches(str(key), known, n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    return f"_system_config has no setting {key!r}.{hint} The settings are: {', '.join(sorted(known))}."
+
+
+def _parse(source: str, value: object, type_name: str, metadata: Mapping[str, Any]) -> object:
+    """Turn a variable's text, or a value given in Python, into the field's type; errors name `source`."""
+    try:
+        parsed = _CONVERT[type_name](value)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{source} is {value!r}, which is not {_WANTED[type_name]}. It sets: {metadata['doc']}"
+        ) from None
+    low, high = metadata["low"], metadata["high"]
+    # Written so that nan, which compares false with everything, is refused too.
+    if not ((low is None or parsed >= low) and (high is None or parsed <= high)):
+        allowed = f"at least {low}" if high is None else f"between {low} and {high}"
+        raise ValueError(f"{source} is {value!r}, but must be {allowed}. It sets: {metadata['doc']}")
+    return parsed
+
+
+def _to_bool(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    text = str(value).strip().lower()
+    if text in _TRUE:
+        return True
+    if text in _FALSE:
+        return False
+    raise ValueError(value)
+
+
+def _to_int(value: object) -> int:
+    if isinstance(value, bool):
+        raise TypeError(value)
+    if isinstance(value, int):
+        return value
+    if isinstance(value, str):
+        return int(value.strip())
+    # 250.0 from a JSON file means 250; 250.5 of something counted in whole units is a mistake.
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    raise TypeError(value)
+
+
+def _to_float(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise TypeError(value)
+    number = float(value)
+    if not isfinite(number):
+        raise ValueError(value)
+    return number
+
+
+def _to_str(value: object) -> str:
+    if not isinstance(value, (str, os.PathLike)):
+        raise TypeError(value)
+    text = os.fspath(value)
+    if not isinstance(text, str):
+        raise TypeError(value)
+    return text
+
+
+_CONVERT: dict[str, Any] = {"bool": _to_bool, "int": _to_int, "float": _to_float, "str": _to_str}
+_WANTED = {
+    "bool": "a yes or no (1, 0, true, false, yes, no, on, off)",
+    "int": "a whole number",
+    "float": "a finite number",
+    "str": "a text",
+}

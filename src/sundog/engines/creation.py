@@ -1,0 +1,132 @@
+"""Creating actors: registered with the node at once, placed when the constructor's arguments are ready.
+
+The creator holds the arguments' refs until the actor is up, or, if it may restart, until it is dead. Its
+handles are counted as refs to one object of the creator's; when that object is free, the actor ends.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sundog.engines.leases import lease_of
+from sundog.options import ActorOptions
+from sundog.owner import context
+from sundog.owner.records import WAITING, Fn, Task
+from sundog.owner.tasks import ArgumentWaiter
+
+if TYPE_CHECKING:
+    from sundog.engines.local import LocalEngine
+
+
+class Creations:
+    """Actors of this process that are on their way, or may have to be made again."""
+
+    def __init__(self, engine: LocalEngine) -> None:
+        self.engine = engine
+        self.owner = engine.owner
+        self._holds: dict[bytes, tuple[list[bytes], bool]] = {}
+        handlers = self.owner.control.handlers
+        handlers["created"] = self._created
+        handlers["actor_dead"] = self._dead
+
+    def create(
+        self, cls: Any, class_name: str, options: ActorOptions, handle_data: dict[str, Any],
+        args: tuple[Any, ...], kwargs: dict[str, Any],
+    ) -> tuple[bytes, bool]:
+        """See `LocalEngine.create_actor`."""
+        engine, owner = self.engine, self.owner
+        options.check_creation()
+        fn = owner.tasks.make_fn(cls, class_name)
+        actor_id = owner.ids.task()
+        spec, setup = lease_of(options, engine.env_key(options.runtime_env))
+        if "GPU" in dict(spec.resources):
+            setup["gpus_known"] = True
+        detached = options.lifetime == "detached"
+        registration = {
+            "detached": detached,
+            "max_restarts": options.max_restarts,
+            "get_if_exists": options.get_if_exists,
+            "namespace": options.namespace or context.facts.namespace,
+            "name": options.name or "",
+            "class_name": class_name,
+            "lease": spec,
+            "setup": setup,
+            "blob": fn.blob,
+            "max_concurrency": options.max_concurrency,
+            "concurrency_groups": options.concurrency_groups,
+            "retry_exceptions": False,
+            "job_id": context.facts.job_id,
+            "handle": handle_data,
+        }
+        task = Task(actor_id, Fn(0, f"{class_name}.__init__"), 0, None, owner.now())
+        if args or kwargs:
+            owner.tasks.pack_args(task, args, kwargs)
+        if options.name:
+            found: bytes = owner.control.request(
+                "actor_register", actor_id, options.name, registration["namespace"], registration
+            )
+            if found != actor_id:
+                self._drop(task.holds or [])
+                return found, False
+        with owner.lock:
+            owner.check_open()
+            if not options.name:
+                owner.control.send(("actor_register", actor_id, registration))
+            if not detached:
+                owner.actors.scopes.add(owner.actors.scope_id(actor_id))
+            self._holds[actor_id] = (task.holds or [], options.max_restarts != 0)
+            if task.state == WAITING:
+                self._await(task)
+            else:
+                owner.control.send(("actor_start", actor_id, task.args, task.extra))
+        return actor_id, True
+
+    def _await(self, task: Task) -> None:
+        """Start the actor once the refs among its arguments are ready."""
+        owner = self.owner
+        task.actor = _Waiting(self, task)
+        owner.tasks.await_deps(task)
+
+    def ready(self, task: Task) -> None:
+        """All arguments are here."""
+        self.owner.control.send(("actor_start", task.id, task.args, task.extra))
+
+    def failed(self, task: Task, error: bytes) -> None:
+        """An argument failed: so does the actor."""
+        self.owner.control.send(("actor_fail", task.id, error))
+
+    # ------------------------------------------------------------------ from the node (locked)
+    def _created(self, actor_id: bytes, worker: bytes, held: list[bytes]) -> None:
+        self.owner.refs.reply_held(worker, held)
+        holds, restartable = self._holds.get(actor_id, ([], False))
+        if not restartable:
+            self._holds.pop(actor_id, None)
+            self._drop(holds)
+        self.owner.carry_out()
+
+    def _dead(self, actor_id: bytes) -> None:
+        holds, _ = self._holds.pop(actor_id, ([], False))
+        self._drop(holds)
+        self.owner.actors.scopes.discard(self.owner.actors.scope_id(actor_id))
+
+    def _drop(self, holds: list[bytes]) -> None:
+        with self.owner.lock:
+            for oid in holds:
+                self.owner.refs.drop(oid)
+            self.owner.carry_out()
+
+
+class _Waiting(ArgumentWaiter):
+    """Stands where a call's actor would: a constructor whose arguments are not ready."""
+
+    def __init__(self, creations: Creations, task: Task) -> None:
+        self.creations = creations
+        self.task = task
+
+    def start(self, task: Task) -> None:
+        """The arguments are ready."""
+        self.creations.ready(task)
+
+    def fail(self, task: Task, error: bytes) -> None:
+        """An argument is an error."""
+        self.creations.failed(task, error)

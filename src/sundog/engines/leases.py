@@ -1,0 +1,78 @@
+"""Options into demands: what a task or actor asks of the node, and what its worker is set up with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sundog.options import ActorOptions, TaskOptions
+from sundog.owner import context
+from sundog.state.instructions import LeaseSpec
+
+
+def strategy_of(given: Any, *, is_task: bool = True) -> tuple[object, ...]:
+    """The scheduling strategy in the scheduler's words.
+
+    Raises:
+        ValueError: the strategy is of no known kind.
+    """
+    facts = context.facts
+    if given is None or given == "DEFAULT":
+        if given is None and facts.placement_group is not None and facts.capture_child_tasks:
+            return ("pg", facts.placement_group, -1)
+        return ("default",)
+    if given == "SPREAD":
+        return ("spread",)
+    kind = type(given).__name__
+    if kind == "NodeAffinitySchedulingStrategy":
+        node_id = given.node_id
+        return ("node", bytes.fromhex(node_id) if isinstance(node_id, str) else bytes(node_id), bool(given.soft))
+    if kind == "PlacementGroupSchedulingStrategy":
+        group = given.placement_group
+        if group is None:
+            return ("default",)
+        return ("pg", group.id.binary(), int(given.placement_group_bundle_index))
+    if kind == "NodeLabelSchedulingStrategy":
+        return ("labels", _conditions(given.hard), _conditions(given.soft))
+    raise ValueError(f"{given!r} is no scheduling strategy: use 'DEFAULT', 'SPREAD' or a strategy object.")
+
+
+def _conditions(labels: Any) -> tuple[Any, ...]:
+    out = []
+    for key, condition in (labels or {}).items():
+        kind = type(condition).__name__
+        values = tuple(getattr(condition, "values", ()) or ())
+        out.append((key, {"In": "in", "NotIn": "not_in", "Exists": "exists", "DoesNotExist": "absent"}[kind], values))
+    return tuple(out)
+
+
+def capture_of(given: Any) -> bool:
+    """Whether tasks submitted from inside are placed in the same placement group."""
+    capture = getattr(given, "placement_group_capture_child_tasks", None)
+    if capture is not None:
+        return bool(capture)
+    return given is None and context.facts.capture_child_tasks
+
+
+def lease_of(options: TaskOptions | ActorOptions, env_key: str) -> tuple[LeaseSpec, dict[str, Any]]:
+    """The lease that a task or actor needs, and the setup of its worker."""
+    demand = options.demand()
+    is_actor = isinstance(options, ActorOptions)
+    strategy = strategy_of(options.scheduling_strategy, is_task=not is_actor)
+    placement: tuple[tuple[str, float], ...] = ()
+    if isinstance(options, ActorOptions):
+        wanted = tuple(sorted(options.placement_demand().items()))
+        if wanted != tuple(sorted(demand.items())):
+            placement = wanted
+    spec = LeaseSpec(
+        resources=tuple(sorted(demand.items())),
+        env_key=env_key,
+        strategy=strategy,
+        label_selector=tuple(sorted((options.label_selector or {}).items())),
+        placement=placement,
+        permanent=is_actor,
+    )
+    setup: dict[str, Any] = {"resources": demand}
+    if strategy[0] == "pg":
+        setup["pg_id"] = strategy[1]
+        setup["capture"] = capture_of(options.scheduling_strategy)
+    return spec, setup

@@ -1,0 +1,354 @@
+"""The local engine: sundog's own runtime behind the public verbs, in a driver or in a worker.
+
+Owns the connection of a process to its session. In a driver it also owns Ctrl-C, what workers print, and
+the end of the session; in a worker those belong to `sundog.worker`. Any thread may call its verbs.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import pickle
+import shutil
+import signal
+import sys
+import threading
+import time
+from typing import Any
+
+from sundog import config as config_module
+from sundog import engines
+from sundog.config import Config
+from sundog.engines import sessions
+from sundog.engines.creation import Creations
+from sundog.engines.leases import lease_of
+from sundog.exceptions import RaySystemError
+from sundog.ids import random_id
+from sundog.net.packets import Connection
+from sundog.options import ActorOptions, TaskOptions
+from sundog.owner import assemble, context
+from sundog.owner.core import Owner
+from sundog.owner.records import Fn
+
+_END_S = 5.0
+_GOODBYE_S = 2.0
+
+
+class LocalEngine:
+    """One process' view of its session."""
+
+    def __init__(self, owner: Owner, *, is_driver: bool, started_node: int | None = None) -> None:
+        self.owner = owner
+        self.is_driver = is_driver
+        self.executor: Any = None
+        self._started_node = started_node
+        self._logs: Any = None
+        self._previous_sigint: Any = None
+        self._pid = os.getpid()
+        self._environments: dict[str, str] = {}
+        self._has_gpus = False
+        self.warnings: list[str] = []
+        self.creations = Creations(self)
+
+    # ------------------------------------------------------------------ environments
+    def env_key(self, runtime_env: Any) -> str:
+        """The key of a runtime environment, merged with the one this process runs in."""
+        job = context.facts.job_id.hex()
+        if not runtime_env and not (context.facts.mode == "worker" and context.facts.runtime_env):
+            return f"{job}:"
+        from sundog import runtime_env as environments
+
+        merged = environments.merge(context.facts.runtime_env, runtime_env)
+        if not merged:
+            return f"{job}:"
+        normal = environments.normalize(merged, session_dir=context.facts.session["path"])
+        key = f"{job}:{normal.key}"
+        if key not in self._environments:
+            if normal.needs_prepare:
+                environments.prepare(normal)
+            self._environments[key] = normal.key
+            self.owner.control.send(("env", key, normal.as_runtime_env(), pickle.dumps(normal, 5)))
+        return key
+
+    # ------------------------------------------------------------------ functions
+    def bind(self, function: Any, name: str, options: TaskOptions, *, generator: bool) -> Fn:
+        """A function with options, ready to be submitted many times."""
+        fn = self.owner.tasks.make_fn(function, options.name or name)
+        returns: Any = options.num_returns
+        if returns is None:
+            returns = "streaming" if generator else 1
+        fn.returns = returns
+        fn.max_retries = options.max_retries
+        retry = options.retry_exceptions
+        fn.retry_exceptions = _dumps_types(tuple(retry)) if isinstance(retry, (list, tuple)) else bool(retry)
+        fn.max_calls = options.max_calls
+        if not fn.max_calls and options.num_gpus:
+            fn.max_calls = 1  # GPU memory is only given back by the end of the process
+        limit = options._generator_backpressure_num_objects
+        if limit is not None and limit > 0:
+            fn.backpressure = limit
+            fn.extra = {"b": limit}
+        spec, setup = lease_of(options, self.env_key(options.runtime_env))
+        if "GPU" in dict(spec.resources):
+            setup["gpus_known"] = True
+        fn.shape = self.owner.tasks.shape_for(spec, setup)
+        return fn
+
+    # ------------------------------------------------------------------ actors
+    def create_actor(
+        self, cls: Any, class_name: str, options: ActorOptions, handle_data: dict[str, Any],
+        args: tuple[Any, ...], kwargs: dict[str, Any],
+    ) -> tuple[bytes, bool]:
+        """Create an actor; returns its id and whether it is new (get_if_exists may find one).
+
+        Raises:
+            ActorAlreadyExistsError: the name is taken.
+        """
+        return self.creations.create(cls, class_name, options, handle_data, args, kwargs)
+
+    # ------------------------------------------------------------------ the driver's side
+    def take_over_driver(self, log_to_driver: bool) -> None:
+        """Show workers' output, guard Ctrl-C, and end the session with the process."""
+        owner = self.owner
+        handlers = owner.control.handlers
+        if log_to_driver:
+            from sundog.owner.logs import DriverLogs
+
+            self._logs = DriverLogs(job_id=context.facts.job_id)
+            handlers["log"] = lambda batch: owner.when_ready_elsewhere(self._logs.feed, batch)
+        handlers["infeasible"] = self._infeasible_task
+        handlers["infeasible_actor"] = self._infeasible
+        handlers["env_failed"] = self._environment_failed
+        owner.control.on_lost = self._node_lost
+        if threading.current_thread() is threading.main_thread():
+            current = signal.getsignal(signal.SIGINT)
+            if current is signal.default_int_handler:
+                self._previous_sigint = current
+                signal.signal(signal.SIGINT, self._interrupt)
+        atexit.register(self._at_exit)
+
+    def _interrupt(self, number: int, frame: Any) -> None:
+        """Ctrl-C: raise in the user's code or in a poll, never in the middle of our own bookkeeping."""
+        owner = self.owner
+        if owner.lock._is_owned() or (not owner.reactor.polling and _in_our_code(frame)):  # type: ignore[attr-defined]
+            threading.Timer(0.003, os.kill, (os.getpid(), signal.SIGINT)).start()
+            return
+        raise KeyboardInterrupt
+
+    def _infeasible_task(self, key: int, resources: dict[str, float], reason: str) -> None:
+        shape = self.owner.tasks.shapes[key - 1]
+        from sundog.state.instructions import GROUP_REMOVED
+
+        if reason == GROUP_REMOVED:
+            from sundog.exceptions import TaskPlacementGroupRemoved
+
+            for task in list(shape.queue):
+                self.owner.replies.fail_with(
+                    task,
+                    TaskPlacementGroupRemoved(
+                        f"Task {task.fn.name} ({task.id.hex()}) cannot run: its placement group was removed.",
+                        task_id=task.id.hex(),
+                    ),
+                )
+            shape.queue.clear()
+            return
+        if reason.startswith("node affinity"):
+            from sundog.exceptions import TaskUnschedulableError
+
+            for task in list(shape.queue):
+                self.owner.replies.fail_with(
+                    task,
+                    TaskUnschedulableError(
+                        f"Task {task.fn.name} ({task.id.hex()}) cannot be placed: {reason}.", task_id=task.id.hex()
+                    ),
+                )
+            shape.queue.clear()
+            return
+        name = shape.queue[0].fn.name if shape.queue else "a task"
+        self._infeasible(name, resources, reason)
+
+    def _infeasible(self, name: str, resources: dict[str, float], reason: str) -> None:
+        text = (
+            f"{name} asks for {resources}, which no node of this session has ({reason}). It stays pending until one "
+            "joins. See: sundog status"
+        )
+        self.warnings.append(text)
+        self.owner.when_ready_elsewhere(_warn, text)
+
+    def _environment_failed(self, env_key: str, text: str) -> None:
+        from sundog.exceptions import RuntimeEnvSetupError
+
+        for shape in self.owner.tasks.shapes:
+            if shape.spec.env_key != env_key:
+                continue
+            for task in list(shape.queue):
+                self.owner.replies.fail_with(
+                    task, RuntimeEnvSetupError(f"The runtime environment of {task.fn.name} failed: {text}")
+                )
+            shape.queue.clear()
+
+    def _node_lost(self) -> None:
+        """Under the owner's lock: the node is gone, so is everything else."""
+        error = self.owner.control.lost_error()
+        assemble.dismantle(self.owner, error)
+        session = context.facts.session
+        shutil.rmtree(session["shm_root"], ignore_errors=True)
+
+    # ------------------------------------------------------------------ the end
+    def _at_exit(self) -> None:
+        if os.getpid() == self._pid and engines.current() is self:
+            with contextlib.suppress(Exception):
+                self.shutdown()
+
+    def shutdown(self) -> None:
+        """Leave the session; it ends with its last driver. Waits until nothing of it is left."""
+        owner = self.owner
+        if engines.current() is self:
+            engines.plug(None)
+        if self._previous_sigint is not None and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, self._previous_sigint)
+        atexit.unregister(self._at_exit)
+        already = owner.closed is not None
+        if not already:
+            self._say_goodbye()
+        assemble.dismantle(
+            owner,
+            RaySystemError("This session was shut down. Call sundog.init() to start another; old refs are gone."),
+        )
+        if self._started_node is not None:
+            self._await_node(self._started_node)
+        assemble.release(owner)
+        if self._logs is not None:
+            with contextlib.suppress(Exception):
+                self._logs.flush()
+        if self._started_node is not None:
+            shutil.rmtree(context.facts.session["shm_root"], ignore_errors=True)
+        context.reset()
+
+    def _say_goodbye(self) -> None:
+        """Tell the node; it sends the last of what workers printed, then closes our socket."""
+        lost = threading.Event()
+        self.owner.control.on_lost = lost.set
+        try:
+            self.owner.node.send(("bye",))
+        except OSError:
+            return
+        lost.wait(_GOODBYE_S)
+
+    def _await_node(self, pid: int) -> None:
+        deadline = time.monotonic() + _END_S
+        delay = 0.0005
+        while True:
+            try:
+                if os.waitpid(pid, os.WNOHANG)[0]:
+                    return
+            except ChildProcessError:
+                return
+            if time.monotonic() > deadline:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+                deadline += _END_S
+            time.sleep(delay)
+            delay = min(0.01, delay * 1.5)
+
+
+def _in_our_code(frame: Any) -> bool:
+    depth = 0
+    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    inner = tuple(os.path.join(here, part) for part in ("owner", "store", "net", "state", "wire", "engines"))
+    while frame is not None and depth < 8:
+        if frame.f_code.co_filename.startswith(inner):
+            return True
+        frame = frame.f_back
+        depth += 1
+    return False
+
+
+def _warn(text: str) -> None:
+    print(f"(sundog) WARNING: {text}", file=sys.stderr, flush=True)
+
+
+def _dumps_types(types: tuple[type, ...]) -> bytes:
+    from sundog.serialize.pack import pack_function
+
+    return pack_function(types)[0]
+
+
+# ---------------------------------------------------------------------- starting and joining
+def start(
+    config: Config, resources: dict[str, float], labels: dict[str, str], job: dict[str, Any], *, log_to_driver: bool
+) -> LocalEngine:
+    """Start a session and be its first driver. Does not wait for its node."""
+    session, lock = sessions.make_session(config)
+    node_id = random_id(16)
+    pid, sock = sessions.spawn_node(session, lock, config, resources, labels, node_id, persistent=False)
+    assert sock is not None
+    session["node_pid"], session["node_id"] = pid, node_id
+    connection = Connection(sock, session["shm_root"])
+    process_id = random_id()
+    job_id = (1).to_bytes(4, "little")
+    _introduce(connection, process_id, job_id, job, log_to_driver, welcome=False)
+    return _become_driver(process_id, connection, session, config, job_id, job, log_to_driver, pid, resources)
+
+
+def join(
+    info: sessions.SessionInfo, config: Config, job: dict[str, Any], *, log_to_driver: bool
+) -> LocalEngine:
+    """Join a running session as one more driver."""
+    connection = sessions.connect(info)
+    process_id = random_id()
+    _introduce(connection, process_id, None, job, log_to_driver, welcome=True)
+    deadline = time.monotonic() + 10
+    import select
+
+    if not select.select([connection.sock], [], [], max(0.0, deadline - time.monotonic()))[0]:
+        connection.close()
+        raise ConnectionError(f"The session {info.name} did not welcome this program within 10 s.")
+    received = connection.receive()
+    if received is None:
+        connection.close()
+        raise ConnectionError(f"The session {info.name} ended while this program joined it.")
+    _, session, job_id, namespace = received[0]
+    job["namespace"] = namespace
+    return _become_driver(process_id, connection, session, config, job_id, job, log_to_driver, None, {})
+
+
+def _introduce(
+    connection: Connection, process_id: bytes, job_id: bytes | None, job: dict[str, Any], log_to_driver: bool,
+    *, welcome: bool,
+) -> None:
+    info = {
+        "process_id": process_id,
+        "pid": os.getpid(),
+        "job_id": job_id,
+        "job": job,
+        "entrypoint": " ".join(sys.argv),
+        "log_to_driver": log_to_driver,
+        "welcome": welcome,
+        "runtime_env": job.get("runtime_env") or {},
+        "prepared": b"",
+        "preload": ["numpy"] if "numpy" in sys.modules else [],
+    }
+    connection.send(("hello", info))
+
+
+def _become_driver(
+    process_id: bytes, connection: Connection, session: dict[str, Any], config: Config, job_id: bytes,
+    job: dict[str, Any], log_to_driver: bool, started_node: int | None, resources: dict[str, float],
+) -> LocalEngine:
+    facts = context.facts
+    facts.mode, facts.process_id, facts.node_id, facts.job_id = "driver", process_id, session["node_id"], job_id
+    facts.session, facts.namespace = session, job.get("namespace") or f"anonymous-{process_id.hex()}"
+    facts.runtime_env = dict(job.get("runtime_env") or {})
+    owner = assemble.assemble(process_id, connection, session, config, "driver")
+    engine = LocalEngine(owner, is_driver=True, started_node=started_node)
+    engine._has_gpus = "GPU" in resources
+    engine.take_over_driver(log_to_driver)
+    owner.reactor.start()
+    return engine
+
+
+def load_config(system_config: dict[str, Any] | None) -> Config:
+    """The settings for a new session."""
+    return config_module.load(system_config)

@@ -1,0 +1,317 @@
+"""Sessions from the outside: made, found, joined, asked, ended.
+
+Owns the folders a session starts with and the start of its node process. Used by `init()` and by the
+command line. Nothing here waits for a node to come up: its socket is inherited, and what is sent to it
+waits there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import signal
+import socket
+import sys
+import time
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sundog import config as config_module
+from sundog.config import Config
+from sundog.exceptions import RaySystemError
+from sundog.ids import random_id
+from sundog.net.packets import Connection, make_pair
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """A session that can be joined."""
+
+    name: str
+    path: str
+    address: str
+    node_pid: int
+    namespace: str = ""
+    shm_root: str = ""
+
+
+def make_session(config: Config) -> tuple[dict[str, Any], int]:
+    """Make the folders of a new session and take its lock; returns its facts and the lock's descriptor."""
+    token = random_id(4).hex()
+    name = f"session_{time.strftime('%Y-%m-%d_%H-%M-%S')}_{os.getpid()}_{token}"
+    path = os.path.join(os.path.abspath(config.temp_dir), name)
+    for folder in (path, f"{path}/logs", f"{path}/rings"):
+        os.makedirs(folder, mode=0o700)
+    shm_root = f"{config.shm_dir}/sundog-{os.getpid()}-{token}"
+    os.mkdir(shm_root, 0o700)
+    os.symlink(path, f"{shm_root}/.session")
+    lock = os.open(f"{path}/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    return {"name": name, "path": path, "shm_root": shm_root}, lock
+
+
+def spawn_node(
+    session: dict[str, Any],
+    lock: int,
+    config: Config,
+    resources: dict[str, float],
+    labels: dict[str, str],
+    node_id: bytes,
+    *,
+    persistent: bool,
+) -> tuple[int, socket.socket | None]:
+    """Start the node of a session; returns its pid and, unless it is persistent, our end of its socket."""
+    ours: socket.socket | None = None
+    theirs: socket.socket | None = None
+    if not persistent:
+        ours, theirs = make_pair()
+    params = {
+        "session": session,
+        "node_id": node_id.hex(),
+        "config": asdict(config),
+        "resources": resources,
+        "labels": labels,
+        "persistent": persistent,
+        "driver_fd": None if persistent else 3,
+    }
+    params_path = f"{session['path']}/node.json"
+    with open(params_path, "w", encoding="utf-8") as file:
+        json.dump(params, file)
+    source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    code = f"import sys; sys.path[:0]=[{source!r}]; from sundog.node.launch import main; main({params_path!r})"
+    sources = [(lock, 4)] + ([(theirs.fileno(), 3)] if theirs is not None else [])
+    high = [(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64), target) for fd, target in sources]
+    log = f"{session['path']}/logs/node.log"
+    pid = os.posix_spawn(
+        sys.executable,
+        [sys.executable, "-c", code],
+        config_module.user_environ(),
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+            (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+            *[(os.POSIX_SPAWN_DUP2, fd, target) for fd, target in high],
+        ],
+        setsid=True,
+    )
+    for fd, _ in high:
+        os.close(fd)
+    if theirs is not None:
+        theirs.close()
+    os.close(lock)
+    return pid, ours
+
+
+# ---------------------------------------------------------------------- finding
+def find_sessions(temp_dir: str | None = None) -> list[SessionInfo]:
+    """Live sessions, the newest first."""
+    folder = os.path.abspath(temp_dir or config_module.load().temp_dir)
+    found = []
+    with contextlib.suppress(OSError):
+        for name in sorted(os.listdir(folder), reverse=True):
+            if name.startswith("session_") and name != "session_latest":
+                info = read_session(os.path.join(folder, name))
+                if info is not None:
+                    found.append(info)
+    return found
+
+
+def read_session(path: str) -> SessionInfo | None:
+    """A session by its folder; None if it is not alive."""
+    try:
+        with open(f"{path}/session.json", encoding="utf-8") as file:
+            info = json.load(file)
+    except (OSError, ValueError):
+        return None
+    if not is_alive(path):
+        return None
+    return SessionInfo(info["name"], info["path"], info["path"], info["node_pid"], "", info["shm_root"])
+
+
+def is_alive(path: str) -> bool:
+    """Whether a session's node holds its lock."""
+    try:
+        lock = os.open(f"{path}/lock", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+def resolve(address: str, temp_dir: str | None = None) -> SessionInfo:
+    """The session that an address means: "auto", a session's name, or its folder.
+
+    Raises:
+        ConnectionError: there is none.
+    """
+    sessions = find_sessions(temp_dir)
+    if address in ("auto", "local-auto", ""):
+        if sessions:
+            return sessions[0]
+        raise ConnectionError(
+            "There is no running session to join: address='auto' looks for one on this machine. "
+            "Start one with: sundog start --head"
+        )
+    for info in sessions:
+        if address in (info.name, info.path, info.address) or os.path.abspath(address) == info.path:
+            return info
+    info_at = read_session(address) if os.path.isabs(address) else None
+    if info_at is not None:
+        return info_at
+    names = [info.name for info in sessions]
+    raise ConnectionError(
+        f"There is no running session at address {address!r}. Running here: {names or 'none'}. "
+        "See: sundog status, or start one with: sundog start --head"
+    )
+
+
+def connect(info: SessionInfo) -> Connection:
+    """A connection to the node of a session."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    folder = os.open(info.path, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        sock.connect(f"/proc/self/fd/{folder}/node.sock")
+    except OSError as error:
+        sock.close()
+        raise ConnectionError(f"The session {info.name} does not answer: {error.strerror}.") from None
+    finally:
+        os.close(folder)
+    return Connection(sock, info.shm_root)
+
+
+# ---------------------------------------------------------------------- commands
+def request(info: SessionInfo, verb: str, *args: Any, timeout_s: float = 10.0) -> Any:
+    """Ask a session's node from outside."""
+    import select
+
+    connection = connect(info)
+    try:
+        connection.send(("rpc", 1, verb, args))
+        if not select.select([connection.sock], [], [], timeout_s)[0]:
+            raise RaySystemError(f"The node of {info.name} did not answer {verb!r} within {timeout_s} s.")
+        received = connection.receive()
+        if received is None:
+            raise ConnectionError(f"The node of {info.name} ended while it was asked {verb!r}.")
+        _, _, ok, value = received[0]
+        if not ok:
+            raise value
+        return value
+    finally:
+        connection.close()
+
+
+def start_head(
+    num_cpus: float | None = None,
+    num_gpus: float | None = None,
+    resources: dict[str, float] | None = None,
+    object_store_memory: int | None = None,
+    temp_dir: str | None = None,
+    dashboard_host: str | None = None,
+    dashboard_port: int | None = None,
+    labels: dict[str, str] | None = None,
+    block: bool = False,
+) -> SessionInfo:
+    """Start a session that stays until it is stopped; waits until it can be joined.
+
+    Raises:
+        RaySystemError: the node did not come up; the message has the end of its log.
+    """
+    overrides: dict[str, object] = {}
+    if temp_dir:
+        overrides["temp_dir"] = temp_dir
+    config = config_module.load(overrides)
+    session, lock = make_session(config)
+    totals = node_resources(num_cpus, num_gpus, resources, object_store_memory, config)
+    pid, _ = spawn_node(session, lock, config, totals, labels or {}, random_id(16), persistent=True)
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        info = read_session(session["path"])
+        if info is not None:
+            return info
+        if _exited(pid):
+            break
+        time.sleep(0.005)
+    with contextlib.suppress(OSError), open(f"{session['path']}/logs/node.log", encoding="utf-8") as file:
+        raise RaySystemError(f"The node did not come up. The end of its log:\n{file.read()[-2000:]}")
+    raise RaySystemError("The node did not come up, and left no log.")
+
+
+def _exited(pid: int) -> bool:
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:
+        return not os.path.exists(f"/proc/{pid}")
+
+
+def stop_session(info: SessionInfo, force: bool = False, grace_s: float = 10.0) -> list[str]:
+    """End a session; returns what was done."""
+    done = []
+    if not force:
+        with contextlib.suppress(Exception):
+            request(info, "stop", "sundog stop", timeout_s=grace_s)
+            done.append(f"asked the node (pid {info.node_pid}) of {info.name} to end")
+    deadline = time.monotonic() + (0 if force else grace_s)
+    while is_alive(info.path) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    if is_alive(info.path):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(info.node_pid, signal.SIGKILL)
+            done.append(f"killed the node (pid {info.node_pid}) of {info.name}")
+        deadline = time.monotonic() + 5
+        while is_alive(info.path) and time.monotonic() < deadline:
+            time.sleep(0.01)
+    shutil.rmtree(info.shm_root, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        os.unlink(f"{info.path}/session.json")
+    return done
+
+
+# ---------------------------------------------------------------------- resources of this machine
+def node_resources(
+    num_cpus: float | None,
+    num_gpus: float | None,
+    resources: dict[str, float] | None,
+    object_store_memory: int | None,
+    config: Config,
+) -> dict[str, float]:
+    """The logical resources of this machine.
+
+    Raises:
+        ValueError: a negative amount, or a built-in name among the custom ones.
+    """
+    total = memory_bytes()
+    store = float(object_store_memory) if object_store_memory else float(int(total * config.object_store_fraction))
+    out: dict[str, float] = {
+        "CPU": float(len(os.sched_getaffinity(0)) if num_cpus is None else num_cpus),
+        "memory": float(int(total * 0.7)),
+        "object_store_memory": store,
+        "node:127.0.0.1": 1.0,
+        "node:__internal_head__": 1.0,
+    }
+    if num_gpus:
+        out["GPU"] = float(num_gpus)
+    for name, amount in (resources or {}).items():
+        if name in ("CPU", "GPU"):
+            raise ValueError(f"Give {name} through num_{name.lower()}s=, not in resources=.")
+        out[name] = float(amount)
+    for name, amount in out.items():
+        if amount < 0:
+            raise ValueError(f"A machine cannot have {amount} of {name}: amounts must not be negative.")
+    return {name: amount for name, amount in out.items() if amount > 0 or name == "CPU"}
+
+
+def memory_bytes() -> int:
+    """Memory of this machine or, if that is less, of its control group."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        with contextlib.suppress(OSError, ValueError), open(path, encoding="ascii") as file:
+            total = min(total, int(file.read()))
+    return total

@@ -1,0 +1,565 @@
+"""The error tree: every way in which a get, a call or the runtime itself can fail.
+
+Owns: the classes (Ray's names and inheritance), what they say, and how they cross process borders. Refuses:
+deciding that something failed; the runtime does, and passes the evidence here as *facts*. Runs in every
+process and on every thread, and imports nothing heavy. ::
+
+    RayError                                     facts are attributes; everything pickles
+    ├── RayTaskError                             user code raised; also an instance of what it raised
+    ├── TaskCancelledError                       cancel()
+    ├── RayActorError
+    │   ├── ActorDiedError                       for good
+    │   └── ActorUnavailableError                restarting or unreachable; the call may or may not have run
+    ├── WorkerCrashedError                       the process died
+    ├── OutOfMemoryError                         the memory monitor or the kernel stopped it
+    ├── NodeDiedError, LocalRayletDiedError      the machine, or its node process, is gone
+    ├── GetTimeoutError (TimeoutError)
+    ├── ObjectLostError
+    │   ├── ObjectFetchTimedOutError, ObjectFreedError, OwnerDiedError
+    │   ├── ObjectReconstructionFailedError      and could not be computed again
+    │   └── ReferenceCountingAssertionError (AssertionError)
+    ├── ObjectStoreFullError, OutOfDiskError
+    ├── TaskUnschedulableError, ActorUnschedulableError
+    ├── TaskPlacementGroupRemoved, ActorPlacementGroupRemoved
+    ├── ActorAlreadyExistsError (ValueError), ActorHandleNotFoundError (ValueError)
+    ├── PendingCallsLimitExceeded, AsyncioActorExit, ObjectRefStreamEndOfStreamError
+    ├── RuntimeEnvSetupError, AuthenticationError, CrossLanguageError, RpcError
+    ├── UserCodeException, UnserializableException, PlasmaObjectNotAvailable
+    ├── OufOfBandObjectRefSerializationException     (spelt as Ray spells it)
+    └── RaySystemError                           a defect or limit of the runtime
+        ├── RayChannelError ── RayChannelTimeoutError (TimeoutError)
+        ├── RayCgraphCapacityExceeded, RayDirectTransportError
+        └── StreamingGeneratorReplayInconsistentError
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+import types
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from sundog.exception_transport import (
+    bare_instance,
+    copy_native_fields,
+    dumps,
+    format_chain,
+    pack,
+    portable,
+    unpack,
+)
+
+_PACKAGE_DIR = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+class RayError(Exception):
+    """Base of everything sundog raises about tasks, actors, objects and itself.
+
+    Args:
+        message: what happened, the likely cause, the next command; each class has a default.
+        **facts: evidence, kept as attributes and pickled along (`error_message` and `error_msg`, Ray's words,
+            count as the message).
+
+    >>> WorkerCrashedError("gone", pid=812, signal=9).signal
+    9
+    """
+
+    default: ClassVar[str] = ""
+    # Ray's own positional parameters, for programs (mostly tests) that construct these errors themselves.
+    _ray_order: ClassVar[tuple[str, ...]] = ("message",)
+
+    message: str = ""
+    task_id: Any = None
+    node_id: Any = None
+    worker_id: Any = None
+    pid: int | None = None
+
+    def __init__(self, *args: Any, **facts: Any) -> None:
+        order = self._ray_order
+        if len(args) > 1 and len(order) >= len(args):
+            facts = {**dict(zip(order, args, strict=False)), **facts}
+            args = ()
+        elif len(args) == 1 and not isinstance(args[0], str) and order[0] != "message":
+            facts = {order[0]: args[0], **facts}
+            args = ()
+        for alias in ("message", "error_message", "error_msg"):
+            if (text := facts.pop(alias, None)) is not None and not args:
+                args = (text,)
+        if not args and (text := self._default_message(facts)):
+            args = (text,)
+        super().__init__(*args)
+        self.__dict__.update(facts)
+        self.message = str(args[0]) if args else ""
+
+    def _default_message(self, facts: dict[str, Any]) -> str:
+        shown = ", ".join(
+            f"{name}={value}" for name, value in facts.items() if value not in (None, "", False)
+        )
+        return f"{self.default} ({shown})" if self.default and shown else self.default
+
+    def __str__(self) -> str:
+        return self.message if len(self.args) <= 1 else str(self.args)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Not the default, which calls the class with `args`: a subclass may have any constructor it likes.
+        return _rebuild_error, (type(self), self.args, self.__dict__.copy())
+
+    def to_bytes(self) -> bytes:
+        """This error as bytes, for `from_bytes`."""
+        return dumps(self)
+
+    @staticmethod
+    def from_bytes(data: bytes) -> RayError:
+        """The error that `to_bytes` packed."""
+        error = pickle.loads(data)
+        if not isinstance(error, RayError):
+            raise TypeError(f"these bytes hold a {type(error).__name__}, not an error of sundog")
+        return error
+
+
+class RayTaskError(RayError):
+    """User code raised inside a task or an actor's method.
+
+    What `get` raises is `as_instanceof_cause()` of this: an instance of this class *and* of the class the
+    user raised, so ``except ValueError`` and ``except RayTaskError`` both catch it. ``str()`` is the remote
+    traceback; `cause` is the exception itself, and its attributes can be read straight from this error.
+    """
+
+    # Read by exception_transport: the text of this error continues the stack that waited for it.
+    continues_stack: ClassVar[bool] = True
+
+    function_name: str = ""
+    traceback_str: str = ""
+    cause: Any = None
+    proctitle: str | None = None
+    ip: str | None = None
+    actor_repr: str | None = None
+    actor_id: Any = None
+    actor_name: str | None = None
+
+    def __init__(
+        self,
+        function_name: str,
+        traceback_str: str,
+        cause: BaseException,
+        proctitle: str | None = None,
+        pid: int | None = None,
+        ip: str | None = None,
+        actor_repr: str | None = None,
+        actor_id: Any = None,
+        **facts: Any,
+    ) -> None:
+        # Past RayError's constructor, which is about messages; this error's message is its traceback.
+        Exception.__init__(self, function_name, traceback_str, cause)
+        own = {"function_name": function_name, "traceback_str": traceback_str, "cause": cause}
+        own |= {"proctitle": proctitle, "pid": pid, "ip": ip, "actor_repr": actor_repr, "actor_id": actor_id}
+        self.__dict__.update(own, **facts)
+
+    @classmethod
+    def from_exception(
+        cls,
+        exc: BaseException,
+        *,
+        function_name: str,
+        pid: int | None = None,
+        task_id: Any = None,
+        skip_frames_of: tuple[str, ...] = (),
+        **facts: Any,
+    ) -> RayTaskError:
+        """Wrap what user code raised, ready to be sent. Never raises, and the result always pickles.
+
+        Args:
+            exc: what was raised, with its traceback.
+            skip_frames_of: path prefixes whose frames the user need not see, besides sundog's own.
+
+        A `RayTaskError` that arrived from a task further down is not wrapped twice: its cause becomes the
+        cause of this error, and its traceback continues this one, as if it all had been one stack.
+        """
+        text = format_chain(exc, (_PACKAGE_DIR, *skip_frames_of))
+        cause = exc.cause if isinstance(exc, RayTaskError) else portable(exc)
+        return cls(function_name, text, cause, pid=pid, task_id=task_id, **facts)
+
+    def as_instanceof_cause(self) -> RayTaskError:
+        """This error as an instance of the class of its cause, too.
+
+        Gives back the error itself when the cause's class cannot be inherited from, when that adds nothing,
+        and for SystemExit, KeyboardInterrupt, GeneratorExit and asyncio's CancelledError: an error of a
+        remote task must not end the driver's interpreter or cancel its coroutines.
+        """
+        cause_class: type[BaseException] = type(self.cause)
+        if isinstance(self, cause_class) or issubclass(cause_class, _control_flow()):
+            return self
+        try:
+            # mypy takes the __hash__ of the class's instances for that of the class.
+            dual = bare_instance(_dual_class(cause_class), self.cause)  # type: ignore[arg-type]
+            copy_native_fields(self.cause, dual)
+            dual.__dict__.update(vars(self.cause))
+            dual.__dict__.pop("_sundog_packed", None)  # marks a stand-in, which the dual itself is not
+            dual.__dict__.update(self.__dict__)
+            if not isinstance(self.cause, BaseExceptionGroup):
+                dual.args = (self.cause,)
+        except Exception:
+            # A metaclass, __init_subclass__ or memory layout that does not allow it.
+            return self
+        return dual  # type: ignore[no-any-return]
+
+    def __getattr__(self, name: str) -> Any:
+        # Only reached when normal lookup fails. Dunders stay ours: copy and pickle probe for them.
+        if name.startswith("__") or (cause := self.__dict__.get("cause")) is None:
+            raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
+        return getattr(cause, name)
+
+    def __str__(self) -> str:
+        known = {"pid": self.pid, "ip": self.ip, "task": _hex(self.task_id), "actor": self.actor_name}
+        known |= {"actor_id": _hex(self.actor_id), "repr": self.actor_repr}
+        facts = ", ".join(f"{name}={value}" for name, value in known.items() if value is not None)
+        lines = self.traceback_str.strip("\n").split("\n")
+        if lines[0].startswith("Traceback (most recent call last)"):
+            del lines[0]
+        return "\n".join([f"sundog::{self.function_name}()" + (f" ({facts})" if facts else ""), *lines])
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.cause!r})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        state = {name: value for name, value in self.__dict__.items() if name != "cause"}
+        is_dual = "_dual_of" in type(self).__dict__
+        if is_dual:
+            inherited = vars(self.cause)
+            state = {
+                n: v for n, v in state.items() if n in RayTaskError.__annotations__ or n not in inherited
+            }
+        plain = RayTaskError if is_dual else type(self)
+        return _rebuild_task_error, (plain, pack(self.cause), state, is_dual)
+
+
+class TaskCancelledError(RayError):
+    """The task was cancelled. Facts: task_id."""
+
+    default = "The task was cancelled before it finished."
+    _ray_order = ("task_id", "message")
+
+
+class RayActorError(RayError):
+    """An actor could not finish a call. Facts: those below, and exit_code, signal, cause."""
+
+    default = "The actor could not finish this call."
+    _ray_order: ClassVar[tuple[str, ...]] = ("actor_id", "message", "actor_init_failed", "preempted")
+    actor_id: Any = None
+    actor_name: str | None = None
+    class_name: str | None = None
+    exit_code: int | None = None
+    signal: int | None = None
+    cause: Any = None
+    actor_init_failed: bool = False
+    preempted: bool = False
+
+    @property
+    def error_msg(self) -> str:
+        """The message, under Ray's name for it."""
+        return self.message
+
+
+class ActorDiedError(RayActorError):
+    """The actor is dead for good: every later call raises this too."""
+
+    default = "The actor died and will not be restarted."
+    _ray_order = ("cause",)
+
+    @classmethod
+    def from_task_error(cls, task_error: RayTaskError, **facts: Any) -> ActorDiedError:
+        """The death of an actor whose constructor raised `task_error`."""
+        message = f"The actor died because its constructor raised:\n{task_error}"
+        return cls(message, **{"actor_init_failed": True, "cause": task_error, **facts})
+
+    def _default_message(self, facts: dict[str, Any]) -> str:
+        if isinstance(cause := facts.get("cause"), RayTaskError):
+            facts.setdefault("actor_init_failed", True)
+            return f"The actor died because its constructor raised:\n{cause}"
+        return super()._default_message(facts)
+
+
+class ActorUnavailableError(RayActorError):
+    """The actor cannot be reached now, but may come back; the call may or may not have run."""
+
+    default = "The actor cannot be reached for now; the call may or may not have been executed."
+    _ray_order = ("message", "actor_id")
+
+
+class WorkerCrashedError(RayError):
+    """The process died while it ran the task. Facts: pid, exit_code, signal, function_name, attempt."""
+
+    default = "The worker process died while it ran this task."
+    exit_code: int | None = None
+    signal: int | None = None
+    function_name: str | None = None
+    attempt: int | None = None
+
+
+class OutOfMemoryError(RayError):
+    """The task or actor was stopped because memory ran out; the facts say how much, and why this one."""
+
+    default = "The worker was stopped because the machine ran out of memory."
+    function_name: str | None = None
+    used_bytes: int | None = None
+    total_bytes: int | None = None
+    threshold: float | None = None
+    top_users: Any = None
+    reason: str | None = None
+
+
+class NodeDiedError(RayError):
+    """The machine that ran the task or held the actor is gone."""
+
+    default = "The node died."
+
+
+class LocalRayletDiedError(RayError):
+    """This machine's node process is gone, and the session with it."""
+
+    default = "The node process of this session died, so the session is over. Call init() to start a new one."
+
+
+class GetTimeoutError(RayError, TimeoutError):
+    """`get` ran into its timeout. The task goes on; ask again, or cancel it. Facts: timeout_s, pending."""
+
+    default = "get() timed out before every object was ready."
+    timeout_s: float | None = None
+    pending: Any = None
+
+
+class ObjectLostError(RayError):
+    """No copy of the object is left. Facts: object_id (hex), owner_address, call_site."""
+
+    default = "Every copy of the object is lost."
+    _ray_order: ClassVar[tuple[str, ...]] = ("object_ref_hex", "owner_address", "call_site")
+    object_id: str | None = None
+    object_ref_hex: str | None = None
+    owner_address: Any = None
+    call_site: str | None = None
+
+
+class ObjectFetchTimedOutError(ObjectLostError):
+    """The object exists, but did not arrive from the other node in time."""
+
+    default = "The object could not be fetched from the node that holds it in time."
+
+
+class ObjectFreedError(ObjectLostError):
+    """The program itself freed the object."""
+
+    default = "The object was freed by the program and cannot be read any more."
+
+
+class OwnerDiedError(ObjectLostError):
+    """The process that created the ref is gone, and what it owned is gone with it."""
+
+    default = "The process that owned the object (it called .remote() or put()) has exited."
+
+
+class ObjectReconstructionFailedError(ObjectLostError):
+    """The object is lost and its task could not be run again. Facts: reason, reason_message."""
+
+    default = "The object is lost and could not be computed again."
+    _ray_order = ("object_ref_hex", "reason", "reason_message", "owner_address", "call_site")
+    reason: Any = None
+    reason_message: str | None = None
+
+
+class ReferenceCountingAssertionError(ObjectLostError, AssertionError):
+    """The object was freed while a ref to it was still in use: a defect of sundog, please report it."""
+
+    default = "The object was freed although this ref to it is alive. This is a defect of sundog."
+
+
+class ObjectStoreFullError(RayError):
+    """The object does not fit in shared memory, even after spilling. Facts: size_bytes, limit_bytes."""
+
+    default = "The object store is full. See what holds memory with: sundog memory"
+    size_bytes: int | None = None
+    limit_bytes: int | None = None
+
+
+class OutOfDiskError(RayError):
+    """The disk that objects spill to is full. Facts: path, free_bytes, needed_bytes."""
+
+    default = "The disk that objects are spilled to is full."
+    path: str | None = None
+    free_bytes: int | None = None
+    needed_bytes: int | None = None
+
+
+class TaskUnschedulableError(RayError):
+    """The task can never run where it asked to run."""
+
+    default = "The task cannot be scheduled: no node can ever meet what it asks for."
+
+
+class ActorUnschedulableError(RayError):
+    """The actor can never be placed where it asked to be."""
+
+    default = "The actor cannot be scheduled: no node can ever meet what it asks for."
+
+
+class TaskPlacementGroupRemoved(RayError):
+    """The placement group was removed while the task needed it."""
+
+    default = "The task's placement group was removed."
+
+
+class ActorPlacementGroupRemoved(RayError):
+    """The placement group was removed while the actor lived in it."""
+
+    default = "The actor's placement group was removed."
+
+
+class ActorAlreadyExistsError(ValueError, RayError):
+    """A named actor was created under a name that is taken."""
+
+    # ValueError comes first, as in Ray, and brings its own constructor: put RayError's back in front.
+    __init__ = RayError.__init__
+    default = "An actor of this name exists already. Use get_if_exists=True or another name."
+
+
+class ActorHandleNotFoundError(ValueError, RayError):
+    """The handle belongs to a session that is over."""
+
+    __init__ = RayError.__init__
+    default = "This actor handle belongs to another session."
+
+
+class PendingCallsLimitExceeded(RayError):
+    """The caller has max_pending_calls calls waiting at this actor already."""
+
+    default = "Too many calls are waiting at this actor (max_pending_calls)."
+
+
+class AsyncioActorExit(RayError):
+    """Raised by exit_actor() inside an asyncio actor, to unwind the method that called it."""
+
+
+class ObjectRefStreamEndOfStreamError(RayError):
+    """The generator that produces this stream has ended."""
+
+    default = "The stream has ended."
+
+
+class RuntimeEnvSetupError(RayError):
+    """The environment a task or actor asked for could not be made."""
+
+    default = "The runtime environment could not be set up."
+
+
+class AuthenticationError(RayError):
+    """The other side did not prove who it is, or refused us."""
+
+    default = "Authentication failed."
+
+
+class CrossLanguageError(RayError):
+    """An error of a task in another language."""
+
+
+class RpcError(RayError):
+    """A message to another process failed. Facts: rpc_code."""
+
+    default = "A message to another process failed."
+    _ray_order = ("message", "rpc_code")
+    rpc_code: int | None = None
+
+
+class UserCodeException(RayError):
+    """User code failed outside of a task."""
+
+
+class UnserializableException(RayError):
+    """An exception arrived that cannot be unpickled here; its text is all there is."""
+
+    default = "The task failed with an exception that cannot be unpickled in this process."
+
+
+class PlasmaObjectNotAvailable(RayError):
+    """The object is not in this machine's shared memory."""
+
+    default = "The object is not in local shared memory."
+
+
+class OufOfBandObjectRefSerializationException(RayError):
+    """A ref was pickled outside of sundog's own channels, where it cannot be counted."""
+
+    default = "An ObjectRef was pickled outside of a task, put or return value, where it cannot be counted."
+
+
+class RaySystemError(RayError):
+    """Something inside the runtime went wrong. Facts: traceback_str."""
+
+    default = "The runtime failed."
+    _ray_order = ("message", "traceback_str")
+    traceback_str: str | None = None
+
+
+class RayChannelError(RaySystemError):
+    """A channel between two processes broke."""
+
+    default = "A channel between two processes broke."
+
+
+class RayChannelTimeoutError(RayChannelError, TimeoutError):
+    """A channel did not answer in time."""
+
+    default = "A channel between two processes did not answer in time."
+
+
+class RayCgraphCapacityExceeded(RaySystemError):
+    """Too many executions of a compiled graph are in flight."""
+
+
+class RayDirectTransportError(RaySystemError):
+    """A direct transfer between two devices failed."""
+
+
+class StreamingGeneratorReplayInconsistentError(RaySystemError):
+    """A generator that was run again yielded another number of items than the first time."""
+
+    default = "The generator was run again and did not yield the same number of items."
+
+
+RAY_EXCEPTION_TYPES: list[type[RayError]] = [
+    value for value in list(globals().values()) if isinstance(value, type) and issubclass(value, RayError)
+]
+
+
+def _control_flow() -> tuple[type[BaseException], ...]:
+    # asyncio is slow to import; if nobody has, nobody can have raised its CancelledError.
+    cancelled = getattr(sys.modules.get("asyncio.exceptions"), "CancelledError", SystemExit)
+    return (SystemExit, KeyboardInterrupt, GeneratorExit, cancelled)
+
+
+@lru_cache(maxsize=256)
+def _dual_class(cause_class: type[BaseException]) -> type[Any]:
+    namespace = {"__module__": __name__, "__doc__": RayTaskError.__doc__, "_dual_of": cause_class}
+    name = f"RayTaskError({cause_class.__name__})"
+    return types.new_class(name, (RayTaskError, cause_class), exec_body=lambda ns: ns.update(namespace))
+
+
+def _rebuild_error(cls: type[RayError], args: tuple[Any, ...], state: dict[str, Any]) -> RayError:
+    error: RayError = bare_instance(cls, RayError())
+    error.args = args
+    error.__dict__.update(state)
+    return error
+
+
+def _rebuild_task_error(
+    cls: type[RayTaskError], packed: dict[str, Any], state: dict[str, Any], dual: bool
+) -> RayTaskError:
+    error: RayTaskError = bare_instance(cls, RayError())
+    cause = unpack(packed)
+    error.__dict__.update(state, cause=cause)
+    error.args = (error.function_name, error.traceback_str, cause)
+    return error.as_instanceof_cause() if dual else error
+
+
+def _hex(value: Any) -> Any:
+    return value.hex() if isinstance(value, bytes) else value

@@ -1,0 +1,161 @@
+"""A small epoll loop: descriptors that become readable, timers, and sends that never block.
+
+The node runs on this instead of asyncio, whose import alone costs a third of sundog's start-up (see
+docs/decisions). Single-threaded; a handler must not block.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import select
+import socket
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from sundog.net.packets import Connection
+
+_monotonic = time.monotonic
+
+
+class Loop:
+    """Calls handlers of readable descriptors and due timers until stopped."""
+
+    def __init__(self) -> None:
+        self._epoll = select.epoll()
+        self._readers: dict[int, Callable[[], None]] = {}
+        self._writers: dict[int, Callable[[], None]] = {}
+        self._timers: list[tuple[float, int, Callable[[], None]]] = []
+        self._order = itertools.count()
+        self.stopped = False
+
+    def add(self, fd: int, on_readable: Callable[[], None]) -> None:
+        """Watch a descriptor."""
+        self._readers[fd] = on_readable
+        self._epoll.register(fd, select.EPOLLIN)
+
+    def remove(self, fd: int) -> None:
+        """Stop watching a descriptor; call before closing it."""
+        if self._readers.pop(fd, None) is not None:
+            self._writers.pop(fd, None)
+            self._epoll.unregister(fd)
+
+    def when_writable(self, fd: int, call: Callable[[], None] | None) -> None:
+        """Call when `fd` takes data again; None ends it."""
+        if fd not in self._readers:
+            return
+        if call is None:
+            self._writers.pop(fd, None)
+            self._epoll.modify(fd, select.EPOLLIN)
+        else:
+            self._writers[fd] = call
+            self._epoll.modify(fd, select.EPOLLIN | select.EPOLLOUT)
+
+    def after(self, seconds: float, call: Callable[[], None]) -> None:
+        """Call once, after so many seconds."""
+        heapq.heappush(self._timers, (_monotonic() + seconds, next(self._order), call))
+
+    def run(self) -> None:
+        """Run until `stopped`."""
+        while not self.stopped:
+            timeout: float | None = None
+            if self._timers:
+                timeout = max(0.0, self._timers[0][0] - _monotonic())
+            for fd, what in self._epoll.poll(timeout):
+                if what & select.EPOLLOUT:
+                    writer = self._writers.get(fd)
+                    if writer is not None:
+                        writer()
+                if what & ~select.EPOLLOUT:
+                    reader = self._readers.get(fd)
+                    if reader is not None:
+                        reader()
+            now = _monotonic()
+            while self._timers and self._timers[0][0] <= now:
+                heapq.heappop(self._timers)[2]()
+
+
+class Line:
+    """A connection on a loop: messages in order, with descriptors; sending never blocks.
+
+    What the socket does not take waits in memory, descriptors included (they are duplicated).
+    """
+
+    def __init__(
+        self,
+        loop: Loop,
+        connection: Connection,
+        on_message: Callable[[Any, list[int]], None],
+        on_closed: Callable[[], None],
+    ) -> None:
+        self.loop = loop
+        self.connection = connection
+        self._on_message = on_message
+        self._on_closed = on_closed
+        self._backlog: deque[tuple[Any, tuple[int, ...]]] = deque()
+        self.closed = False
+        loop.add(connection.fileno(), self._read)
+
+    def send(self, message: Any, fds: tuple[int, ...] = ()) -> None:
+        """Send, or queue; to a closed line it is lost. Takes over `fds`: they are closed once sent."""
+        if self.closed:
+            _close_all(fds)
+            return
+        if self._backlog:
+            self._backlog.append((message, fds))
+            return
+        if not self._try(message, fds):
+            self._backlog.append((message, fds))
+            self.loop.when_writable(self.connection.fileno(), self._flush)
+
+    def _try(self, message: Any, fds: tuple[int, ...]) -> bool:
+        try:
+            self.connection.send(message, fds, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            pass  # gone: its reader notices
+        _close_all(fds)
+        return True
+
+    def _flush(self) -> None:
+        while self._backlog:
+            if not self._try(*self._backlog[0]):
+                return
+            self._backlog.popleft()
+        self.loop.when_writable(self.connection.fileno(), None)
+
+    def _read(self) -> None:
+        for _ in range(32):
+            if self.closed:
+                return
+            try:
+                received = self.connection.receive()
+            except BlockingIOError:
+                return
+            except OSError:
+                received = None
+            if received is None:
+                self.close()
+                self._on_closed()
+                return
+            self._on_message(*received)
+
+    def close(self) -> None:
+        """Stop watching and close."""
+        if not self.closed:
+            self.closed = True
+            self.loop.remove(self.connection.fileno())
+            self.connection.close()
+            for _, fds in self._backlog:
+                _close_all(fds)
+            self._backlog.clear()
+
+
+def _close_all(fds: tuple[int, ...]) -> None:
+    import os
+
+    for fd in fds:
+        os.close(fd)

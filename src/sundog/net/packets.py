@@ -1,0 +1,124 @@
+"""SEQPACKET sockets: one packet is one pickled message, so there is no framing and no partial write.
+
+Owns how a message becomes a packet, how descriptors travel with it, and what happens to a message
+that is larger than a packet can be: it goes through a file of the session, and the packet names it.
+Used by every process.
+
+Guarantee: a packet arrives whole or not at all. Assumption: both ends are of one session and one
+user (the sockets live in a 0700 folder or are inherited), so unpickling is safe.
+"""
+
+from __future__ import annotations
+
+import array
+import itertools
+import os
+import pickle
+import socket
+from typing import Any
+
+# The kernel caps SO_SNDBUF at net.core.wmem_max (208 KiB unless raised) and doubles what it grants; a
+# packet must fit the buffer whole.
+SNDBUF_BYTES = 4 << 20
+RECV_BYTES = 1 << 20
+MESSAGE_MAX_BYTES = 150 << 10
+FDS_MAX = 16
+_FD_SPACE = socket.CMSG_SPACE(FDS_MAX * 4)
+_BIG = "\0big"
+_files = itertools.count()
+
+
+def make_pair() -> tuple[socket.socket, socket.socket]:
+    """Two connected SEQPACKET sockets with roomy buffers."""
+    left, right = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    for side in (left, right):
+        side.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SNDBUF_BYTES)
+    return left, right
+
+
+def encode(message: Any, spill_dir: str) -> bytes:
+    """Pickle a message; one that is too large is written to a file under `spill_dir` and named instead."""
+    data = pickle.dumps(message, 5)
+    if len(data) <= MESSAGE_MAX_BYTES:
+        return data
+    return pickle.dumps((_BIG, write_big(data, spill_dir)), 5)
+
+
+def write_big(data: bytes, spill_dir: str) -> str:
+    """Put an oversized packet into a file; the receiver removes it."""
+    path = f"{spill_dir}/packet-{os.getpid()}-{next(_files)}"
+    with open(path, "wb") as file:
+        file.write(data)
+    return path
+
+
+def read_big(path: str) -> Any:
+    """Read and remove a packet written by `write_big`."""
+    with open(path, "rb") as file:
+        message = pickle.load(file)
+    os.unlink(path)
+    return message
+
+
+def decode(data: bytes | memoryview) -> Any:
+    """The message of a packet."""
+    message = pickle.loads(data)
+    if type(message) is tuple and len(message) == 2 and message[0] == _BIG:
+        return read_big(message[1])
+    return message
+
+
+class Connection:
+    """A control connection: messages with descriptors, in both directions.
+
+    Sending is blocking and safe from several threads (one packet is one system call); receiving is for
+    one reader at a time and never blocks.
+    """
+
+    __slots__ = ("_spill_dir", "sock")
+
+    def __init__(self, sock: socket.socket, spill_dir: str) -> None:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SNDBUF_BYTES)
+        self.sock = sock
+        self._spill_dir = spill_dir
+
+    def fileno(self) -> int:
+        """The descriptor, for epoll."""
+        return self.sock.fileno()
+
+    def send(self, message: Any, fds: tuple[int, ...] = (), flags: int = 0) -> None:
+        """Send one message. Raises OSError when the other side is gone (BlockingIOError if so asked)."""
+        data = encode(message, self._spill_dir)
+        if fds:
+            ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))]
+            self.sock.sendmsg([data], ancillary, flags)
+        else:
+            self.sock.send(data, flags)
+
+    def receive(self) -> tuple[Any, list[int]] | None:
+        """The next message and its descriptors; None when the other side is gone.
+
+        Raises:
+            BlockingIOError: nothing is there now.
+        """
+        try:
+            data, ancillary, _, _ = self.sock.recvmsg(
+                RECV_BYTES, _FD_SPACE, socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC
+            )
+        except ConnectionError:
+            return None
+        fds: list[int] = []
+        for level, kind, payload in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                found = array.array("i")
+                found.frombytes(payload[: len(payload) - len(payload) % 4])
+                fds.extend(found)
+        if not data:
+            for fd in fds:
+                os.close(fd)
+            return None
+        return decode(data), fds
+
+    def close(self) -> None:
+        """Close the socket."""
+        self.sock.close()

@@ -1,0 +1,1 @@
+"""The node program: control only, never on the hot path. Launched, never imported by the rest."""

@@ -1,0 +1,273 @@
+"""Actors on the node's side: places for them, lanes of their callers, what is told to whom.
+
+Carries events into `state.actors.Actors` and its instructions out. A caller opens its lane before the
+actor has a worker; the descriptor waits here until there is one.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from sundog.exceptions import ActorAlreadyExistsError
+from sundog.node.rows import Process
+from sundog.state.actors import (
+    DEAD,
+    ActorInstruction,
+    ActorRow,
+    Actors,
+    Construct,
+    NameTaken,
+    Place,
+    Publish,
+    Terminate,
+    Unplace,
+)
+from sundog.state.instructions import Grant
+from sundog.wire.cause import Cause
+
+if TYPE_CHECKING:
+    from sundog.node.program import Node
+
+_UNKNOWN_S = 10.0
+_WORDS = {
+    "out_of_scope": Cause(reason="all handles to it went out of scope", intended=True),
+    "owner_died": Cause(reason="the process that created it is gone", intended=True),
+}
+
+
+class ActorKeeper:
+    """All actors of this node."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.actors = Actors()
+        self._lanes: dict[bytes, list[tuple[bytes, int]]] = {}  # actor -> (caller, descriptor) that wait
+        self._callers: dict[bytes, set[bytes]] = {}
+        self._unknown: dict[bytes, float] = {}
+        self._leases: dict[bytes, Grant] = {}
+
+    # ------------------------------------------------------------------ questions
+    def uses(self, env_key: str) -> bool:
+        """Whether a detached actor may need this environment again."""
+        return any(row.detached and row.state != DEAD and _spec(row)["lease"].env_key == env_key
+                   for row in self.actors.rows())
+
+    def is_detached_worker(self, worker: bytes) -> bool:
+        """Whether a worker hosts a detached actor."""
+        row = self.actors.on_worker(worker)
+        return row is not None and row.detached
+
+    # ------------------------------------------------------------------ messages of processes
+    def register(self, process: Process, actor_id: bytes, name: str, namespace: str, options: dict[str, Any]) -> Any:
+        """Create the row of an actor.
+
+        Raises:
+            ActorAlreadyExistsError: the name is taken.
+        """
+        try:
+            self.do(
+                self.actors.register(
+                    actor_id,
+                    owner=process.process_id,
+                    name=name,
+                    namespace=namespace,
+                    detached=options["detached"],
+                    max_restarts=options["max_restarts"],
+                    spec=options,
+                    now=self.node.now(),
+                )
+            )
+        except NameTaken as taken:
+            if options.get("get_if_exists"):
+                return taken.existing_id
+            raise ActorAlreadyExistsError(
+                f"The name {name!r} is taken in namespace {namespace!r} by actor {taken.existing_id.hex()}. "
+                "Use get_actor() or get_if_exists=True to share it, or kill it first.",
+                actor_id=taken.existing_id.hex(),
+            ) from None
+        if self._unknown.pop(actor_id, None) is not None:
+            self.node.log(f"actor {actor_id.hex()} became known after its first call")
+        return actor_id
+
+    def on_actor_register(self, process: Process, actor_id: bytes, options: dict[str, Any]) -> None:
+        """An actor without a name: nothing can go wrong, nobody waits."""
+        self.register(process, actor_id, "", options["namespace"], options)
+
+    def on_actor_start(self, process: Process, actor_id: bytes, args: Any, extra: Any) -> None:
+        """The constructor's arguments are ready."""
+        row = self.actors.get(actor_id)
+        if row is not None:
+            spec = _spec(row)
+            spec["args"], spec["extra"] = args, extra
+            self.do(self.actors.start(actor_id, self.node.now()))
+
+    def on_actor_fail(self, process: Process, actor_id: bytes, error: bytes) -> None:
+        """The constructor's arguments failed: the actor will never be."""
+        self.do(self.actors.kill(actor_id, True, error, self.node.now()))
+
+    def on_actor_lane(self, process: Process, actor_id: bytes, _incarnation: int, fd: int) -> None:
+        """A caller opens a lane."""
+        self._callers.setdefault(actor_id, set()).add(process.process_id)
+        row = self.actors.get(actor_id)
+        if row is None:
+            self._unknown.setdefault(actor_id, self.node.now())
+        elif row.state == DEAD:
+            os.close(fd)
+            self._tell(process, row)
+            return
+        elif row.worker is not None and row.worker in self.node.processes:
+            self.node.forward(process, row.worker, ("lane", process.process_id), fd)
+            if row.state == "ALIVE":
+                self._tell(process, row)
+            return
+        self._lanes.setdefault(actor_id, []).append((process.process_id, fd))
+
+    def on_actor_ready(self, process: Process, actor_id: bytes, incarnation: int, held: list[bytes]) -> None:
+        """A worker has constructed its actor."""
+        row = self.actors.get(actor_id)
+        if row is not None:
+            owner = self.node.processes.get(row.owner)
+            if owner is not None:
+                owner.line.send(("created", actor_id, process.process_id, held))
+        self.do(self.actors.ready(actor_id, incarnation, self.node.now()))
+
+    def on_actor_failed(self, process: Process, actor_id: bytes, incarnation: int, error: bytes) -> None:
+        """A constructor raised."""
+        self.do(self.actors.init_failed(actor_id, error, incarnation, self.node.now()))
+
+    def on_actor_scope(self, process: Process, actor_id: bytes) -> None:
+        """The last handle is gone."""
+        row = self.actors.get(actor_id)
+        if row is not None and not row.detached:
+            self.do(self.actors.out_of_scope(actor_id, self.node.now()))
+
+    def on_actor_kill(self, process: Process, actor_id: bytes, no_restart: bool) -> None:
+        """`kill(actor)`."""
+        cause = Cause(reason="sundog.kill() was called on it", intended=True)
+        self.do(self.actors.kill(actor_id, no_restart, cause, self.node.now()))
+
+    def on_actor_exit(self, process: Process, actor_id: bytes, reason: str) -> None:
+        """`exit_actor()`: an intended end."""
+        process.kill_reason, process.intended = reason, True
+        self.do(self.actors.exited(actor_id, Cause(reason=reason, intended=True)))
+
+    # ------------------------------------------------------------------ events of the node
+    def granted(self, grant: Grant) -> None:
+        """An actor has a worker."""
+        actor_id = grant.key
+        assert isinstance(actor_id, bytes)
+        self._leases[actor_id] = grant
+        row = self.actors.get(actor_id)
+        if row is None or row.state == DEAD:
+            self.node.do(self.node.leases.release(grant.lease, self.node.now(), True))
+            return
+        self.do(self.actors.placed(actor_id, grant.worker, grant.lease, self.node.now()))
+
+    def worker_died(self, worker: bytes, cause: Cause, now: float) -> None:
+        """A worker is gone, perhaps with an actor."""
+        self.do(self.actors.worker_died(worker, cause, now))
+
+    def owner_died(self, owner: bytes, now: float) -> None:
+        """The creator of some actors is gone."""
+        self.do(self.actors.owner_died(owner, now))
+        for callers in self._callers.values():
+            callers.discard(owner)
+
+    def infeasible(self, actor_id: bytes) -> ActorRow | None:
+        """The row of an actor that fits nowhere."""
+        return self.actors.get(actor_id)
+
+    def tick(self, now: float) -> None:
+        """Lanes to actors that never became known are answered."""
+        for actor_id, since in list(self._unknown.items()):
+            if now - since > _UNKNOWN_S:
+                del self._unknown[actor_id]
+                cause = Cause(reason="its creator ended before the actor was registered", intended=True)
+                self._publish(actor_id, DEAD, None, 0, cause)
+
+    # ------------------------------------------------------------------ instructions
+    def do(self, instructions: list[ActorInstruction]) -> None:
+        """Carry out what the actor machine says."""
+        for step in instructions:
+            if isinstance(step, Place):
+                row = self.actors.get(step.actor_id)
+                if row is not None:
+                    spec = _spec(row)["lease"]
+                    self.node.do(self.node.leases.want(step.actor_id, step.actor_id, spec, 1, self.node.now()))
+                    self.node.wake_ticks()
+            elif isinstance(step, Unplace):
+                row = self.actors.get(step.actor_id)
+                if row is not None:
+                    spec = _spec(row)["lease"]
+                    self.node.do(self.node.leases.want(step.actor_id, step.actor_id, spec, 0, self.node.now()))
+            elif isinstance(step, Construct):
+                self._construct(step)
+            elif isinstance(step, Terminate):
+                self._terminate(step)
+            elif isinstance(step, Publish):
+                self._publish(step.actor_id, step.state, step.worker, step.incarnation, step.cause)
+
+    def _construct(self, step: Construct) -> None:
+        row = self.actors.get(step.actor_id)
+        worker = self.node.processes.get(step.worker)
+        if row is None or worker is None:
+            return
+        spec = dict(_spec(row))
+        grant = self._leases[step.actor_id]
+        spec.pop("lease")
+        spec["setup"] = dict(spec["setup"], gpu_ids=grant.gpu_ids)
+        spec["owner"] = row.owner
+        worker.line.send(("construct", step.actor_id, step.incarnation, spec))
+        for caller, fd in self._lanes.pop(step.actor_id, []):
+            process = self.node.processes.get(caller)
+            if process is None:
+                os.close(fd)
+            else:
+                self.node.forward(process, step.worker, ("lane", caller), fd)
+
+    def _terminate(self, step: Terminate) -> None:
+        worker = self.node.processes.get(step.worker)
+        if worker is None:
+            return
+        row = self.actors.get(step.actor_id)
+        cause = row.cause if row is not None else None
+        reason = cause.reason if isinstance(cause, Cause) and cause.reason else str(cause or "its actor ended")
+        if step.graceful:
+            worker.kill_reason, worker.intended = reason, True
+            worker.state = "stopping"
+            worker.line.send(("terminate", True))
+        else:
+            self.node.workers.kill(step.worker, reason)
+
+    def _publish(self, actor_id: bytes, state: str, worker: bytes | None, incarnation: int, cause: object) -> None:
+        if isinstance(cause, str):
+            cause = _WORDS.get(cause, Cause(reason=cause))
+        pid = self.node.processes[worker].pid if worker in self.node.processes else 0  # type: ignore[index]
+        for caller in self._callers.get(actor_id, ()):
+            process = self.node.processes.get(caller)
+            if process is not None:
+                process.line.send(("actor", actor_id, state, worker, incarnation, cause, pid))
+        row = self.actors.get(actor_id)
+        owner = self.node.processes.get(row.owner) if row is not None else None
+        if state == DEAD:
+            self._callers.pop(actor_id, None)
+            for _, fd in self._lanes.pop(actor_id, []):
+                os.close(fd)
+            if owner is not None:
+                owner.line.send(("actor_dead", actor_id))
+            self._leases.pop(actor_id, None)
+
+    def _tell(self, process: Process, row: ActorRow) -> None:
+        cause = row.cause
+        if isinstance(cause, str):
+            cause = _WORDS.get(cause, Cause(reason=cause))
+        worker = self.node.processes.get(row.worker) if row.worker else None
+        process.line.send(
+            ("actor", row.actor_id, row.state, row.worker, row.incarnation, cause, worker.pid if worker else 0)
+        )
+
+
+def _spec(row: ActorRow) -> dict[str, Any]:
+    assert isinstance(row.spec, dict)
+    return row.spec

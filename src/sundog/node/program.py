@@ -1,0 +1,420 @@
+"""The node: grants leases, starts and buries workers, keeps actors, names and jobs.
+
+::
+
+    driver ─┐                        ┌─ Leases (who gets which worker)      state/leases.py
+    driver ─┼─ messages ─► Node ─────┼─ Actors (life of every actor)        state/actors.py
+    worker ─┘              │         └─ logs, requests, sweeps
+                           └─ instructions of the machines ─► messages, forks, kills
+
+Started by `init()` or `sundog start`; ends with its last driver (unless started to stay). One thread, one
+loop; every decision is made by a pure machine, this program only carries events in and instructions out.
+Everyone else dies or fails with it: workers by the kernel, drivers by the end of their socket.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import shutil
+import signal
+import socket
+import time
+from collections.abc import Iterable
+from typing import Any
+
+from sundog.config import Config
+from sundog.net.loop import Line, Loop
+from sundog.net.packets import Connection
+from sundog.node import sessions
+from sundog.node.actors import ActorKeeper
+from sundog.node.logs import LogTails
+from sundog.node.requests import Requests
+from sundog.node.rows import Environment, Job, Process
+from sundog.node.workers import Workers
+from sundog.state.instructions import (
+    Grant,
+    GroupReady,
+    GroupRemoved,
+    Infeasible,
+    Instruction,
+    Reclaim,
+    StartWorker,
+    StopWorker,
+)
+from sundog.state.leases import Leases
+from sundog.wire.cause import Cause
+
+_TICK_S = 0.1
+_IDLE_TICK_S = 1.0
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+class Node:
+    """The node program's state and its dispatch of messages."""
+
+    def __init__(self, params: dict[str, Any]) -> None:
+        self.session: dict[str, Any] = params["session"]
+        self.session["node_pid"] = os.getpid()
+        self.node_id = bytes.fromhex(params["node_id"])
+        self.session["node_id"] = self.node_id
+        self.params = params
+        self.config = Config(**params["config"])
+        self.persistent: bool = params["persistent"]
+        self.stopping = False
+        self.started_at = time.time()
+        self.loop = Loop()
+        self.processes: dict[bytes, Process] = {}
+        self.jobs: dict[bytes, Job] = {}
+        cores = os.cpu_count() or 1
+        self.leases = Leases(
+            starting_max=self.config.starting_workers_max or 2 * cores,
+            worker_max=self.config.max_worker_processes,
+            idle_worker_s=self.config.idle_worker_s,
+            keep=max(2, int(params["resources"].get("CPU", 1))),
+        )
+        self.workers = Workers(self)
+        self.keeper = ActorKeeper(self)
+        self.requests = Requests(self)
+        self.logs = LogTails()
+        self._ticking = False
+        self._logs_scheduled = False
+        self._next_job = 1
+
+    def now(self) -> float:
+        """The clock of the machines."""
+        return time.monotonic()
+
+    def log(self, text: str) -> None:
+        """A line in node.log."""
+        print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {text}", flush=True)
+
+    # ------------------------------------------------------------------ start and end
+    def run(self) -> None:
+        """Serve until the session ends."""
+        self.leases.add_node(self.node_id, self.params["resources"], self.params["labels"], self.now())
+        self._watch_signals()
+        self._listen()
+        if self.params.get("driver_fd") is not None:
+            self._connected(socket.socket(fileno=self.params["driver_fd"]))
+        sessions.publish(self.session, self.params["resources"])
+        self.loop.after(0.5, lambda: sessions.sweep(self.session))
+        self.loop.after(_IDLE_TICK_S, self._slow_tick)
+        self.loop.run()
+        self._clean_up()
+
+    def _watch_signals(self) -> None:
+        read, write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, lambda *_: self.stop("SIGTERM"))
+
+        def woken() -> None:
+            with contextlib.suppress(BlockingIOError):
+                os.read(read, 4096)
+            self.workers.reap()
+
+        self.loop.add(read, woken)
+
+    def _listen(self) -> None:
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        sessions.bind(self.listener, self.session["path"])
+        self.listener.listen(64)
+        self.listener.setblocking(False)
+
+        def accept() -> None:
+            with contextlib.suppress(BlockingIOError):
+                self._connected(self.listener.accept()[0])
+
+        self.loop.add(self.listener.fileno(), accept)
+
+    def stop(self, reason: str) -> None:
+        """End the session."""
+        if not self.stopping:
+            self.stopping = True
+            self.log(f"stopping: {reason}")
+            self.loop.stopped = True
+            self.loop.after(0.0, lambda: None)
+
+    def _clean_up(self) -> None:
+        for process in list(self.processes.values()):
+            if process.kind == "worker":
+                self.workers.kill(process.process_id, "the session ended")
+        with contextlib.suppress(Exception):
+            self.loop.stopped = False
+            self._flush_logs()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.workers.zygote_pid, signal.SIGKILL)
+        sessions.kill_children(os.getpid())
+        shutil.rmtree(self.session["shm_root"], ignore_errors=True)
+        shutil.rmtree(f"{self.session['path']}/spilled_objects", ignore_errors=True)
+        sessions.withdraw(self.session)
+        for process in list(self.processes.values()):
+            process.line.close()
+
+    # ------------------------------------------------------------------ time
+    def wake_ticks(self) -> None:
+        """Somebody waits: look after starvation soon."""
+        if not self._ticking and self.leases.busy():
+            self._ticking = True
+            self.loop.after(_TICK_S, self._tick)
+
+    def _tick(self) -> None:
+        self._ticking = False
+        self.do(self.leases.tick(self.now()))
+        self.wake_ticks()
+
+    def _slow_tick(self) -> None:
+        self.do(self.leases.tick(self.now()))
+        self.keeper.tick(self.now())
+        self.loop.after(_IDLE_TICK_S, self._slow_tick)
+
+    # ------------------------------------------------------------------ logs
+    def wake_logs(self) -> None:
+        """Look at the workers' output when it is due."""
+        if self._logs_scheduled:
+            return
+        due = self.logs.next_poll_in_s(self.now())
+        if due is not None:
+            self._logs_scheduled = True
+            self.loop.after(max(0.005, due), self._poll_logs)
+
+    def _poll_logs(self) -> None:
+        self._logs_scheduled = False
+        self._send_logs(self.logs.poll(self.now()))
+        self.wake_logs()
+
+    def _send_logs(self, batches: Iterable[Any]) -> None:
+        for batch in batches:
+            for job in self.jobs.values():
+                driver = self.processes.get(job.driver)
+                if driver is not None and job.log_to_driver and batch.job_id == job.job_id:
+                    driver.line.send(("log", tuple(batch)))
+
+    def _flush_logs(self) -> None:
+        for _ in range(100):
+            batches = self.logs.poll(self.now() + 1e6)
+            if not batches:
+                return
+            self._send_logs(batches)
+
+    # ------------------------------------------------------------------ connections
+    def _connected(self, sock: socket.socket) -> None:
+        """A driver or a command connects; its first message says who it is."""
+        connection = Connection(sock, self.session["shm_root"])
+        process = Process(b"", "client", None, b"")  # type: ignore[arg-type]
+        process.line = Line(
+            self.loop,
+            connection,
+            lambda message, fds: self.from_process(process, message, fds),
+            lambda: self._driver_gone(process),
+        )
+
+    def hello(self, process: Process, info: dict[str, Any]) -> None:
+        """A driver introduces itself."""
+        process.kind = "driver"
+        process.process_id = info["process_id"]
+        process.pid = info["pid"]
+        process.started_at = time.time()
+        process.state = "driver"
+        process.job_id = info.get("job_id") or self._new_job_id()
+        self._next_job = max(self._next_job, int.from_bytes(process.job_id, "little") + 1)
+        config = dict(info["job"], job_id=process.job_id)
+        namespace = config.get("namespace") or f"anonymous-{process.process_id.hex()}"
+        config["namespace"] = namespace
+        self.jobs[process.job_id] = Job(
+            process.job_id,
+            process.process_id,
+            process.pid,
+            namespace,
+            info.get("entrypoint", ""),
+            config,
+            time.time(),
+            log_to_driver=info.get("log_to_driver", True),
+        )
+        self.processes[process.process_id] = process
+        if info.get("welcome"):
+            process.line.send(("welcome", self.session, process.job_id, namespace))
+        self.environment(process, f"{process.job_id.hex()}:", info.get("runtime_env") or {}, info.get("prepared", b""))
+        self._prestart(f"{process.job_id.hex()}:")
+        if info.get("preload") and self.workers.zygote is not None:
+            self.workers.zygote.send(("import", info["preload"]))
+
+    def _new_job_id(self) -> bytes:
+        self._next_job += 1
+        return (self._next_job - 1).to_bytes(4, "little")
+
+    def _prestart(self, env_key: str) -> None:
+        cores = os.cpu_count() or 1
+        for _ in range(min(cores, int(self.params["resources"].get("CPU", 0)))):
+            self.do(self.leases.prestart(self.node_id, env_key, self.now()))
+
+    def environment(self, process: Process, env_key: str, runtime_env: dict[str, Any], prepared: bytes) -> None:
+        """A process announces an environment that it will ask leases for."""
+        if env_key not in self.workers.environments:
+            self.workers.environments[env_key] = Environment(env_key, process.job_id, runtime_env, prepared)
+
+    def _driver_gone(self, process: Process) -> None:
+        """A driver's socket closed: it left or it was killed. Its job ends with it."""
+        if process.process_id not in self.processes:
+            return
+        del self.processes[process.process_id]
+        job = self.jobs.pop(process.job_id, None)
+        self.process_died(process, Cause(reason="its program ended", intended=True))
+        if job is not None:
+            self._end_job(job)
+        if not self.persistent and not self.jobs:
+            self.stop("its last driver is gone")
+
+    def _end_job(self, job: Job) -> None:
+        for env_key, environment in list(self.workers.environments.items()):
+            if environment.job_id == job.job_id and not self.keeper.uses(env_key):
+                del self.workers.environments[env_key]
+        for process in list(self.processes.values()):
+            if process.kind == "worker" and process.job_id == job.job_id:
+                if not self.keeper.is_detached_worker(process.process_id):
+                    self.workers.kill(process.process_id, "its job ended")
+
+    def process_died(self, process: Process, cause: Cause) -> None:
+        """Tell the machines and everyone who dealt with a process that it is gone."""
+        now = self.now()
+        if process.kind == "worker":
+            self.do(self.leases.worker_died(process.process_id, now))
+            self.keeper.worker_died(process.process_id, cause, now)
+        self.do(self.leases.owner_died(process.process_id, now))
+        self.keeper.owner_died(process.process_id, now)
+        for peer_id in process.peers:
+            peer = self.processes.get(peer_id)
+            if peer is not None:
+                peer.peers.discard(process.process_id)
+                peer.line.send(("died", process.process_id, cause))
+
+    # ------------------------------------------------------------------ messages
+    def from_process(self, process: Process, message: Any, fds: list[int]) -> None:
+        """Handle one message of a driver, worker or command."""
+        handler = getattr(self, "on_" + message[0], None) or getattr(self.keeper, "on_" + message[0], None)
+        if handler is None:
+            self.log(f"unknown message {message[0]!r}")
+            for fd in fds:
+                os.close(fd)
+            return
+        handler(process, *message[1:], *fds)
+
+    def on_hello(self, process: Process, info: dict[str, Any]) -> None:
+        """See `hello`."""
+        self.hello(process, info)
+
+    def on_env(self, process: Process, env_key: str, runtime_env: dict[str, Any], prepared: bytes) -> None:
+        """A runtime environment that leases will be asked for."""
+        self.environment(process, env_key, runtime_env, prepared)
+
+    def on_want(self, process: Process, key: Any, spec: Any, count: int) -> None:
+        """An owner could use so many more leases."""
+        self.do(self.leases.want(process.process_id, key, spec, count, self.now()))
+        self.wake_ticks()
+
+    def on_release(self, process: Process, lease: int, reusable: bool) -> None:
+        """An owner gives a lease back."""
+        self.do(self.leases.release(lease, self.now(), reusable))
+
+    def on_blocked(self, process: Process) -> None:
+        """A worker waits in a get."""
+        self.do(self.leases.blocked(process.process_id, self.now()))
+
+    def on_unblocked(self, process: Process) -> None:
+        """A worker goes on."""
+        self.do(self.leases.unblocked(process.process_id, self.now()))
+
+    def on_lane(self, process: Process, worker_id: bytes, fd: int) -> None:
+        """An owner opens a lane to a worker."""
+        self.forward(process, worker_id, ("lane", process.process_id), fd)
+
+    def on_peer(self, process: Process, other: bytes, fd: int) -> None:
+        """A process opens a channel to another."""
+        self.forward(process, other, ("peer", process.process_id), fd)
+
+    def forward(self, process: Process, to: bytes, message: tuple[Any, ...], fd: int) -> None:
+        """Pass a descriptor on, and remember that the two have to know of each other's death."""
+        target = self.processes.get(to)
+        if target is None:
+            os.close(fd)
+            process.line.send(("died", to, Cause()))
+            return
+        target.peers.add(process.process_id)
+        process.peers.add(to)
+        target.line.send(message, (fd,))
+
+    def on_kill_worker(self, process: Process, worker_id: bytes, reason: str) -> None:
+        """An owner cancels a task with force."""
+        self.workers.kill(worker_id, reason)
+
+    def on_exit_ok(self, process: Process, may_exit: bool) -> None:
+        """An idle worker answers whether it may end."""
+        self.workers.exit_answer(process, may_exit)
+
+    def on_leaving(self, process: Process, reason: str) -> None:
+        """A worker ends by itself."""
+        if not process.kill_reason:
+            process.kill_reason, process.intended = reason, True
+
+    def on_env_failed(self, process: Process, text: str) -> None:
+        """A worker could not set up its runtime environment."""
+        self.requests.environment_failed(process.env_key, text)
+
+    def on_rpc(self, process: Process, number: int, verb: str, args: tuple[Any, ...], *fds: int) -> None:
+        """A request that wants an answer."""
+        self.requests.handle(process, number, verb, args)
+
+    def on_bye(self, process: Process) -> None:
+        """A driver leaves in good order."""
+        process.line.close()
+        self._driver_gone(process)
+
+    # ------------------------------------------------------------------ instructions
+    def do(self, instructions: Iterable[Instruction]) -> None:
+        """Carry out what the lease machine says."""
+        for step in instructions:
+            if isinstance(step, Grant):
+                self._grant(step)
+            elif isinstance(step, StartWorker):
+                self.workers.start(step)
+            elif isinstance(step, StopWorker):
+                self.workers.stop(step)
+            elif isinstance(step, Reclaim):
+                owner = self.processes.get(step.owner)
+                if owner is not None:
+                    owner.line.send(("reclaim", step.lease))
+            elif isinstance(step, Infeasible):
+                self.requests.infeasible(step)
+            elif isinstance(step, GroupReady):
+                self.requests.group_changed(step.pg_id)
+            elif isinstance(step, GroupRemoved):
+                self.requests.group_changed(step.pg_id)
+
+    def _grant(self, step: Grant) -> None:
+        worker = self.processes.get(step.worker)
+        if worker is None:
+            return
+        if len(step.owner) != 8:
+            worker.state = "actor"
+            self.keeper.granted(step)
+            return
+        owner = self.processes.get(step.owner)
+        worker.state = "leased"
+        if owner is not None:
+            owner.peers.add(step.worker)
+            worker.peers.add(step.owner)
+            owner.line.send(("grant", step.key, step.lease, step.worker, worker.pid, step.gpu_ids))
+
+
+def run(params: dict[str, Any], zygote: tuple[int, socket.socket], lifeline_read: int, lifeline_write: int) -> None:
+    """Run a node to its end. `lifeline_write` stays open until then: its closing ends the workers."""
+    with contextlib.suppress(OSError):
+        os.setsid()
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    node = Node(params)
+    node.workers.use_zygote(zygote, lifeline_read)
+    node.run()
+    os.close(lifeline_write)

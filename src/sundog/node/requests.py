@@ -1,0 +1,377 @@
+"""Requests that want an answer: resources, nodes, names, placement groups, the state of everything.
+
+Each verb is a method `do_<verb>`; what it returns (or raises) is the answer. A verb that must wait keeps
+the request and answers later. Runs on the node's only thread.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from sundog.exceptions import RaySystemError
+from sundog.ids import random_id
+from sundog.node.rows import Process
+from sundog.state.actors import DEAD
+from sundog.state.instructions import GROUP_REMOVED, Infeasible
+
+if TYPE_CHECKING:
+    from sundog.node.program import Node
+
+_LATER = object()
+
+
+class Requests:
+    """Answers requests of drivers, workers and commands."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self._group_waiters: dict[bytes, list[Callable[[], None]]] = {}
+        self._warned: set[tuple[bytes, Any]] = set()
+
+    def handle(self, process: Process, number: int, verb: str, args: tuple[Any, ...]) -> None:
+        """Answer one request."""
+        method = getattr(self, "do_" + verb, None)
+        try:
+            if method is None:
+                raise RaySystemError(f"The node does not know the request {verb!r}.")
+            answer = method(process, number, *args)
+        except Exception as error:
+            process.line.send(("answer", number, False, error))
+            return
+        if answer is not _LATER:
+            process.line.send(("answer", number, True, answer))
+
+    # ------------------------------------------------------------------ resources and nodes
+    def do_cluster_resources(self, _process: Process, _number: int) -> dict[str, float]:
+        """All resources."""
+        return self.node.leases.totals()
+
+    def do_available_resources(self, _process: Process, _number: int) -> dict[str, float]:
+        """Free resources; what is used up is left out, as in Ray."""
+        return {name: amount for name, amount in self.node.leases.available().items() if amount > 0}
+
+    def do_nodes(self, _process: Process, _number: int) -> list[dict[str, Any]]:
+        """Rows in the shape of `nodes()`."""
+        node = self.node
+        host = socket.gethostname()
+        return [
+            {
+                "NodeID": node.node_id.hex(),
+                "Alive": True,
+                "NodeManagerAddress": "127.0.0.1",
+                "NodeManagerHostname": host,
+                "NodeName": "127.0.0.1",
+                "NodeManagerPort": 0,
+                "ObjectManagerPort": 0,
+                "ObjectStoreSocketName": node.session["shm_root"],
+                "RayletSocketName": f"{node.session['path']}/node.sock",
+                "MetricsExportPort": 0,
+                "alive": True,
+                "Resources": node.leases.totals(node.node_id),
+                "Labels": dict(node.params["labels"]),
+            }
+        ]
+
+    def do_status(self, _process: Process, _number: int) -> dict[str, Any]:
+        """What `sundog status` shows."""
+        node = self.node
+        kinds: dict[str, int] = {}
+        for each in node.processes.values():
+            kinds[each.state] = kinds.get(each.state, 0) + 1
+        actors: dict[str, int] = {}
+        for row in node.keeper.actors.rows():
+            actors[row.state] = actors.get(row.state, 0) + 1
+        return {
+            "node": node.node_id.hex(),
+            "session": node.session["name"],
+            "path": node.session["path"],
+            "pid": os.getpid(),
+            "uptime_s": time.time() - node.started_at,
+            "resources": {"total": node.leases.totals(), "available": node.leases.available()},
+            "workers": {k: v for k, v in kinds.items() if k != "driver"},
+            "drivers": [
+                {"pid": job.pid, "job_id": job.job_id.hex(), "entrypoint": job.entrypoint} for job in node.jobs.values()
+            ],
+            "actors": actors,
+            "pending": self._pending(),
+            "store": _store_figures(node.session["shm_root"]),
+        }
+
+    def _pending(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "shape": dict(row.spec.placement or row.spec.resources),
+                "count": row.count,
+                "waited_s": row.waited_s,
+                "why": row.why,
+                "infeasible": row.infeasible,
+            }
+            for row in self.node.leases.table(self.node.now())
+        ]
+
+    def do__held(self, _process, _number):
+        return [str(x) for x in self.node.leases.held(self.node.now())]
+
+    def do_stop(self, _process: Process, _number: int, reason: str) -> bool:
+        """End the session."""
+        self.node.loop.after(0.01, lambda: self.node.stop(reason))
+        return True
+
+    # ------------------------------------------------------------------ actors
+    def do_actor_register(
+        self, process: Process, _number: int, actor_id: bytes, name: str, namespace: str, options: dict[str, Any]
+    ) -> bytes:
+        """Register a named actor; returns its id, or that of the one that exists."""
+        found: bytes = self.node.keeper.register(process, actor_id, name, namespace, options)
+        return found
+
+    def do_get_actor(self, _process: Process, _number: int, name: str, namespace: str) -> Any:
+        """The handle of a named actor: (actor id, what a handle needs)."""
+        actor_id = self.node.keeper.actors.lookup(name, namespace)
+        row = self.node.keeper.actors.get(actor_id) if actor_id is not None else None
+        if row is None or row.state == DEAD:
+            raise ValueError(
+                f"There is no live actor named {name!r} in namespace {namespace!r}. Names: "
+                f"{sorted(r.name for r in self.node.keeper.actors.rows() if r.name and r.namespace == namespace)}. "
+                "See: sundog list actors"
+            )
+        assert isinstance(row.spec, dict)
+        return row.actor_id, row.spec["handle"]
+
+    def do_actor_info(self, _process: Process, _number: int, actor_id: bytes) -> dict[str, Any] | None:
+        """State and process of one actor."""
+        row = self.node.keeper.actors.get(actor_id)
+        return None if row is None else self._actor_dict(row)
+
+    def do_list_named_actors(self, process: Process, _number: int, all_namespaces: bool) -> list[Any]:
+        """Names of live actors."""
+        job = self.node.jobs.get(process.job_id)
+        namespace = job.namespace if job is not None else ""
+        rows = [row for row in self.node.keeper.actors.rows() if row.name and row.state != DEAD]
+        if all_namespaces:
+            return [{"namespace": row.namespace, "name": row.name} for row in rows]
+        return [row.name for row in rows if row.namespace == namespace]
+
+    # ------------------------------------------------------------------ placement groups
+    def do_pg_create(
+        self, process: Process, _number: int, bundles: list[dict[str, float]], strategy: str, name: str,
+        lifetime: str, label_selectors: Any,
+    ) -> bytes:
+        """Create a placement group."""
+        node = self.node
+        pg_id = random_id(16)
+        node.do(
+            node.leases.create_group(
+                pg_id, bundles, strategy, process.process_id, node.now(), name or "", lifetime or "", label_selectors or ()
+            )
+        )
+        node.wake_ticks()
+        return pg_id
+
+    def do_pg_remove(self, _process: Process, _number: int, pg_id: bytes) -> None:
+        """Remove a placement group; what runs in it ends."""
+        self.node.do(self.node.leases.remove_group(pg_id, self.node.now()))
+
+    def do_pg_wait(self, process: Process, number: int, pg_id: bytes, timeout_s: float | None) -> Any:
+        """Answer once the group is placed (True) or the time is over (False)."""
+        state = self._group_state(pg_id)
+        if state == "CREATED":
+            return True
+        if state in ("REMOVED", None):
+            return False
+        if timeout_s is not None and timeout_s <= 0:
+            return False
+        answered = [False]
+
+        def answer(value: bool) -> None:
+            if not answered[0]:
+                answered[0] = True
+                process.line.send(("answer", number, True, value))
+
+        def changed() -> None:
+            now = self._group_state(pg_id)
+            if now in ("CREATED", "REMOVED", None):
+                answer(now == "CREATED")
+
+        self._group_waiters.setdefault(pg_id, []).append(changed)
+        if timeout_s is not None:
+            self.node.loop.after(timeout_s, lambda: answer(False))
+        return _LATER
+
+    def group_changed(self, pg_id: bytes) -> None:
+        """A group was placed or removed: answer who waits for it."""
+        for call in self._group_waiters.pop(pg_id, []):
+            call()
+
+    def _group_state(self, pg_id: bytes) -> str | None:
+        group = self.node.leases.group(pg_id)
+        return None if group is None else group.state
+
+    def _group_by_name(self, name: str) -> bytes | None:
+        return self.node.leases.group_named(name)
+
+    def do_pg_by_name(self, _process: Process, _number: int, name: str) -> bytes | None:
+        """The id of a named placement group."""
+        return self._group_by_name(name)
+
+    def do_pg_table(self, _process: Process, _number: int, pg_id: bytes | None) -> dict[str, Any]:
+        """Rows in the shape of `placement_group_table()`."""
+        rows = {}
+        for row in self.node.leases.group_table():
+            if pg_id is not None and row.pg_id != pg_id:
+                continue
+            rows[row.pg_id.hex()] = {
+                "placement_group_id": row.pg_id.hex(),
+                "name": row.name,
+                "bundles": {index: dict(bundle) for index, bundle in enumerate(row.bundles)},
+                "bundles_to_node_id": {
+                    index: (node_id.hex() if node_id else "") for index, node_id in enumerate(row.nodes)
+                },
+                "strategy": row.strategy,
+                "state": row.state,
+                "stats": {"scheduling_state": row.why or row.state},
+            }
+        return rows if pg_id is None else rows.get(pg_id.hex(), {})
+
+    # ------------------------------------------------------------------ lists
+    def do_list(self, _process: Process, _number: int, kind: str, detail: bool) -> list[dict[str, Any]]:
+        """Rows for the state API."""
+        method = getattr(self, "_list_" + kind.replace("-", "_"), None)
+        if method is None:
+            raise ValueError(f"There is no list of {kind!r}.")
+        rows: list[dict[str, Any]] = method()
+        return rows
+
+    def _list_actors(self) -> list[dict[str, Any]]:
+        return [self._actor_dict(row) for row in self.node.keeper.actors.rows()]
+
+    def _actor_dict(self, row: Any) -> dict[str, Any]:
+        process = self.node.processes.get(row.worker) if row.worker else None
+        cause = row.cause
+        return {
+            "actor_id": row.actor_id.hex(),
+            "class_name": row.spec["class_name"],
+            "state": row.state,
+            "name": row.name,
+            "ray_namespace": row.namespace,
+            "node_id": self.node.node_id.hex(),
+            "pid": process.pid if process else 0,
+            "job_id": row.spec["job_id"].hex(),
+            "is_detached": row.detached,
+            "required_resources": dict(row.spec["lease"].resources),
+            "death_cause": None if row.state != DEAD else (cause.text() if hasattr(cause, "text") else str(cause)),
+            "num_restarts": row.incarnation,
+            "placement_group_id": None,
+            "repr_name": "",
+        }
+
+    def _list_workers(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "worker_id": each.process_id.hex(),
+                "is_alive": True,
+                "worker_type": each.kind.upper(),
+                "exit_type": None,
+                "node_id": self.node.node_id.hex(),
+                "ip": "127.0.0.1",
+                "pid": each.pid,
+                "state": each.state,
+                "job_id": each.job_id.hex(),
+                "start_time_ms": int(each.started_at * 1000),
+            }
+            for each in self.node.processes.values()
+        ]
+
+    def _list_nodes(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "node_id": self.node.node_id.hex(),
+                "node_ip": "127.0.0.1",
+                "is_head_node": True,
+                "state": "ALIVE",
+                "node_name": "127.0.0.1",
+                "resources_total": self.node.leases.totals(),
+                "labels": dict(self.node.params["labels"]),
+                "start_time_ms": int(self.node.started_at * 1000),
+            }
+        ]
+
+    def _list_jobs(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "job_id": job.job_id.hex(),
+                "submission_id": None,
+                "entrypoint": job.entrypoint,
+                "type": "DRIVER",
+                "status": "RUNNING",
+                "driver_info": {"id": job.driver.hex(), "pid": job.pid, "node_ip_address": "127.0.0.1"},
+                "start_time": int(job.started_at * 1000),
+                "end_time": None,
+                "metadata": {},
+            }
+            for job in self.node.jobs.values()
+        ]
+
+    def _list_placement_groups(self) -> list[dict[str, Any]]:
+        return [
+            {
+                "placement_group_id": row.pg_id.hex(),
+                "name": row.name,
+                "state": row.state,
+                "creator_job_id": "",
+                "bundles": [dict(bundle) for bundle in row.bundles],
+                "is_detached": row.lifetime == "detached",
+                "stats": {"why": row.why},
+            }
+            for row in self.node.leases.group_table()
+        ]
+
+    # ------------------------------------------------------------------ news for owners
+    def infeasible(self, step: Infeasible) -> None:
+        """A request fits no node: tell its owner, once."""
+        node = self.node
+        if len(step.owner) == 8:
+            process = node.processes.get(step.owner)
+            if process is not None:
+                process.line.send(("infeasible", step.key, dict(step.spec.resources), step.reason))
+            return
+        row = node.keeper.infeasible(step.owner)
+        if row is None:
+            return
+        if step.reason == GROUP_REMOVED:
+            node.keeper.do(node.keeper.actors.kill(row.actor_id, True, GROUP_REMOVED, node.now()))
+            return
+        process = node.processes.get(row.owner)
+        if process is not None:
+            assert isinstance(row.spec, dict)
+            process.line.send(
+                ("infeasible_actor", row.spec["class_name"],
+                 dict(step.spec.placement or step.spec.resources), step.reason)
+            )
+
+    def environment_failed(self, env_key: str, text: str) -> None:
+        """A runtime environment cannot be set up: fail what waits for it."""
+        environment = self.node.workers.environments.get(env_key)
+        if environment is None or environment.error:
+            return
+        environment.error = text
+        process = next((p for p in self.node.processes.values() if p.job_id == environment.job_id and p.kind == "driver"), None)
+        if process is not None:
+            process.line.send(("env_failed", env_key, text))
+
+
+def _store_figures(shm_root: str) -> dict[str, int]:
+    count = used = 0
+    try:
+        with os.scandir(shm_root) as entries:
+            for entry in entries:
+                if not entry.name.startswith("."):
+                    count += 1
+                    used += entry.stat().st_blocks * 512
+    except OSError:
+        pass
+    return {"segments": count, "bytes": used}

@@ -1,0 +1,53 @@
+"""What the node remembers of processes, jobs and worker environments. Values only; one thread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from sundog.net.loop import Line
+
+
+@dataclass(slots=True)
+class Process:
+    """A driver or worker connected to the node."""
+
+    process_id: bytes
+    kind: str  # driver | worker
+    line: Line
+    job_id: bytes
+    pid: int = 0
+    env_key: str = ""
+    started_at: float = 0.0
+    state: str = "starting"  # starting | idle | leased | actor | stopping
+    kill_reason: str = ""
+    intended: bool = False
+    out_path: str = ""
+    err_path: str = ""
+    peers: set[bytes] = field(default_factory=set)  # processes to tell of its death
+
+
+@dataclass(slots=True)
+class Job:
+    """A driver's program."""
+
+    job_id: bytes
+    driver: bytes
+    pid: int
+    namespace: str
+    entrypoint: str
+    config: dict[str, Any]
+    started_at: float
+    ended_at: float | None = None
+    log_to_driver: bool = True
+
+
+@dataclass(slots=True)
+class Environment:
+    """What a worker needs beyond its job: a runtime environment, prepared once."""
+
+    env_key: str
+    job_id: bytes
+    runtime_env: dict[str, Any]
+    prepared: bytes = b""
+    error: str = ""

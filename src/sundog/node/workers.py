@@ -1,0 +1,239 @@
+"""Worker processes: asked of the zygote, connected, ended, buried with one cause.
+
+::
+
+    Leases: StartWorker ─► fork request + control socket ─► zygote ─► ("forked", id, pid)
+    zygote: ("exit", pid, status)  or  SIGCHLD here, if the zygote died and its children became ours
+            └─► Cause ─► leases, actors, and every process that dealt with the dead one
+
+Owns the zygote and the processes' rows. Runs on the node's only thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import signal
+import socket
+import time
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from sundog.ids import random_id
+from sundog.net.loop import Line
+from sundog.net.packets import Connection, make_pair
+from sundog.node.launch import spawn_zygote
+from sundog.node.rows import Environment, Process
+from sundog.state.instructions import StartWorker, StopWorker
+from sundog.wire.cause import Cause
+
+if TYPE_CHECKING:
+    from sundog.node.program import Node
+
+_DETAIL_BYTES = 4096
+_EXIT_ASK_S = 5.0
+
+
+class Workers:
+    """All worker processes of this node."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.by_pid: dict[int, bytes] = {}
+        self.environments: dict[str, Environment] = {}
+        self.lingering: set[bytes] = set()  # idle, but others rely on what they own
+        self.zygote: Line | None = None
+        self.zygote_pid = 0
+        self._unstarted: dict[bytes, str] = {}
+        self._deaths = {"memory": 0, "signal": 0, "exit": 0}
+
+    # ------------------------------------------------------------------ the zygote
+    def use_zygote(self, zygote: tuple[int, socket.socket], lifeline_read: int) -> None:
+        """Read what a zygote says; requests to it queue in its socket until it is up."""
+        self.zygote_pid, sock = zygote
+        self._lifeline_read = lifeline_read
+        self.zygote = Line(
+            self.node.loop,
+            Connection(sock, self.node.session["shm_root"]),
+            self._from_zygote,
+            self._zygote_gone,
+        )
+
+    def _from_zygote(self, message: Any, _fds: list[int]) -> None:
+        kind = message[0]
+        if kind == "forked":
+            self._forked(message[1], message[2])
+        elif kind == "exit":
+            self.exited(message[1], message[2])
+        elif kind == "fork_failed":
+            env_key = self._unstarted.pop(message[1], "")
+            process = self.node.processes.pop(message[1], None)
+            if process is not None:
+                process.line.close()
+            self.node.log(f"fork failed: {message[2]}")
+            self.node.do(self.node.leases.worker_start_failed(self.node.node_id, env_key, self.node.now()))
+
+    def _zygote_gone(self) -> None:
+        """The zygote died: its children are ours now (we are a subreaper); start another."""
+        if self.node.stopping:
+            return
+        self.node.log("the zygote is gone; starting another")
+        self.use_zygote(spawn_zygote(self.node.session, self._lifeline_read), self._lifeline_read)
+        lost, self._unstarted = self._unstarted, {}
+        for worker_id, env_key in lost.items():
+            process = self.node.processes.pop(worker_id, None)
+            if process is not None:
+                process.line.close()
+            self.node.do(self.node.leases.worker_start_failed(self.node.node_id, env_key, self.node.now()))
+        self.reap()
+
+    # ------------------------------------------------------------------ starting
+    def start(self, instruction: StartWorker) -> None:
+        """Have a worker forked for an environment."""
+        node = self.node
+        environment = self.environments.get(instruction.env_key)
+        if environment is None or environment.job_id not in node.jobs or self.zygote is None:
+            node.do(node.leases.worker_start_failed(node.node_id, instruction.env_key, node.now()))
+            return
+        job = node.jobs[environment.job_id]
+        worker_id = random_id()
+        ours, theirs = make_pair()
+        base = f"{node.session['path']}/logs/worker-{worker_id.hex()}"
+        spec = {
+            "worker_id": worker_id,
+            "session": node.session,
+            "job": job.config,
+            "config": asdict(node.config),
+            "runtime_env": environment.runtime_env,
+            "prepared_env": environment.prepared,
+            "out_path": base + ".out",
+            "err_path": base + ".err",
+        }
+        process = Process(worker_id, "worker", None, job.job_id, env_key=instruction.env_key)  # type: ignore[arg-type]
+        process.started_at = time.time()
+        process.out_path, process.err_path = spec["out_path"], spec["err_path"]
+        process.line = Line(
+            node.loop,
+            Connection(ours, node.session["shm_root"]),
+            lambda message, fds: node.from_process(process, message, fds),
+            lambda: None,  # a worker's end is told by the kernel, with its status
+        )
+        node.processes[worker_id] = process
+        self._unstarted[worker_id] = instruction.env_key
+        self.zygote.send(("fork", worker_id, pickle.dumps(spec, 5)), (os.dup(theirs.fileno()),))
+        theirs.close()
+
+    def _forked(self, worker_id: bytes, pid: int) -> None:
+        node = self.node
+        env_key = self._unstarted.pop(worker_id, None)
+        process = node.processes.get(worker_id)
+        if process is None or env_key is None:
+            return
+        process.pid = pid
+        process.state = "idle"
+        self.by_pid[pid] = worker_id
+        node.logs.add(worker_id, pid, process.job_id, process.out_path, process.err_path)
+        node.wake_logs()
+        node.do(node.leases.worker_started(worker_id, node.node_id, env_key, node.now()))
+
+    # ------------------------------------------------------------------ ending
+    def stop(self, instruction: StopWorker) -> None:
+        """End a worker; an idle one that others rely on lingers until they do not."""
+        process = self.node.processes.get(instruction.worker)
+        if process is None:
+            return
+        if instruction.reason in ("idle", "retired", "released", ""):
+            process.state = "stopping"
+            self.lingering.add(instruction.worker)
+            process.line.send(("may_exit",))
+            self._check_later(instruction.worker)
+            return
+        self.kill(instruction.worker, instruction.reason)
+
+    def _check_later(self, worker_id: bytes) -> None:
+        def ask() -> None:
+            process = self.node.processes.get(worker_id)
+            if process is not None and worker_id in self.lingering:
+                process.line.send(("may_exit",))
+                self._check_later(worker_id)
+
+        self.node.loop.after(_EXIT_ASK_S, ask)
+
+    def exit_answer(self, process: Process, may_exit: bool) -> None:
+        """A worker says whether anybody needs it."""
+        if may_exit and process.process_id in self.lingering:
+            self.lingering.discard(process.process_id)
+            process.kill_reason, process.intended = "it had been idle", True
+            process.line.send(("stop", "idle"))
+
+    def kill(self, worker_id: bytes, reason: str, intended: bool = True) -> None:
+        """End a worker now, with the children it may have."""
+        process = self.node.processes.get(worker_id)
+        if process is None:
+            return
+        if not process.kill_reason:
+            process.kill_reason, process.intended = reason, intended
+        process.state = "stopping"
+        if process.pid:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process.pid, signal.SIGKILL)
+
+    # ------------------------------------------------------------------ burying
+    def reap(self) -> None:
+        """Collect children of our own: the zygote, and orphans that became ours."""
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid in self.by_pid:
+                self.exited(pid, status)
+
+    def exited(self, pid: int, status: int) -> None:
+        """A worker is gone: find the one cause and tell who has to know."""
+        worker_id = self.by_pid.pop(pid, None)
+        process = self.node.processes.pop(worker_id, None) if worker_id else None
+        if process is None:
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)  # what the user's code started there and left
+        process.line._read()
+        process.line.close()
+        self.lingering.discard(process.process_id)
+        cause = self._cause(process, status)
+        if not cause.intended and not self.node.stopping:
+            self.node.log(f"worker {process.process_id.hex()} (pid {pid}) died: {cause.text()}")
+        self.node.logs.finish(process.process_id)
+        self.node.wake_logs()
+        self.node.process_died(process, cause)
+
+    def _cause(self, process: Process, status: int) -> Cause:
+        code = os.waitstatus_to_exitcode(status)
+        detail = ""
+        if not process.kill_reason and code != 0:
+            detail = _tail(process.err_path)
+        return Cause(
+            reason=process.kill_reason,
+            exit_code=code if code >= 0 else None,
+            signal=-code if code < 0 else None,
+            detail=detail,
+            intended=process.intended,
+        )
+
+
+def _tail(path: str) -> str:
+    """The last lines of a worker's error output: a fault handler's dump, a traceback."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - _DETAIL_BYTES))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return ""
+    lines = [line for line in text.splitlines() if not line.startswith("\x1e")]
+    return "\n".join(lines[-12:])

@@ -1,0 +1,282 @@
+"""Recorded tasks and waits as a Chrome trace, and as totals per function.
+
+Owns: the rows that timeline and doctor work on, and the trace's shape (the JSON array that chrome://tracing
+and ui.perfetto.dev open). Refuses: reading records, files and clocks: rows in, plain values out. Runs
+wherever it is called: the API, the CLI, the dashboard.
+
+In the trace a *process* is a node and a *thread* is a worker or driver, one more row for each task that runs
+beside another in the same worker (asyncio and threaded actors): slices that overlap cannot share a row.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+_US = 1_000_000
+# Rows beyond a worker's first get numbers above any process id that Linux hands out.
+_FIRST_EXTRA_TID = 1 << 23
+_SUBMIT_SLICE_US = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """One attempt of one task. Times are seconds of one clock; None where it has not come to that yet."""
+
+    task_id: bytes
+    name: str
+    submit_s: float
+    start_s: float | None
+    end_s: float | None
+    worker_id: bytes
+    pid: int
+    owner_id: bytes
+    ok: bool | None
+    kind: str = "task"  # "task", "actor_task", "actor_creation"
+    attempt: int = 0
+    node_id: bytes = b""
+    phases: tuple[tuple[str, float, float], ...] = ()  # (name, start, end) inside the attempt
+
+    @property
+    def status(self) -> str:
+        """PENDING, RUNNING, FINISHED or FAILED."""
+        if self.start_s is None:
+            return "PENDING"
+        if self.end_s is None:
+            return "RUNNING"
+        return "FINISHED" if self.ok else "FAILED"
+
+
+@dataclass(frozen=True, slots=True)
+class SpanRow:
+    """A stretch of time a driver or worker spent in `get`, `put`, `wait`, a transfer, a spill, …"""
+
+    kind: str
+    start_s: float
+    end_s: float
+    pid: int
+    owner_id: bytes
+    detail: str = ""
+    node_id: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionSummary:
+    """What all finished attempts of one function took; queue time is from submission to start."""
+
+    name: str
+    kind: str
+    count: int
+    failed: int
+    total_s: float
+    mean_s: float
+    p50_s: float
+    p95_s: float
+    max_s: float
+    queue_mean_s: float
+
+
+def percentile(ordered: Sequence[float], share: float) -> float:
+    """The value below which `share` (0 to 1) of the ordered values lie, interpolated.
+
+    >>> percentile([1.0, 2.0, 3.0, 4.0], 0.5)
+    2.5
+    """
+    place = (len(ordered) - 1) * share
+    low = int(place)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
+
+
+def summarize(rows: Iterable[TaskRow]) -> list[FunctionSummary]:
+    """Totals per function and kind over the attempts that have ended, largest total first."""
+    groups: dict[tuple[str, str], list[TaskRow]] = defaultdict(list)
+    for row in rows:
+        if row.start_s is not None and row.end_s is not None:
+            groups[row.name, row.kind].append(row)
+    out = []
+    for (name, kind), group in groups.items():
+        times = sorted((row.end_s or 0.0) - (row.start_s or 0.0) for row in group)
+        queued = sum((row.start_s or 0.0) - row.submit_s for row in group)
+        total, count = sum(times), len(times)
+        out.append(
+            FunctionSummary(
+                name=name,
+                kind=kind,
+                count=count,
+                failed=sum(not row.ok for row in group),
+                total_s=total,
+                mean_s=total / count,
+                p50_s=percentile(times, 0.5),
+                p95_s=percentile(times, 0.95),
+                max_s=times[-1],
+                queue_mean_s=queued / count,
+            )
+        )
+    return sorted(out, key=lambda summary: (-summary.total_s, summary.name))
+
+
+def chrome_trace(rows: Iterable[TaskRow], spans: Iterable[SpanRow]) -> list[dict[str, Any]]:
+    """The trace events, ready for `json.dump`: metadata first, then slices and arrows in order of time.
+
+    A task that has not started has no slice; one that still runs is drawn up to the last known moment.
+    """
+    tasks = sorted((row for row in rows if row.start_s is not None), key=lambda row: row.start_s or 0.0)
+    calls = sorted(spans, key=lambda span: (span.start_s, -span.end_s))
+    ends = [row.end_s or row.start_s or 0.0 for row in tasks] + [span.end_s for span in calls]
+    now = max(ends, default=0.0)
+    board = _Board()
+    events: list[dict[str, Any]] = []
+    # Workers first, so that a worker's own gets and submissions find its row.
+    tids = [board.lane_for_task(row, row.end_s if row.end_s is not None else now) for row in tasks]
+    for span in calls:
+        events.append(_span_event(span, *board.lane_for_call(span)))
+    for row, tid in zip(tasks, tids):
+        events += _task_events(row, board.process(row.node_id), tid, now)
+        events += _arrow(row, board.process(row.node_id), tid, *board.row_of_owner(row.owner_id))
+    events.sort(key=lambda event: event["ts"])
+    return board.names() + events
+
+
+def _span_event(span: SpanRow, process: int, tid: int) -> dict[str, Any]:
+    return {
+        "name": span.kind,
+        "cat": "driver",
+        "ph": "X",
+        "ts": span.start_s * _US,
+        "dur": (span.end_s - span.start_s) * _US,
+        "pid": process,
+        "tid": tid,
+        "args": {"detail": span.detail},
+    }
+
+
+def _task_events(row: TaskRow, process: int, tid: int, now: float) -> list[dict[str, Any]]:
+    start = row.start_s or 0.0
+    end = now if row.end_s is None else row.end_s
+    place = {"pid": process, "tid": tid}
+    slice_ = {"name": row.name, "cat": row.kind, "ph": "X", "ts": start * _US, "dur": (end - start) * _US}
+    args = {
+        "task_id": row.task_id.hex(),
+        "name": row.name,
+        "attempt": row.attempt,
+        "status": row.status,
+        "submitter": row.owner_id.hex(),
+        "queued_ms": (start - row.submit_s) * 1000,
+    }
+    event: dict[str, Any] = {**slice_, **place, "args": args}
+    if row.status == "FAILED":
+        event["cname"] = "terrible"  # Chrome's name for red
+    phases = [
+        {"name": name, "cat": "phase", "ph": "X", "ts": a * _US, "dur": (b - a) * _US, **place, "args": {}}
+        for name, a, b in row.phases
+    ]
+    return [event, *phases]
+
+
+def _arrow(row: TaskRow, process: int, tid: int, from_process: int, from_tid: int) -> list[dict[str, Any]]:
+    """From the submitter to the task. An arrow needs a slice at each end, so submitting gets a thin one."""
+    flow = {"name": "submit", "cat": "flow", "id": f"{row.task_id.hex()}:{row.attempt}"}
+    origin = {"ts": row.submit_s * _US, "pid": from_process, "tid": from_tid}
+    return [
+        {
+            "name": f"submit {row.name}",
+            "cat": "submit",
+            "ph": "X",
+            "dur": _SUBMIT_SLICE_US,
+            **origin,
+            "args": {},
+        },
+        {**flow, "ph": "s", **origin},
+        {**flow, "ph": "f", "bp": "e", "ts": (row.start_s or 0.0) * _US, "pid": process, "tid": tid},
+    ]
+
+
+class _Lanes:
+    """The rows of one worker or driver: as few as let no two slices overlap."""
+
+    def __init__(self, first_tid: int) -> None:
+        self.tids = [first_tid]
+        self._busy: list[tuple[float, int]] = []
+        self._free = [0]
+
+    def take(self, start: float, end: float, board: _Board) -> int:
+        while self._busy and self._busy[0][0] <= start:
+            heapq.heappush(self._free, heapq.heappop(self._busy)[1])
+        if not self._free:
+            self.tids.append(board.extra_tid())
+            self._free.append(len(self.tids) - 1)
+        lane = heapq.heappop(self._free)
+        heapq.heappush(self._busy, (end, lane))
+        return self.tids[lane]
+
+
+class _Board:
+    """Which process and thread number of the trace stands for which node, worker and driver."""
+
+    def __init__(self) -> None:
+        self._processes: dict[bytes, int] = {}
+        self._tasks: dict[bytes, tuple[bytes, int, _Lanes]] = {}
+        self._calls: dict[bytes, tuple[bytes, int, _Lanes]] = {}
+        self._extra = _FIRST_EXTRA_TID
+
+    def process(self, node_id: bytes) -> int:
+        return self._processes.setdefault(node_id, len(self._processes) + 1)
+
+    def extra_tid(self) -> int:
+        self._extra += 1
+        return self._extra
+
+    def lane_for_task(self, row: TaskRow, end: float) -> int:
+        self.process(row.node_id)
+        if row.worker_id not in self._tasks:
+            self._tasks[row.worker_id] = (row.node_id, row.pid, _Lanes(row.pid))
+        return self._tasks[row.worker_id][2].take(row.start_s or 0.0, end, self)
+
+    def lane_for_call(self, span: SpanRow) -> tuple[int, int]:
+        node_id, _, lanes = self._caller(span.owner_id, span.node_id, span.pid)
+        return self.process(node_id), lanes.take(span.start_s, span.end_s, self)
+
+    def row_of_owner(self, owner_id: bytes) -> tuple[int, int]:
+        node_id, _, lanes = self._caller(owner_id, b"", 0)
+        return self.process(node_id), lanes.tids[0]
+
+    def _caller(self, owner_id: bytes, node_id: bytes, pid: int) -> tuple[bytes, int, _Lanes]:
+        if owner_id not in self._calls:
+            worker = self._tasks.get(owner_id)
+            if worker is None:
+                self._calls[owner_id] = (node_id, pid, _Lanes(pid or self.extra_tid()))
+            else:
+                # Inside the task that calls, when only one runs at a time; else on a row of its own.
+                alone = len(worker[2].tids) == 1
+                self._calls[owner_id] = (*worker[:2], _Lanes(worker[1] if alone else self.extra_tid()))
+        return self._calls[owner_id]
+
+    def names(self) -> list[dict[str, Any]]:
+        """The metadata events that label and order the rows: drivers above workers."""
+        out: list[dict[str, Any]] = []
+        for node_id, number in self._processes.items():
+            label = f"node {node_id.hex()[:8]}" if node_id else "node"
+            out.append(_label("process_name", number, 0, {"name": label}))
+        named: set[tuple[int, int]] = set()
+        for group, role in ((self._tasks, "worker"), (self._calls, "driver")):
+            for owner_id, (node_id, pid, lanes) in group.items():
+                inside = role == "driver" and owner_id in self._tasks
+                what = f"worker pid={pid} calls" if inside else f"{role} pid={pid}" if pid else role
+                for index, tid in enumerate(lanes.tids):
+                    process = self.process(node_id)
+                    if (process, tid) in named:
+                        continue
+                    named.add((process, tid))
+                    text = f"{what} {owner_id.hex()[:8]}" + (f" ({index + 1})" if index else "")
+                    out.append(_label("thread_name", process, tid, {"name": text}))
+                    order = 0 if role == "driver" and not inside else 1
+                    out.append(_label("thread_sort_index", process, tid, {"sort_index": order}))
+        return out
+
+
+def _label(name: str, process: int, tid: int, args: dict[str, Any]) -> dict[str, Any]:
+    return {"name": name, "ph": "M", "ts": 0, "pid": process, "tid": tid, "args": args}

@@ -1,0 +1,436 @@
+"""What may be asked for a task, an actor or a method, checked once, where it is written.
+
+Owns: the options, their defaults, which values are allowed, and the resources they add up to. Refuses: acting
+on them. Runs in the process that decorates or calls, on the caller's thread; nothing here blocks or imports
+more than the standard library. `None` always means the default, so an option can be reset. ::
+
+    parse_task_options({...}) ─► TaskOptions ── .merged(num_cpus=2) ─► TaskOptions ── .demand() ─► resources
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from math import isfinite
+from operator import attrgetter, index
+from typing import Any, Self
+
+__all__ = [
+    "ActorOptions",
+    "MethodOptions",
+    "TaskOptions",
+    "parse_actor_options",
+    "parse_method_options",
+    "parse_task_options",
+]
+
+GRANULARITY = 1e-4  # the smallest share of a resource that is accounted for
+ACCELERATOR_SHARE = 0.001  # what a task takes of `accelerator_type:X`: enough to be placed by, never a limit
+
+_STRATEGY_CLASSES = (
+    "NodeAffinitySchedulingStrategy",
+    "PlacementGroupSchedulingStrategy",
+    "NodeLabelSchedulingStrategy",
+)
+_OWN_KEYWORD = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
+_LABEL_VALUE = re.compile(r"!?(in\(\s*[\w.\-]+(\s*,\s*[\w.\-]+)*\s*\)|[\w.\-]*)")
+_USE_INSTEAD = {
+    "placement_group": "scheduling_strategy=PlacementGroupSchedulingStrategy(...)",
+    "placement_group_bundle_index": "scheduling_strategy=PlacementGroupSchedulingStrategy(...)",
+    "placement_group_capture_child_tasks": "scheduling_strategy=PlacementGroupSchedulingStrategy(...)",
+}
+
+Resources = dict[str, float]
+ExceptionTypes = tuple[type[BaseException], ...]
+
+
+class _Options:
+    """What the three kinds share: merging. Subclasses are frozen dataclasses."""
+
+    __slots__ = ()
+
+    def merged(self, **overrides: Any) -> Self:
+        """A copy with some options replaced; only those are checked.
+
+        Raises:
+            ValueError: an option does not exist, has a value that is not allowed, or can only be set where
+                the function or class is decorated.
+            TypeError: a value is of the wrong type.
+        """
+        kind = _KINDS[type(self)]
+        if not kind.decorator_only.isdisjoint(overrides):
+            name = min(kind.decorator_only.intersection(overrides))
+            raise ValueError(
+                f"{name!r} cannot be set in .options(): set it where the {kind.noun} is decorated, "
+                f"@remote({name}=...)."
+            )
+        # Programs call .options() in loops. Copying slot by slot goes around the constructor of a frozen
+        # dataclass, which is slow with this many fields, and what is copied has been checked before.
+        copy = object.__new__(type(self))
+        for write, value in zip(kind.writers, kind.read_all(self), strict=True):
+            write(copy, value)
+        for name, value in _checked(kind, overrides).items():
+            object.__setattr__(copy, name, value)
+        return copy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskOptions(_Options):
+    """Options of a remote function. `num_returns=None` is 1, or "streaming" for a generator function.
+
+    >>> parse_task_options({"num_cpus": 0.5, "resources": {"disk": 1}}).demand()
+    {'CPU': 0.5, 'disk': 1.0}
+    """
+
+    num_cpus: float | None = None
+    num_gpus: float | None = None
+    memory: float | None = None
+    resources: Resources | None = None
+    accelerator_type: str | None = None
+    max_retries: int = 3
+    retry_exceptions: bool | ExceptionTypes = False
+    max_calls: int = 0
+    num_returns: int | str | None = None
+    name: str | None = None
+    runtime_env: dict[str, Any] | None = None
+    scheduling_strategy: object = None
+    label_selector: dict[str, str] | None = None
+    enable_task_events: bool = True
+    _metadata: dict[str, Any] | None = None
+    _labels: dict[str, str] | None = None
+    _generator_backpressure_num_objects: int | None = None
+
+    def demand(self) -> Resources:
+        """The logical resources the task holds while it runs; one CPU unless it says otherwise."""
+        return _demand(self, cpus=1.0 if self.num_cpus is None else self.num_cpus)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ActorOptions(_Options):
+    """Options of an actor class.
+
+    >>> options = parse_actor_options({})
+    >>> options.demand(), options.placement_demand()
+    ({}, {'CPU': 1.0})
+    """
+
+    num_cpus: float | None = None
+    num_gpus: float | None = None
+    memory: float | None = None
+    resources: Resources | None = None
+    accelerator_type: str | None = None
+    max_restarts: int = 0
+    max_task_retries: int = 0
+    max_concurrency: int | None = None
+    max_pending_calls: int = -1
+    concurrency_groups: dict[str, int] | None = None
+    name: str | None = None
+    namespace: str | None = None
+    lifetime: str | None = None
+    get_if_exists: bool = False
+    allow_out_of_order_execution: bool | None = None
+    runtime_env: dict[str, Any] | None = None
+    scheduling_strategy: object = None
+    label_selector: dict[str, str] | None = None
+    enable_task_events: bool = True
+    _metadata: dict[str, Any] | None = None
+    _labels: dict[str, str] | None = None
+
+    def demand(self) -> Resources:
+        """The logical resources the actor holds as long as it lives."""
+        return _demand(self, cpus=self._running_cpus())
+
+    def placement_demand(self) -> Resources:
+        """What must be free to place the actor: one CPU by default, even if it holds none afterwards."""
+        return _demand(self, cpus=1.0 if self.num_cpus is None else self.num_cpus)
+
+    def check_creation(self) -> None:
+        """Check what only makes sense together, when an actor is about to be created.
+
+        Not part of parsing: ``@remote(get_if_exists=True)`` may get its name from a later ``.options()``.
+
+        Raises:
+            ValueError: get_if_exists without a name, or ordered execution with several threads.
+        """
+        if self.get_if_exists and self.name is None:
+            raise ValueError("get_if_exists=True needs a name=: without one there is no actor to look for.")
+        if self.allow_out_of_order_execution is False and (self.max_concurrency or 1) > 1:
+            raise ValueError(
+                f"max_concurrency={self.max_concurrency} runs calls at the same time, so they cannot keep "
+                "their order: leave allow_out_of_order_execution unset, or set max_concurrency=1."
+            )
+
+    def _running_cpus(self) -> float:
+        if self.num_cpus is not None:
+            return self.num_cpus
+        # As Ray does: an actor that names GPUs (even 0) or custom resources keeps its CPU; one
+        # that names nothing, or only memory, gives it back once it is placed.
+        return 1.0 if self.num_gpus is not None or self.resources else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MethodOptions(_Options):
+    """Options of an actor's method. `max_task_retries=None` takes the actor's."""
+
+    num_returns: int | str | None = None
+    concurrency_group: str | None = None
+    max_task_retries: int | None = None
+    retry_exceptions: bool | ExceptionTypes = False
+    name: str | None = None
+    enable_task_events: bool = True
+    _generator_backpressure_num_objects: int | None = None
+
+
+def parse_task_options(given: Mapping[str, Any]) -> TaskOptions:
+    """Check the options of a remote function.
+
+    Raises:
+        ValueError: an option does not exist (the message has the closest one), or a value is not allowed.
+        TypeError: a value is of the wrong type.
+    """
+    return TaskOptions(**_checked(_KINDS[TaskOptions], given))
+
+
+def parse_actor_options(given: Mapping[str, Any]) -> ActorOptions:
+    """Check the options of an actor class; errors as in `parse_task_options`."""
+    return ActorOptions(**_checked(_KINDS[ActorOptions], given))
+
+
+def parse_method_options(given: Mapping[str, Any]) -> MethodOptions:
+    """Check the options of an actor's method; errors as in `parse_task_options`."""
+    return MethodOptions(**_checked(_KINDS[MethodOptions], given))
+
+
+def _demand(options: TaskOptions | ActorOptions, cpus: float) -> Resources:
+    amounts = {"CPU": cpus, "GPU": options.num_gpus or 0.0, "memory": options.memory or 0.0}
+    if options.resources:
+        amounts.update(options.resources)
+    if options.accelerator_type:
+        amounts[f"accelerator_type:{options.accelerator_type}"] = ACCELERATOR_SHARE
+    return {name: rounded for name, amount in amounts.items() if (rounded := round(amount, 4)) > 0}
+
+
+# Each check takes the option's name, for the error, and its value, and gives back what is stored.
+_Check = Callable[[str, Any], Any]
+
+
+def _wrong_type(name: str, wanted: str, value: object) -> TypeError:
+    return TypeError(f"{name}= takes {wanted}, not {type(value).__name__} ({value!r}).")
+
+
+def _amount(name: str, value: Any) -> float:
+    """An amount of a resource."""
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
+        raise _wrong_type(name, "a number", value)
+    amount = float(value)
+    if not isfinite(amount) or amount < 0:
+        raise ValueError(f"{name}={value!r} is not allowed: an amount is zero or more.")
+    if 0 < amount < GRANULARITY:
+        raise ValueError(
+            f"{name}={value!r} is not allowed: the smallest share of a resource is {GRANULARITY}."
+        )
+    return amount
+
+
+def _gpus(name: str, value: Any) -> float:
+    amount = _amount(name, value)
+    if amount > 1 and amount != int(amount):
+        raise ValueError(f"{name}={value!r} is not allowed: a share of one GPU (below 1) or whole GPUs.")
+    return amount
+
+
+def _whole(low: int, meaning: str, *, default_at: int | None = None) -> _Check:
+    """A whole number of at least `low`; `default_at` is a value that means "the default" to Ray."""
+
+    def check(name: str, value: Any) -> int | None:
+        try:
+            number = index(value)
+        except TypeError:
+            raise _wrong_type(name, "a whole number", value) from None
+        if number < low:
+            raise ValueError(f"{name}={value!r} is not allowed: {meaning}.")
+        return None if number == default_at else number
+
+    return check
+
+
+def _instance(wanted: type, words: str) -> _Check:
+    def check(name: str, value: Any) -> Any:
+        if not isinstance(value, wanted):
+            raise _wrong_type(name, words, value)
+        # A copy: the caller may go on to change the dict it passed.
+        return dict(value) if isinstance(value, dict) else value
+
+    return check
+
+
+def _filled_text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise _wrong_type(name, "a string", value)
+    if not value:
+        raise ValueError(f"{name}='' is not allowed: leave it out to have none.")
+    return value
+
+
+def _resources(name: str, value: Any) -> Resources:
+    if not isinstance(value, dict):
+        raise _wrong_type(name, "a dict of resource names to amounts", value)
+    for resource in value:
+        if not isinstance(resource, str):
+            raise _wrong_type(name, "names that are strings", resource)
+        if resource in _OWN_KEYWORD or not resource:
+            use = _OWN_KEYWORD.get(resource)
+            hint = f"use {use}= for it" if use else "a resource needs a name"
+            raise ValueError(f"{name}={{{resource!r}: ...}} is not allowed: {hint}.")
+    return {resource: _amount(f"{name}[{resource!r}]", amount) for resource, amount in value.items()}
+
+
+def _returns(name: str, value: Any) -> int | str:
+    allowed = 'zero or more, "dynamic" or "streaming"'
+    if isinstance(value, str):
+        if value not in ("dynamic", "streaming"):
+            raise ValueError(f"{name}={value!r} is not allowed: {allowed}.")
+        return value
+    number: int = _whole(0, allowed)(name, value)
+    return number
+
+
+def _retry_exceptions(name: str, value: Any) -> bool | ExceptionTypes:
+    if isinstance(value, bool):
+        return value
+    if not isinstance(value, (list, tuple)):
+        raise _wrong_type(name, "True, False or a list of exception classes", value)
+    for item in value:
+        if not (isinstance(item, type) and issubclass(item, BaseException)):
+            raise ValueError(f"{name} may only list exception classes, and {item!r} is none.")
+    return tuple(value)
+
+
+def _strategy(name: str, value: Any) -> object:
+    if isinstance(value, str):
+        if value not in ("DEFAULT", "SPREAD"):
+            raise ValueError(f'{name}={value!r} is not allowed: "DEFAULT", "SPREAD" or a strategy object.')
+        return value
+    # By name, through the bases: the classes live in a layer above this one.
+    if not any(base.__name__ in _STRATEGY_CLASSES for base in type(value).__mro__):
+        raise _wrong_type(name, f'"DEFAULT", "SPREAD" or one of {", ".join(_STRATEGY_CLASSES)}', value)
+    return value
+
+
+def _labels(name: str, value: Any) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise _wrong_type(name, "a dict of labels to values", value)
+    for label, wanted in value.items():
+        if not isinstance(label, str) or not isinstance(wanted, str):
+            raise _wrong_type(name, "labels and values that are strings", {label: wanted})
+        if not label or not _LABEL_VALUE.fullmatch(wanted):
+            raise ValueError(
+                f"{name}={{{label!r}: {wanted!r}}} is not allowed: a value, !value, in(a,b) or !in(a,b)."
+            )
+    return dict(value)
+
+
+def _lifetime(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise _wrong_type(name, '"detached", "non_detached" or None', value)
+    if value not in ("detached", "non_detached"):
+        raise ValueError(f'{name}={value!r} is not allowed: "detached", "non_detached" or None.')
+    return value
+
+
+def _groups(name: str, value: Any) -> dict[str, int]:
+    """Threads per concurrency group, from a dict or from Ray's list of {"name", "max_concurrency"}."""
+    if isinstance(value, list):
+        try:
+            value = {group["name"]: group["max_concurrency"] for group in value}
+        except (TypeError, KeyError):
+            raise ValueError(f'{name}: each item of a list needs "name" and "max_concurrency".') from None
+    if not isinstance(value, dict):
+        raise _wrong_type(name, "a dict of group names to the calls each may run at a time", value)
+    size = _whole(1, "a group runs at least one call at a time")
+    return {_filled_text(name, group): size(f"{name}[{group!r}]", count) for group, count in value.items()}
+
+
+_FLAG = _instance(bool, "True or False")
+_TEXT = _instance(str, "a string")
+_DICT = _instance(dict, "a dict")
+_FOREVER = "-1 (no limit), zero or more"
+
+_CHECKS: dict[str, _Check] = {
+    "num_cpus": _amount,
+    "num_gpus": _gpus,
+    "memory": _amount,
+    "resources": _resources,
+    "accelerator_type": _TEXT,
+    "max_retries": _whole(-1, _FOREVER),
+    "max_restarts": _whole(-1, _FOREVER),
+    "max_task_retries": _whole(-1, _FOREVER),
+    "max_pending_calls": _whole(-1, _FOREVER, default_at=0),
+    "max_concurrency": _whole(0, "at least 1", default_at=0),
+    "max_calls": _whole(0, "zero (no limit) or more"),
+    "retry_exceptions": _retry_exceptions,
+    "num_returns": _returns,
+    "name": _TEXT,
+    "namespace": _filled_text,
+    "lifetime": _lifetime,
+    "get_if_exists": _FLAG,
+    "concurrency_group": _filled_text,
+    "concurrency_groups": _groups,
+    "allow_out_of_order_execution": _FLAG,
+    "runtime_env": _DICT,
+    "scheduling_strategy": _strategy,
+    "label_selector": _labels,
+    "enable_task_events": _FLAG,
+    "_metadata": _DICT,
+    "_labels": _DICT,
+    "_generator_backpressure_num_objects": _whole(1, "at least 1"),
+}
+
+
+class _Kind:
+    """One of the three classes with what is needed to check its options fast."""
+
+    def __init__(
+        self, noun: str, options: type[Any], decorator_only: frozenset[str], **checks: _Check
+    ) -> None:
+        self.noun = noun
+        self.article = "an" if noun[0] == "a" else "a"
+        self.defaults: dict[str, Any] = {f.name: f.default for f in fields(options)}
+        self.read_all: Callable[[Any], tuple[Any, ...]] = attrgetter(*self.defaults)
+        self.writers = [getattr(options, name).__set__ for name in self.defaults]
+        self.checks = {name: checks.get(name, _CHECKS[name]) for name in self.defaults}
+        self.decorator_only = decorator_only
+
+
+_KINDS: dict[type[Any], _Kind] = {
+    TaskOptions: _Kind("task", TaskOptions, frozenset({"max_calls"})),
+    # A task's name is only a label, but an actor is found by it.
+    ActorOptions: _Kind("actor", ActorOptions, frozenset({"concurrency_groups"}), name=_filled_text),
+    MethodOptions: _Kind("method", MethodOptions, frozenset()),
+}
+
+
+def _checked(kind: _Kind, given: Mapping[str, Any]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for name, value in given.items():
+        check = kind.checks.get(name)
+        if check is None:
+            raise ValueError(_unknown(kind, name))
+        stored = None if value is None else check(name, value)
+        values[name] = kind.defaults[name] if stored is None else stored
+    return values
+
+
+def _unknown(kind: _Kind, name: str) -> str:
+    valid = list(kind.checks)
+    hint = ""
+    if name in _USE_INSTEAD:
+        hint = f" Use {_USE_INSTEAD[name]}."
+    elif close := get_close_matches(str(name), valid, n=1):
+        hint = f" Did you mean {close[0]!r}?"
+    elif others := [other for other in _KINDS.values() if name in other.checks]:
+        hint = f" It is an option of {others[0].article} {others[0].noun}."
+    public = ", ".join(option for option in valid if not option.startswith("_"))
+    return f"{name!r} is not an option of {kind.article} {kind.noun}.{hint} Valid options: {public}."

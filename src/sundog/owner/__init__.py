@@ -1,0 +1,1 @@
+"""What every process that creates refs runs: submit, resolve, recover."""

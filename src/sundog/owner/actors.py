@@ -1,0 +1,379 @@
+"""Actors as their callers see them: handles' scope, calls in order, restarts.
+
+Owns one `ActorLink` per actor this process calls. Runs under the owner's lock. A link opens its lane
+at once, before the actor exists: the node keeps the worker's end until there is a worker, and calls
+already written to it wait in the socket.
+
+Order: calls of this process to one actor leave in the order they were made, across restarts too: what
+was in flight and may be tried again goes back to the head of the queue, in order.
+"""
+
+from __future__ import annotations
+
+import pickle
+import socket
+import time
+from collections import deque
+from collections.abc import Iterable
+from pickle import dumps
+from typing import TYPE_CHECKING, Any
+
+from sundog.exceptions import (
+    ActorDiedError,
+    ActorUnavailableError,
+    PendingCallsLimitExceeded,
+    RayActorError,
+    TaskCancelledError,
+)
+from sundog.ids import RESULT_SUFFIX
+from sundog.net import packets
+from sundog.owner.records import DONE, QUEUED, SENT, WAITING, Fn, Task
+from sundog.serialize.pack import SIMPLE
+from sundog.wire.cause import Cause
+
+if TYPE_CHECKING:
+    from sundog.owner.core import Owner
+
+_time = time.time
+_INFLIGHT_MAX = 4096
+_BATCH = 64
+
+
+class ActorLink:
+    """One actor as called from here."""
+
+    def __init__(self, calls: ActorCalls, actor_id: bytes, name: str) -> None:
+        self.calls = calls
+        self.actor_id = actor_id
+        self.name = name
+        self.queue: deque[Task] = deque()
+        self.inflight: dict[bytes, Task] = {}
+        self.state = "PENDING_CREATION"
+        self.incarnation = 0
+        self.cause: Any = None
+        self.worker = b""
+        self.pid = 0
+        self.sock: socket.socket | None = None
+        self.fns: dict[Any, Fn] = {}
+        self.max_pending = -1
+        self.out_of_order = False
+        self.keep: Any = None  # the ref that keeps the actor alive while calls are on their way
+        # What the shared reply handler expects of a lane:
+        self.load_s = 0.0
+        self.last = self.idle_since = 0.0
+        self.reclaim = self.blocked = self.retired = False
+        self.freed: list[tuple[str, int]] = []
+
+    def requeue(self, tasks: Iterable[Task]) -> None:
+        """Put calls back to the head of the queue, in order."""
+        for task in reversed(list(tasks)):
+            task.state = QUEUED
+            self.queue.appendleft(task)
+        self.calls.busy.add(self)
+
+
+class ActorCalls:
+    """All actors that one process calls."""
+
+    def __init__(self, owner: Owner) -> None:
+        self.owner = owner
+        self.links: dict[bytes, ActorLink] = {}
+        self.busy: set[ActorLink] = set()
+        self.scopes: set[bytes] = set()  # actors of ours whose handles are counted
+
+    # ------------------------------------------------------------------ handles' scope
+    def scope_id(self, actor_id: bytes) -> bytes:
+        """The object id that stands for an actor's handles."""
+        return actor_id + RESULT_SUFFIX
+
+    def is_scope(self, oid: bytes) -> bool:
+        """Whether an object id stands for the handles of a live actor of ours."""
+        return oid in self.scopes
+
+    def scope_ended(self, oid: bytes) -> bool:
+        """The last handle is gone: the actor ends when it has done what was asked of it."""
+        if oid not in self.scopes:
+            return False
+        self.scopes.discard(oid)
+        self.owner.control.send(("actor_scope", oid[:-4]))
+        return True
+
+    # ------------------------------------------------------------------ calls
+    def link(self, actor_id: bytes, name: str) -> ActorLink:
+        """The link to an actor, opened on first use."""
+        link = self.links.get(actor_id)
+        if link is None:
+            with self.owner.lock:
+                link = self.links.get(actor_id)
+                if link is None:
+                    link = ActorLink(self, actor_id, name)
+                    self.links[actor_id] = link
+                    self._open_lane(link)
+        return link
+
+    def _open_lane(self, link: ActorLink) -> None:
+        ours, theirs = packets.make_pair()
+        link.sock = ours
+        self.owner.reactor.add(ours.fileno(), self._reader(link, ours))
+        self.owner.control.send(("actor_lane", link.actor_id, link.incarnation), (theirs.fileno(),))
+        theirs.close()
+
+    def _reader(self, link: ActorLink, sock: socket.socket) -> Any:
+        buffer = self.owner.control.receive_buffer
+        loads = pickle.loads
+        replies = self.owner.replies
+
+        def read() -> None:
+            try:
+                size = sock.recv_into(buffer, 0, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return
+            except OSError:
+                size = 0
+            if size:
+                replies.handle(link, loads(buffer[:size]))  # type: ignore[arg-type]
+                if link.queue:
+                    self.busy.add(link)
+                elif not link.inflight:
+                    link.keep = None
+            else:
+                # The process behind it is gone; the node tells why.
+                self.owner.reactor.remove(sock.fileno())
+
+        return read
+
+    def call(self, link: ActorLink, fn: Fn, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Task:
+        """Queue a call and send it if it can be.
+
+        Raises:
+            PendingCallsLimitExceeded: the actor's max_pending_calls are waiting already.
+        """
+        owner = self.owner
+        if link.max_pending > 0 and len(link.queue) + len(link.inflight) >= link.max_pending:
+            raise PendingCallsLimitExceeded(
+                f"Actor {link.name} ({link.actor_id.hex()}) has {link.max_pending} calls pending from this process, "
+                "the most its max_pending_calls allows. Wait for some of them, or raise the limit.",
+                actor_id=link.actor_id.hex(),
+                max_pending_calls=link.max_pending,
+            )
+        task = Task(owner.ids.task(), fn, fn.number, None, _time())
+        task.what = fn.extra["method"] if fn.extra and "method" in fn.extra else fn.name
+        task.extra = fn.extra["wire"] if fn.extra else None
+        task.actor = link
+        if args or kwargs:
+            if kwargs:
+                owner.tasks.pack_args(task, args, kwargs)
+            else:
+                for arg in args:
+                    if type(arg) not in SIMPLE:
+                        owner.tasks.pack_args(task, args, kwargs)
+                        break
+                else:
+                    blob = dumps(args, 5)
+                    if len(blob) > owner.inline_max:
+                        owner.tasks.pack_args(task, args, kwargs)
+                    else:
+                        task.args = blob
+        owner.table[task.id] = task
+        if task.state == WAITING or link.state == "DEAD":
+            self._call_slowly(link, task)
+            return task
+        link.queue.append(task)
+        if not link.inflight or len(link.queue) >= _BATCH:
+            with owner.lock:
+                owner.check_open()
+                if not owner.reactor.leader:
+                    owner.reactor.pump()
+                self.send_calls(link)
+        else:
+            self.busy.add(link)
+        return task
+
+    def _call_slowly(self, link: ActorLink, task: Task) -> None:
+        with self.owner.lock:
+            self.owner.check_open()
+            if link.state == "DEAD":
+                task.state = QUEUED
+                self.owner.replies.fail_with(task, self.died_error(link, task))
+                return
+            link.queue.append(task)
+            self.owner.tasks.await_deps(task)
+            self.send_calls(link)
+
+    def ready_to_send(self, task: Task) -> None:
+        """The arguments of a queued call are here."""
+        self.busy.add(task.actor)
+
+    def dispatch_all(self) -> None:
+        """Send what waits for actors."""
+        if self.busy:
+            links, self.busy = self.busy, set()
+            for link in links:
+                self.send_calls(link)
+
+    def send_calls(self, link: ActorLink) -> None:
+        """Locked: send queued calls in order, as many as the socket takes."""
+        queue, inflight = link.queue, link.inflight
+        while queue and link.sock is not None and len(inflight) < _INFLIGHT_MAX:
+            items, tasks, size = [], [], 0
+            skipped: list[Task] = []
+            while queue and len(items) < _BATCH:
+                task = queue[0]
+                if task.state == DONE:
+                    queue.popleft()
+                    continue
+                if task.state == WAITING:
+                    if not link.out_of_order:
+                        break
+                    skipped.append(queue.popleft())
+                    continue
+                args, extra = task.args, task.extra
+                size += 160 + (len(args) if type(args) is bytes else 200) + (1024 if extra else 0)
+                if extra and "v" in extra:
+                    size += sum(len(value[1]) for _, value in extra["v"])
+                if items and size > self.owner.tasks.packet_max:
+                    break
+                queue.popleft()
+                if task.attempt:
+                    extra = dict(extra or (), a=task.attempt)
+                items.append((task.id, task.what, args, task.submit_s, extra))
+                tasks.append(task)
+            queue.extendleft(reversed(skipped))
+            if not items:
+                return
+            if not self._send(link, items):
+                queue.extendleft(reversed(tasks))
+                return
+            for task in tasks:
+                task.state = SENT
+                task.lane = link
+                inflight[task.id] = task
+
+    def _send(self, link: ActorLink, items: list[Any]) -> bool:
+        data = dumps((None, items, link.freed, None), 5)
+        if len(data) > packets.MESSAGE_MAX_BYTES:
+            data = packets.encode((None, items, link.freed, None), self.owner.control.spill_dir)
+        try:
+            link.sock.send(data, socket.MSG_DONTWAIT)  # type: ignore[union-attr]
+        except OSError:
+            self.busy.add(link) if link.inflight else None
+            return False
+        link.freed = []
+        return True
+
+    # ------------------------------------------------------------------ what the node publishes
+    def published(
+        self, actor_id: bytes, state: str, worker: bytes | None, incarnation: int, cause: Any, pid: int = 0
+    ) -> None:
+        """An actor of interest changed its state."""
+        link = self.links.get(actor_id)
+        if link is None:
+            return
+        if state == "ALIVE":
+            link.state, link.worker, link.incarnation, link.pid = state, worker or b"", incarnation, pid
+            self.busy.add(link)
+            return
+        if state == "RESTARTING":
+            if incarnation <= link.incarnation and link.state == "RESTARTING":
+                return
+            link.state, link.cause = state, cause
+            lost = self._leave(link)
+            link.incarnation = incarnation
+            self._sort_out(link, lost, cause)
+            self._open_lane(link)
+            self.send_calls(link)
+        elif state == "DEAD":
+            link.state, link.cause = state, cause
+            self.scopes.discard(self.scope_id(actor_id))
+            lost = self._leave(link)
+            for task in [*lost, *link.queue]:
+                self._fail(link, task)
+            link.queue.clear()
+
+    def _leave(self, link: ActorLink) -> list[Task]:
+        """Close the lane to a worker that is gone; what was in flight is returned in order."""
+        if link.sock is not None:
+            self.owner.replies.drain_lane(link)
+            self.owner.reactor.remove(link.sock.fileno())
+            link.sock.close()
+            link.sock = None
+        for name, _ in link.freed:
+            self.owner.segments.unlink(name)
+        link.freed = []
+        lost = list(link.inflight.values())
+        link.inflight.clear()
+        return lost
+
+    def _sort_out(self, link: ActorLink, lost: list[Task], cause: Any) -> None:
+        """In-flight calls of an actor that restarts: try again what may be, fail the rest, keep the order."""
+        begun = self._begun(link, lost)
+        again = []
+        for task in lost:
+            if task.state == DONE:
+                continue
+            if task.cancelled:
+                self._fail(link, task)
+            elif task not in begun:
+                again.append(task)
+            elif task.retries != 0:
+                if task.retries > 0:
+                    task.retries -= 1
+                task.attempt += 1
+                again.append(task)
+            else:
+                self.owner.replies.fail_with(task, self._unavailable(link, task, cause))
+        link.requeue(again)
+
+    def _begun(self, link: ActorLink, lost: list[Task]) -> list[Task]:
+        from sundog.events import started_last
+
+        if not link.worker:
+            return []
+        last = started_last(self.owner.control.ring_path(link.worker))
+        for position, task in enumerate(lost, 1):
+            if task.id == last:
+                return lost[:position]
+        # A concurrent actor begins calls of several callers: without evidence, assume that all began.
+        return lost
+
+    def _fail(self, link: ActorLink, task: Task) -> None:
+        if task.cancelled:
+            error: Exception = TaskCancelledError(
+                f"Call {task.fn.name} ({task.id.hex()}) was cancelled.", task_id=task.id.hex()
+            )
+        else:
+            error = self.died_error(link, task)
+        self.owner.replies.fail_with(task, error)
+
+    def _unavailable(self, link: ActorLink, task: Task, cause: Any) -> RayActorError:
+        return ActorUnavailableError(
+            f"Actor {link.name} ({link.actor_id.hex()}) died while it had {task.fn.name}() in hand and is being "
+            f"restarted: {_text(cause)} The call may or may not have run. Give the actor max_task_retries to have "
+            "such calls made again.",
+            actor_id=link.actor_id.hex(),
+            task_id=task.id.hex(),
+        )
+
+    def died_error(self, link: ActorLink, task: Task | None = None) -> RayActorError:
+        """The error for calls to an actor that is dead for good."""
+        what = f" {task.fn.name}() was not completed." if task is not None else ""
+        cause = link.cause
+        facts: dict[str, Any] = {"actor_id": link.actor_id.hex(), "actor_name": link.name, "pid": link.pid or None}
+        if isinstance(cause, Cause):
+            facts.update(exit_code=cause.exit_code, signal=cause.signal, cause=cause.text())
+        error = ActorDiedError(
+            f"Actor {link.name} ({link.actor_id.hex()}) is dead: {_text(cause)}{what} "
+            f"See: sundog logs actor {link.actor_id.hex()}",
+            **facts,
+        )
+        if isinstance(cause, bytes):
+            error.__cause__ = pickle.loads(cause)
+        return error
+
+
+def _text(cause: Any) -> str:
+    if isinstance(cause, Cause):
+        return cause.text()
+    if isinstance(cause, bytes):
+        return f"its constructor raised:\n{pickle.loads(cause)}\n"
+    return str(cause or "it ended.")

@@ -1,0 +1,87 @@
+"""Puts an owner together: its parts, its sockets, its place in the session."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from sundog import refs
+from sundog.config import Config
+from sundog.events import NoRing, Ring
+from sundog.net.packets import Connection
+from sundog.owner.actors import ActorCalls
+from sundog.owner.cancels import Cancels
+from sundog.owner.control import Control
+from sundog.owner.core import Owner
+from sundog.owner.getting import Getting
+from sundog.owner.peers import Peers
+from sundog.owner.replies import Replies
+from sundog.owner.streams import Streams
+from sundog.owner.tasks import Tasks
+from sundog.store.segments import Segments
+
+
+def assemble(me: bytes, node: Connection, session: dict[str, Any], config: Config, role: str) -> Owner:
+    """An owner for this process, reading its sockets, with refs reporting to it."""
+    ops: deque[bytes | tuple[bytes]] = deque()
+    tag = f"{'d' if role == 'driver' else 'w'}{me.hex()[:10]}-"
+    segments = Segments(session["shm_root"], f"{session['path']}/spilled_objects", tag, ops)
+    ring: Ring | NoRing = NoRing()
+    if config.record_enabled:
+        ring = Ring(f"{session['path']}/rings/{me.hex()}.ring", config.record_ring_events, role)
+    owner = Owner(me, node, segments, ops, ring, config)
+    owner.control = Control(owner, session)
+    owner.replies = Replies(owner)
+    owner.getting = Getting(owner)
+    owner.peers = Peers(owner)
+    owner.streams = Streams(owner)
+    owner.cancels = Cancels(owner)
+    owner.tasks = Tasks(owner)
+    owner.actors = ActorCalls(owner)
+    handlers = owner.control.handlers
+    handlers["grant"] = owner.tasks.granted
+    handlers["reclaim"] = owner.tasks.reclaim
+    handlers["actor"] = owner.actors.published
+    handlers["peer"] = owner.peers.opened
+    handlers["died"] = lambda process, cause: _died(owner, process, cause)
+    owner.reactor.add(node.fileno(), owner.control.read)
+    refs.plug(owner)
+    return owner
+
+
+def _died(owner: Owner, process: bytes, cause: Any) -> None:
+    owner.replies.worker_died(process, cause)
+    owner.peers.process_died(process, cause)
+
+
+def dismantle(owner: Owner, reason: BaseException) -> None:
+    """End an owner: wake whoever waits with `reason`, close every socket, stop the reader."""
+    with owner.lock:
+        owner.closed = reason
+        waiters, owner.waiters = owner.waiters, {}
+        for oid, callbacks in waiters.items():
+            for callback in callbacks:
+                callback(oid)
+        for stream in owner.streams.streams.values():
+            wakers, stream.wakers = stream.wakers, []
+            for waker in wakers:
+                waker()
+        owner.reactor.close()
+    refs.plug(None)
+
+
+def release(owner: Owner) -> None:
+    """After `dismantle`: give back descriptors, mappings and threads."""
+    owner.reactor.release()
+    for lane in owner.tasks.lanes.values():
+        lane.sock.close()
+        if lane.peer is not None:
+            lane.peer.close()
+    for link in owner.actors.links.values():
+        if link.sock is not None:
+            link.sock.close()
+    owner.peers.close()
+    owner.node.close()
+    owner.segments.close()
+    owner.stop_deliveries()
+    owner.ring.close()

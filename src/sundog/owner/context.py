@@ -1,0 +1,54 @@
+"""What runs in this thread now: the task, the actor, the job. Read by the runtime context and the logs.
+
+Owns the context variable and the process-wide facts that a worker learns with its lease. A context
+variable serves threads and asyncio tasks alike.
+"""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(slots=True)
+class Running:
+    """The task or call that the current thread (or asyncio task) runs."""
+
+    task_id: bytes
+    name: str
+    attempt: int
+    owner: bytes
+
+
+@dataclass
+class ProcessFacts:
+    """Facts of this process that user code may ask for."""
+
+    mode: str = "driver"  # driver | worker
+    process_id: bytes = b""
+    node_id: bytes = b""
+    job_id: bytes = b""
+    session: dict[str, Any] = field(default_factory=dict)
+    namespace: str = ""
+    gpu_ids: tuple[int, ...] = ()
+    resources: dict[str, float] = field(default_factory=dict)
+    runtime_env: dict[str, Any] = field(default_factory=dict)
+    placement_group: bytes | None = None
+    capture_child_tasks: bool = False
+    actor_id: bytes | None = None
+    actor_name: str = ""
+    actor_namespace: str = ""
+    actor_handle: Any = None
+    was_reconstructed: bool = False
+    actor_class: str = ""
+
+
+running: ContextVar[Running | None] = ContextVar("sundog_running", default=None)
+facts = ProcessFacts()
+
+
+def reset() -> None:
+    """Back to what a fresh process knows."""
+    global facts
+    facts = ProcessFacts()

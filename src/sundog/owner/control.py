@@ -1,0 +1,107 @@
+"""The line to the node: requests and their answers, and the messages it sends by itself.
+
+Owns the correlation of requests, and the names of what is where in the session. Messages are handled
+under the owner's lock by whichever thread reads.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from sundog.exceptions import GetTimeoutError, LocalRayletDiedError, RaySystemError
+from sundog.net.packets import RECV_BYTES
+from sundog.owner.records import Shape
+
+if TYPE_CHECKING:
+    from sundog.owner.core import Owner
+
+_RPC = b"rpc"
+
+
+class Control:
+    """The node as seen from one process."""
+
+    def __init__(self, owner: Owner, session: dict[str, Any]) -> None:
+        self.owner = owner
+        self.session = session
+        self.spill_dir: str = session["shm_root"]
+        self.receive_buffer = memoryview(bytearray(RECV_BYTES))
+        self.handlers: dict[str, Callable[..., None]] = {}
+        self.on_lost: Callable[[], None] | None = None
+        self._requests = itertools.count(1)
+        self._answers: dict[int, tuple[bool, Any]] = {}
+
+    def ring_path(self, process: bytes) -> str:
+        """Where a process' flight recorder is."""
+        return f"{self.session['path']}/rings/{process.hex()}.ring"
+
+    # ------------------------------------------------------------------ sending
+    def send(self, message: tuple[Any, ...], fds: tuple[int, ...] = ()) -> None:
+        """Send one message; if the node is gone, that is noticed by its reader."""
+        try:
+            self.owner.node.send(message, fds)
+        except OSError:
+            if self.owner.closed is None and message[0] == "rpc":
+                raise self.lost_error() from None
+
+    def want(self, shape: Shape, count: int) -> None:
+        """Tell how many more leases a shape could use."""
+        self.send(("want", shape.key, shape.spec, count))
+
+    def request(self, verb: str, *args: Any, timeout_s: float | None = None, fds: tuple[int, ...] = ()) -> Any:
+        """Ask the node and wait for its answer.
+
+        Raises:
+            GetTimeoutError: no answer in time.
+            Exception: what the node answered with.
+        """
+        number = next(self._requests)
+        key = _RPC + number.to_bytes(8, "little")
+        with self.owner.lock:
+            self.owner.check_open()
+            self.send(("rpc", number, verb, args), fds)
+        if not self.owner.getting.block_until(lambda: number in self._answers, key, timeout_s):
+            self.owner.check_open()
+            raise GetTimeoutError(f"The node did not answer {verb!r} within {timeout_s} s.")
+        ok, value = self._answers.pop(number)
+        if not ok:
+            raise value if isinstance(value, BaseException) else RaySystemError(str(value))
+        return value
+
+    # ------------------------------------------------------------------ receiving (locked)
+    def read(self) -> None:
+        """Handle what the node sent."""
+        owner = self.owner
+        for _ in range(64):
+            try:
+                received = owner.node.receive()
+            except BlockingIOError:
+                return
+            except OSError:
+                received = None
+            if received is None:
+                owner.reactor.remove(owner.node.fileno())
+                if self.on_lost is not None:
+                    self.on_lost()
+                return
+            message, fds = received
+            if message[0] == "answer":
+                _, number, ok, value = message
+                self._answers[number] = (ok, value)
+                owner.announce(_RPC + number.to_bytes(8, "little"))
+                continue
+            handler = self.handlers.get(message[0])
+            if handler is not None:
+                handler(*message[1:], *fds)
+
+    def lost_error(self) -> LocalRayletDiedError:
+        """The error once the node is gone."""
+        return LocalRayletDiedError(
+            f"The node process (pid {self.session.get('node_pid')}) of session {self.session.get('name')} is "
+            "gone: it was killed or it crashed, so everything of this session has ended. Call "
+            "sundog.shutdown() and sundog.init() to start anew. "
+            f"Its log: {self.session.get('path')}/logs/node.log",
+            pid=self.session.get("node_pid"),
+        )

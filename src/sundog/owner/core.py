@@ -1,0 +1,370 @@
+"""The owner: what a process knows of the refs it made and the refs it holds.
+
+Owns the table of values, the waiters, the references and the parts around them::
+
+    core      values, waiters, drains of ref births and deaths, frees          (this file)
+    reactor   who reads the sockets                                            reactor.py
+    tasks     functions, arguments, shapes, lanes, stealing                    tasks.py, dispatch.py
+    replies   what workers answer; retries; deaths of workers                  replies.py, recovery.py
+    actors    handles, calls, restarts                                         actors.py
+    streams   generators                                                       streams.py
+    peers     values and reference counts of other processes' objects          peers.py
+    control   requests to the node and its messages                            control.py
+
+One lock (`lock`, an RLock so that the SIGINT handler can ask whether it is held) guards all of it.
+Nothing of the user's is pickled, unpickled or called under it. Runs in the driver and in every worker;
+any thread may call the public verbs.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from sundog import exceptions
+from sundog.config import Config
+from sundog.events import NoRing, Ring
+from sundog.ids import PROCESS_BYTES, IdMaker, task_of
+from sundog.net.packets import Connection
+from sundog.owner.reactor import Reactor
+from sundog.owner.records import Lane, Task, Value
+from sundog.refs import ObjectRef
+from sundog.serialize.pack import pack, unpack
+from sundog.state.references import References
+from sundog.store.segments import Segments
+from sundog.wire.lanes import ERROR, OK
+
+if TYPE_CHECKING:
+    from sundog.owner.actors import ActorCalls
+    from sundog.owner.cancels import Cancels
+    from sundog.owner.control import Control
+    from sundog.owner.getting import Getting
+    from sundog.owner.peers import Peers
+    from sundog.owner.replies import Replies
+    from sundog.owner.streams import Streams
+    from sundog.owner.tasks import Tasks
+
+Callback = Callable[[bytes], None]
+
+
+class Owner:
+    """The owner of one process. Built by `sundog.owner.assemble`, which connects its parts."""
+
+    tasks: Tasks
+    actors: ActorCalls
+    peers: Peers
+    streams: Streams
+    control: Control
+    replies: Replies
+    getting: Getting
+    cancels: Cancels
+
+    def __init__(
+        self,
+        me: bytes,
+        node: Connection,
+        segments: Segments,
+        ops: deque[bytes | tuple[bytes]],
+        ring: Ring | NoRing,
+        config: Config,
+    ) -> None:
+        self.me = me
+        self.ids = IdMaker(me)
+        self.config = config
+        self.node = node
+        self.segments = segments
+        self.ring = ring
+        self.ops = ops
+        self.lock = threading.RLock()
+        self.refs = References(me)
+        self.ready: dict[bytes, Value] = {}
+        self.table: dict[bytes, Task] = {}
+        self.waiters: dict[bytes, list[Callback]] = {}
+        self.dependents: dict[bytes, list[Task]] = {}
+        self.freed_early: set[bytes] = set()
+        self.dropped_generators: deque[bytes] = deque()
+        self.closed: BaseException | None = None
+        # A worker plugs these in: what to do before and after it blocks in a get or wait.
+        self.before_block: Callable[[], None] | None = None
+        self.after_block: Callable[[], None] | None = None
+        self.reactor = Reactor(
+            self.lock,
+            self._after_round,
+            self._tick,
+            config.spin_us / 1e6,
+            max(0.005, config.idle_lease_ms / 1e3),
+        )
+        self.inline_max = config.inline_max_bytes
+
+    # ------------------------------------------------------------------ rounds of the reactor (locked)
+    def _after_round(self) -> None:
+        if self.ops:
+            self.drain()
+        while self.dropped_generators:
+            self.streams.close(self.dropped_generators.popleft())
+        self.tasks.dispatch_all()
+        self.actors.dispatch_all()
+
+    def _tick(self) -> None:
+        self.tasks.release_idle()
+
+    # ------------------------------------------------------------------ ref births and deaths (locked)
+    def drain(self) -> None:
+        """Count the births and deaths of refs so far, and carry out what follows."""
+        ops, refs, owned, me = self.ops, self.refs, self.refs.owned, self.me
+        for _ in range(len(ops)):
+            op = ops.popleft()
+            if type(op) is tuple:
+                refs.hold(op[0])
+            elif op not in owned and op[:PROCESS_BYTES] == me:
+                self.free(op)
+            else:
+                refs.drop(op)  # type: ignore[arg-type]
+        self.carry_out()
+
+    def carry_out(self) -> None:
+        """Do what the reference table says; freeing may add more, so until it has nothing to say."""
+        while True:
+            out = self.refs.take()
+            if not out:
+                return
+            for step in out:
+                kind = step[0]
+                if kind == "free":
+                    self.free(step[1])  # type: ignore[arg-type]
+                elif kind == "send":
+                    self.peers.send(step[1], step[2])  # type: ignore[arg-type]
+                elif kind == "gone":
+                    self._forget(step[1])  # type: ignore[arg-type]
+                elif kind == "lost":
+                    self.fail_object(step[1], self.peers.lost_error(step[1]))  # type: ignore[arg-type]
+
+    def free(self, oid: bytes) -> None:
+        """Nobody needs an object of ours: drop its value, or remember to when it comes."""
+        value = self.ready.pop(oid, None)
+        if value is None:
+            task = self.table.get(task_of(oid))
+            if task is not None:
+                self.freed_early.add(oid)
+            elif self.actors.scope_ended(oid):
+                return
+            return
+        self.discard(value)
+
+    def discard(self, value: Value) -> None:
+        """Release what a value holds: refs inside it and its segment."""
+        if value[3]:
+            for inner in value[3]:
+                self.refs.drop(inner)
+        location = value[2]
+        if location is not None:
+            self._free_segment(location[0], location[1], value[4])
+
+    def _free_segment(self, name: str, size: int, maker: Lane | None) -> None:
+        if maker is None:
+            self.segments.recycle(name, size)
+        elif maker.retired:
+            self.segments.unlink(name)
+        else:
+            self.segments.forget(name)
+            maker.freed.append((name, size))
+
+    def _forget(self, oid: bytes) -> None:
+        """A borrowed object has no hold left here."""
+        value = self.ready.pop(oid, None)
+        self.peers.forget(oid)
+        if value is not None:
+            if value[3]:
+                for inner in value[3]:
+                    self.refs.drop(inner)
+            if value[2] is not None:
+                self.segments.forget(value[2][0])
+
+    # ------------------------------------------------------------------ values arriving (locked)
+    def store(self, oid: bytes, value: Value) -> None:
+        """A value is there: keep it, wake who waits, release tasks that depend on it."""
+        if self.freed_early and oid in self.freed_early:
+            self.freed_early.discard(oid)
+            self.discard(value)
+            self.carry_out()
+            return
+        self.ready[oid] = value
+        self.announce(oid)
+
+    def announce(self, oid: bytes) -> None:
+        """Wake whoever waits for `oid`, which is ready."""
+        if self.waiters:
+            callbacks = self.waiters.pop(oid, None)
+            if callbacks is not None:
+                for callback in callbacks:
+                    callback(oid)
+        if self.dependents:
+            waiting = self.dependents.pop(oid, None)
+            if waiting is not None:
+                for task in waiting:
+                    task.missing -= 1
+                    if task.missing == 0:
+                        self.tasks.enqueue(task)
+
+    def fail_object(self, oid: bytes, error: BaseException) -> None:
+        """Make an object's value an error."""
+        self.store(oid, self.error_value(error))
+
+    def error_value(self, error: BaseException) -> Value:
+        """The stored form of an error."""
+        meta, _, _ = pack(error, 1 << 62)
+        return (ERROR, meta, None, None, None)
+
+    # ------------------------------------------------------------------ put
+    def put(self, value: Any) -> bytes:
+        """Store a value; returns its object id (with the one implicit hold of its maker)."""
+        meta, buffers, inner = self.pack_value(value, "the value given to put()")
+        oid = self.ids.put()
+        self.put_packed(oid, meta, buffers, inner)
+        return oid
+
+    def put_packed(self, oid: bytes, meta: bytes, buffers: Any, inner: Any) -> None:
+        """Store what `pack` returned as an object of ours."""
+        ops = self.ops
+        if inner or (buffers and ops) or len(ops) > 64:
+            with self.lock:
+                self.drain()
+                for ref in inner or ():
+                    self.refs.hold(ref)
+        location = self.segments.write(buffers) if buffers else None
+        self.ready[oid] = (OK, meta, location, inner, None)
+
+    def pack_value(self, value: Any, what: str) -> tuple[bytes, Any, Any]:
+        """Pickle a value.
+
+        Raises:
+            TypeError: it cannot be pickled; the message names the member.
+        """
+        try:
+            return pack(value, self.inline_max)
+        except Exception as error:
+            from sundog.serialize.inspect import explain
+
+            raise TypeError(explain(value, error, what=what)) from error
+
+    # ------------------------------------------------------------------ reading a value
+    def load(self, oid: bytes) -> Any:
+        """The value of a ready object; raises its error if it is one."""
+        flag, meta, location, _, _ = self.ready[oid]
+        if location is None:
+            value = unpack(meta, None)
+        else:
+            value = unpack(meta, self.segments.view(location, oid))
+        if flag == ERROR:
+            raise self.as_raised(value)
+        return value
+
+    @staticmethod
+    def as_raised(error: Any) -> BaseException:
+        """The exception to raise for a stored error."""
+        if isinstance(error, exceptions.RayTaskError):
+            return error.as_instanceof_cause()
+        if isinstance(error, BaseException):
+            return error
+        return exceptions.RaySystemError(f"A failed task stored {error!r} instead of an error.")
+
+    # ------------------------------------------------------------------ refs
+    def new_ref(self, oid: bytes) -> ObjectRef[Any]:
+        """A ref to an object of ours whose maker's hold it takes over."""
+        return ObjectRef(oid)
+
+    def pin_forever(self, oid: bytes) -> None:
+        """A ref was pickled by hand: its object stays until shutdown."""
+        self.ops.append((oid,))
+
+    def future_of(self, oid: bytes) -> Any:
+        """A `concurrent.futures.Future` for an object."""
+        from concurrent.futures import Future
+
+        future: Future[Any] = Future()
+        future.set_running_or_notify_cancel()
+        # The future's reader needs the object until it has been read.
+        self.ops.append((oid,))
+
+        def deliver(done_oid: bytes) -> None:
+            self.when_ready_elsewhere(self._resolve_future, future, done_oid)
+
+        with self.lock:
+            self.check_open()
+            if oid not in self.ready:
+                self.ask_for(oid)
+                if oid not in self.ready:
+                    self.waiters.setdefault(oid, []).append(deliver)
+                    return future
+        self._resolve_future(future, oid)
+        return future
+
+    def _resolve_future(self, future: Any, oid: bytes) -> None:
+        try:
+            if oid not in self.ready:
+                self.check_open()
+            value = self.load(oid)
+        except BaseException as error:
+            future.set_exception(error)
+        else:
+            future.set_result(value)
+        finally:
+            self.ops.append(oid)
+
+    _deliveries: deque[tuple[Any, ...]] | None = None
+    _delivery_event: threading.Semaphore | None = None
+    _delivery_thread: threading.Thread | None = None
+
+    def when_ready_elsewhere(self, call: Callable[..., None], *args: Any) -> None:
+        """Run something that unpickles user values on a thread of its own, not under our lock."""
+        if self._deliveries is None:
+            self._deliveries = deque()
+            self._delivery_event = threading.Semaphore(0)
+            self._delivery_thread = threading.Thread(
+                target=self._deliver, daemon=True, name="sundog-futures"
+            )
+            self._delivery_thread.start()
+        self._deliveries.append((call, args))
+        assert self._delivery_event is not None
+        self._delivery_event.release()
+
+    def _deliver(self) -> None:
+        assert self._deliveries is not None and self._delivery_event is not None
+        while True:
+            self._delivery_event.acquire()
+            if not self._deliveries:
+                return  # closing
+            call, args = self._deliveries.popleft()
+            call(*args)
+
+    def stop_deliveries(self) -> None:
+        """End the thread that completes futures, if there is one."""
+        if self._delivery_event is not None:
+            self._delivery_event.release()
+            thread, self._delivery_thread = self._delivery_thread, None
+            if thread is not None and thread is not threading.current_thread():
+                thread.join(timeout=2.0)
+
+    # ------------------------------------------------------------------ asking others
+    def ask_for(self, oid: bytes) -> None:
+        """Locked: make sure that a missing object is on its way, or fails."""
+        if oid[:PROCESS_BYTES] != self.me:
+            self.peers.want(oid)
+            return
+        if task_of(oid) in self.table or oid in self.freed_early:
+            return
+        if self.streams.expects(oid) or self.actors.is_scope(oid):
+            return
+        self.fail_object(oid, self.peers.lost_error(oid))
+
+    def check_open(self) -> None:
+        """Raises what ended this session, if it has ended."""
+        if self.closed is not None:
+            raise self.closed
+
+    def now(self) -> float:
+        """Wall-clock seconds."""
+        return time.time()

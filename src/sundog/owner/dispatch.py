@@ -1,0 +1,331 @@
+"""Sending tasks to leased workers: batches, prefetch, stealing back, leases asked for and returned.
+
+Everything here runs under the owner's lock. The rules:
+
+- A task goes out at once if a leased worker is idle; otherwise tasks are coalesced, up to `batch_max`
+  in a packet.
+- At most `prefetch_ms` of work, by a moving estimate per function, and one spare packet wait at a
+  worker. A function never seen counts as long, so unknown tasks spread and known tiny ones batch.
+- When a worker idles while another has unread packets, they are taken back from that socket.
+- The node is told how many more leases each shape could use; an idle lease goes back after
+  `idle_lease_ms`, at once if another shape of ours waits or the node asks for it.
+"""
+
+from __future__ import annotations
+
+import pickle
+import socket
+import time
+from pickle import dumps
+from typing import TYPE_CHECKING, Any
+
+from sundog.net import packets
+from sundog.owner.records import QUEUED, SENT, Lane, Shape, Task
+from sundog.state.instructions import LeaseSpec
+from sundog.wire.lanes import EXTRA_ATTEMPT
+
+if TYPE_CHECKING:
+    from collections import deque
+
+    from sundog.owner.core import Owner
+
+_perf = time.perf_counter
+_UNKNOWN_S = 1.0
+_INFLIGHT_MAX = 256
+_WANT_MAX = 512
+_STEAL_AFTER_S = 5e-3
+
+
+class Dispatch:
+    """The queues and lanes of one owner's normal tasks."""
+
+    def __init__(self, owner: Owner) -> None:
+        self.owner = owner
+        self.batch_max = owner.config.batch_max
+        self.packet_max = owner.config.packet_max_bytes
+        self.prefetch_s = owner.config.prefetch_ms / 1e3
+        self.idle_lease_s = owner.config.idle_lease_ms / 1e3
+        self.shapes: list[Shape] = []
+        self.shapes_by_spec: dict[LeaseSpec, Shape] = {}
+        self.lanes: dict[bytes, Lane] = {}  # worker -> lane, leased or parked
+        self.leases: dict[int, Lane] = {}
+        self.dirty = False
+
+    # ------------------------------------------------------------------ entry points
+    def has_idle(self, shape: Shape) -> bool:
+        """Whether a leased worker has nothing to do, or there is none yet to send to."""
+        for lane in shape.lanes:
+            if not lane.inflight:
+                return True
+        return not shape.lanes and not shape.wanted
+
+    def kick(self) -> None:
+        """Send what can be sent; also read what is there, unless a leader reads already."""
+        owner = self.owner
+        with owner.lock:
+            owner.check_open()
+            if not owner.reactor.leader:
+                owner.reactor.pump()
+            else:
+                self.dispatch_all()
+                owner.actors.dispatch_all()
+
+    def dispatch_all(self) -> None:
+        """Send queued tasks of every shape, and settle how many leases each needs."""
+        for shape in self.shapes:
+            if shape.queue:
+                self._dispatch(shape)
+            elif len(shape.lanes) > 1:
+                self._steal(shape)
+            if shape.lanes or shape.queue or shape.wanted:
+                self._update_want(shape)
+        self.dirty = False
+
+    # ------------------------------------------------------------------ sending
+    def _dispatch(self, shape: Shape) -> None:
+        queue, lanes = shape.queue, shape.lanes
+        while queue:
+            best: Lane | None = None
+            least = _INFLIGHT_MAX
+            for lane in lanes:
+                count = len(lane.inflight)
+                if count < least and not lane.blocked and not lane.reclaim:
+                    best, least = lane, count
+            if best is None or (least >= 2 and best.load_s > self.prefetch_s):
+                return
+            share = (len(queue) + len(lanes) - 1) // len(lanes)
+            if not self._push(best, queue, min(share, self.batch_max)):
+                return
+        if len(lanes) > 1:
+            self._steal(shape)
+
+    def _push(self, lane: Lane, queue: deque[Task], count: int) -> bool:
+        fns: list[Any] | None = None
+        items: list[Any] = []
+        tasks: list[Task] = []
+        size = 0
+        prefetch = self.prefetch_s
+        while queue and count:
+            task = queue[0]
+            if task.state != QUEUED:  # cancelled while it waited
+                queue.popleft()
+                continue
+            fn = task.fn
+            estimate = fn.estimate_s
+            if estimate < 0:
+                estimate = _UNKNOWN_S
+            if items and lane.load_s + estimate > prefetch:
+                break
+            args = task.args
+            size += 96 + (len(args) if type(args) is bytes else 200)
+            if task.extra is not None:
+                size += _extra_bytes(task.extra)
+            if items and size > self.packet_max:
+                break
+            if fn.number not in lane.known:
+                fns = fns if fns is not None else []
+                fns.append(
+                    (fn.number, fn.code_hash, fn.blob, fn.name, fn.returns, fn.retry_exceptions, fn.max_calls)
+                )
+                lane.known.add(fn.number)
+                size += len(fn.blob)
+            queue.popleft()
+            count -= 1
+            task.estimate_s = estimate
+            lane.load_s += estimate
+            extra = task.extra
+            if task.attempt:
+                extra = dict(extra or (), **{EXTRA_ATTEMPT: task.attempt})
+            tasks.append(task)
+            items.append((task.id, task.what, args, task.submit_s, extra))
+        if not items:
+            return False
+        if self._send(lane, fns, items):
+            if not lane.inflight:
+                lane.last = _perf()
+            inflight = lane.inflight
+            for task in tasks:
+                task.state = SENT
+                task.lane = lane
+                inflight[task.id] = task
+            return True
+        for task in reversed(tasks):
+            queue.appendleft(task)
+            lane.load_s -= task.estimate_s
+        if fns:
+            lane.known.difference_update([fn[0] for fn in fns])
+        return False
+
+    def _send(self, lane: Lane, fns: Any, items: list[Any]) -> bool:
+        freed, setup = lane.freed, lane.setup
+        data = dumps((fns, items, freed, setup), 5)
+        if len(data) > packets.MESSAGE_MAX_BYTES:
+            data = packets.encode((fns, items, freed, setup), self.owner.control.spill_dir)
+        try:
+            lane.sock.send(data, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return False  # it is dead: the node's message about it moves the tasks
+        if freed:
+            lane.freed = []
+        lane.setup = None
+        return True
+
+    # ------------------------------------------------------------------ stealing
+    def _steal(self, shape: Shape) -> None:
+        idle = False
+        victim: Lane | None = None
+        most = 1
+        for lane in shape.lanes:
+            count = len(lane.inflight)
+            if not count and not lane.blocked and not lane.reclaim:
+                idle = True
+            elif count > most:
+                victim, most = lane, count
+        if not idle or victim is None:
+            return
+        if victim.load_s <= self.prefetch_s and _perf() - victim.last < _STEAL_AFTER_S:
+            self.owner.reactor.start_ticking()  # look again soon: short tasks may be longer than they seemed
+            return
+        if self.take_back(victim):
+            self._dispatch(shape)
+
+    def take_back(self, lane: Lane) -> int:
+        """Take unread packets out of a worker's socket and queue their tasks first; how many there were."""
+        taken: list[Any] = []
+        known: set[int] = set()
+        while lane.peer is not None:
+            try:
+                data = lane.peer.recv(packets.RECV_BYTES, socket.MSG_DONTWAIT)
+            except OSError:
+                break
+            if not data:
+                break
+            fns, items, freed, setup = packets.decode(data)
+            known.update(fn[0] for fn in fns or ())
+            lane.freed.extend(freed)
+            lane.setup = setup or lane.setup
+            taken.extend(items)
+            if not lane.blocked:
+                break
+        lane.known -= known
+        back = [lane.inflight.pop(item[0]) for item in taken if item[0] in lane.inflight]
+        self.requeue(lane, back)
+        return len(back)
+
+    def requeue(self, lane: Lane | None, tasks: list[Task]) -> None:
+        """Put tasks that were not begun back to the head of their queues, in order."""
+        for task in reversed(tasks):
+            if lane is not None:
+                lane.load_s -= task.estimate_s
+            task.state = QUEUED
+            task.lane = None
+            # A steal means that the estimate was wrong: let the next ones spread.
+            task.fn.estimate_s = max(task.fn.estimate_s, 1e-3)
+            task.fn.shape.queue.appendleft(task)  # type: ignore[union-attr]
+        self.dirty = True
+
+    # ------------------------------------------------------------------ leases
+    def _update_want(self, shape: Shape) -> None:
+        """Tell the node how many more leases would help: one for each task that waits for a worker."""
+        need = len(shape.queue)
+        for lane in shape.lanes:
+            # Behind a long task even the spare packet waits; behind short ones it is next in a moment.
+            if len(lane.inflight) > 1 and (lane.load_s > self.prefetch_s or lane.blocked):
+                need += len(lane.inflight) - 1
+        wanted = shape.wanted
+        if need == wanted:
+            return
+        need = min(need, _WANT_MAX)
+        if need and wanted and wanted < 2 * need and need < 2 * wanted:
+            return  # near enough
+        if need and not wanted:
+            self._release_idle_elsewhere(shape)
+        shape.wanted = need
+        self.owner.control.want(shape, need)
+
+    def granted(self, key: int, lease: int, worker: bytes, pid: int, gpu_ids: tuple[int, ...]) -> None:
+        """The node leases us a worker."""
+        shape = self.shapes[key - 1]
+        shape.wanted = max(0, shape.wanted - 1)
+        lane = self.lanes.get(worker)
+        if lane is None or lane.retired:
+            ours, theirs = packets.make_pair()
+            lane = self.lanes[worker] = Lane(worker, pid, ours, theirs)
+            self.owner.control.send(("lane", worker), (theirs.fileno(),))
+            self.owner.reactor.add(ours.fileno(), _reader(self.owner, lane))
+        lane.lease = lease
+        lane.shape = shape
+        lane.blocked = lane.reclaim = False
+        lane.setup = dict(shape.setup, gpu_ids=gpu_ids)
+        lane.idle_since = _perf()
+        self.leases[lease] = lane
+        shape.lanes.append(lane)
+        self.owner.reactor.start_ticking()
+
+    def reclaim(self, lease: int) -> None:
+        """The node needs a lease back: send nothing more there, return it when what runs has ended."""
+        lane = self.leases.get(lease)
+        if lane is None:
+            return
+        lane.reclaim = True
+        if lane.inflight:
+            self.take_back(lane)
+        if not lane.inflight:
+            self.release(lane)
+
+    def release(self, lane: Lane) -> None:
+        """Give a lease back; the lane stays for the next time."""
+        if self.leases.pop(lane.lease, None) is None:
+            return
+        if lane.shape is not None and lane in lane.shape.lanes:
+            lane.shape.lanes.remove(lane)
+        self.owner.control.send(("release", lane.lease, True))
+        lane.lease = 0
+        lane.shape = None
+
+    def release_idle(self) -> None:
+        """Give back leases without work; also look for work to steal."""
+        now = _perf()
+        for lane in list(self.leases.values()):
+            if not lane.inflight and not lane.blocked and now - lane.idle_since >= self.idle_lease_s:
+                if lane.shape is None or not lane.shape.queue:
+                    self.release(lane)
+        for shape in self.shapes:
+            if len(shape.lanes) > 1 and not shape.queue:
+                self._steal(shape)
+        if not self.leases:
+            self.owner.reactor.ticking = False
+
+    def _release_idle_elsewhere(self, shape: Shape) -> None:
+        for lane in list(self.leases.values()):
+            if not lane.inflight and lane.shape is not shape and not lane.blocked:
+                self.release(lane)
+
+
+def _reader(owner: Owner, lane: Lane) -> Any:
+    """What happens when a lane is readable; one packet a round, epoll says if there is more."""
+    sock = lane.sock
+    buffer = owner.control.receive_buffer
+    loads = pickle.loads
+    replies = owner.replies
+
+    def read() -> None:
+        try:
+            size = sock.recv_into(buffer, 0, socket.MSG_DONTWAIT)
+        except OSError:
+            return
+        if size:
+            replies.handle(lane, loads(buffer[:size]))
+
+    return read
+
+
+def _extra_bytes(extra: dict[str, Any]) -> int:
+    total = 64
+    values = extra.get("v")
+    if values:
+        for _, value in values:
+            total += 64 + len(value[1])
+    return total

@@ -1,0 +1,233 @@
+"""Waiting: `get`, `wait`, and whatever else must block until the reactor has news.
+
+The thread that waits reads the sockets if nobody else does; otherwise it waits on a lock that the
+reader releases. In a worker the `before_block`/`after_block` hooks give the CPU back meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from sundog import events
+from sundog.exceptions import GetTimeoutError
+from sundog.serialize.pack import unpack
+
+if TYPE_CHECKING:
+    from sundog.owner.core import Owner
+
+_perf = time.perf_counter
+_time = time.time
+
+
+class Getting:
+    """Blocking verbs of one owner."""
+
+    def __init__(self, owner: Owner) -> None:
+        self.owner = owner
+        self._name_get = owner.ring.name("get")
+        self._name_wait = owner.ring.name("wait")
+
+    # ------------------------------------------------------------------ get
+    def get_one(self, oid: bytes, timeout_s: float | None) -> Any:
+        """The value of one object."""
+        owner = self.owner
+        value = owner.ready.get(oid)
+        if value is None:
+            self._await_all([oid], timeout_s)
+            value = owner.ready[oid]
+        if value[0] == 0 and value[2] is None:
+            return unpack(value[1], None)
+        return owner.load(oid)
+
+    def get_many(self, oids: list[bytes], timeout_s: float | None) -> list[Any]:
+        """The values of many objects; the first error in order is raised."""
+        owner = self.owner
+        ready = owner.ready
+        for oid in oids:
+            if oid not in ready:
+                self._await_all(oids, timeout_s)
+                break
+        load = owner.load
+        out = []
+        for oid in oids:
+            value = ready[oid]
+            if value[0] == 0 and value[2] is None:
+                out.append(unpack(value[1], None))
+            else:
+                out.append(load(oid))
+        return out
+
+    def _await_all(self, oids: list[bytes], timeout_s: float | None) -> None:
+        """Block until all are ready.
+
+        An error ends the wait early: Ray raises the first failed ref as soon as it is met in order.
+        """
+        owner = self.owner
+        ready = owner.ready
+        started = _time()
+        with owner.lock:
+            owner.check_open()
+            for oid in oids:
+                if oid not in ready:
+                    owner.ask_for(oid)
+        position = 0
+        count = len(oids)
+        failed: bytes | None = None
+
+        def done() -> bool:
+            nonlocal position, failed
+            while position < count:
+                value = ready.get(oids[position])
+                if value is None:
+                    return False
+                if value[0]:
+                    failed = oids[position]
+                    return True
+                position += 1
+            return True
+
+        if not self._block(done, lambda: oids[position] if position < count else None, timeout_s):
+            owner.check_open()
+            missing = sum(1 for oid in oids if oid not in ready)
+            first = oids[min(position, count - 1)].hex()
+            raise GetTimeoutError(
+                f"get() gave up after {timeout_s} s: {missing} of {count} objects were not ready, the first "
+                f"being {first}. See: sundog why {first}",
+                object_ref_hex=first,
+            )
+        owner.ring.write(events.GET, oids[0][:16], self._name_get, started, started, _time())
+        if failed is not None:
+            owner.load(failed)  # raises: what comes after it in the list may not be ready
+
+    def _block(
+        self, done: Callable[[], bool], missing: Callable[[], bytes | None], timeout_s: float | None
+    ) -> bool:
+        """Block until `done()`; `missing()` names an object that is not ready."""
+        owner = self.owner
+        deadline = None if timeout_s is None else _perf() + timeout_s
+        blocked = False
+
+        def on_block() -> None:
+            nonlocal blocked
+            blocked = True
+            owner.before_block()  # type: ignore[misc]
+
+        try:
+            while True:
+                led = owner.reactor.lead(done, deadline, on_block if owner.before_block and not blocked else None)
+                if led is not None:
+                    if led or deadline is not None and _perf() >= deadline:
+                        return led
+                    if owner.closed is not None:
+                        return done()
+                    continue
+                oid = missing()
+                if oid is None or done():
+                    return True
+                if owner.before_block is not None and not blocked:
+                    on_block()
+                if not self._follow(oid, done, deadline):
+                    return done()
+                if done():
+                    return True
+        finally:
+            if blocked and owner.after_block is not None:
+                owner.after_block()
+
+    def _follow(self, oid: bytes, done: Callable[[], bool], deadline: float | None) -> bool:
+        """Wait until another thread, which reads, stores `oid` (or stops reading)."""
+        owner = self.owner
+        gate = threading.Lock()
+        gate.acquire()
+
+        def open_gate(_: bytes) -> None:
+            with contextlib.suppress(RuntimeError):
+                gate.release()
+
+        with owner.lock:
+            if done() or owner.closed is not None:
+                return owner.closed is None
+            owner.waiters.setdefault(oid, []).append(open_gate)
+        left = -1.0 if deadline is None else max(0.0, deadline - _perf())
+        try:
+            return gate.acquire(timeout=left)
+        finally:
+            with owner.lock:
+                callbacks = owner.waiters.get(oid)
+                if callbacks is not None and open_gate in callbacks:
+                    callbacks.remove(open_gate)
+                    if not callbacks:
+                        del owner.waiters[oid]
+
+    def block_until(self, done: Callable[[], bool], key: bytes, timeout_s: float | None) -> bool:
+        """Block until `done()`, which `owner.announce(key)` tells other threads about."""
+        return self._block(done, lambda: key, timeout_s)
+
+    # ------------------------------------------------------------------ wait
+    def wait(self, oids: list[bytes], count: int, timeout_s: float | None) -> list[bytes]:
+        """The ids that are ready (at most `count`, in the order given), after at most `timeout_s`."""
+        owner = self.owner
+        ready = owner.ready
+        if timeout_s != 0:
+            found = 0
+            for oid in oids:
+                if oid in ready:
+                    found += 1
+                    if found >= count:
+                        break
+            else:
+                self._wait_for(oids, count, timeout_s)
+        else:
+            with owner.lock:
+                owner.check_open()
+                for oid in oids:
+                    if oid not in ready:
+                        owner.ask_for(oid)
+                if not owner.reactor.leader:
+                    owner.reactor.pump()
+        out = []
+        for oid in oids:
+            if oid in ready:
+                out.append(oid)
+                if len(out) == count:
+                    break
+        return out
+
+    def _wait_for(self, oids: list[bytes], count: int, timeout_s: float | None) -> None:
+        owner = self.owner
+        started = _time()
+        need = [count]
+        key = b"wait" + id(need).to_bytes(8, "little")
+
+        def arrived(_: bytes) -> None:
+            need[0] -= 1
+            if need[0] <= 0:
+                owner.announce(key)
+
+        registered = []
+        with owner.lock:
+            owner.check_open()
+            for oid in oids:
+                if oid not in owner.ready:
+                    owner.ask_for(oid)
+                if oid in owner.ready:
+                    need[0] -= 1
+                else:
+                    owner.waiters.setdefault(oid, []).append(arrived)
+                    registered.append(oid)
+        try:
+            self._block(lambda: need[0] <= 0, lambda: key, timeout_s)
+            owner.check_open()
+        finally:
+            with owner.lock:
+                for oid in registered:
+                    callbacks = owner.waiters.get(oid)
+                    if callbacks is not None and arrived in callbacks:
+                        callbacks.remove(arrived)
+                        if not callbacks:
+                            del owner.waiters[oid]
+        owner.ring.write(events.WAIT, oids[0][:16], self._name_wait, started, started, _time())

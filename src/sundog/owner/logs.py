@@ -1,0 +1,238 @@
+"""What workers printed, shown in the driver: `(resize pid=812) line`.
+
+Owns: the prefix, its colour, folding of identical lines from many workers, progress lines that overwrite
+each other, and the choice of jobs to show. Refuses: reading files, sockets, threads, clocks of its own (the
+time is passed in), and raising because the driver's own stdout is closed or speaks no UTF-8. Runs in the
+driver, on whichever thread receives the batches; one thread at a time.
+
+Folding: a line is printed at once the first time. While the same text comes from *other* workers within the
+window it is only counted, and then printed once more with `[repeated 5x across cluster]`. Only identical
+text folds, so nothing that was said is lost; a worker that repeats itself is never folded.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TextIO, TypeAlias
+
+# worker id, pid, job id, name of the task or actor, is it stderr, lines (see node/logs.py: LogBatch)
+BatchTuple: TypeAlias = tuple[bytes, int, bytes, str, bool, Sequence[str]]
+
+FOLD_WINDOW_S = 5.0
+# Beyond this many different lines the oldest are settled early: memory stays bounded in a flood.
+FOLD_MAX_LINES = 10_000
+_RESET = "\x1b[0m"
+_ERASE_LINE = "\r\x1b[K"
+# Readable on dark and on light; plain white, black and the reds that people take for errors are left out.
+_COLORS = ("\x1b[36m", "\x1b[35m", "\x1b[32m", "\x1b[33m", "\x1b[34m", "\x1b[96m", "\x1b[95m", "\x1b[92m")
+_HINT = "identical lines from several workers are folded"
+
+
+def wants_color(stream: TextIO) -> bool:
+    """Whether ANSI colours make sense on `stream`: a terminal, or a notebook, which renders them."""
+    if type(stream).__module__.split(".")[0] in ("ipykernel", "IPython"):
+        return True
+    try:
+        return stream.isatty()
+    except (AttributeError, ValueError):  # a replacement without isatty, or a closed file
+        return False
+
+
+def prefix(name: str, pid: int, *, ip: str = "", color: bool = False) -> str:
+    """The text before each line.
+
+    >>> prefix("resize", 812)
+    '(resize pid=812)'
+    >>> prefix("", 812, ip="10.0.0.2")
+    '(pid=812, ip=10.0.0.2)'
+    """
+    words = f"{name} pid={pid}" if name else f"pid={pid}"
+    if ip:
+        words += f", ip={ip}"
+    return f"{_COLORS[pid % len(_COLORS)]}({words}){_RESET}" if color else f"({words})"
+
+
+def print_batch(
+    batch_tuple: BatchTuple, *, stream_out: TextIO, stream_err: TextIO, color: bool, ip: str = ""
+) -> None:
+    """Print one batch: stdout lines to `stream_out`, stderr lines to `stream_err`, each with its prefix.
+
+    Of progress lines (ending in a carriage return) which are overwritten within the batch only the last is
+    shown, and on a plain file none but the finished one.
+    """
+    _, pid, _, name, is_err, lines = batch_tuple
+    start = prefix(name, pid, ip=ip, color=color)
+    _write(stream_err if is_err else stream_out, _format(start, lines, color))
+
+
+def _format(start: str, lines: Sequence[str], color: bool) -> str:
+    pieces: list[str] = []
+    last = len(lines) - 1
+    for index, line in enumerate(lines):
+        if not line.endswith("\r"):
+            pieces.append(f"{start} {line}\n")
+        elif color and index == last:
+            # Shown without a newline, so that the next state of the bar takes its place.
+            pieces.append(f"{_ERASE_LINE}{start} {line[:-1]}")
+    return "".join(pieces)
+
+
+def _write(stream: TextIO, text: str) -> None:
+    """One write per batch, so that the driver's own prints do not fall between; never raises."""
+    if not text:
+        return
+    try:
+        try:
+            stream.write(text)
+        except UnicodeEncodeError:
+            encoding = getattr(stream, "encoding", None) or "ascii"
+            stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        stream.flush()
+    except (OSError, ValueError, AttributeError):
+        # The driver closed its stdout, its terminal is gone, or sys.stdout is None: the lines are in the
+        # workers' files, and the thread that receives results must live.
+        return
+
+
+@dataclass(slots=True)
+class _Seen:
+    """One text within its window: who said it first, and what has been counted since."""
+
+    since: float
+    batch: BatchTuple
+    ip: str
+    workers: set[bytes] = field(default_factory=set)
+    folded: int = 0
+
+
+class DriverLogs:
+    """Shows batches of log lines in the driver.
+
+    Args:
+        stream_out: where workers' stdout goes; looked up at each print when None, so that a notebook cell or
+            `redirect_stdout` in the driver gets the lines of its own time.
+        stream_err: the same for stderr.
+        color: colour the prefixes; None asks the stream.
+        dedup: fold identical lines of different workers.
+        job_id: show this job only; None shows all.
+        hint: said once, beside the first count: how to switch folding off.
+        local_ip: batches from this address carry no `ip=` in their prefix.
+    """
+
+    def __init__(
+        self,
+        *,
+        stream_out: TextIO | None = None,
+        stream_err: TextIO | None = None,
+        color: bool | None = None,
+        dedup: bool = True,
+        job_id: bytes | None = None,
+        hint: str = _HINT,
+        local_ip: str = "",
+    ) -> None:
+        self._streams = (stream_out, stream_err)
+        self._color = color
+        self._dedup = dedup
+        self._job_id = job_id
+        self._local_ip = local_ip
+        self._seen: dict[tuple[bool, str], _Seen] = {}
+        self._hint = hint
+        # Which stream shows an unfinished progress line now: other text must not be glued to it.
+        self._progress_on: TextIO | None = None
+
+    def feed(self, batch: BatchTuple, now: float | None = None, *, ip: str = "") -> None:
+        """Print a batch, or count what other workers have said already.
+
+        Args:
+            batch: a `LogBatch` or an equal tuple.
+            now: seconds on any steady clock; the monotonic one by default.
+            ip: the node it comes from.
+        """
+        worker_id, pid, job_id, name, is_err, lines = batch
+        if self._job_id is not None and job_id != self._job_id:
+            return
+        now = time.monotonic() if now is None else now
+        ip = "" if ip == self._local_ip else ip
+        if self._dedup:
+            lines = [line for line in lines if self._is_news(line, batch, now, ip)]
+        self._print((worker_id, pid, job_id, name, is_err, lines), ip)
+        self._settle(now)
+
+    def flush(self, now: float | None = None) -> None:
+        """Print the counts that are due; all of them when no time is given (shutdown)."""
+        self._settle(now)
+        if now is None and self._progress_on is not None:
+            _write(self._progress_on, "\n")
+            self._progress_on = None
+
+    def next_flush_in_s(self, now: float) -> float | None:
+        """How long until `flush(now)` may have a count to print; None when nothing is folded."""
+        waits = [seen.since + FOLD_WINDOW_S - now for seen in self._seen.values() if seen.folded]
+        return max(0.0, min(waits)) if waits else None
+
+    def _is_news(self, line: str, batch: BatchTuple, now: float, ip: str) -> bool:
+        if not line or line.endswith("\r"):
+            return True
+        worker_id, is_err = batch[0], batch[4]
+        seen = self._seen.get((is_err, line))
+        if seen is None:
+            self._seen[is_err, line] = _Seen(now, batch, ip, {worker_id})
+            return True
+        seen.workers.add(worker_id)
+        if len(seen.workers) == 1:
+            return True  # a loop that prints the same thing is that program's way of talking
+        seen.folded += 1
+        seen.batch, seen.ip = batch, ip
+        return False
+
+    def _settle(self, now: float | None) -> None:
+        """Print the counts whose window is over. Windows start in dict order, so the oldest come first."""
+        while self._seen:
+            key, seen = next(iter(self._seen.items()))
+            if now is not None and now - seen.since < FOLD_WINDOW_S and len(self._seen) <= FOLD_MAX_LINES:
+                return
+            del self._seen[key]
+            if not seen.folded:
+                continue
+            line = key[1]
+            if seen.folded > 1:
+                line += f" [repeated {seen.folded}x across cluster]"
+                if self._hint:
+                    line += f" ({self._hint})"
+                    self._hint = ""
+                if now is not None:
+                    # Still being said: the next window counts on, with everyone a known speaker.
+                    self._seen[key] = _Seen(now, seen.batch, seen.ip, seen.workers)
+            self._print((*seen.batch[:5], [line]), seen.ip)
+
+    def _print(self, batch: BatchTuple, ip: str) -> None:
+        lines = batch[5]
+        if not lines:
+            return
+        stream = self._stream(batch[4])
+        if stream is None:
+            return
+        color = wants_color(stream) if self._color is None else self._color
+        if self._progress_on is not None:
+            # The unfinished bar makes way; its next state draws it again.
+            _write(self._progress_on, _ERASE_LINE)
+            self._progress_on = None
+        print_batch(batch, stream_out=stream, stream_err=stream, color=color, ip=ip)
+        if color and lines[-1].endswith("\r"):
+            self._progress_on = stream
+
+    def _stream(self, is_err: bool) -> TextIO | None:
+        fixed = self._streams[is_err]
+        if fixed is not None:
+            return fixed
+        import sys
+
+        return sys.stderr if is_err else sys.stdout
+
+
+def feed_all(logs: DriverLogs, batches: Iterable[BatchTuple], now: float | None = None) -> None:
+    """Feed several batches in order."""
+    for batch in batches:
+        logs.feed(batch, now)

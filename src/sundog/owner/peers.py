@@ -1,0 +1,278 @@
+"""Other processes: values of objects they own, and the reference counts between us.
+
+Owns one outgoing channel per process talked to, opened on first use by sending one end of a socket
+pair through the node, and the incoming ones that others opened. Runs under the owner's lock. Sending
+never blocks: what the socket does not take waits in a queue until it does.
+
+::
+
+    want(oid) ─► owner of oid ─► value(oid, …)      a borrowed ref is read
+    borrow, borrowed, unborrow, unhold              the reference tables (state/references.py)
+    cancel(task), consumed(task, n)                 to the worker that runs a task
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from sundog.exceptions import ObjectLostError, OwnerDiedError, ReferenceCountingAssertionError
+from sundog.ids import PROCESS_BYTES, task_of
+from sundog.net import packets
+from sundog.net.packets import Connection
+from sundog.wire.cause import Cause
+from sundog.wire.lanes import ERROR
+
+if TYPE_CHECKING:
+    from sundog.owner.core import Owner
+
+_REFERENCE_WORDS = frozenset({"borrow", "borrowed", "unborrow", "unhold"})
+
+
+class Peer:
+    """A channel of ours to another process."""
+
+    __slots__ = ("backlog", "connection", "process")
+
+    def __init__(self, process: bytes, connection: Connection) -> None:
+        self.process = process
+        self.connection = connection
+        self.backlog: deque[Any] = deque()
+
+
+class Peers:
+    """All channels between this process and others."""
+
+    def __init__(self, owner: Owner) -> None:
+        self.owner = owner
+        self._out: dict[bytes, Peer] = {}
+        self._in: dict[int, tuple[bytes, Connection]] = {}
+        self._wanted: set[bytes] = set()  # borrowed objects we asked for
+        self._asked: dict[bytes, list[bytes]] = {}  # our objects -> processes to tell when ready
+        self.dead: dict[bytes, Cause] = {}
+        self.handlers: dict[str, Callable[[bytes, Any], None]] = {}
+
+    # ------------------------------------------------------------------ sending
+    def send(self, process: bytes, message: tuple[Any, ...]) -> None:
+        """Tell another process something; to a dead one it is lost, which is right."""
+        if process in self.dead:
+            return
+        if process == self.owner.me:
+            self._handle(process, message)
+            return
+        peer = self._out.get(process)
+        if peer is None:
+            ours, theirs = packets.make_pair()
+            self.owner.control.send(("peer", process), (theirs.fileno(),))
+            theirs.close()
+            peer = self._out[process] = Peer(process, Connection(ours, self.owner.control.spill_dir))
+            self.owner.reactor.add(ours.fileno(), lambda: self._read(process, peer.connection))
+        if peer.backlog:
+            peer.backlog.append(message)
+            return
+        try:
+            peer.connection.send(message, flags=socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            peer.backlog.append(message)
+            self.owner.reactor.watch_writable(peer.connection.fileno(), lambda: self._flush(peer))
+        except OSError:
+            pass  # its death is announced by the node
+
+    def _flush(self, peer: Peer) -> None:
+        while peer.backlog:
+            try:
+                peer.connection.send(peer.backlog[0], flags=socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return
+            except OSError:
+                peer.backlog.clear()
+                break
+            peer.backlog.popleft()
+        self.owner.reactor.watch_writable(peer.connection.fileno(), None)
+
+    # ------------------------------------------------------------------ receiving
+    def opened(self, process: bytes, fd: int) -> None:
+        """Another process opened a channel to us."""
+        connection = Connection(socket.socket(fileno=fd), self.owner.control.spill_dir)
+        self._in[fd] = (process, connection)
+        self.owner.reactor.add(fd, lambda: self._read(process, connection))
+
+    def _read(self, process: bytes, connection: Connection) -> None:
+        for _ in range(64):
+            try:
+                received = connection.receive()
+            except BlockingIOError:
+                return
+            except OSError:
+                received = None
+            if received is None:
+                self._closed(process, connection)
+                return
+            self._handle(process, received[0])
+
+    def _closed(self, process: bytes, connection: Connection) -> None:
+        fd = connection.fileno()
+        self.owner.reactor.remove(fd)
+        connection.close()
+        self._in.pop(fd, None)
+        peer = self._out.get(process)
+        if peer is not None and peer.connection is connection:
+            del self._out[process]
+
+    def _handle(self, process: bytes, message: Any) -> None:
+        kind = message[0]
+        owner = self.owner
+        if kind == "value":
+            self._value(process, message)
+        elif kind == "want":
+            self._asked_for(process, message[1])
+        elif kind in _REFERENCE_WORDS:
+            if owner.ops:
+                owner.drain()
+            owner.refs.on_message(process, message, self._has(message[1]))
+            owner.carry_out()
+        else:
+            handler = self.handlers.get(kind)
+            if handler is not None:
+                handler(process, message)
+
+    def _has(self, oid: bytes) -> bool:
+        owner = self.owner
+        return (
+            oid in owner.ready
+            or task_of(oid) in owner.table
+            or oid in owner.refs.owned
+            or owner.actors.is_scope(oid)
+        )
+
+    # ------------------------------------------------------------------ values
+    def want(self, oid: bytes) -> None:
+        """Ask the owner of a borrowed object for its value."""
+        if oid in self._wanted:
+            return
+        process = oid[:PROCESS_BYTES]
+        if process in self.dead:
+            self.owner.fail_object(oid, self.owner_died_error(oid))
+            return
+        self._wanted.add(oid)
+        self.send(process, ("want", oid))
+
+    def _value(self, process: bytes, message: Any) -> None:
+        _, oid, flag, meta, location, inner = message
+        if inner:
+            self.owner.refs.accept(process, inner)
+            self.owner.carry_out()
+        self._wanted.discard(oid)
+        value = (flag, meta, location, inner, None)
+        if not self.owner.refs.is_known(oid):
+            # Not held here any more (or not yet counted): births first, then look again.
+            self.owner.drain()
+        if self.owner.refs.is_known(oid):
+            self.owner.store(oid, value)
+        elif inner:
+            for ref in inner:
+                self.owner.refs.drop(ref)
+            self.owner.carry_out()
+
+    def _asked_for(self, process: bytes, oid: bytes) -> None:
+        owner = self.owner
+        if oid not in owner.ready:
+            owner.ask_for(oid)
+        if oid in owner.ready:
+            self._tell(process, oid)
+            return
+        askers = self._asked.get(oid)
+        if askers is None:
+            self._asked[oid] = [process]
+            owner.waiters.setdefault(oid, []).append(self._tell_all)
+        else:
+            askers.append(process)
+
+    def _tell_all(self, oid: bytes) -> None:
+        for process in self._asked.pop(oid, ()):
+            self._tell(process, oid)
+
+    def _tell(self, process: bytes, oid: bytes) -> None:
+        flag, meta, location, inner, _ = self.owner.ready[oid]
+        if inner:
+            self.owner.refs.give(process, inner)
+        self.send(process, ("value", oid, flag, meta, location, inner))
+
+    def forget(self, oid: bytes) -> None:
+        """A borrowed object is not held here any more."""
+        self._wanted.discard(oid)
+
+    # ------------------------------------------------------------------ deaths
+    def process_died(self, process: bytes, cause: Cause) -> None:
+        """A process is gone: read its last words, then forget its holds and fail what it owned."""
+        peer = self._out.pop(process, None)
+        if peer is not None:
+            self._read(process, peer.connection)
+            self._drop(peer.connection)
+        for known, connection in list(self._in.values()):
+            if known == process:
+                self._read(process, connection)
+                self._drop(connection)
+        self.dead[process] = cause
+        owner = self.owner
+        owner.drain()
+        owner.refs.process_died(process)
+        owner.carry_out()
+        for oid in [oid for oid in self._wanted if oid[:PROCESS_BYTES] == process]:
+            self._wanted.discard(oid)
+            owner.fail_object(oid, self.owner_died_error(oid))
+
+    def _drop(self, connection: Connection) -> None:
+        fd = connection.fileno()
+        if fd >= 0:
+            self.owner.reactor.remove(fd)
+            self._in.pop(fd, None)
+            connection.close()
+
+    def owner_died_error(self, oid: bytes) -> OwnerDiedError:
+        """The error for an object whose owner is gone."""
+        process = oid[:PROCESS_BYTES]
+        cause = self.dead.get(process, Cause())
+        return OwnerDiedError(
+            f"Object {oid.hex()} cannot be read: the process {process.hex()} that owned it is gone: "
+            f"{cause.text()} An object ends with the process that called .remote() or put() for it. "
+            f"See: sundog logs worker {process.hex()}",
+            object_ref_hex=oid.hex(),
+            owner_id=process.hex(),
+            exit_code=cause.exit_code,
+            signal=cause.signal,
+        )
+
+    def lost_error(self, oid: bytes) -> ObjectLostError:
+        """The error for an object that its owner does not have."""
+        if oid[:PROCESS_BYTES] == self.owner.me:
+            return ReferenceCountingAssertionError(
+                f"Object {oid.hex()} was freed already: no counted ref to it was left when this one was used. "
+                "Refs must travel through task arguments, results or put(); one that was pickled by hand in "
+                "another process is not counted.",
+                object_ref_hex=oid.hex(),
+            )
+        return ObjectLostError(
+            f"Object {oid.hex()} is unknown to this session. A ref is only valid in the session that made it; "
+            "after shutdown() and init() make the object again.",
+            object_ref_hex=oid.hex(),
+        )
+
+    def is_error(self, oid: bytes) -> bool:
+        """Whether an object is ready and is an error."""
+        value = self.owner.ready.get(oid)
+        return value is not None and value[0] == ERROR
+
+    def close(self) -> None:
+        """Close all channels."""
+        for peer in self._out.values():
+            with contextlib.suppress(OSError):
+                peer.connection.close()
+        for _, connection in self._in.values():
+            with contextlib.suppress(OSError):
+                connection.close()
+        self._out.clear()
+        self._in.clear()

@@ -1,0 +1,233 @@
+"""Who reads the sockets: the thread that blocks in `get` if there is one, else a background thread.
+
+::
+
+    ep   epoll over all of this process' sockets (node, lanes, peers)
+    bg   epoll over ep: the background thread sleeps here; a blocked `get` mutes it with one modify()
+
+The thread that waits reads by itself, so a reply costs no thread switch. One reader at a time: the
+flag `leader` is set under the lock, since a second reader while the leader is in poll() is a lost
+wake-up. Spinning for a moment before blocking saves the ≈25 µs that a halted core takes to wake.
+
+Owns the epolls, the background thread and the leader flag; what a readable descriptor means is told
+by the handlers that others register.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+_IN = select.EPOLLIN
+_perf = time.perf_counter
+
+
+class Reactor:
+    """The sockets of one process.
+
+    Args:
+        lock: the owner's lock; handlers run under it.
+        after: called under the lock after each round of handlers (dispatch, frees).
+        tick: called under the lock about every `tick_s` while `ticking` is true.
+        spin_s: how long a leader spins before it blocks.
+    """
+
+    def __init__(
+        self, lock: Any, after: Callable[[], None], tick: Callable[[], None], spin_s: float, tick_s: float
+    ) -> None:
+        self.lock = lock
+        self.after = after
+        self.tick = tick
+        self.spin_s = spin_s
+        self.tick_s = tick_s
+        self.ticking = False
+        self.closed = False
+        self.polling = False  # the leader is in poll(): Ctrl-C may be raised there
+        self.leader = False
+        self.handlers: dict[int, Callable[[], None]] = {}
+        self.writers: dict[int, Callable[[], None]] = {}
+        self.ep = select.epoll()
+        self.bg = select.epoll()
+        self._epfd = self.ep.fileno()
+        self.bg.register(self._epfd, _IN)
+        self._wake_r, self._wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self.add(self._wake_r, self._drain_wake)
+        # One for the background thread alone: a leader must not swallow its wake-ups.
+        self._nudge = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self.bg.register(self._nudge, _IN)
+        self.thread = threading.Thread(target=self._run, daemon=True, name="sundog-reader")
+        self._next_tick = 0.0
+
+    def start(self) -> None:
+        """Start the background reader."""
+        self.thread.start()
+
+    def add(self, fd: int, handler: Callable[[], None]) -> None:
+        """Call `handler` under the lock whenever `fd` is readable."""
+        self.handlers[fd] = handler
+        self.ep.register(fd, _IN)
+
+    def remove(self, fd: int) -> None:
+        """Stop watching `fd` (call before closing it)."""
+        if self.handlers.pop(fd, None) is not None:
+            self.writers.pop(fd, None)
+            with contextlib.suppress(OSError, ValueError):
+                self.ep.unregister(fd)
+
+    def watch_writable(self, fd: int, handler: Callable[[], None] | None) -> None:
+        """Also call `handler` when `fd` takes data again; None ends that."""
+        if fd not in self.handlers:
+            return
+        if handler is None:
+            self.writers.pop(fd, None)
+            self.ep.modify(fd, _IN)
+        else:
+            self.writers[fd] = handler
+            self.ep.modify(fd, _IN | select.EPOLLOUT)
+
+    def pump(self) -> None:
+        """Under the lock: handle whatever is readable now."""
+        for fd, what in self.ep.poll(0):
+            if what & select.EPOLLOUT:
+                writer = self.writers.get(fd)
+                if writer is not None:
+                    writer()
+                if not what & ~select.EPOLLOUT:
+                    continue
+            handler = self.handlers.get(fd)
+            if handler is not None:
+                handler()
+        self.after()
+
+    def wake(self) -> None:
+        """Make whoever reads look again (a timer changed, a result was stored by another thread)."""
+        with contextlib.suppress(BlockingIOError, OSError):
+            os.write(self._wake_w, b"x")
+
+    def start_ticking(self) -> None:
+        """From now on `tick` is called; the background thread may sleep without a time limit yet."""
+        if not self.ticking:
+            self.ticking = True
+            os.eventfd_write(self._nudge, 1)
+
+    def _drain_wake(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._wake_r, 4096)
+
+    # ------------------------------------------------------------------ the background reader
+    def _run(self) -> None:
+        while not self.closed:
+            try:
+                self.bg.poll(self.tick_s if self.ticking else None)
+            except (OSError, ValueError):
+                return
+            with contextlib.suppress(BlockingIOError):
+                os.eventfd_read(self._nudge)
+            with self.lock:
+                if self.closed:
+                    return
+                if self.leader:
+                    continue
+                self.pump()
+                self._maybe_tick()
+
+    def _maybe_tick(self) -> None:
+        if self.ticking:
+            now = _perf()
+            if now >= self._next_tick:
+                self._next_tick = now + self.tick_s
+                self.tick()
+
+    # ------------------------------------------------------------------ the leader
+    def lead(
+        self,
+        done: Callable[[], bool],
+        deadline: float | None,
+        on_block: Callable[[], None] | None,
+    ) -> bool | None:
+        """Read until `done()`; None if another thread leads already, False at the deadline.
+
+        `on_block` is called once, outside the lock, when spinning did not help.
+        """
+        mine = False
+        try:
+            with self.lock:
+                if self.leader or self.closed:
+                    return None
+                self.leader = mine = True
+                self.bg.modify(self._epfd, 0)
+                self.after()
+            return self._read_until(done, deadline, on_block)
+        finally:
+            self.polling = False
+            if mine:
+                with self.lock:
+                    self.leader = False
+                    if not self.closed:
+                        self.bg.modify(self._epfd, _IN)
+
+    def _read_until(
+        self, done: Callable[[], bool], deadline: float | None, on_block: Callable[[], None] | None
+    ) -> bool:
+        poll = self.ep.poll
+        lock = self.lock
+        spin_s = self.spin_s
+        yield_core = os.sched_yield
+        while not done():
+            if self.closed:
+                return False
+            ready: Any = poll(0)
+            if not ready:
+                end = _perf() + spin_s
+                while not ready and _perf() < end:
+                    yield_core()
+                    ready = poll(0)
+            if not ready:
+                if on_block is not None:
+                    block, on_block = on_block, None
+                    block()
+                    continue
+                if not self._sleep(deadline):
+                    with lock:
+                        self.pump()
+                    return done()
+            with lock:
+                self.pump()
+                self._maybe_tick()
+        return True
+
+    def _sleep(self, deadline: float | None) -> bool:
+        """Block in poll; False when the deadline has passed."""
+        timeout = self.tick_s if self.ticking else None
+        if deadline is not None:
+            left = deadline - _perf()
+            if left <= 0:
+                return False
+            timeout = left if timeout is None or left < timeout else timeout
+        self.polling = True
+        self.ep.poll(timeout)
+        self.polling = False
+        return True
+
+    def close(self) -> None:
+        """Under the lock: no handler runs after this."""
+        self.closed = True
+        self.wake()
+        os.eventfd_write(self._nudge, 1)
+        with contextlib.suppress(OSError, ValueError):
+            self.bg.modify(self._epfd, _IN)
+
+    def release(self) -> None:
+        """After the background thread ended: close the descriptors."""
+        if self.thread.is_alive() and threading.current_thread() is not self.thread:
+            self.thread.join(timeout=2.0)
+        self.ep.close()
+        self.bg.close()
+        os.close(self._wake_r)
+        os.close(self._wake_w)
+        os.close(self._nudge)

@@ -1,0 +1,155 @@
+"""The owner's rows: tasks, functions, shapes of demand, lanes.
+
+Owns the slots and nothing else; the parts of the owner that use them live beside this file. Touched
+under the owner's lock, but for a task's submission, which only builds a new row and appends it.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections import deque
+from typing import Any
+
+from sundog.state.instructions import LeaseSpec
+
+# Task states
+WAITING, QUEUED, SENT, DONE = 0, 1, 2, 3
+
+# A value in the owner's table: (flag, meta, location, inner refs, lane whose worker made its segment)
+Value = tuple[int, bytes, Any, Any, Any]
+
+
+class Fn:
+    """A remote function or method as this owner submits it: code, name and the options that matter here."""
+
+    __slots__ = (
+        "backpressure",
+        "blob",
+        "captured",
+        "code_hash",
+        "estimate_s",
+        "extra",
+        "generator",
+        "max_calls",
+        "max_retries",
+        "name",
+        "number",
+        "retry_exceptions",
+        "returns",
+        "shape",
+    )
+
+    def __init__(self, number: int, name: str) -> None:
+        self.number = number
+        self.name = name
+        self.blob = b""
+        self.code_hash = b""
+        self.captured: list[bytes] = []
+        self.returns: Any = 1
+        self.generator = False
+        self.max_retries = 3
+        self.retry_exceptions: Any = False
+        self.max_calls = 0
+        self.backpressure = -1
+        self.extra: dict[str, Any] | None = None
+        self.estimate_s = -1.0  # unknown
+        self.shape: Shape | None = None
+
+
+class Task:
+    """One submitted task or call. The table of these is the lineage."""
+
+    __slots__ = (
+        "actor",
+        "args",
+        "attempt",
+        "cancelled",
+        "deps",
+        "estimate_s",
+        "extra",
+        "fn",
+        "holds",
+        "id",
+        "lane",
+        "missing",
+        "retries",
+        "returns",
+        "state",
+        "submit_s",
+        "what",
+    )
+
+    def __init__(self, task_id: bytes, fn: Fn, what: Any, args: Any, submit_s: float) -> None:
+        self.id = task_id
+        self.fn = fn
+        self.what = what  # number of the function, or name of the method
+        self.args = args
+        self.submit_s = submit_s
+        self.returns = fn.returns
+        self.retries = fn.max_retries
+        self.extra = fn.extra
+        self.state = QUEUED
+        self.holds: list[bytes] | None = None  # refs held until the reply
+        self.deps: list[bytes] | None = None  # refs whose values travel along, by slot
+        self.missing = 0
+        self.attempt = 0
+        self.cancelled = False
+        self.estimate_s = 0.0
+        self.lane: Any = None
+        self.actor: Any = None
+
+
+class Shape:
+    """Tasks that want the same kind of lease share a queue and the workers leased for it."""
+
+    __slots__ = ("key", "lanes", "queue", "setup", "spec", "wanted", "warned")
+
+    def __init__(self, key: int, spec: LeaseSpec, setup: dict[str, Any]) -> None:
+        self.key = key
+        self.spec = spec
+        self.setup = setup
+        self.queue: deque[Task] = deque()
+        self.lanes: list[Lane] = []
+        self.wanted = 0  # leases the node believes we want
+        self.warned = False
+
+
+class Lane:
+    """Our end of the socket pair to one worker, and what is on its way there."""
+
+    __slots__ = (
+        "blocked",
+        "freed",
+        "idle_since",
+        "inflight",
+        "known",
+        "last",
+        "lease",
+        "load_s",
+        "peer",
+        "pid",
+        "reclaim",
+        "retired",
+        "setup",
+        "shape",
+        "sock",
+        "worker",
+    )
+
+    def __init__(self, worker: bytes, pid: int, sock: socket.socket, peer: socket.socket | None) -> None:
+        self.worker = worker
+        self.pid = pid
+        self.sock = sock
+        self.peer = peer  # duplicate of the worker's end: unread packets can be taken back
+        self.inflight: dict[bytes, Task] = {}
+        self.load_s = 0.0
+        self.known: set[int] = set()
+        self.freed: list[tuple[str, int]] = []
+        self.setup: dict[str, Any] | None = None
+        self.shape: Shape | None = None
+        self.lease = 0
+        self.blocked = False
+        self.reclaim = False
+        self.retired = False
+        self.last = 0.0
+        self.idle_since = 0.0

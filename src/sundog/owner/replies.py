@@ -1,0 +1,257 @@
+"""What workers answer: results into the table, errors into retries or failures, deaths into either.
+
+Runs under the owner's lock, in whichever thread reads the sockets. `handle` is on the hot path: the
+one small result of a task is dealt with in line, everything else goes through `_slow`.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from typing import TYPE_CHECKING, Any
+
+from sundog import events
+from sundog.exceptions import TaskCancelledError, TaskPlacementGroupRemoved, WorkerCrashedError
+from sundog.ids import RESULT_SUFFIX, result_id
+from sundog.net import packets
+from sundog.owner.records import DONE, QUEUED, Lane, Task, Value
+from sundog.state.instructions import GROUP_REMOVED
+from sundog.wire import lanes as wire
+from sundog.wire.cause import Cause
+
+if TYPE_CHECKING:
+    from sundog.owner.core import Owner
+
+_perf = time.perf_counter
+_ESTIMATE_MIN_S = 1e-5
+
+
+class Replies:
+    """Handles replies and the deaths of workers for one owner."""
+
+    def __init__(self, owner: Owner) -> None:
+        self.owner = owner
+        self.retries = 0
+
+    # ------------------------------------------------------------------ the hot path
+    def handle(self, lane: Lane, batch: Any) -> None:
+        """Take a packet of replies."""
+        if type(batch) is tuple:
+            batch = packets.read_big(batch[1])
+        owner = self.owner
+        if owner.ops:
+            owner.drain()  # refs born from what we held must be counted before that hold goes
+        ready, table, inflight = owner.ready, owner.table, lane.inflight
+        waiters, dependents, early = owner.waiters, owner.dependents, owner.freed_early
+        for task_id, kind, payload, seconds in batch:
+            if kind:
+                self._slow(lane, task_id, kind, payload, seconds)
+                continue
+            task = inflight.pop(task_id, None)
+            if task is None:
+                continue
+            fn = task.fn
+            lane.load_s -= task.estimate_s
+            before = fn.estimate_s
+            if before < 0:
+                fn.estimate_s = seconds if seconds > _ESTIMATE_MIN_S else _ESTIMATE_MIN_S
+            elif seconds < before:
+                fn.estimate_s = before * 0.8 + seconds * 0.2
+            else:
+                fn.estimate_s = before * 0.5 + seconds * 0.5
+            task.state = DONE
+            table.pop(task_id, None)
+            if task.holds is not None:
+                self._drop_holds(task)
+            oid = task_id + RESULT_SUFFIX
+            if early and oid in early:
+                early.discard(oid)
+                continue
+            ready[oid] = (0, payload, None, None, None)
+            if (waiters and oid in waiters) or (dependents and oid in dependents):
+                owner.announce(oid)
+        now = lane.last = _perf()
+        if not inflight:
+            lane.load_s = 0.0
+            lane.idle_since = now
+            if lane.reclaim:
+                owner.tasks.release(lane)
+
+    # ------------------------------------------------------------------ everything else
+    def _slow(self, lane: Lane, task_id: bytes, kind: int, payload: Any, seconds: float) -> None:
+        if kind == wire.R_BLOCKED:
+            lane.blocked = payload
+            self.owner.tasks.dirty = True
+            return
+        if kind == wire.R_BACK:
+            back = [lane.inflight.pop(tid) for tid in payload if tid in lane.inflight]
+            lane.known.difference_update([task.fn.number for task in back])
+            self.owner.tasks.requeue(lane, [task for task in back if task.state != DONE])
+            return
+        if kind == wire.R_EXIT:
+            lane.reclaim = True
+            return
+        if kind == wire.R_ITEM:
+            task = lane.inflight.get(task_id)
+            if task is not None:
+                self.owner.streams.item(task, payload[0], payload[1], lane)
+            return
+        task = lane.inflight.pop(task_id, None)
+        if task is None:
+            return
+        lane.load_s -= task.estimate_s
+        if kind == wire.R_ERROR:
+            retryable, value, held = payload
+            self.owner.refs.reply_held(lane.worker, held)
+            if retryable and not task.cancelled and self._may_retry(task):
+                self._retry(task)
+                return
+            self._accept(lane, value)
+            self.fail(task, value + (lane,))
+            return
+        values, held = payload
+        self.owner.refs.reply_held(lane.worker, held)
+        task.fn.estimate_s = seconds if task.fn.estimate_s < 0 else (task.fn.estimate_s + seconds) / 2
+        if kind == wire.R_END:
+            self._done(task)
+            self.owner.streams.ended(task, values)
+            return
+        if kind == wire.R_DYNAMIC:
+            self._done(task)
+            self.owner.streams.dynamic(task, values, lane)
+            return
+        for value in values:
+            self._accept(lane, value)
+        self._done(task)
+        for index, value in enumerate(values, 1):
+            self.owner.store(result_id(task_id, index), value + (lane if value[2] else None,))
+        self.owner.carry_out()
+
+    def _accept(self, lane: Lane, value: Any) -> None:
+        if value[3]:
+            self.owner.refs.accept(lane.worker, value[3])
+
+    def _done(self, task: Task) -> None:
+        task.state = DONE
+        self.owner.table.pop(task.id, None)
+        if task.holds is not None:
+            self._drop_holds(task)
+
+    def _drop_holds(self, task: Task) -> None:
+        refs = self.owner.refs
+        for oid in task.holds or ():
+            refs.drop(oid)
+        task.holds = None
+        self.owner.carry_out()
+
+    # ------------------------------------------------------------------ failing and retrying
+    def fail(self, task: Task, value: Value) -> None:
+        """End a task: each of its results is this error."""
+        if task.state == DONE:
+            return
+        self._done(task)
+        returns = task.returns
+        if isinstance(returns, int):
+            for index in range(1, returns + 1):
+                self.owner.store(result_id(task.id, index), value)
+        elif returns == "dynamic":
+            self.owner.store(task.id + RESULT_SUFFIX, value)
+        else:
+            self.owner.streams.failed(task, value)
+
+    def fail_with(self, task: Task, error: BaseException) -> None:
+        """End a task with an error of the system's."""
+        self.fail(task, self.owner.error_value(error))
+
+    def _may_retry(self, task: Task) -> bool:
+        return task.retries != 0
+
+    def _retry(self, task: Task) -> None:
+        if task.retries > 0:
+            task.retries -= 1
+        task.attempt += 1
+        self.retries += 1
+        task.state = QUEUED
+        task.lane = None
+        if task.actor is not None:
+            task.actor.requeue([task])
+        else:
+            task.fn.shape.queue.append(task)  # type: ignore[union-attr]
+        self.owner.tasks.dirty = True
+
+    # ------------------------------------------------------------------ death of a worker
+    def worker_died(self, worker: bytes, cause: Cause) -> None:
+        """The node says that a worker is gone: take its last words, then retry or fail the rest."""
+        owner = self.owner
+        lane = owner.tasks.lanes.pop(worker, None)
+        if lane is None:
+            return
+        self.drain_lane(lane)
+        lane.blocked = True  # take_back then empties the socket
+        owner.tasks.take_back(lane)
+        self.close_lane(lane)
+        lost = self.sort_lost(worker, lane.inflight)
+        lane.inflight = {}
+        for task in lost:
+            self._lost(task, lane, cause)
+
+    def drain_lane(self, lane: Any) -> None:
+        """Read the replies that a dead worker managed to send: nothing that finished runs twice."""
+        while True:
+            try:
+                data = lane.sock.recv(packets.RECV_BYTES, socket.MSG_DONTWAIT)
+            except OSError:
+                return
+            if not data:
+                return
+            self.handle(lane, packets.decode(data))
+
+    def close_lane(self, lane: Lane) -> None:
+        """Forget a lane whose worker is gone."""
+        lane.retired = True
+        if lane.shape is not None and lane in lane.shape.lanes:
+            lane.shape.lanes.remove(lane)
+        self.owner.tasks.leases.pop(lane.lease, None)
+        self.owner.reactor.remove(lane.sock.fileno())
+        lane.sock.close()
+        if lane.peer is not None:
+            lane.peer.close()
+        for name, _ in lane.freed:
+            self.owner.segments.unlink(name)
+        lane.freed = []
+
+    def sort_lost(self, worker: bytes, inflight: dict[bytes, Task]) -> list[Task]:
+        """Which tasks a dead worker may have begun; those it certainly had not are queued again for free.
+
+        A worker notes each start in its flight recorder, and runs a packet in order.
+        """
+        tasks = list(inflight.values())
+        last = events.started_last(self.owner.control.ring_path(worker))
+        if not self.owner.config.record_enabled:
+            return tasks
+        begun = 0
+        for position, task in enumerate(tasks, 1):
+            if task.id == last:
+                begun = position
+        fresh = tasks[begun:]
+        plain = [task for task in fresh if task.actor is None]
+        self.owner.tasks.requeue(None, plain)
+        return [task for task in tasks if task not in plain] if len(plain) < len(tasks) else []
+
+    def _lost(self, task: Task, lane: Lane, cause: Cause) -> None:
+        if task.cancelled:
+            self.fail_with(task, TaskCancelledError(f"Task {task.fn.name} ({task.id.hex()}) was cancelled.",
+                                                    task_id=task.id.hex()))
+        elif cause.reason == GROUP_REMOVED:
+            self.fail_with(task, TaskPlacementGroupRemoved(
+                f"Task {task.fn.name} ({task.id.hex()}) ended because its placement group was removed.",
+                task_id=task.id.hex()))
+        elif self._may_retry(task):
+            self._retry(task)
+        else:
+            self.fail_with(task, WorkerCrashedError(
+                f"Worker {lane.worker.hex()} (pid {lane.pid}) died running {task.fn.name}() "
+                f"(task {task.id.hex()}, attempt {task.attempt + 1}): {cause.text()} "
+                f"See: sundog logs worker {lane.worker.hex()}",
+                task_id=task.id.hex(), worker_id=lane.worker.hex(), pid=lane.pid,
+                exit_code=cause.exit_code, signal=cause.signal, cause=cause.text()))

@@ -1,0 +1,177 @@
+"""Generators: results that arrive one by one, each an object of its own.
+
+Owns the stream of every generator task of this owner, under the owner's lock. An item that arrived and
+was not asked for yet is held by the stream; the ref that `next()` returns takes that hold over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from sundog.ids import RESULT_SUFFIX, index_of, result_id, task_of
+from sundog.owner.records import DONE, Lane, Task, Value
+from sundog.serialize.pack import pack
+from sundog.wire.lanes import OK
+
+if TYPE_CHECKING:
+    from sundog.owner.core import Owner
+
+
+class Stream:
+    """The items of one generator task so far."""
+
+    __slots__ = ("arrived", "closed", "end", "error_at", "given", "task", "wakers")
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.arrived = 0  # items received, without gaps
+        self.given = 0  # items handed to the consumer
+        self.end: int | None = None  # number of items, once known
+        self.error_at: int | None = None
+        self.closed = False
+        self.wakers: list[Callable[[], None]] = []
+
+
+class Streams:
+    """All generators of one owner."""
+
+    def __init__(self, owner: Owner) -> None:
+        self.owner = owner
+        self.streams: dict[bytes, Stream] = {}
+
+    def open(self, task: Task) -> Any:
+        """The `ObjectRefGenerator` for a task just submitted."""
+        from sundog.generator import ObjectRefGenerator
+
+        with self.owner.lock:
+            if task.id not in self.streams:
+                self.streams[task.id] = Stream(task)
+            if task.state == DONE and self.streams[task.id].end is None:
+                self.streams[task.id].end = 0
+        return ObjectRefGenerator(task.id, self.owner)
+
+    def of(self, task: Task) -> Stream:
+        """The stream of a task (a worker may answer before `open` was called)."""
+        stream = self.streams.get(task.id)
+        if stream is None:
+            stream = self.streams[task.id] = Stream(task)
+        return stream
+
+    def expects(self, oid: bytes) -> bool:
+        """Whether an object may still arrive as an item."""
+        stream = self.streams.get(task_of(oid))
+        return stream is not None and stream.end is None and index_of(oid) > stream.arrived
+
+    # ------------------------------------------------------------------ from the worker (locked)
+    def item(self, task: Task, index: int, value: Any, lane: Lane) -> None:
+        """One item arrived. After a retry the first ones arrive again and are dropped."""
+        owner = self.owner
+        stream = self.of(task)
+        if value[3]:
+            owner.refs.accept(lane.worker, value[3])
+        stored: Value = (*value, lane if value[2] else None)
+        if stream.closed or index <= stream.arrived:
+            owner.discard(stored)
+            owner.carry_out()
+            return
+        stream.arrived = index
+        oid = result_id(task.id, index)
+        owner.refs.hold_new(oid)
+        owner.store(oid, stored)
+        self._wake(stream)
+
+    def ended(self, task: Task, count: int) -> None:
+        """The generator returned after `count` items."""
+        stream = self.of(task)
+        stream.end = stream.arrived
+        self._wake(stream)
+        self._maybe_forget(stream)
+
+    def failed(self, task: Task, value: Value) -> None:
+        """The generator raised, or was lost: one more item, which is the error."""
+        stream = self.of(task)
+        if stream.end is not None:
+            return
+        if not stream.closed:
+            stream.arrived += 1
+            oid = result_id(task.id, stream.arrived)
+            self.owner.refs.hold_new(oid)
+            self.owner.store(oid, value)
+            stream.error_at = stream.arrived
+        stream.end = stream.arrived
+        self._wake(stream)
+        self._maybe_forget(stream)
+
+    def dynamic(self, task: Task, values: list[Any], lane: Lane) -> None:
+        """All items of a num_returns="dynamic" task: the one result is a generator over refs to them."""
+        from sundog.generator import DynamicObjectRefGenerator
+        from sundog.refs import ObjectRef
+
+        owner = self.owner
+        oids = []
+        for index, value in enumerate(values, 2):
+            if value[3]:
+                owner.refs.accept(lane.worker, value[3])
+            oid = result_id(task.id, index)
+            oids.append(oid)
+            owner.refs.hold_new(oid)
+            owner.ready[oid] = (*value, lane if value[2] else None)
+        # The holds above become the container's; the refs built here only serve to be pickled.
+        refs = [ObjectRef(oid) for oid in oids]
+        for oid in oids:
+            owner.refs.hold(oid)
+        meta, _, inner = pack(DynamicObjectRefGenerator(refs), 1 << 62)
+        del refs
+        owner.store(task.id + RESULT_SUFFIX, (OK, meta, None, inner, None))
+        owner.carry_out()
+
+    def _wake(self, stream: Stream) -> None:
+        wakers, stream.wakers = stream.wakers, []
+        for waker in wakers:
+            waker()
+
+    # ------------------------------------------------------------------ from the consumer (locked)
+    def take(self, task_id: bytes) -> bytes | None | bool:
+        """The id of the next item, whose hold passes to the caller; None if not there yet, False at the end."""
+        stream = self.streams.get(task_id)
+        if stream is None:
+            return False
+        if stream.given < stream.arrived:
+            stream.given += 1
+            task = stream.task
+            if task.fn.backpressure > 0 and task.lane is not None and task.state != DONE:
+                self.owner.peers.send(task.lane.worker, ("consumed", task_id, stream.given))
+            return result_id(task_id, stream.given)
+        if stream.end is not None:
+            return False
+        return None
+
+    def peek_ready(self, task_id: bytes) -> bool:
+        """Whether `next()` would not block."""
+        stream = self.streams.get(task_id)
+        return stream is None or stream.given < stream.arrived or stream.end is not None
+
+    def is_finished(self, task_id: bytes) -> bool:
+        """Whether the generator has ended and every item was handed out."""
+        stream = self.streams.get(task_id)
+        return stream is None or (stream.end is not None and stream.given >= stream.end)
+
+    def close(self, task_id: bytes) -> None:
+        """The consumer wants no more: drop what waits and cancel the task."""
+        stream = self.streams.get(task_id)
+        if stream is None or stream.closed:
+            return
+        stream.closed = True
+        for index in range(stream.given + 1, stream.arrived + 1):
+            self.owner.refs.drop(result_id(task_id, index))
+        self.owner.carry_out()
+        if stream.end is None:
+            stream.end = stream.arrived
+            self.owner.cancels.cancel_task(stream.task, force=False, recursive=True, quiet=True)
+        self._wake(stream)
+        self._maybe_forget(stream)
+
+    def _maybe_forget(self, stream: Stream) -> None:
+        if stream.closed and stream.task.state == DONE:
+            self.streams.pop(stream.task.id, None)

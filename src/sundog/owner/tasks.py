@@ -1,0 +1,212 @@
+"""Submitting tasks: functions, arguments, dependencies.
+
+Owns the functions this owner has exported and the shapes of demand. The submitting thread does the
+pickling without the lock, appends the task to its shape's queue, and takes the lock only to send a
+full batch or to use an idle worker.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import time
+from pickle import dumps
+from typing import TYPE_CHECKING, Any
+
+from sundog.ids import RESULT_SUFFIX, result_id
+from sundog.owner.dispatch import Dispatch
+from sundog.owner.records import DONE, QUEUED, WAITING, Fn, Shape, Task
+from sundog.refs import ObjectRef
+from sundog.serialize.pack import SIMPLE, Slot, pack_function
+from sundog.state.instructions import LeaseSpec
+from sundog.wire.lanes import ERROR, EXTRA_VALUES
+
+if TYPE_CHECKING:
+    from sundog.owner.core import Owner
+
+_time = time.time
+_REF = ObjectRef
+
+
+class ArgumentWaiter:
+    """Something else than a task or a call that waits for its arguments: an actor's constructor."""
+
+    def start(self, task: Task) -> None:
+        """All values are here (locked)."""
+        raise NotImplementedError
+
+    def fail(self, task: Task, error: bytes) -> None:
+        """One of them is an error (locked)."""
+        raise NotImplementedError
+
+
+class Tasks(Dispatch):
+    """Normal tasks of one owner."""
+
+    def __init__(self, owner: Owner) -> None:
+        super().__init__(owner)
+        self._numbers = itertools.count(1)
+        self._codes: dict[int, tuple[Any, bytes, bytes]] = {}  # id(function) -> (function, hash, blob)
+
+    # ------------------------------------------------------------------ functions and shapes
+    def make_fn(self, function: Any, name: str) -> Fn:
+        """Export a function or class (pickled once per definition).
+
+        Raises:
+            TypeError: it cannot be pickled; the message names what it captured.
+        """
+        found = self._codes.get(id(function))
+        fn = Fn(next(self._numbers), name)
+        if found is None:
+            try:
+                blob, captured = pack_function(function)
+            except Exception as error:
+                from sundog.serialize.inspect import explain
+
+                raise TypeError(explain(function, error, what=f"the remote function or class {name}")) from error
+            fn.captured = captured
+            if captured:
+                # Refs in a closure live as long as the definition: it may be sent again at any time.
+                with self.owner.lock:
+                    self.owner.drain()
+                    for oid in captured:
+                        self.owner.refs.hold(oid)
+            found = function, hashlib.blake2b(blob, digest_size=16).digest(), blob
+            self._codes[id(function)] = found
+        fn.code_hash, fn.blob = found[1], found[2]
+        return fn
+
+    def shape_for(self, spec: LeaseSpec, setup: dict[str, Any]) -> Shape:
+        """The shape of this demand, made on first use."""
+        with self.owner.lock:
+            shape = self.shapes_by_spec.get(spec)
+            if shape is None:
+                shape = Shape(len(self.shapes) + 1, spec, setup)
+                self.shapes.append(shape)
+                self.shapes_by_spec[spec] = shape
+            return shape
+
+    # ------------------------------------------------------------------ submit
+    def submit(self, fn: Fn, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Task:
+        """Queue a task and return its row; the caller makes the refs."""
+        owner = self.owner
+        task = Task(owner.ids.task(), fn, fn.number, None, _time())
+        if args or kwargs:
+            if kwargs:
+                self.pack_args(task, args, kwargs)
+            else:
+                for arg in args:
+                    if type(arg) not in SIMPLE:
+                        self.pack_args(task, args, kwargs)
+                        break
+                else:
+                    blob = dumps(args, 5)
+                    if len(blob) > owner.inline_max:
+                        self.pack_args(task, args, kwargs)
+                    else:
+                        task.args = blob
+        owner.table[task.id] = task
+        if task.state == WAITING:
+            with owner.lock:
+                self.await_deps(task)
+                self.kick()
+            return task
+        shape = fn.shape
+        queue = shape.queue  # type: ignore[union-attr]
+        queue.append(task)
+        if len(queue) >= self.batch_max or self.has_idle(shape):  # type: ignore[arg-type]
+            self.kick()
+        return task
+
+    def refs_of(self, task: Task) -> Any:
+        """The refs that `.remote()` returns for a task."""
+        returns = task.returns
+        if returns == 1 and type(returns) is int:
+            return ObjectRef(task.id + RESULT_SUFFIX)
+        if type(returns) is int:
+            if returns == 0:
+                return None
+            return [ObjectRef(result_id(task.id, index)) for index in range(1, returns + 1)]
+        if returns == "dynamic":
+            return ObjectRef(task.id + RESULT_SUFFIX)
+        return self.owner.streams.open(task)
+
+    # ------------------------------------------------------------------ arguments
+    def pack_args(self, task: Task, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Pickle arguments that need care: top-level refs become slots, large ones an object of their own."""
+        owner = self.owner
+        deps: list[bytes] = []
+        if any(type(arg) is _REF for arg in args):
+            args = tuple([_slot(arg, deps) if type(arg) is _REF else arg for arg in args])
+        if kwargs and any(type(arg) is _REF for arg in kwargs.values()):
+            kwargs = {key: _slot(arg, deps) if type(arg) is _REF else arg for key, arg in kwargs.items()}
+        payload: Any = [args, kwargs] if kwargs else args
+        meta, buffers, inner = owner.pack_value(payload, f"an argument of {task.fn.name}()")
+        holds = deps + inner if inner else list(deps)
+        if buffers:
+            oid = owner.ids.put()
+            location = owner.segments.write(buffers)
+            owner.ready[oid] = (0, meta, location, None, None)
+            task.args = ("obj", oid, meta, location)
+        else:
+            task.args = meta
+        if holds:
+            with owner.lock:
+                owner.drain()
+                for oid in holds:
+                    owner.refs.hold(oid)
+        if buffers:
+            holds.append(oid)  # its maker's hold ends with the task
+        task.holds = holds or None
+        if deps:
+            task.deps = deps
+            task.state = WAITING
+
+    def await_deps(self, task: Task) -> None:
+        """Locked: queue the task once the values of its top-level refs are here."""
+        owner = self.owner
+        missing = 0
+        for oid in set(task.deps or ()):
+            if oid not in owner.ready:
+                owner.ask_for(oid)
+                if oid not in owner.ready:
+                    missing += 1
+                    owner.dependents.setdefault(oid, []).append(task)
+        task.missing = missing
+        if not missing:
+            self.enqueue(task)
+
+    def enqueue(self, task: Task) -> None:
+        """Locked: all values are here; put the task into its queue, or fail it with a failed argument."""
+        if task.state == DONE:
+            return
+        values = []
+        for oid in task.deps or ():
+            value = self.owner.ready.get(oid)
+            if value is None:
+                # Lost again between becoming ready and now: wait for it once more.
+                self.await_deps(task)
+                return
+            if value[0] == ERROR:
+                if isinstance(task.actor, ArgumentWaiter):
+                    task.actor.fail(task, value[1])
+                else:
+                    self.owner.replies.fail(task, value)
+                return
+            values.append((oid, value[:4]))
+        if values:
+            task.extra = dict(task.extra or (), **{EXTRA_VALUES: values})
+        task.state = QUEUED
+        if isinstance(task.actor, ArgumentWaiter):
+            task.actor.start(task)
+        elif task.actor is not None:
+            self.owner.actors.ready_to_send(task)
+        else:
+            task.fn.shape.queue.append(task)  # type: ignore[union-attr]
+            self.dirty = True
+
+
+def _slot(ref: ObjectRef[Any], deps: list[bytes]) -> Slot:
+    oid = ref.binary()
+    deps.append(oid)
+    return Slot(len(deps) - 1)

@@ -1,0 +1,166 @@
+"""`ObjectRef`: the name of a value that may not exist yet.
+
+Owns the class and the two thread-local collectors through which pickling tells the runtime which refs
+went into, or came out of, a value. Knows no runtime: the engine of this process plugs itself in as
+`hooks`. Runs in any process and thread.
+
+A ref's birth by unpickling and its death are only *appended* to ``hooks.ops`` (an id in a tuple is a
+birth, a bare id a death). ``__del__`` may run anywhere, even under the runtime's own lock, so it must
+not do more; the owner drains the deque later, and always before it lets go of anything.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from sundog.ids import OBJECT_BYTES, task_of
+
+if TYPE_CHECKING:
+    import concurrent.futures
+
+T = TypeVar("T")
+
+
+class Hooks(Protocol):
+    """What a runtime must offer for refs to work in its process."""
+
+    ops: deque[bytes | tuple[bytes]]
+
+    def future_of(self, oid: bytes) -> concurrent.futures.Future[Any]: ...
+
+    def pin_forever(self, oid: bytes) -> None: ...
+
+
+class _NoRuntime:
+    """Stands in while no runtime is up: refs may still die, and old ones may be unpickled."""
+
+    def __init__(self) -> None:
+        self.ops: deque[bytes | tuple[bytes]] = deque(maxlen=1)
+
+    def future_of(self, oid: bytes) -> concurrent.futures.Future[Any]:
+        raise RuntimeError(
+            f"ObjectRef({oid.hex()}) cannot be awaited: sundog is not running in this process. "
+            "Call sundog.init() first; a ref ends with the session that made it."
+        )
+
+    def pin_forever(self, oid: bytes) -> None:
+        return None
+
+
+hooks: Hooks = _NoRuntime()
+
+
+class _Collectors(threading.local):
+    sent: list[bytes] | None = None
+    received: list[bytes] | None = None
+
+
+collectors = _Collectors()
+
+
+def plug(runtime: Hooks | None) -> None:
+    """Make `runtime` the one that this process' refs report to (None: unplug)."""
+    global hooks
+    hooks = _NoRuntime() if runtime is None else runtime
+
+
+class ObjectRef(Generic[T]):
+    """The name of an object: the result of a task or of `put`.
+
+    Pass it to tasks and actors, `get` it, `wait` on it, or ``await`` it. Two refs are equal when they
+    name the same object.
+    """
+
+    __slots__ = ("__weakref__", "_id")
+
+    def __init__(self, oid: bytes) -> None:
+        self._id = oid
+
+    def __del__(self) -> None:
+        hooks.ops.append(self._id)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        sent = collectors.sent
+        if sent is None:
+            # Pickled by hand: nobody can tell when the bytes are gone, so the object stays for good.
+            hooks.pin_forever(self._id)
+        else:
+            sent.append(self._id)
+        return (rebuild, (self._id,))
+
+    # ------------------------------------------------------------------ identity
+    def binary(self) -> bytes:
+        """The id as bytes."""
+        return self._id
+
+    def hex(self) -> str:
+        """The id in hexadecimal."""
+        return self._id.hex()
+
+    def is_nil(self) -> bool:
+        """Whether this names nothing."""
+        return self._id == bytes(OBJECT_BYTES)
+
+    def task_id(self) -> Any:
+        """The id of the task that makes this object."""
+        from sundog.public_ids import TaskID
+
+        return TaskID(task_of(self._id))
+
+    def job_id(self) -> Any:
+        """The id of the job that this process works for."""
+        from sundog.runtime_context import get_runtime_context
+
+        return get_runtime_context().job_id
+
+    @classmethod
+    def nil(cls) -> ObjectRef[Any]:
+        """The ref that names nothing."""
+        return ObjectRef(bytes(OBJECT_BYTES))
+
+    @classmethod
+    def size(cls) -> int:
+        """Bytes in an id."""
+        return OBJECT_BYTES
+
+    def __hash__(self) -> int:
+        return hash(self._id)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is ObjectRef and self._id == other._id
+
+    def __repr__(self) -> str:
+        return f"ObjectRef({self._id.hex()})"
+
+    # ------------------------------------------------------------------ waiting
+    def future(self) -> concurrent.futures.Future[T]:
+        """A `concurrent.futures.Future` that gets this object's value or error."""
+        return hooks.future_of(self._id)
+
+    def as_future(self, _internal: bool = False) -> Any:
+        """An asyncio future of the running loop for this object."""
+        import asyncio
+
+        return asyncio.wrap_future(self.future())
+
+    def __await__(self) -> Generator[Any, None, T]:
+        result: Generator[Any, None, T] = self.as_future().__await__()
+        return result
+
+    def __iter__(self) -> Any:
+        raise TypeError(
+            f"{self!r} is not iterable: it names a value that may not exist yet. "
+            "Call sundog.get(ref) first, or give the task num_returns=N to get N refs."
+        )
+
+
+def rebuild(oid: bytes) -> ObjectRef[Any]:
+    """Unpickle a ref: counts it, and tells whoever is collecting."""
+    hooks.ops.append((oid,))
+    received = collectors.received
+    if received is not None:
+        received.append(oid)
+    return ObjectRef(oid)

@@ -1,0 +1,70 @@
+"""`@remote` on functions: what `.remote()` and `.options()` act on."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from typing import Any
+
+from sundog import engines
+from sundog.options import TaskOptions, parse_task_options
+from sundog.owner.records import Fn
+
+
+class RemoteFunction:
+    """A function that runs in another process when called with `.remote()`."""
+
+    def __init__(self, function: Any, options: TaskOptions) -> None:
+        self._function = function
+        self._options = options
+        self._name = getattr(function, "__qualname__", None) or getattr(function, "__name__", type(function).__name__)
+        self._generator = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+        self._engine: Any = None
+        self._fn: Fn | None = None
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise TypeError(
+            f"Remote function {self._name}() cannot be called directly. Use {self._name}.remote(...) to run it as a "
+            f"task, or {self._name}._function(...) to run it here."
+        )
+
+    def remote(self, *args: Any, **kwargs: Any) -> Any:
+        """Run as a task; returns a ref (or several, or a generator, by `num_returns`)."""
+        engine = engines.current()
+        if engine is not self._engine or engine is None:
+            engine = self._bind()
+        tasks = engine.owner.tasks
+        task = tasks.submit(self._fn, args, kwargs)  # type: ignore[arg-type]
+        return tasks.refs_of(task)
+
+    def _bind(self) -> Any:
+        from sundog.api import engine_or_init
+
+        engine = engine_or_init()
+        self._fn = engine.bind(self._function, self._name, self._options, generator=self._generator)
+        self._engine = engine
+        return engine
+
+    def options(self, **overrides: Any) -> RemoteFunction:
+        """The same function with other options."""
+        return RemoteFunction(self._function, self._options.merged(**overrides))
+
+    def bind(self, *args: Any, **kwargs: Any) -> Any:
+        """Out of scope: graphs of bound calls are not part of sundog."""
+        raise NotImplementedError("bind() is not part of sundog: call .remote() and pass refs instead.")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_rebuild, (self._function, self._options))
+
+    def __repr__(self) -> str:
+        return f"RemoteFunction({self._name})"
+
+
+def _rebuild(function: Any, options: TaskOptions) -> RemoteFunction:
+    return RemoteFunction(function, options)
+
+
+def make_remote_function(function: Any, given: dict[str, Any]) -> RemoteFunction:
+    """`@remote` or `@remote(**given)` on a function."""
+    return RemoteFunction(function, parse_task_options(given))

@@ -1,0 +1,271 @@
+"""The fields of a runtime environment as the user writes them: checked, and merged with the parent's.
+
+Owns: `RuntimeEnv`, its fields and their errors. Refuses: touching anything but the
+paths it is asked to check. Runs in the submitting process, on the calling thread.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
+from types import ModuleType
+from typing import Any, ClassVar
+
+from sundog.runtime_env.snapshot import is_zip
+
+CONFIG_DEFAULTS: dict[str, Any] = {"setup_timeout_seconds": 600, "eager_install": True, "log_files": []}
+UNSUPPORTED = {
+    "conda": "Use pip=[...], or start sundog from inside the conda environment.",
+    "container": "Start sundog inside the container instead.",
+    "image_uri": "Start sundog inside the container instead.",
+    "java_jars": "sundog runs Python only.",
+    "py_executable": "Workers run the driver's interpreter; use pip=[...] for other packages.",
+    "nsight": "Profile with: sundog profile",
+    "rocprof_sys": "Profile with: sundog profile",
+}
+
+
+class RuntimeEnvConfig(dict[str, Any]):
+    """How an environment is set up: `setup_timeout_seconds` (600; -1 waits for ever), `eager_install`,
+    `log_files` (the last two are accepted for Ray's sake)."""
+
+    def __init__(self, **settings: Any) -> None:
+        unknown = [name for name in settings if name not in CONFIG_DEFAULTS]
+        if unknown:
+            raise ValueError(_unknown("runtime_env['config']", unknown[0], list(CONFIG_DEFAULTS)))
+        timeout = settings.get("setup_timeout_seconds", 600)
+        if not isinstance(timeout, int) or isinstance(timeout, bool):
+            raise TypeError(f"setup_timeout_seconds must be a whole number of seconds, got {timeout!r}")
+        if timeout != -1 and timeout <= 0:
+            raise ValueError(f"setup_timeout_seconds must be positive, or -1 for no limit, got {timeout}")
+        super().__init__({**CONFIG_DEFAULTS, **settings})
+
+
+class RuntimeEnv(dict[str, Any]):
+    """A checked runtime environment; a plain dict of the same fields is accepted wherever this is.
+
+    Args:
+        env_vars: variables for the worker, str to str; `${NAME}` stands for the worker's own value.
+        working_dir: a directory or .zip file; the workers run in a copy of it.
+        py_modules: directories, .py files, wheels or imported modules to put on the workers' `sys.path`.
+        excludes: gitignore-style patterns of what to leave out of the copies.
+        pip: packages to install: a list, a requirements file, or a dict with `packages`, `pip_check`,
+            `pip_install_options`. `uv` takes the same and is installed by pip.
+        worker_process_setup_hook: a function, or its dotted name, to call in each new worker.
+        config: see `RuntimeEnvConfig`.
+
+    Raises:
+        ValueError: an unknown field, a path that does not exist, pip together with uv or conda.
+        TypeError: a field of the wrong type.
+
+    >>> RuntimeEnv(env_vars={"OMP_NUM_THREADS": "4"})
+    {'env_vars': {'OMP_NUM_THREADS': '4'}}
+    """
+
+    known_fields: ClassVar[frozenset[str]] = frozenset(
+        {"env_vars", "working_dir", "py_modules", "excludes", "pip", "uv", "config", *UNSUPPORTED}
+    ) | {"worker_process_setup_hook"}
+
+    def __init__(self, *, _validate: bool = True, **fields: Any) -> None:
+        given = {name: value for name, value in fields.items() if value is not None}
+        super().__init__(check_fields(given) if _validate else given)
+
+    def has_working_dir(self) -> bool:
+        return bool(self.get("working_dir"))
+
+    def working_dir(self) -> str | None:
+        value: str | None = self.get("working_dir")
+        return value
+
+    def env_vars(self) -> dict[str, str]:
+        return dict(self.get("env_vars", {}))
+
+    def py_modules(self) -> list[Any]:
+        return list(self.get("py_modules", []))
+
+    def has_pip(self) -> bool:
+        return bool(self.get("pip"))
+
+    def set(self, name: str, value: Any) -> None:
+        """Change one field; it is checked as at construction."""
+        self.update(check_fields({**self, name: value}))
+
+    def to_dict(self) -> dict[str, Any]:
+        return dict(self)
+
+    def serialize(self) -> str:
+        return json.dumps(self, sort_keys=True)
+
+    @classmethod
+    def deserialize(cls, text: str) -> RuntimeEnv:
+        return cls(_validate=False, **json.loads(text))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (dict(self),)
+
+
+def _rebuild(fields: dict[str, Any]) -> RuntimeEnv:
+    return RuntimeEnv(_validate=False, **fields)
+
+
+def _unknown(where: str, name: str, known: Sequence[str]) -> str:
+    close = get_close_matches(name, known, n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    return f"{where} has no field {name!r}.{hint} The fields are: {', '.join(sorted(known))}."
+
+
+def check_fields(env: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of `env` with every field checked and in its full form.
+
+    Raises:
+        ValueError, TypeError: as for `RuntimeEnv`.
+    """
+    checked: dict[str, Any] = {}
+    for name, value in env.items():
+        if name.startswith("_"):
+            continue  # Ray's own bookkeeping (_ray_commit, …), found in dicts it made
+        if name not in RuntimeEnv.known_fields:
+            raise ValueError(_unknown("runtime_env", name, list(RuntimeEnv.known_fields)))
+        checked[name] = _CHECKS[name](value) if name in _CHECKS else value
+    installers = [name for name in ("pip", "uv", "conda") if checked.get(name)]
+    if len(installers) > 1:
+        raise ValueError(f"runtime_env can have one of pip, uv and conda, got {' and '.join(installers)}")
+    return checked
+
+
+def _check_env_vars(value: Any) -> dict[str, str]:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"runtime_env['env_vars'] must map str to str, got {type(value).__name__}")
+    for key, text in value.items():
+        if not isinstance(key, str) or not isinstance(text, str):
+            odd = key if not isinstance(key, str) else text
+            raise TypeError(
+                f"runtime_env['env_vars'] must map str to str, but the entry {key!r}: {text!r} has a "
+                f"{type(odd).__name__}. Write it as a string: {str(key)!r}: {str(text)!r}"
+            )
+        if not key or "=" in key or "\0" in key + text:
+            raise ValueError(f"runtime_env['env_vars'] has {key!r}, which cannot be a variable")
+    return dict(value)
+
+
+def _check_path(field: str, value: Any) -> str:
+    if not isinstance(value, (str, os.PathLike)):
+        raise TypeError(f"runtime_env[{field!r}] must be a path, got {type(value).__name__}")
+    path = os.path.expanduser(os.fspath(value))
+    if not isinstance(path, str):
+        raise TypeError(f"runtime_env[{field!r}] must be a str path, got bytes")
+    path = path.removeprefix("file://")
+    if "://" in path:
+        raise ValueError(
+            f"runtime_env[{field!r}] is {path!r}: remote URIs are not fetched. Download it and give the path."
+        )
+    if not os.path.exists(path):
+        raise ValueError(
+            f"runtime_env[{field!r}] is {path!r}, which does not exist (looked from {os.getcwd()})"
+        )
+    return os.path.abspath(path)
+
+
+def _check_working_dir(value: Any) -> str:
+    path = _check_path("working_dir", value)
+    if not os.path.isdir(path) and not is_zip(path):
+        raise ValueError(
+            f"runtime_env['working_dir'] is {path!r}, which is neither a directory nor a .zip file"
+        )
+    return path
+
+
+def _check_py_modules(value: Any) -> list[str]:
+    if not isinstance(value, (list, tuple)):
+        raise TypeError(
+            f"runtime_env['py_modules'] must be a list of paths or modules, got {type(value).__name__}"
+        )
+    paths = []
+    for item in value:
+        if isinstance(item, ModuleType):
+            item = next(iter(getattr(item, "__path__", [])), None) or item.__file__
+        paths.append(_check_path("py_modules", item))
+    return paths
+
+
+def _check_strings(field: str) -> Callable[[Any], list[str]]:
+    def check(value: Any) -> list[str]:
+        if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
+            raise TypeError(f"runtime_env['{field}'] must be a list of str, got {value!r}")
+        return list(value)
+
+    return check
+
+
+_PIP_DEFAULTS: dict[str, Any] = {"packages": [], "pip_check": False, "pip_install_options": []}
+# Choose between installers or their versions, which changes nothing about what is installed.
+_PIP_IGNORED = frozenset({"pip_version", "uv_version", "uv_check", "uv_pip_install_options"})
+
+
+def _check_pip(value: Any) -> dict[str, Any]:
+    if isinstance(value, (str, list, tuple)):
+        value = {"packages": value}
+    if not isinstance(value, Mapping):
+        raise TypeError(f"runtime_env['pip'] must be a list, a file or a dict, got {type(value).__name__}")
+    for name in value:
+        if name not in _PIP_DEFAULTS and name not in _PIP_IGNORED:
+            raise ValueError(_unknown("runtime_env['pip']", name, list(_PIP_DEFAULTS)))
+    options = {name: value.get(name, default) for name, default in _PIP_DEFAULTS.items()}
+    packages = options["packages"]
+    options["packages"] = _read_requirements(packages) if isinstance(packages, str) else packages
+    for name in ("packages", "pip_install_options"):
+        options[name] = _check_strings(f"pip']['{name}")(options[name])
+    return options
+
+
+def _read_requirements(path: str) -> list[str]:
+    if not os.path.isfile(path):
+        raise ValueError(f"runtime_env['pip'] is {path!r}, which is not a requirements file")
+    with open(path, encoding="utf-8") as file:
+        rows = [line.split(" #")[0].strip() for line in file]
+    return [row for row in rows if row and not row.startswith("#")]
+
+
+def _check_hook(value: Any) -> Any:
+    # Bytes are a function pickled before: a task's own environment, handed on to the tasks it submits.
+    if not callable(value) and not isinstance(value, bytes) and not (isinstance(value, str) and "." in value):
+        raise TypeError(
+            f"runtime_env['worker_process_setup_hook'] must be a function or 'module.function', got {value!r}"
+        )
+    return value
+
+
+def _check_config(value: Any) -> RuntimeEnvConfig:
+    if not isinstance(value, Mapping):
+        raise TypeError(f"runtime_env['config'] must be a dict, got {type(value).__name__}")
+    return RuntimeEnvConfig(**value)
+
+
+_CHECKS: dict[str, Callable[[Any], Any]] = {
+    "env_vars": _check_env_vars,
+    "working_dir": _check_working_dir,
+    "py_modules": _check_py_modules,
+    "excludes": _check_strings("excludes"),
+    "pip": _check_pip,
+    "uv": _check_pip,
+    "worker_process_setup_hook": _check_hook,
+    "config": _check_config,
+}
+
+
+def merge(parent: Mapping[str, Any] | None, child: Mapping[str, Any] | None) -> dict[str, Any]:
+    """What a child runs in: its own fields, the parent's others, and both their variables (child's win).
+
+    >>> merge({"env_vars": {"A": "1", "B": "1"}, "working_dir": "x"}, {"env_vars": {"B": "2"}})
+    {'env_vars': {'A': '1', 'B': '2'}, 'working_dir': 'x'}
+    """
+    above, own = dict(parent or {}), {k: v for k, v in (child or {}).items() if v is not None}
+    installers = {"pip", "uv", "conda"}
+    if installers & own.keys():
+        above = {name: value for name, value in above.items() if name not in installers}
+    merged = {**above, **own}
+    if "env_vars" in above and "env_vars" in own:
+        merged["env_vars"] = {**above["env_vars"], **own["env_vars"]}
+    return merged

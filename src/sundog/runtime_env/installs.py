@@ -1,0 +1,97 @@
+"""Cached pip environments for runtime environments.
+
+Owns: making a virtual environment per set of packages, once, whoever asks. Refuses: running in a process that
+has anything else to do. Runs in a subprocess of the node.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+
+from sundog.exceptions import RuntimeEnvSetupError
+from sundog.runtime_env.normal import NormalEnv
+
+
+def prepare(env: NormalEnv) -> None:
+    """Make the pip environment of `env`, unless it is there; takes seconds to minutes.
+
+    Processes that want the same one wait for the first; an unfinished one is made anew.
+
+    Raises:
+        RuntimeEnvSetupError: with pip's last lines, the packages, and where the whole log is.
+    """
+    if not env.needs_prepare:
+        return
+    os.makedirs(os.path.dirname(env.pip_dir), exist_ok=True)
+    with open(env.pip_dir + ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # let go by the kernel when its holder dies
+        if not env.needs_prepare:
+            return
+        shutil.rmtree(env.pip_dir, ignore_errors=True)
+        _run_step(
+            env, [sys.executable, "-m", "venv", "--system-site-packages", *_venv_options(), env.pip_dir]
+        )
+        pip = [
+            *_pip_of(os.path.join(env.pip_dir, "bin", "python")),
+            "--disable-pip-version-check",
+            "--no-input",
+        ]
+        # As a file, for a requirements line may be an option or carry a marker.
+        requirements = os.path.join(env.pip_dir, "requirements.txt")
+        with open(requirements, "w", encoding="utf-8") as file:
+            file.write("\n".join(env.pip) + "\n")
+        _run_step(env, [*pip, "install", *env.pip_options, "-r", requirements])
+        if env.pip_check:
+            _run_step(env, [*pip, "check"])
+        with open(os.path.join(env.pip_dir, ".ready"), "w"):
+            pass
+
+
+def _has_own_pip() -> bool:
+    """Whether this interpreter's pip can install into another environment (`--python`, since 22.3)."""
+    import importlib.metadata
+
+    try:
+        major, minor = importlib.metadata.version("pip").split(".")[:2]
+        return (int(major), int(minor)) >= (22, 3)
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        return False
+
+
+def _venv_options() -> list[str]:
+    # Unpacking a second pip takes most of the time that making a virtual environment takes.
+    return ["--without-pip"] if _has_own_pip() else []
+
+
+def _pip_of(python: str) -> list[str]:
+    return [sys.executable, "-m", "pip", "--python", python] if _has_own_pip() else [python, "-m", "pip"]
+
+
+def _run_step(env: NormalEnv, command: list[str]) -> None:
+    log_path = env.pip_dir + ".log"
+    timeout = None if env.setup_timeout_s == -1 else env.setup_timeout_s
+    with open(log_path, "ab+") as log:
+        start = log.seek(0, os.SEEK_END)
+        try:
+            code: int | None = subprocess.run(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, timeout=timeout, check=False
+            ).returncode
+        except subprocess.TimeoutExpired:
+            code = None
+        log.seek(start)
+        lines = log.read().decode("utf-8", "replace").rstrip().splitlines()[-20:]
+    if code == 0:
+        return
+    how = f"took longer than {env.setup_timeout_s} s" if code is None else f"ended with exit code {code}"
+    shutil.rmtree(env.pip_dir, ignore_errors=True)
+    raise RuntimeEnvSetupError(
+        f"Installing {', '.join(env.pip)} for a runtime_env failed: `{' '.join(command)}` {how}. Its last "
+        f"lines:\n" + "\n".join(f"  {line}" for line in lines) + f"\nThe whole log: {log_path}",
+        packages=list(env.pip),
+        exit_code=code,
+        log_path=log_path,
+    )

@@ -1,0 +1,179 @@
+"""A runtime environment with everything local resolved, and how a worker becomes it.
+
+Owns: `normalize`, the key by which workers are shared, and the order in which an environment is applied.
+`normalize` runs in the submitting process, `apply_in_worker` once in a fresh worker, before user code.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import site
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sundog import config
+from sundog.exceptions import RuntimeEnvSetupError
+from sundog.runtime_env.fields import CONFIG_DEFAULTS, UNSUPPORTED, check_fields
+from sundog.runtime_env.snapshot import hash_of, store
+
+_VARIABLE = re.compile(r"\$\{(\w+)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class NormalEnv:
+    """A runtime environment with everything local resolved: plain strings that any process can apply.
+
+    Workers are shared only between tasks of equal `key`; it is "" for the empty environment.
+    """
+
+    env_vars: tuple[tuple[str, str], ...] = ()
+    working_dir: str = ""
+    py_modules: tuple[str, ...] = ()
+    pip: tuple[str, ...] = ()
+    pip_options: tuple[str, ...] = ()
+    pip_check: bool = False
+    pip_dir: str = ""
+    setup_hook: bytes | str = ""
+    setup_timeout_s: int = 600
+    key: str = ""
+
+    def as_runtime_env(self) -> dict[str, Any]:
+        """The same environment as a mapping: what a task hands on to the tasks it submits. `normalize` of it
+        copies nothing, for the paths are copies already."""
+        raw: dict[str, Any] = {"env_vars": dict(self.env_vars), "working_dir": self.working_dir}
+        raw["py_modules"] = list(self.py_modules)
+        if self.pip:
+            options = list(self.pip_options)
+            packages = list(self.pip)
+            raw["pip"] = {"packages": packages, "pip_check": self.pip_check, "pip_install_options": options}
+        raw["worker_process_setup_hook"] = self.setup_hook
+        return {name: value for name, value in raw.items() if value}
+
+    @property
+    def needs_prepare(self) -> bool:
+        """Whether `prepare` has to run before a worker can apply this."""
+        return bool(self.pip_dir) and not os.path.exists(os.path.join(self.pip_dir, ".ready"))
+
+    def apply_in_worker(self) -> None:
+        """Make this process that environment: variables, directory, `sys.path`, then the hook.
+
+        Raises:
+            RuntimeEnvSetupError: the directory or the pip environment is gone, or the hook failed.
+        """
+        environ = config.user_environ()
+        updates = {name: _expand(value, environ) for name, value in self.env_vars}
+        paths = [path for path in (self.working_dir, *self.py_modules) if path]
+        for path in paths:
+            if not os.path.isdir(path):
+                raise RuntimeEnvSetupError(
+                    f"The copy at {path} of a working_dir or py_modules is gone.", path=path
+                )
+        if self.pip_dir:
+            paths += self._pip_paths()
+            path = updates.get("PATH", environ.get("PATH", os.defpath))
+            updates["PATH"] = os.path.join(self.pip_dir, "bin") + os.pathsep + path
+            updates["VIRTUAL_ENV"] = self.pip_dir
+        if paths:
+            # For what the task itself starts: its python subprocesses import the same modules.
+            inherited = updates.get("PYTHONPATH", environ.get("PYTHONPATH", ""))
+            updates["PYTHONPATH"] = os.pathsep.join([*paths, inherited] if inherited else paths)
+            sys.path[:] = paths + [path for path in sys.path if path not in paths]
+        config.set_child_environ(updates)
+        if self.working_dir:
+            os.chdir(self.working_dir)
+        if self.setup_hook:
+            self._run_hook()
+
+    def _pip_paths(self) -> list[str]:
+        if self.needs_prepare:
+            raise RuntimeEnvSetupError(
+                f"The pip environment {self.pip_dir} for {', '.join(self.pip)} is not there.",
+                path=self.pip_dir,
+            )
+        before = list(sys.path)
+        name = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+        # addsitedir also reads .pth files, which editable and namespace packages live by.
+        site.addsitedir(os.path.join(self.pip_dir, "lib", name, "site-packages"))
+        added = [path for path in sys.path if path not in before]
+        sys.path[:] = before
+        return added
+
+    def _run_hook(self) -> None:
+        try:
+            if isinstance(self.setup_hook, bytes):
+                import cloudpickle
+
+                hook = cloudpickle.loads(self.setup_hook)
+            else:
+                module, _, name = self.setup_hook.rpartition(".")
+                hook = getattr(importlib.import_module(module), name)
+            hook()
+        except Exception as exc:
+            text = f"worker_process_setup_hook failed with {type(exc).__name__}: {exc}"
+            raise RuntimeEnvSetupError(text, cause=repr(exc)) from exc
+
+
+def _expand(value: str, environ: Mapping[str, str]) -> str:
+    return _VARIABLE.sub(lambda found: environ.get(found[1], ""), value) if "${" in value else value
+
+
+def normalize(runtime_env: Mapping[str, Any] | None, *, session_dir: str) -> NormalEnv:
+    """Resolve a runtime environment in the submitting process.
+
+    Directories are copied into the session at this moment, so later edits do not reach running work. An
+    unchanged directory is recognised by names, sizes and times, and not copied again; still, it is walked,
+    so callers keep the result per options object.
+
+    Raises:
+        ValueError, TypeError: as for `RuntimeEnv`, or a field that sundog does not support.
+        RuntimeEnvSetupError: a directory over 512 MiB, or one that cannot be read.
+    """
+    if not runtime_env:
+        return NormalEnv()
+    if not isinstance(runtime_env, Mapping):
+        raise TypeError(f"runtime_env must be a dict or RuntimeEnv, got {type(runtime_env).__name__}")
+    env = check_fields({name: value for name, value in runtime_env.items() if value is not None})
+    for name, advice in UNSUPPORTED.items():
+        if env.get(name):
+            raise ValueError(f"runtime_env[{name!r}] is not supported by sundog. {advice}")
+    resources = os.path.join(session_dir, "runtime_resources")
+    excludes = tuple(env.get("excludes", ()))
+    working_dir = ""
+    if env.get("working_dir"):
+        working_dir = store(env["working_dir"], os.path.join(resources, "working_dir_files"), excludes, "")
+    folder = os.path.join(resources, "py_modules_files")
+    modules = tuple(
+        store(path, folder, excludes, os.path.basename(path)) for path in env.get("py_modules", ())
+    )
+    pip = env.get("pip") or env.get("uv") or {}
+    pip_dir = ""
+    if pip.get("packages"):
+        # Beside the sessions, not inside one: installing takes long enough to be worth keeping.
+        identity = [sys.version, sys.prefix, pip["packages"], pip["pip_install_options"], pip["pip_check"]]
+        root = os.path.dirname(os.path.abspath(session_dir))
+        pip_dir = os.path.join(root, "runtime_resources", "pip", hash_of(identity))
+    hook: bytes | str = env.get("worker_process_setup_hook", "")
+    if callable(hook):
+        import cloudpickle
+
+        hook = cloudpickle.dumps(hook)
+    variables = tuple(sorted(env.get("env_vars", {}).items()))
+    # The copies' names are hashes of their content, so the key is the same in every session.
+    copies = [os.path.basename(path) for path in (working_dir, *modules, pip_dir)]
+    parts = [variables, any(copies) and copies, hook.hex() if isinstance(hook, bytes) else hook]
+    return NormalEnv(
+        env_vars=variables,
+        working_dir=working_dir,
+        py_modules=modules,
+        pip=tuple(pip.get("packages", ())),
+        pip_options=tuple(pip.get("pip_install_options", ())),
+        pip_check=bool(pip.get("pip_check")),
+        pip_dir=pip_dir,
+        setup_hook=hook,
+        setup_timeout_s=env.get("config", CONFIG_DEFAULTS)["setup_timeout_seconds"],
+        key=hash_of(parts) if any(parts) else "",
+    )

@@ -1,0 +1,1 @@
+"""Turning values into bytes and buffers, and back. Pure: no socket, no thread, no process."""

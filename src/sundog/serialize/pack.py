@@ -1,0 +1,141 @@
+"""Values to bytes: pickle 5 with out-of-band buffers, cloudpickle only where plain pickle cannot or must not.
+
+Owns the choice of pickler and what stays in-band. Refuses to know where the bytes go. Runs on the
+submitting thread of every process; it is on the hot path.
+"""
+
+from __future__ import annotations
+
+import copyreg
+import pickle
+from collections.abc import Callable
+from pickle import PickleBuffer, dumps
+from typing import Any
+
+from sundog.refs import collectors
+
+# Values of these exact types hold no ref, no buffer and nothing of __main__.
+SIMPLE: frozenset[type] = frozenset({int, float, str, bytes, bool, type(None)})
+# Out-of-band buffers below this stay in the pickle stream: a segment costs more than the copy.
+BUFFER_MIN_BYTES = 64 << 10
+NONE = dumps(None, 5)
+
+Buffers = list[memoryview]
+Packed = tuple[bytes, Buffers | None, list[bytes] | None]
+
+
+def pack(value: Any, inline_max: int) -> Packed:
+    """Pickle `value`.
+
+    Returns:
+        The pickle stream, the buffers that should go to shared memory (None if all of it is in the
+        stream; when the stream itself is too long it is the first buffer and the stream is empty),
+        and the ids of the refs inside (None if there are none).
+    """
+    kind = type(value)
+    if kind in SIMPLE:
+        if value is None:
+            return NONE, None, None
+        if (kind is not str and kind is not bytes) or len(value) < BUFFER_MIN_BYTES:
+            return dumps(value, 5), None, None
+    outer = collectors.sent
+    sent = collectors.sent = []
+    buffers: Buffers = []
+    try:
+        meta = _dump(value, buffers, sent)
+    finally:
+        collectors.sent = outer
+    if len(meta) > inline_max:
+        buffers.insert(0, memoryview(meta))
+        meta = b""
+    return meta, buffers or None, sent or None
+
+
+def _dump(value: Any, buffers: Buffers, sent: list[bytes]) -> bytes:
+    def keep_small(buffer: PickleBuffer) -> bool:
+        try:
+            raw = buffer.raw()
+        except BufferError:  # not contiguous: only the pickler can copy it
+            return True
+        if raw.nbytes < BUFFER_MIN_BYTES:
+            return True
+        buffers.append(raw)
+        return False
+
+    try:
+        meta = dumps(value, 5, buffer_callback=keep_small)
+        # By-reference to the submitter's __main__ would silently find another module in the worker.
+        if b"__main__" not in meta:
+            return meta
+    except Exception:
+        pass
+    buffers.clear()
+    sent.clear()
+    import cloudpickle
+
+    blob: bytes = cloudpickle.dumps(value, 5, buffer_callback=keep_small)
+    return blob
+
+
+def pack_function(function: Any) -> tuple[bytes, list[bytes]]:
+    """Pickle a function or class by value where needed; also returns the refs captured in it."""
+    import cloudpickle
+
+    outer = collectors.sent
+    sent = collectors.sent = []
+    try:
+        blob: bytes = cloudpickle.dumps(function, 5)
+    finally:
+        collectors.sent = outer
+    return blob, sent
+
+
+def unpack(meta: bytes, buffers: Buffers | None) -> Any:
+    """The value of what `pack` returned (read-only buffers give read-only arrays)."""
+    if buffers is None:
+        return pickle.loads(meta)
+    if meta:
+        return pickle.loads(meta, buffers=buffers)
+    return pickle.loads(buffers[0], buffers=buffers[1:])
+
+
+class Slot:
+    """Stands in pickled arguments where a top-level ref was; the worker puts the value there."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, index: int) -> None:
+        self.index = index
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Slot, (self.index,))
+
+
+_custom: dict[type, Any] = {}
+
+
+def _restore(deserializer: Callable[[Any], Any], state: Any) -> Any:
+    return deserializer(state)
+
+
+def register_serializer(
+    cls: type, *, serializer: Callable[[Any], Any], deserializer: Callable[[Any], Any]
+) -> None:
+    """Pickle instances of `cls` through `serializer`, and rebuild them through `deserializer`."""
+
+    def reduce(instance: Any) -> tuple[Any, ...]:
+        return _restore, (deserializer, serializer(instance))
+
+    _custom.setdefault(cls, copyreg.dispatch_table.get(cls))
+    copyreg.pickle(cls, reduce)
+
+
+def deregister_serializer(cls: type) -> None:
+    """Undo `register_serializer`; no effect if there is none."""
+    if cls not in _custom:
+        return
+    before = _custom.pop(cls)
+    if before is None:
+        copyreg.dispatch_table.pop(cls, None)
+    else:
+        copyreg.dispatch_table[cls] = before

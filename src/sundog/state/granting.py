@@ -1,0 +1,395 @@
+"""The inside of the lease machine: from a queued request to a worker with resources, and back.
+
+Owns: the tables, and the steps that ``leases.Leases`` builds its events from: queue, assign (draw
+resources), start or reuse a worker, grant, take back. Refuses: being called from outside ``Leases``.
+Runs in the node program, on its only thread.
+
+After every event holds: each request that fits a pool it may draw from, beside what is kept for others, has
+been assigned. Hence a new request only has to look at its own shape, and only freed resources look at all
+shapes.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter, OrderedDict
+from collections.abc import Hashable, Iterable
+
+from sundog.state import placement, starvation
+from sundog.state.bundles import Groups
+from sundog.state.instructions import (
+    GROUP_REMOVED,
+    Grant,
+    GroupReady,
+    GroupRemoved,
+    Infeasible,
+    Instruction,
+    LeaseSpec,
+    StartWorker,
+    StopWorker,
+)
+from sundog.state.nodes import Lease, Node, Worker
+from sundog.state.resources import Pool, from_units
+from sundog.state.shapes import Shape, Want
+
+SHAPES_KEPT = 1024
+GONE_KEPT = 4096
+
+
+class Granting:
+    """The tables of the scheduler and the steps between them."""
+
+    def __init__(self, starting_max: int, worker_max: int) -> None:
+        self._starting_max = starting_max
+        self._worker_max = worker_max
+        self._nodes: dict[bytes, Node] = {}
+        self._workers: dict[bytes, Worker] = {}
+        self._gone: OrderedDict[bytes, None] = OrderedDict()
+        self._leases: dict[int, Lease] = {}
+        self._owned: dict[bytes, dict[int, Lease]] = {}
+        self._held: Counter[tuple[bytes, Hashable]] = Counter()
+        self._wants: dict[bytes, dict[Hashable, Want]] = {}
+        self._shapes: dict[LeaseSpec, Shape] = {}
+        self._waiting: dict[Shape, None] = {}
+        self._groups = Groups()
+        self._reserved: list[Pool] = []
+        self._lease_count = 0
+        self._turns = 0
+        self._epoch = 0  # moves when nodes or groups change, so that each shape looks again where it may run
+
+    # ---- requests ----------------------------------------------------------------------------------------
+
+    def _shape(self, spec: LeaseSpec) -> Shape:
+        shape = self._shapes.get(spec)
+        if shape is None:
+            if len(self._shapes) >= SHAPES_KEPT:
+                self._shapes = {shape.spec: shape for shape in self._shapes.values() if shape}
+            shape = self._shapes[spec] = Shape(spec)
+        return shape
+
+    def _set_count(self, want: Want, count: int, now: float, out: list[Instruction]) -> None:
+        if count == 0:
+            if self._withdraw(want):
+                self._schedule_all(now, out)
+            return
+        was_met = want.unmet <= 0
+        want.count = count
+        surplus = len(want.pending) - count
+        while len(want.pending) > count:
+            self._unassign(want.pending[next(reversed(want.pending))])
+        if want.unmet > 0:
+            if was_met:
+                self._turns += 1
+                want.since, want.turn = now, self._turns
+            self._enqueue(want, out)
+            self._schedule((want.shape,), now, out)
+        else:
+            self._dequeue(want)
+        if surplus > 0:
+            self._schedule_all(now, out)
+
+    def _withdraw(self, want: Want) -> bool:
+        """Drop ``want``; whether that may have made room for others."""
+        want.count = 0
+        freed = bool(want.pending) or want.shape.reservation is not None
+        for lease in list(want.pending.values()):
+            self._unassign(lease)
+        self._dequeue(want)
+        self._drop_want(want)
+        return freed
+
+    def _drop_want(self, want: Want) -> None:
+        wants = self._wants[want.owner]
+        del wants[want.key]
+        if not wants:
+            del self._wants[want.owner]
+
+    def _enqueue(self, want: Want, out: list[Instruction] | None) -> None:
+        shape = want.shape
+        shape.add(want)
+        self._waiting[shape] = None
+        if shape.epoch != self._epoch:
+            self._look(shape)
+        if out is not None and shape.infeasible and not want.told_infeasible:
+            want.told_infeasible = True
+            out.append(Infeasible(want.owner, want.key, shape.spec, shape.infeasible))
+
+    def _dequeue(self, want: Want) -> None:
+        shape = want.shape
+        shape.remove(want)
+        if not shape:
+            self._waiting.pop(shape, None)
+            self._lift(shape)
+
+    def _lift(self, shape: Shape) -> bool:
+        """Keep nothing for ``shape`` any longer; whether something was kept."""
+        if shape.reservation is None:
+            return False
+        shape.reservation = None
+        for pool in self._reserved:
+            if pool.reserved_for is shape:
+                pool.unreserve()
+        return True
+
+    def _look(self, shape: Shape) -> None:
+        shape.epoch = self._epoch
+        placement.find_candidates(shape, self._nodes, self._groups)
+
+    def _topology_changed(self, out: list[Instruction]) -> None:
+        self._epoch += 1
+        for shape in self._waiting:
+            self._look(shape)
+            for want in shape:
+                if shape.infeasible and not want.told_infeasible:
+                    out.append(Infeasible(want.owner, want.key, shape.spec, shape.infeasible))
+                want.told_infeasible = bool(shape.infeasible)
+
+    # ---- assigning ---------------------------------------------------------------------------------------
+
+    def _schedule_all(self, now: float, out: list[Instruction]) -> None:
+        """Resources may have become free: give them to those who wait, the longest waiting first."""
+        if self._groups.incomplete:
+            self._place_groups(now, out)
+        if self._waiting:
+            self._schedule(tuple(self._waiting), now, out)
+        for node in self._nodes.values():
+            if node.pending:
+                self._start_workers(node, now, out)
+
+    def _schedule(self, shapes: Iterable[Shape], now: float, out: list[Instruction]) -> None:
+        lifted = True
+        while lifted:  # once more if room that was kept for somebody has been left to all
+            lifted = False
+            heads = [
+                (want.turn, n, shape) for n, shape in enumerate(shapes) if (want := shape.head()) is not None
+            ]
+            heapq.heapify(heads)
+            while heads:
+                _, n, shape = heads[0]
+                want = shape.head()
+                if want is None or not self._assign(shape, want, now, out):
+                    heapq.heappop(heads)
+                    continue
+                if self._lift(shape):
+                    lifted = True
+                following = shape.head()
+                if following is not None:
+                    heapq.heapreplace(heads, (following.turn, n, shape))
+                else:
+                    self._waiting.pop(shape, None)
+                    heapq.heappop(heads)
+            if lifted:
+                shapes = tuple(self._waiting)
+
+    def _assign(self, shape: Shape, want: Want, now: float, out: list[Instruction]) -> bool:
+        if shape.epoch != self._epoch:
+            self._look(shape)
+        place = placement.choose(shape, now)
+        if place is None:
+            return False
+        pool, node = place
+        worker = node.take_idle(shape.spec.env_key, want.owner)
+        self._lease_count += 1
+        lease = Lease(
+            self._lease_count, want.owner, want.key, shape, want, node, pool, pool.take(shape.hold), now
+        )
+        node.leases[lease.lease] = lease
+        want.pending[lease.lease] = lease
+        self._turns += 1
+        want.since, want.turn = now, self._turns
+        shape.rotate(want)
+        if worker is not None:
+            self._grant(lease, worker, now, out)
+        else:
+            node.add_pending(lease)
+            self._start_workers(node, now, out)
+        return True
+
+    def _grant(self, lease: Lease, worker: Worker, now: float, out: list[Instruction]) -> None:
+        lease.worker, lease.since = worker, now
+        worker.lease, worker.last_owner = lease, lease.owner
+        self._leases[lease.lease] = lease
+        self._owned.setdefault(lease.owner, {})[lease.lease] = lease
+        self._held[lease.owner, lease.key] += 1
+        want = lease.want
+        del want.pending[lease.lease]
+        want.count -= 1
+        if want.count == 0:
+            self._drop_want(want)
+        out.append(
+            Grant(
+                lease.lease,
+                lease.owner,
+                lease.key,
+                worker.worker,
+                lease.node.node_id,
+                lease.shape.spec.resources,
+                lease.holding.gpu_ids,
+            )
+        )
+
+    def _unassign(self, lease: Lease) -> None:
+        """Take an assigned lease that has no worker yet back into the queue of its want."""
+        want = lease.want
+        lease.node.drop_pending(lease)
+        del lease.node.leases[lease.lease]
+        lease.give_back()
+        del want.pending[lease.lease]
+        if want.unmet > 0:
+            want.since = min(want.since, lease.since)
+            self._enqueue(want, None)
+
+    def _forget(self, lease: Lease) -> None:
+        """Drop a granted lease from the tables; its resources are the caller's business."""
+        del lease.node.leases[lease.lease]
+        del self._leases[lease.lease]
+        owned = self._owned[lease.owner]
+        del owned[lease.lease]
+        if not owned:
+            del self._owned[lease.owner]
+        self._held[lease.owner, lease.key] -= 1
+        if not self._held[lease.owner, lease.key]:
+            del self._held[lease.owner, lease.key]
+
+    def _end_lease(self, lease: Lease, reason: str, out: list[Instruction]) -> None:
+        """The lease is over, but its worker must die before the resources are free."""
+        assert lease.worker is not None
+        lease.ended = True
+        self._stop(lease.worker, reason, out)
+
+    # ---- workers -----------------------------------------------------------------------------------------
+
+    def _offer(self, worker: Worker, now: float, out: list[Instruction]) -> None:
+        """The worker has nothing to do: let it serve who waits for one like it, or idle."""
+        lease = worker.node.next_pending(worker.env_key)
+        if lease is None:
+            worker.node.put_idle(worker, now)
+        else:
+            worker.node.drop_pending(lease)
+            self._grant(lease, worker, now, out)
+
+    def _start_workers(self, node: Node, now: float, out: list[Instruction]) -> None:
+        """Start what the assigned leases of ``node`` lack, within bounds, in turn for each env_key."""
+        started = True
+        while started and node.starting_count < self._starting_max:
+            started = False
+            for env_key in list(node.pending):
+                if len(node.pending[env_key]) <= node.starting.get(env_key, 0):
+                    continue
+                backoff = node.backoffs.get(env_key)
+                if node.starting_count >= self._starting_max or (backoff is not None and now < backoff.until):
+                    continue
+                if self._full(node) and not self._evict(node, out):
+                    return
+                node.starting[env_key] = node.starting.get(env_key, 0) + 1
+                node.starting_count += 1
+                node.pending.move_to_end(env_key)
+                out.append(StartWorker(node.node_id, env_key))
+                started = True
+
+    def _full(self, node: Node) -> bool:
+        return self._worker_max > 0 and node.process_count() >= self._worker_max
+
+    def _evict(self, node: Node, out: list[Instruction]) -> bool:
+        """Stop the longest idle worker, which is of another env_key; whether there was one."""
+        if not node.idle:
+            return False
+        self._stop(node.idle[next(iter(node.idle))], "room for another environment", out)
+        return True
+
+    def _start_ended(self, node: Node, env_key: str) -> bool:
+        count = node.starting.get(env_key, 0)
+        if count == 0:
+            return False
+        node.starting_count -= 1
+        if count == 1:
+            del node.starting[env_key]
+        else:
+            node.starting[env_key] = count - 1
+        return True
+
+    def _stop(self, worker: Worker, reason: str, out: list[Instruction]) -> None:
+        worker.node.drop_idle(worker)
+        self._set_blocked(worker, False)
+        worker.stopping = True
+        worker.node.stopping_count += 1
+        out.append(StopWorker(worker.worker, reason))
+
+    @staticmethod
+    def _set_blocked(worker: Worker, blocked: bool) -> None:
+        worker.node.blocked_count += blocked - worker.blocked
+        worker.blocked = blocked
+
+    def _remember_gone(self, worker: bytes) -> None:
+        self._gone[worker] = None
+        if len(self._gone) > GONE_KEPT:
+            self._gone.popitem(last=False)
+
+    def _reclaim_process(self, node: Node, now: float, out: list[Instruction]) -> None:
+        """All processes that may exist are taken, and someone waits: ask for one back, once a second."""
+        if not node.pending or not self._full(node) or node.starting_count or node.idle:
+            return
+        oldest = min(
+            (node.next_pending(env) for env in node.pending), key=lambda lease: lease.since if lease else now
+        )
+        assert oldest is not None
+        if now - oldest.since < starvation.PATIENCE_S or now - node.reclaimed_at < starvation.ROUND_S:
+            return
+        spared = (oldest.owner, oldest.key)
+        takers = [
+            lease
+            for lease in node.leases.values()
+            if starvation.may_ask_back(lease) and (lease.owner, lease.key) != spared
+        ]
+        if takers:
+            node.reclaimed_at = now
+            out.append(
+                starvation.ask(max(takers, key=lambda lease: (len(self._owned[lease.owner]), -lease.lease)))
+            )
+
+    # ---- placement groups --------------------------------------------------------------------------------
+
+    def _place_groups(self, now: float, out: list[Instruction]) -> None:
+        placed = False
+        nodes = list(self._nodes.values())
+        for group in self._groups.incomplete:
+            if self._groups.place(group, nodes, now):
+                placed = True
+                for pool in self._reserved:
+                    if pool.reserved_for is group:
+                        pool.unreserve()
+                out.append(GroupReady(group.pg_id))
+        if placed:
+            self._topology_changed(out)
+
+    def _remove_group(self, pg_id: bytes, out: list[Instruction]) -> bool:
+        group = self._groups.get(pg_id)
+        bundles = self._groups.remove(pg_id)
+        if bundles is None:
+            return False
+        for pool in self._reserved:
+            if pool.reserved_for is group:
+                pool.unreserve()
+        for bundle in bundles:
+            node = bundle.node
+            for lease in [lease for lease in node.leases.values() if lease.pool is bundle.pool]:
+                if lease.worker is None:
+                    self._unassign(lease)
+                    continue
+                if not lease.ended:
+                    self._end_lease(lease, GROUP_REMOVED, out)
+                lease.pool = node.pool  # what it holds goes straight to the node when its worker has died
+            node.pool.absorb(bundle.pool)
+        self._topology_changed(out)
+        out.append(GroupRemoved(pg_id))
+        return True
+
+    # ---- sums --------------------------------------------------------------------------------------------
+
+    def _sum(self, node_id: bytes | None, *, free: bool) -> dict[str, float]:
+        nodes = self._nodes.values() if node_id is None else [self._nodes[node_id]]
+        sums: dict[str, int] = {}
+        for node in nodes:
+            for name, units in (node.pool.free if free else node.pool.totals).items():
+                sums[name] = sums.get(name, 0) + units
+        return {name: from_units(units) for name, units in sums.items()}

@@ -1,0 +1,114 @@
+"""The words between the node program and the lease machine: what is asked for, and what is to be done.
+
+Owns: ``LeaseSpec`` (a request), and the frozen instructions that ``leases.Leases`` returns, in the order in
+which they are to be carried out. Refuses: behaviour; these are values.
+Made and read in the node program; specs are also made by owners and travel to the node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+GROUP_REMOVED = "placement group removed"
+"""The ``reason`` of StopWorker and of Infeasible when a placement group went away: owners fail such work."""
+
+
+@dataclass(frozen=True)
+class LeaseSpec:
+    """What one lease must offer. Equal specs share one queue.
+
+    ``permanent`` marks a lease for life (an actor's): it is never asked back, and nothing is kept free for a
+    request that could only be met after it ends.
+
+    ``strategy`` is one of ``("default",)``, ``("spread",)``, ``("node", node_id, soft)``,
+    ``("pg", pg_id, bundle_index)`` with index -1 for any bundle, and ``("labels", hard, soft)`` where hard
+    and soft are tuples of conditions as in ``labels.py``.
+    """
+
+    resources: tuple[tuple[str, float], ...]
+    env_key: str
+    strategy: tuple[object, ...] = ("default",)
+    label_selector: tuple[tuple[str, str], ...] = ()
+    placement: tuple[tuple[str, float], ...] = ()
+    permanent: bool = False
+
+
+class Instruction:
+    """Base of everything that the lease machine asks the node program to do."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class StartWorker(Instruction):
+    """Start one worker process for ``env_key``; answer with ``worker_started`` or ``worker_start_failed``."""
+
+    node_id: bytes
+    env_key: str
+
+
+@dataclass(frozen=True, slots=True)
+class StopWorker(Instruction):
+    """End this process (it may be idle or at work); answer with ``worker_died`` once it is gone.
+
+    Until that answer the resources of its lease, if it has one, stay taken: its GPU memory is still in use.
+    """
+
+    worker: bytes
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Grant(Instruction):
+    """Connect ``worker`` to ``owner``, for whose ``key`` it works until the owner releases ``lease``."""
+
+    lease: int
+    owner: bytes
+    key: Hashable
+    worker: bytes
+    node_id: bytes
+    resources: tuple[tuple[str, float], ...]
+    gpu_ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Reclaim(Instruction):
+    """Ask ``owner`` to finish what runs on ``lease``, send nothing more there, and release it: someone
+    starves.
+
+    Sent once per lease. An owner that cannot comply loses nothing; the next round asks for others.
+    """
+
+    lease: int
+    owner: bytes
+    worker: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Infeasible(Instruction):
+    """Tell ``owner`` that ``key`` cannot be met by any node as things stand; it stays pending, a node may
+    join.
+
+    Sent once per (owner, key) for as long as it stays so. ``reason == GROUP_REMOVED`` will never change
+    again.
+    """
+
+    owner: bytes
+    key: Hashable
+    spec: LeaseSpec
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupReady(Instruction):
+    """All bundles of the placement group are set aside (sent again when lost bundles found a new node)."""
+
+    pg_id: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRemoved(Instruction):
+    """The placement group is gone; StopWorker for each worker in it comes before this."""
+
+    pg_id: bytes

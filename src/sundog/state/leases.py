@@ -1,0 +1,401 @@
+"""The node's scheduler as a pure machine: who gets which worker, with which resources, and when.
+
+    owners ──want / release──►┌────────┐──Grant / Reclaim / Infeasible──► owners
+    workers ─blocked─unblocked►│ Leases │──StartWorker / StopWorker──────► zygote, processes
+    kernel ──worker_died──────►└────────┘──GroupReady / GroupRemoved─────► whoever waits for the group
+
+Owns: the resources of all nodes, their workers, every lease, the queues of requests, placement groups.
+Refuses: sockets, processes, clocks (``now`` is given), and what runs on a lease: that is between owner and
+worker. Runs in the node program, on its only thread; every event returns the instructions to carry out, in
+order. What each instruction asks for stands with it in ``instructions.py``; all of them can be imported
+from here.
+
+How a request becomes a grant: ``want`` queues it; when a pool has room its resources are drawn at once;
+then it gets a warm worker, or waits for one to start. So resources are never promised twice, and
+StartWorker is only sent for work that can run.
+
+Rules for the caller:
+- ``want`` *sets* how many more leases are wanted; every Grant lowers that number by one. Setting it again
+is harmless.
+- After StopWorker, report ``worker_died`` when the process is gone, as for every other death. Only then do
+the
+  resources of its lease come back.
+- A started process that dies before it reported counts as ``worker_start_failed``.
+- When a worker dies that is an owner too, report both ``worker_died`` and ``owner_died``.
+- Late, duplicate and unknown events change nothing and return ``[]``.
+- Call ``tick`` every 100 ms or so while ``busy()``, and every few seconds otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from sundog.state import starvation
+from sundog.state.granting import Granting
+from sundog.state.instructions import (
+    GROUP_REMOVED,
+    Grant,
+    GroupReady,
+    GroupRemoved,
+    Infeasible,
+    Instruction,
+    LeaseSpec,
+    Reclaim,
+    StartWorker,
+    StopWorker,
+)
+from sundog.state.nodes import Backoff, Node, Worker
+from sundog.state.resources import Pool, demand_of
+from sundog.state.shapes import Want
+from sundog.state.status import GroupRow, HeldRow, WaitingRow, group_rows, held_rows, waiting_rows
+
+__all__ = [
+    "GROUP_REMOVED",
+    "Grant",
+    "GroupReady",
+    "GroupRemoved",
+    "GroupRow",
+    "HeldRow",
+    "Infeasible",
+    "Instruction",
+    "LeaseSpec",
+    "Leases",
+    "Reclaim",
+    "StartWorker",
+    "StopWorker",
+    "WaitingRow",
+    "WorkerCounts",
+]
+
+FIRST_BACKOFF_S = 0.1
+LAST_BACKOFF_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerCounts:
+    """How many processes there are, by what they do."""
+
+    idle: int
+    leased: int
+    blocked: int
+    starting: int
+    stopping: int
+
+
+class Leases(Granting):
+    """See the module's docstring.
+
+    Args:
+        starting_max: worker processes that may be starting at the same time on one node.
+        worker_max: processes on one node, those blocked in a get left out (they wait for others, and
+        counting them
+            could deadlock); 0 = as many as the resources allow.
+        idle_worker_s: how long a worker may idle before it is stopped.
+        keep: idle workers per node that are kept warm for longer, the most recently used ones.
+    """
+
+    def __init__(
+        self, *, starting_max: int, worker_max: int, idle_worker_s: float = 60.0, keep: int = 2
+    ) -> None:
+        super().__init__(max(1, starting_max), worker_max)
+        self._idle_worker_s = idle_worker_s
+        self._keep = keep
+
+    # ---- nodes -------------------------------------------------------------------------------------------
+
+    def add_node(
+        self,
+        node_id: bytes,
+        totals: Mapping[str, float],
+        labels: Mapping[str, str] | None = None,
+        now: float = 0.0,
+    ) -> list[Instruction]:
+        """A machine joined with these resources."""
+        if node_id in self._nodes:
+            return []
+        self._nodes[node_id] = Node(node_id, Pool(demand_of(totals)), dict(labels or {}))
+        out: list[Instruction] = []
+        self._topology_changed(out)
+        self._schedule_all(now, out)
+        return out
+
+    def remove_node(self, node_id: bytes, now: float = 0.0) -> list[Instruction]:
+        """A machine is gone, with all its workers and leases; bundles on it look for another place."""
+        node = self._nodes.pop(node_id, None)
+        if node is None:
+            return []
+        for lease in list(node.leases.values()):
+            if lease.worker is None:
+                self._unassign(lease)
+            else:
+                self._forget(lease)
+        for worker in node.workers:
+            del self._workers[worker]
+            self._remember_gone(worker)
+        self._reserved = [pool for pool in self._reserved if pool is not node.pool]
+        self._groups.node_lost(node, now)
+        out: list[Instruction] = []
+        self._topology_changed(out)
+        self._schedule_all(now, out)
+        return out
+
+    # ---- owners ------------------------------------------------------------------------------------------
+
+    def want(
+        self, owner: bytes, key: Hashable, spec: LeaseSpec, count: int, now: float, weight_job: str = ""
+    ) -> list[Instruction]:
+        """Set how many more leases ``owner`` wants for ``key``; 0 withdraws the request.
+
+        Owners of one ``weight_job`` share that job's turn: a job with many owners gets no more than a job
+        with one.
+        """
+        out: list[Instruction] = []
+        wants = self._wants.get(owner)
+        want = wants.get(key) if wants is not None else None
+        if want is not None and want.shape.spec != spec:
+            self._withdraw(want)
+            self._schedule_all(now, out)
+            want = None
+        if want is None:
+            if count <= 0:
+                return out
+            shape = self._shape(spec)
+            self._turns += 1
+            want = Want(owner, key, shape, weight_job, 0, now, self._turns)
+            self._wants.setdefault(owner, {})[key] = want
+        self._set_count(want, max(0, count), now, out)
+        return out
+
+    def release(self, lease: int, now: float, reusable: bool = True) -> list[Instruction]:
+        """The owner gives ``lease`` back; its worker serves others, or ends when it is not ``reusable``."""
+        held = self._leases.get(lease)
+        if held is None or held.worker is None or held.ended:
+            return []
+        out: list[Instruction] = []
+        worker = held.worker
+        if not reusable or worker.retired:
+            self._end_lease(held, "retired" if worker.retired else "not reusable", out)
+            return out
+        held.give_back()
+        self._forget(held)
+        worker.lease = None
+        self._set_blocked(worker, False)
+        self._offer(worker, now, out)
+        self._schedule_all(now, out)
+        return out
+
+    def owner_died(self, owner: bytes, now: float) -> list[Instruction]:
+        """A process that asked for leases is gone: so are its requests, groups, and the workers it used."""
+        out: list[Instruction] = []
+        for want in list(self._wants.get(owner, {}).values()):
+            self._withdraw(want)
+        for group in self._groups.of_owner(owner):
+            if group.lifetime != "detached":
+                self._remove_group(group.pg_id, out)
+        for lease in list(self._owned.get(owner, {}).values()):
+            if not lease.ended:
+                self._end_lease(lease, "owner died", out)
+        self._schedule_all(now, out)
+        return out
+
+    # ---- workers -----------------------------------------------------------------------------------------
+
+    def worker_started(self, worker: bytes, node_id: bytes, env_key: str, now: float) -> list[Instruction]:
+        """A process came up and is idle: one that StartWorker asked for, or one started ahead of need."""
+        node = self._nodes.get(node_id)
+        if node is None or worker in self._workers:
+            return []
+        if worker in self._gone:  # its death was seen before its birth was heard of
+            return self.worker_start_failed(node_id, env_key, now)
+        self._start_ended(node, env_key)
+        node.backoffs.pop(env_key, None)
+        found = node.workers[worker] = self._workers[worker] = Worker(worker, node, env_key)
+        out: list[Instruction] = []
+        self._offer(found, now, out)
+        self._schedule_all(now, out)
+        return out
+
+    def prestart(self, node_id: bytes, env_key: str, now: float) -> list[Instruction]:
+        """Start one process ahead of need; the first requests of its environment will find it."""
+        node = self._nodes.get(node_id)
+        if node is None or self._full(node) or node.starting_count >= self._starting_max:
+            return []
+        node.starting[env_key] = node.starting.get(env_key, 0) + 1
+        node.starting_count += 1
+        return [StartWorker(node_id, env_key)]
+
+    def worker_start_failed(self, node_id: bytes, env_key: str, now: float) -> list[Instruction]:
+        """A process that StartWorker asked for did not come up. It is tried again, later each time."""
+        node = self._nodes.get(node_id)
+        if node is None or not self._start_ended(node, env_key):
+            return []
+        failures = node.backoffs[env_key].failures + 1 if env_key in node.backoffs else 1
+        delay = min(FIRST_BACKOFF_S * 2 ** min(failures - 1, 16), LAST_BACKOFF_S)
+        node.backoffs[env_key] = Backoff(failures, now + delay)
+        # The resources go back meanwhile: a broken environment must not hold up the others.
+        surplus = len(node.pending.get(env_key, ())) - node.starting.get(env_key, 0)
+        for lease in reversed(list(node.pending.get(env_key, {}).values())):
+            if surplus <= 0:
+                break
+            surplus -= 1
+            self._unassign(lease)
+        out: list[Instruction] = []
+        self._schedule_all(now, out)
+        return out
+
+    def worker_died(self, worker: bytes, now: float) -> list[Instruction]:
+        """A process ended, for whatever reason: what it held is free."""
+        self._remember_gone(worker)
+        found = self._workers.pop(worker, None)
+        if found is None:
+            return []
+        node = found.node
+        node.drop_idle(found)
+        del node.workers[worker]
+        self._set_blocked(found, False)
+        node.stopping_count -= found.stopping
+        if found.lease is not None:
+            found.lease.give_back()
+            self._forget(found.lease)
+        out: list[Instruction] = []
+        self._schedule_all(now, out)
+        return out
+
+    def blocked(self, worker: bytes, now: float) -> list[Instruction]:
+        """The worker waits in a get: others may use its CPU (nothing else of it) meanwhile."""
+        found = self._workers.get(worker)
+        if found is None or found.blocked or found.lease is None or found.stopping:
+            return []
+        self._set_blocked(found, True)
+        lease = found.lease
+        lease.cpu_lent = True
+        lease.pool.lend_cpu(lease.holding.cpu)
+        out: list[Instruction] = []
+        self._schedule_all(now, out)
+        return out
+
+    def unblocked(self, worker: bytes, now: float) -> list[Instruction]:
+        """The worker goes on. It has its CPU at once, taken or not: waiting for it could deadlock."""
+        found = self._workers.get(worker)
+        if found is None or not found.blocked or found.lease is None or found.stopping:
+            return []
+        self._set_blocked(found, False)
+        found.lease.cpu_lent = False
+        found.lease.pool.force_cpu(found.lease.holding.cpu)
+        return []
+
+    def retire(self, env_key: str, now: float) -> list[Instruction]:
+        """Workers of ``env_key`` serve no new lease (its job ended, its code changed); idle ones stop."""
+        out: list[Instruction] = []
+        for worker in self._workers.values():
+            if worker.env_key == env_key and not worker.stopping:
+                worker.retired = True
+                if worker.lease is None:
+                    self._stop(worker, "retired", out)
+        return out
+
+    # ---- placement groups --------------------------------------------------------------------------------
+
+    def create_group(
+        self,
+        pg_id: bytes,
+        bundles: Sequence[Mapping[str, float]],
+        strategy: str,
+        owner: bytes,
+        now: float,
+        name: str = "",
+        lifetime: str = "",
+        label_selectors: Iterable[Mapping[str, str] | Sequence[tuple[str, str]]] = (),
+    ) -> list[Instruction]:
+        """Set aside ``bundles``, all or none; GroupReady follows, now or as soon as there is room.
+
+        Raises:
+            ValueError: unknown strategy, a name that is taken, or a bundle without resources.
+        """
+        out: list[Instruction] = []
+        if self._groups.create(pg_id, bundles, strategy, owner, now, name, lifetime, label_selectors):
+            self._topology_changed(out)
+            self._schedule_all(now, out)
+        return out
+
+    def remove_group(self, pg_id: bytes, now: float) -> list[Instruction]:
+        """Dissolve a group: its workers are stopped, requests for it become infeasible."""
+        out: list[Instruction] = []
+        if self._remove_group(pg_id, out):
+            self._schedule_all(now, out)
+        return out
+
+    # ---- time --------------------------------------------------------------------------------------------
+
+    def tick(self, now: float) -> list[Instruction]:
+        """Let time pass: collect idle workers, retry failed starts, look after those who starve."""
+        out: list[Instruction] = []
+        for node in self._nodes.values():
+            self._collect_idle(node, now, out)
+        kept = starvation.reserve(
+            self._waiting,
+            self._groups.incomplete,
+            list(self._nodes.values()),
+            self._reserved,
+            self._held,
+            now,
+        )
+        self._schedule_all(now, out)
+        out += starvation.reclaim(kept, self._owned, self._held, now)
+        for node in self._nodes.values():
+            self._reclaim_process(node, now, out)
+        return out
+
+    def _collect_idle(self, node: Node, now: float, out: list[Instruction]) -> None:
+        for worker in list(node.idle.values())[: max(0, len(node.idle) - self._keep)]:
+            if now - worker.idle_since < self._idle_worker_s:
+                break  # the rest has idled for less
+            self._stop(worker, "idle", out)
+
+    # ---- questions ---------------------------------------------------------------------------------------
+
+    def busy(self) -> bool:
+        """Whether anyone waits: then ``tick`` matters within a fraction of a second."""
+        return bool(
+            self._waiting or self._groups.incomplete or any(node.pending for node in self._nodes.values())
+        )
+
+    def totals(self, node_id: bytes | None = None) -> dict[str, float]:
+        """Return what there is, of all nodes or of one."""
+        return self._sum(node_id, free=False)
+
+    def available(self, node_id: bytes | None = None) -> dict[str, float]:
+        """Return what is free now, of all nodes or of one; bundles of placement groups count as used."""
+        return self._sum(node_id, free=True)
+
+    def table(self, now: float) -> list[WaitingRow]:
+        """Return every request that waits, with how long and why, the oldest first."""
+        return waiting_rows(
+            (want for wants in self._wants.values() for want in wants.values()), self._worker_max, now
+        )
+
+    def held(self, now: float) -> list[HeldRow]:
+        """Return every lease in use."""
+        return held_rows(self._leases.values(), now)
+
+    def group_table(self) -> list[GroupRow]:
+        """Return every placement group, the removed ones included, with the node of each bundle."""
+        return group_rows(self._groups, list(self._nodes.values()))
+
+    def group(self, pg_id: bytes) -> GroupRow | None:
+        """Return the row of one placement group."""
+        group = self._groups.get(pg_id)
+        return None if group is None else group_rows([group], list(self._nodes.values()))[0]
+
+    def group_named(self, name: str) -> bytes | None:
+        """Return the placement group that has this name now."""
+        group = self._groups.named(name)
+        return None if group is None else group.pg_id
+
+    def worker_counts(self, node_id: bytes) -> WorkerCounts:
+        """Return how many processes the node has, by what they do."""
+        node = self._nodes[node_id]
+        stopping = node.stopping_count
+        leased = sum(1 for w in node.workers.values() if w.lease is not None and not w.stopping)
+        return WorkerCounts(len(node.idle), leased, node.blocked_count, node.starting_count, stopping)

@@ -1,0 +1,145 @@
+"""What the lease machine knows of nodes, their workers, and the leases that bind a worker to an owner.
+
+Owns: the records, and the keeping of idle workers in the order in which they are to be reused or collected.
+Refuses: decisions; ``leases.py`` takes them.
+Runs in the node program, on its only thread.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from sundog.state.resources import Holding, Pool
+from sundog.state.shapes import Shape, Want
+
+
+@dataclass(slots=True, eq=False)
+class Worker:
+    worker: bytes
+    node: Node
+    env_key: str
+    lease: Lease | None = None
+    blocked: bool = False
+    stopping: bool = False
+    """StopWorker was sent: it is never granted again; what it holds comes back when it has died."""
+    retired: bool = False
+    """Its code or environment is out of date: it stops instead of becoming idle."""
+    idle_since: float = 0.0
+    last_owner: bytes = b""
+
+
+@dataclass(slots=True, eq=False)
+class Lease:
+    """Resources drawn for an owner, and the worker that has them (None while that one is being started)."""
+
+    lease: int
+    owner: bytes
+    key: Hashable
+    shape: Shape
+    want: Want
+    node: Node
+    pool: Pool
+    holding: Holding
+    since: float
+    worker: Worker | None = None
+    cpu_lent: bool = False
+    reclaimed: bool = False
+    ended: bool = False
+    """Given back or taken away, but its worker still has to die."""
+
+    def give_back(self) -> None:
+        self.pool.give(self.holding, without_cpu=self.cpu_lent)
+        self.cpu_lent = False
+
+
+@dataclass(slots=True)
+class Backoff:
+    """Workers of one env_key failed to start: how often in a row, and when to try again."""
+
+    failures: int
+    until: float
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    node_id: bytes
+    pool: Pool
+    labels: dict[str, str]
+    set_aside: Counter[str] = field(default_factory=Counter)
+    """Units drawn from the pool by bundles of placement groups."""
+    workers: dict[bytes, Worker] = field(default_factory=dict)
+    leases: dict[int, Lease] = field(default_factory=dict)
+    idle: OrderedDict[bytes, Worker] = field(default_factory=OrderedDict)
+    """All idle workers, the longest idle first."""
+    pending: OrderedDict[str, OrderedDict[int, Lease]] = field(default_factory=OrderedDict)
+    """env_key → leases that have their resources and wait for a worker, the oldest first."""
+    starting: dict[str, int] = field(default_factory=dict)
+    starting_count: int = 0
+    backoffs: dict[str, Backoff] = field(default_factory=dict)
+    stopping_count: int = 0
+    blocked_count: int = 0
+    reclaimed_at: float = float("-inf")
+    """When a lease was last asked back because all the workers that may exist are taken."""
+    _idle_by_env: dict[str, OrderedDict[bytes, Worker]] = field(default_factory=dict)
+    _idle_by_owner: dict[tuple[str, bytes], OrderedDict[bytes, Worker]] = field(default_factory=dict)
+
+    def process_count(self) -> int:
+        """Return the processes that count against the limit: neither the blocked nor the dying."""
+        return len(self.workers) - self.stopping_count - self.blocked_count + self.starting_count
+
+    def can_serve(self, env_key: str, now: float) -> bool:
+        """Whether a worker of ``env_key`` is idle here or may be started: not while such starts fail."""
+        backoff = self.backoffs.get(env_key) if self.backoffs else None
+        return backoff is None or now >= backoff.until or env_key in self._idle_by_env
+
+    def put_idle(self, worker: Worker, now: float) -> None:
+        worker.idle_since = now
+        key = worker.worker
+        self.idle[key] = worker
+        self._idle_by_env.setdefault(worker.env_key, OrderedDict())[key] = worker
+        self._idle_by_owner.setdefault((worker.env_key, worker.last_owner), OrderedDict())[key] = worker
+
+    def take_idle(self, env_key: str, owner: bytes) -> Worker | None:
+        """Return an idle worker of ``env_key`` for ``owner``, no longer idle.
+
+        LIFO: a warm worker keeps its imports and functions, and those at the other end can expire.
+        """
+        warm = self._idle_by_owner.get((env_key, owner)) or self._idle_by_env.get(env_key)
+        if not warm:
+            return None
+        worker = warm[next(reversed(warm))]
+        self.drop_idle(worker)
+        return worker
+
+    def idle_of(self, env_key: str) -> list[Worker]:
+        return list(self._idle_by_env.get(env_key, {}).values())
+
+    def drop_idle(self, worker: Worker) -> bool:
+        """Take ``worker`` off the idle lists; whether it was on them."""
+        if self.idle.pop(worker.worker, None) is None:
+            return False
+        by_env = self._idle_by_env[worker.env_key]
+        del by_env[worker.worker]
+        if not by_env:
+            del self._idle_by_env[worker.env_key]
+        by_owner = self._idle_by_owner[worker.env_key, worker.last_owner]
+        del by_owner[worker.worker]
+        if not by_owner:
+            del self._idle_by_owner[worker.env_key, worker.last_owner]
+        return True
+
+    def add_pending(self, lease: Lease) -> None:
+        self.pending.setdefault(lease.shape.spec.env_key, OrderedDict())[lease.lease] = lease
+
+    def drop_pending(self, lease: Lease) -> None:
+        env_key = lease.shape.spec.env_key
+        waiting = self.pending[env_key]
+        del waiting[lease.lease]
+        if not waiting:
+            del self.pending[env_key]
+
+    def next_pending(self, env_key: str) -> Lease | None:
+        waiting = self.pending.get(env_key)
+        return waiting[next(iter(waiting))] if waiting else None

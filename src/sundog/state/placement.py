@@ -1,0 +1,122 @@
+"""Where a lease may run, and where it runs best.
+
+Owns: the meaning of scheduling strategies and label selectors: the pools that a spec could ever draw from,
+the reason when there is none, and the choice among those that have room now.
+Refuses: drawing from a pool, and knowing who waits.
+Runs in the node program, on its only thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from sundog.state import labels
+from sundog.state.bundles import CREATED, REMOVED, Groups
+from sundog.state.instructions import GROUP_REMOVED
+from sundog.state.nodes import Node
+from sundog.state.resources import Pool, describe
+from sundog.state.shapes import Shape
+
+PACK_UNTIL = 0.5
+"""A node is filled up to this share before the next one is used; beyond it, the emptiest comes first."""
+
+Conditions = Iterable[tuple[object, ...]]
+
+
+def find_candidates(shape: Shape, nodes: Mapping[bytes, Node], groups: Groups) -> None:
+    """Set where ``shape`` may run among these nodes and groups, or why it may not."""
+    shape.candidates, shape.preferred, shape.infeasible, shape.waiting_for = [], [], "", ""
+    kind = shape.spec.strategy[0]
+    if kind == "pg":
+        _in_group(shape, groups)
+    elif not nodes:
+        shape.waiting_for = "a node to join"
+    elif kind == "node":
+        _on_node(shape, nodes)
+    else:
+        hard: Conditions = shape.spec.strategy[1] if kind == "labels" else ()  # type: ignore[assignment]
+        soft: Conditions = shape.spec.strategy[2] if kind == "labels" else ()  # type: ignore[assignment]
+        _anywhere(shape, nodes, tuple(hard))
+        if soft:
+            soft = tuple(soft)
+            shape.preferred = [(p, node) for p, node in shape.candidates if labels.matches(node.labels, soft)]
+
+
+def _anywhere(shape: Shape, nodes: Mapping[bytes, Node], hard: tuple[tuple[object, ...], ...] = ()) -> None:
+    conditions = hard + shape.spec.label_selector
+    allowed = [node for node in nodes.values() if not conditions or labels.matches(node.labels, conditions)]
+    if not allowed:
+        shape.infeasible = f"no node has labels that match {conditions!r}"
+        return
+    shape.candidates = [(node.pool, node) for node in allowed if node.pool.could_fit(shape.need)]
+    if not shape.candidates:
+        shape.infeasible = f"no node has {describe(shape.need)} in total"
+
+
+def _on_node(shape: Shape, nodes: Mapping[bytes, Node]) -> None:
+    _, node_id, soft = shape.spec.strategy
+    node = nodes.get(node_id) if isinstance(node_id, bytes) else None
+    reason = ""
+    if node is None:
+        reason = f"the node {node_id.hex() if isinstance(node_id, bytes) else node_id} is not in the cluster"
+    elif not labels.matches(node.labels, shape.spec.label_selector):
+        reason = f"the labels of node {node.node_id.hex()} do not match {shape.spec.label_selector!r}"
+    elif not node.pool.could_fit(shape.need):
+        reason = f"node {node.node_id.hex()} does not have {describe(shape.need)} in total"
+    if node is not None and not reason:
+        shape.candidates = [(node.pool, node)]
+    elif soft:
+        _anywhere(shape, nodes)
+    else:
+        shape.infeasible = reason
+
+
+def _in_group(shape: Shape, groups: Groups) -> None:
+    _, pg_id, index = shape.spec.strategy
+    group = groups.get(pg_id) if isinstance(pg_id, bytes) else None
+    if group is None:
+        shape.waiting_for = "its placement group, which is not known yet"
+        return
+    if group.state == REMOVED:
+        shape.infeasible = GROUP_REMOVED
+        return
+    count = len(group.demands)
+    if not isinstance(index, int) or not -1 <= index < count:
+        shape.infeasible = f"placement group {group.pg_id.hex()} has {count} bundles, none with index {index}"
+        return
+    wanted = range(count) if index == -1 else (index,)
+    if not any(Pool(group.demands[i]).could_fit(shape.need) for i in wanted):
+        which = "bundle" if index == -1 else f"bundle {index}"
+        shape.infeasible = f"no {which} of placement group {group.pg_id.hex()} has {describe(shape.need)}"
+        return
+    placed = [group.bundles[i] for i in wanted if i in group.bundles]
+    shape.candidates = [(b.pool, b.node) for b in placed if b.pool.could_fit(shape.need)]
+    if group.state != CREATED and not shape.candidates:
+        shape.waiting_for = "its placement group to be placed"
+
+
+def choose(shape: Shape, now: float) -> tuple[Pool, Node] | None:
+    """Return the pool, among those with room for ``shape`` now, that it should draw from."""
+    candidates, need, env_key = shape.candidates, shape.need, shape.spec.env_key
+    if len(candidates) == 1:
+        pool, node = candidates[0]
+        return candidates[0] if pool.fits(need, shape) and node.can_serve(env_key, now) else None
+    for places in (shape.preferred, candidates):
+        open_now = [
+            place for place in places if place[0].fits(need, shape) and place[1].can_serve(env_key, now)
+        ]
+        if open_now:
+            return _rank(shape, open_now)
+    return None
+
+
+def _rank(shape: Shape, open_now: list[tuple[Pool, Node]]) -> tuple[Pool, Node]:
+    kind = shape.spec.strategy[0]
+    if kind == "spread":
+        return min(open_now, key=lambda place: (place[0].used_share(), len(place[1].leases)))
+    if kind == "pg":
+        return open_now[0]
+    for pool, node in open_now:
+        if pool.used_share() < PACK_UNTIL:
+            return pool, node
+    return min(open_now, key=lambda place: place[0].used_share())

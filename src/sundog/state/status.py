@@ -1,0 +1,155 @@
+"""Rows for ``sundog status`` and the state API: what waits and why, what is held, which groups exist.
+
+Owns: the wording of *why* a request waits. Refuses: changing anything.
+Runs in the node program, on its only thread, when somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+
+from sundog.state.bundles import CREATED, REMOVED, Group, choose_nodes
+from sundog.state.instructions import LeaseSpec
+from sundog.state.nodes import Lease, Node
+from sundog.state.resources import Demand, from_units
+from sundog.state.shapes import Want
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingRow:
+    owner: bytes
+    key: Hashable
+    spec: LeaseSpec
+    count: int
+    waited_s: float
+    why: str
+    infeasible: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HeldRow:
+    lease: int
+    owner: bytes
+    key: Hashable
+    worker: bytes
+    node_id: bytes
+    resources: tuple[tuple[str, float], ...]
+    gpu_ids: tuple[int, ...]
+    held_s: float
+    blocked: bool
+    ending: bool
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRow:
+    pg_id: bytes
+    name: str
+    strategy: str
+    state: str
+    lifetime: str
+    owner: bytes
+    bundles: tuple[dict[str, float], ...]
+    nodes: tuple[bytes | None, ...]
+    why: str
+
+
+def amounts(demand: Demand) -> tuple[tuple[str, float], ...]:
+    return tuple((name, from_units(units)) for name, units in demand)
+
+
+def waiting_rows(wants: Iterable[Want], worker_max: int, now: float) -> list[WaitingRow]:
+    rows = []
+    for want in sorted(wants, key=lambda want: want.turn):
+        if want.count <= 0:
+            continue
+        since = min([want.since, *(lease.since for lease in want.pending.values())])
+        why = _why(want, worker_max)
+        rows.append(
+            WaitingRow(
+                want.owner,
+                want.key,
+                want.shape.spec,
+                want.count,
+                now - since,
+                why,
+                bool(want.shape.infeasible),
+            )
+        )
+    return rows
+
+
+def _why(want: Want, worker_max: int) -> str:
+    shape = want.shape
+    if shape.infeasible:
+        return f"infeasible: {shape.infeasible}"
+    if want.unmet <= 0:
+        node = next(iter(want.pending.values())).node
+        if worker_max and not node.starting_count and node.process_count() >= worker_max:
+            return f"all {worker_max} worker processes are in use"
+        return "worker starting"
+    if shape.waiting_for:
+        return f"waiting for {shape.waiting_for}"
+    short: set[str] = set()
+    for pool, node in shape.candidates:
+        missing = pool.missing(shape.need)
+        if not missing:
+            backoff = node.backoffs.get(shape.spec.env_key)
+            if backoff is not None:
+                return f"workers failed to start {backoff.failures} times, tried again soon"
+            return "kept free for a request that has waited longer"
+        short.update(missing)
+    return f"waiting for {', '.join(sorted(short))}"
+
+
+def held_rows(leases: Iterable[Lease], now: float) -> list[HeldRow]:
+    rows = []
+    for lease in leases:
+        if lease.worker is not None:
+            rows.append(
+                HeldRow(
+                    lease.lease,
+                    lease.owner,
+                    lease.key,
+                    lease.worker.worker,
+                    lease.node.node_id,
+                    amounts(lease.holding.units),
+                    lease.holding.gpu_ids,
+                    now - lease.since,
+                    lease.worker.blocked,
+                    lease.ended,
+                )
+            )
+    return rows
+
+
+def group_rows(groups: Iterable[Group], nodes: list[Node]) -> list[GroupRow]:
+    rows = []
+    for group in groups:
+        placed = tuple(
+            group.bundles[index].node.node_id if index in group.bundles else None
+            for index in range(len(group.demands))
+        )
+        why = ""
+        if group.state not in (CREATED, REMOVED):
+            feasible = choose_nodes(group, nodes, empty=True) is not None
+            why = (
+                "waiting for resources"
+                if feasible
+                else "infeasible: its bundles exceed what the nodes have in total"
+            )
+        bundles = tuple(dict(amounts(demand)) for demand in group.demands)
+        rows.append(
+            GroupRow(
+                group.pg_id,
+                group.name,
+                group.strategy,
+                group.state,
+                group.lifetime,
+                group.owner,
+                bundles,
+                placed,
+                why,
+            )
+        )
+    return rows

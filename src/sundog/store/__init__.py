@@ -1,0 +1,1 @@
+"""Where values live: shared-memory segments, with the disk behind them."""

@@ -1,0 +1,250 @@
+"""Shared-memory segments: files under the session's folder in /dev/shm, in size classes, recycled.
+
+Owns the files this process makes, its mappings, and its free list. Refuses to decide when an object
+is free: the owner says so, after the reference table did. Runs in every process, any thread; a lock
+guards the free list.
+
+Why recycle: a warm segment takes 8 GB/s, a cold mapping 1. Why it cannot corrupt: a segment reaches a
+free list only after its object is free, and every live view of the bytes, in any process, counts as a
+hold on the object (`view` appends a birth and, when the exporter dies, a death to the owner's deque).
+
+When /dev/shm is full the segment goes to the session's folder on disk, under the same interface: slow,
+not wrong. When the disk is full too the caller gets `OutOfDiskError`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import os
+import threading
+import weakref
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+
+from sundog.exceptions import ObjectLostError, OutOfDiskError
+from sundog.store import mapping
+
+# (name, size of the segment, [(offset, length) of each buffer])
+Location = tuple[str, int, list[tuple[int, int]]]
+_ALIGN = 63
+_SMALLEST_BITS = 17
+_DISK = "disk-"
+_TWO_THREADS_BYTES = 8 << 20
+_FREE_MAX_BYTES = 1 << 30
+
+
+def size_class(size_bytes: int) -> int:
+    """The segment size for so many bytes: powers of two and the halves between, from 128 KiB."""
+    bits = max(_SMALLEST_BITS, (size_bytes - 1).bit_length())
+    low = 1 << (bits - 1)
+    middle = low + low // 2
+    return middle if size_bytes <= middle else 1 << bits
+
+
+class Segments:
+    """The segments that one process makes and the mappings it reads through."""
+
+    def __init__(self, shm_root: str, disk_root: str, tag: str, ops: deque[bytes | tuple[bytes]]) -> None:
+        self.shm_root = shm_root
+        self.disk_root = disk_root
+        self._tag = tag
+        self._ops = ops
+        self._count = itertools.count()
+        self._lock = threading.Lock()
+        self._free: dict[int, list[str]] = {}
+        self._free_bytes = 0
+        self._write_maps: dict[str, tuple[int, int]] = {}
+        self._read_maps: dict[str, tuple[int, int]] = {}
+        self._views: dict[int, tuple[weakref.ref[object], bytes]] = {}
+        self._shared_views: dict[str, weakref.ref[object]] = {}
+        self._pool: ThreadPoolExecutor | None = None
+        self.made_bytes = 0
+
+    def path(self, name: str) -> str:
+        """Where a segment's file is."""
+        return f"{self.disk_root if name.startswith(_DISK) else self.shm_root}/{name}"
+
+    # ------------------------------------------------------------------ writing
+    def write(self, buffers: list[memoryview]) -> Location:
+        """Copy buffers into one segment.
+
+        Raises:
+            OutOfDiskError: neither shared memory nor the disk has room.
+        """
+        offsets, end = [], 0
+        for buffer in buffers:
+            offsets.append((end, buffer.nbytes))
+            end = (end + buffer.nbytes + _ALIGN) & ~_ALIGN
+        size = size_class(end)
+        name = self._take_free(size)
+        if name is not None:
+            address = self._writable(name, size)
+            for (offset, length), buffer in zip(offsets, buffers, strict=True):
+                self._copy_warm(address + offset, length, buffer)
+            return name, size, offsets
+        return self._write_cold(size, offsets, buffers), size, offsets
+
+    def _take_free(self, size: int) -> str | None:
+        with self._lock:
+            names = self._free.get(size)
+            if not names:
+                return None
+            self._free_bytes -= size
+            return names.pop()
+
+    def _writable(self, name: str, size: int) -> int:
+        found = self._write_maps.get(name)
+        if found is None:
+            found = mapping.map_file(self.path(name), size, writable=True), size
+            self._write_maps[name] = found
+        return found[0]
+
+    def _copy_warm(self, address: int, length: int, buffer: memoryview) -> None:
+        if length < _TWO_THREADS_BYTES:
+            mapping.copy_in(address, buffer)
+            return
+        flat = buffer.cast("B")
+        half = length // 2
+        future = self._threads().submit(mapping.copy_in, address, flat[:half])
+        mapping.copy_in(address + half, flat[half:])
+        future.result()
+
+    def _threads(self) -> ThreadPoolExecutor:
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(1, thread_name_prefix="sundog-copy")
+        return self._pool
+
+    def _write_cold(self, size: int, offsets: list[tuple[int, int]], buffers: list[memoryview]) -> str:
+        name = f"{self._tag}{next(self._count)}"
+        try:
+            self._write_file(self.path(name), size, offsets, buffers)
+        except OSError as error:
+            self._remove(name)
+            if error.errno not in (errno.ENOSPC, errno.ENOMEM, errno.EDQUOT):
+                raise
+            name = _DISK + name
+            try:
+                os.makedirs(self.disk_root, exist_ok=True)
+                self._write_file(self.path(name), size, offsets, buffers)
+            except OSError as disk_error:
+                self._remove(name)
+                raise OutOfDiskError(
+                    f"An object of {size:,} bytes fits neither in shared memory ({self.shm_root}: "
+                    f"{error.strerror}) nor on disk ({self.disk_root}: {disk_error.strerror}). Free refs "
+                    "you no longer need, or give the session a larger folder with init(_temp_dir=…).",
+                    size_bytes=size,
+                    path=self.disk_root,
+                ) from None
+        self.made_bytes += size
+        return name
+
+    def _write_file(
+        self, path: str, size: int, offsets: list[tuple[int, int]], buffers: list[memoryview]
+    ) -> None:
+        # write() into a new file takes twice the speed of faulting its pages in through a mapping, and
+        # a full disk is an error here instead of a SIGBUS there.
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            os.ftruncate(fd, size)
+            for (offset, length), buffer in zip(offsets, buffers, strict=True):
+                flat = buffer.cast("B") if buffer.format != "B" or buffer.ndim != 1 else buffer
+                if length < _TWO_THREADS_BYTES:
+                    _write_all(fd, flat, offset)
+                    continue
+                half = (length // 2) & ~4095
+                future = self._threads().submit(_write_all, fd, flat[:half], offset)
+                try:
+                    _write_all(fd, flat[half:], offset + half)
+                finally:
+                    future.result()
+        finally:
+            os.close(fd)
+
+    # ------------------------------------------------------------------ reading
+    def view(self, location: Location, oid: bytes | None) -> list[memoryview]:
+        """Read-only views of an object's buffers; while any lives, the object is held.
+
+        Raises:
+            ObjectLostError: the segment's file is gone.
+        """
+        name, size, offsets = location
+        known = self._shared_views.get(name)
+        whole = known() if known is not None else None
+        if whole is None:
+            found = self._read_maps.get(name)
+            if found is None:
+                try:
+                    found = mapping.map_file(self.path(name), size, writable=False), size
+                except OSError as error:
+                    raise ObjectLostError(
+                        f"The segment {name} of object {oid.hex() if oid else '?'} cannot be opened: "
+                        f"{error.strerror}. Its copy was removed from {os.path.dirname(self.path(name))}.",
+                        object_ref_hex=oid.hex() if oid else None,
+                    ) from None
+                self._read_maps[name] = found
+            whole = mapping.exporter(found[0], size)
+            if oid is not None:
+                self._ops.append((oid,))
+            key = id(whole)
+            self._views[key] = (weakref.ref(whole, lambda _, k=key: self._view_died(k)), oid or b"")
+            self._shared_views[name] = self._views[key][0]
+        readonly = memoryview(whole).cast("B").toreadonly()  # type: ignore[arg-type]
+        return [readonly[offset : offset + length] for offset, length in offsets]
+
+    def _view_died(self, key: int) -> None:
+        entry = self._views.pop(key, None)
+        if entry is not None and entry[1]:
+            self._ops.append(entry[1])
+
+    # ------------------------------------------------------------------ freeing
+    def recycle(self, name: str, size: int) -> None:
+        """Our segment's object is free, here and everywhere: keep the file for the next write."""
+        self._unmap_read(name)
+        with self._lock:
+            if self._free_bytes + size <= _FREE_MAX_BYTES and not name.startswith(_DISK):
+                self._free.setdefault(size, []).append(name)
+                self._free_bytes += size
+                return
+        self.unlink(name)
+
+    def forget(self, name: str) -> None:
+        """An object of another process is gone from here: end our mapping of it."""
+        self._unmap_read(name)
+
+    def unlink(self, name: str) -> None:
+        """Remove a segment's file and our mappings of it."""
+        self._unmap_read(name)
+        found = self._write_maps.pop(name, None)
+        if found is not None:
+            mapping.unmap(*found)
+        self._remove(name)
+
+    def _unmap_read(self, name: str) -> None:
+        self._shared_views.pop(name, None)
+        found = self._read_maps.pop(name, None)
+        if found is not None:
+            mapping.unmap(*found)
+
+    def _remove(self, name: str) -> None:
+        with contextlib.suppress(OSError):
+            os.unlink(self.path(name))
+
+    def close(self) -> None:
+        """Remove what is on the free list and stop the copy thread; live views stay readable."""
+        with self._lock:
+            names = [name for free in self._free.values() for name in free]
+            self._free.clear()
+            self._free_bytes = 0
+        for name in names:
+            self.unlink(name)
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
+
+
+def _write_all(fd: int, data: memoryview, offset: int) -> None:
+    done, size = 0, data.nbytes
+    while done < size:
+        done += os.pwrite(fd, data[done : done + (1 << 30)], offset + done)

@@ -1,0 +1,124 @@
+"""Applications built on the public verbs: pools, queues, placement groups, metrics, state.
+
+Owns nothing but names: every attribute is imported on first use, so that `import sundog` stays
+cheap. Runs in whichever process imports it, driver or worker.
+"""
+
+# No `from __future__ import annotations` here: it would stand in the way of the submodule of that name.
+import importlib
+import sys
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sundog.serialize.inspect import inspect_serializability
+    from sundog.util import accelerators, iter, queue, state
+    from sundog.util.actor_pool import ActorPool
+    from sundog.util.addresses import get_node_instance_id, get_node_ip_address
+    from sundog.util.completion import as_completed, map_unordered
+    from sundog.util.debug import disable_log_once_globally, enable_periodic_logging, log_once
+    from sundog.util.named_actors import list_named_actors
+    from sundog.util.placement_group import (
+        get_current_placement_group,
+        get_placement_group,
+        placement_group,
+        placement_group_table,
+        remove_placement_group,
+    )
+    from sundog.util.serialization import deregister_serializer, register_serializer
+
+# Where each lazily imported name lives.
+_HOMES = {
+    "ActorPool": "sundog.util.actor_pool",
+    "as_completed": "sundog.util.completion",
+    "map_unordered": "sundog.util.completion",
+    "log_once": "sundog.util.debug",
+    "disable_log_once_globally": "sundog.util.debug",
+    "enable_periodic_logging": "sundog.util.debug",
+    "get_node_ip_address": "sundog.util.addresses",
+    "get_node_instance_id": "sundog.util.addresses",
+    "list_named_actors": "sundog.util.named_actors",
+    "placement_group": "sundog.util.placement_group",
+    "placement_group_table": "sundog.util.placement_group",
+    "get_placement_group": "sundog.util.placement_group",
+    "get_current_placement_group": "sundog.util.placement_group",
+    "remove_placement_group": "sundog.util.placement_group",
+    "inspect_serializability": "sundog.serialize.inspect",
+    "register_serializer": "sundog.util.serialization",
+    "deregister_serializer": "sundog.util.serialization",
+}
+
+_SUBMODULES = frozenset(
+    {
+        "accelerators",
+        "actor_pool",
+        "annotations",
+        "check_serialize",
+        "completion",
+        "debug",
+        "iter",
+        "joblib",
+        "metrics",
+        "multiprocessing",
+        "queue",
+        "scheduling_strategies",
+        "serialization",
+        "state",
+    }
+)
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is not None:
+        value = getattr(importlib.import_module(home), name)
+    elif name in _SUBMODULES:
+        value = importlib.import_module(f"{__name__}.{name}")
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+class _Package(ModuleType):
+    """This package, where `placement_group` is a function although a module has that name too.
+
+    The import system puts every submodule it loads, under any alias, into its package; here that would
+    take the function's place.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in _HOMES and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES, *_SUBMODULES})
+
+
+__all__ = [
+    "ActorPool",
+    "accelerators",
+    "as_completed",
+    "deregister_serializer",
+    "disable_log_once_globally",
+    "enable_periodic_logging",
+    "get_current_placement_group",
+    "get_node_instance_id",
+    "get_node_ip_address",
+    "get_placement_group",
+    "inspect_serializability",
+    "iter",
+    "list_named_actors",
+    "log_once",
+    "map_unordered",
+    "placement_group",
+    "placement_group_table",
+    "queue",
+    "register_serializer",
+    "remove_placement_group",
+    "state",
+]

@@ -1,0 +1,81 @@
+"""Decorators that mark how stable a public name is. They add a note and change no behaviour."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class RayDeprecationWarning(DeprecationWarning):
+    """A deprecated name was used. Shown by default, unlike a plain DeprecationWarning."""
+
+
+def _marker(label: str, options: frozenset[str]) -> Callable[..., Any]:
+    def mark(*args: Any, **kwargs: Any) -> Any:
+        unknown = sorted(set(kwargs) - options)
+        if unknown:
+            raise ValueError(f"{label} takes {sorted(options)}, not {unknown}")
+        if len(args) == 1 and not kwargs and callable(args[0]):
+            args[0]._annotated = args[0].__name__
+            args[0]._annotated_type = label
+            return args[0]
+        return lambda target: mark(target)
+
+    mark.__name__ = label
+    mark.__doc__ = f"Mark a function or class as {label}; usable bare or with {sorted(options)}."
+    return mark
+
+
+PublicAPI = _marker("PublicAPI", frozenset({"stability", "api_group"}))
+DeveloperAPI = _marker("DeveloperAPI", frozenset())
+
+
+@overload
+def Deprecated(target: F, /) -> F: ...
+@overload
+def Deprecated(*, message: str = ..., warning: bool = ...) -> Callable[[F], F]: ...
+def Deprecated(target: Any = None, /, *, message: str = "", warning: bool = False) -> Any:
+    """Mark a function or class as going away.
+
+    Args:
+        target: What is marked, when the decorator is used bare.
+        message: What to use instead; part of the warning.
+        warning: True also warns (`RayDeprecationWarning`) on every call.
+    """
+    if target is None:
+        return lambda found: _deprecate(found, message, warning)
+    return _deprecate(target, message, warning)
+
+
+def _deprecate(target: Any, message: str, warning: bool) -> Any:
+    target._annotated_type = "Deprecated"
+    if not warning:
+        return target
+    text = f"{target.__qualname__} is deprecated. {message}".rstrip()
+
+    if inspect.isclass(target):
+        return _warn_when_made(target, text)
+
+    @functools.wraps(target)
+    def warn_and_call(*args: Any, **kwargs: Any) -> Any:
+        warnings.warn(text, RayDeprecationWarning, stacklevel=2)
+        return target(*args, **kwargs)
+
+    return warn_and_call
+
+
+def _warn_when_made(cls: Any, text: str) -> Any:
+    construct = cls.__init__
+
+    @functools.wraps(construct)
+    def warn_and_construct(self: Any, *args: Any, **kwargs: Any) -> None:
+        warnings.warn(text, RayDeprecationWarning, stacklevel=2)
+        construct(self, *args, **kwargs)
+
+    cls.__init__ = warn_and_construct
+    return cls

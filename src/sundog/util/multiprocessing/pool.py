@@ -1,0 +1,266 @@
+"""`Pool`: the interface of `multiprocessing.Pool`, over the machines of a session.
+
+Owns the shape of the calls: chunking, argument styles, open and closed. `crew.py` runs the chunks,
+`results.py` collects them. Any thread may use a pool.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import weakref
+from collections.abc import Callable, Iterable, Sized
+from typing import Any
+
+import sundog
+from sundog.util.debug import log_once
+from sundog.util.multiprocessing.crew import Chunk, Crew
+from sundog.util.multiprocessing.results import AsyncResult, IMapIterator
+
+__all__ = ["AsyncResult", "IMapIterator", "Pool"]
+
+logger = logging.getLogger(__name__)
+
+# As in the standard library: about four chunks per process even out differences between items.
+CHUNKS_PER_PROCESS = 4
+
+
+class Pool:
+    """A pool of processes, each of them an actor.
+
+    Args:
+        processes: How many; by default one per CPU of the session.
+        initializer: Called once in each process before its first call.
+        initargs: Its arguments.
+        maxtasksperchild: After so many chunks a process is replaced by a fresh one.
+        context: Accepted for compatibility, without effect.
+        ray_address: The session to join when there is none yet.
+        ray_remote_args: Options of the actors, e.g. `{"num_cpus": 1}`; by default they reserve nothing.
+
+    Raises:
+        ValueError: `processes` is not positive, or more than the session has CPUs.
+
+    Example:
+        >>> with Pool(2) as pool:  # doctest: +SKIP
+        ...     pool.map(abs, [-1, 2, -3])
+        [1, 2, 3]
+    """
+
+    def __init__(
+        self,
+        processes: int | None = None,
+        initializer: Callable[..., Any] | None = None,
+        initargs: Iterable[Any] | None = None,
+        maxtasksperchild: int | None = None,
+        context: Any = None,
+        ray_address: str | None = None,
+        ray_remote_args: dict[str, Any] | None = None,
+    ) -> None:
+        if context is not None and log_once("pool_context"):
+            logger.warning("Pool(context=...) has no effect: its processes are actors of the session.")
+        if maxtasksperchild is not None and maxtasksperchild <= 0:
+            raise ValueError(f"maxtasksperchild must be a positive int or None, got {maxtasksperchild}")
+        self._closed = False
+        self._unread: weakref.WeakSet[IMapIterator] = weakref.WeakSet()
+        count = _process_count(processes, ray_address)
+        self._crew = Crew(
+            count, initializer, tuple(initargs or ()), maxtasksperchild, dict(ray_remote_args or {})
+        )
+        # A pool that nobody holds any more ends its actors; results hold their pool.
+        self._finalizer = weakref.finalize(self, self._crew.terminate)
+
+    def apply(
+        self,
+        func: Callable[..., Any],
+        args: Iterable[Any] | None = None,
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        """Call `func(*args, **kwargs)` in a process and give its result."""
+        return self.apply_async(func, args, kwargs).get()
+
+    def apply_async(
+        self,
+        func: Callable[..., Any],
+        args: Iterable[Any] | None = None,
+        kwargs: dict[str, Any] | None = None,
+        callback: Callable[[Any], Any] | None = None,
+        error_callback: Callable[[BaseException], Any] | None = None,
+    ) -> AsyncResult:
+        """Like `apply`, without waiting.
+
+        Args:
+            func: The function.
+            args: Its positional arguments.
+            kwargs: Its keyword arguments.
+            callback: Called with the result, in a thread of the pool.
+            error_callback: Called with the exception instead.
+        """
+        self._check_running()
+        result = AsyncResult(self, 1, single=True, callback=callback, error_callback=error_callback)
+        self._crew.submit(Chunk(result, 0, func, [(tuple(args or ()), dict(kwargs or {}))], "apply"))
+        return result
+
+    def map(
+        self, func: Callable[[Any], Any], iterable: Iterable[Any], chunksize: int | None = None
+    ) -> list[Any]:
+        """Call `func` on every item and give the list of results, in order.
+
+        Args:
+            func: The function.
+            iterable: Its arguments, one per call.
+            chunksize: How many calls travel together.
+        """
+        return list(self._map(func, iterable, chunksize, "map").get())
+
+    def map_async(
+        self,
+        func: Callable[[Any], Any],
+        iterable: Iterable[Any],
+        chunksize: int | None = None,
+        callback: Callable[[list[Any]], Any] | None = None,
+        error_callback: Callable[[BaseException], Any] | None = None,
+    ) -> AsyncResult:
+        """Like `map`, without waiting. Callbacks as for `apply_async`."""
+        return self._map(func, iterable, chunksize, "map", callback, error_callback)
+
+    def starmap(
+        self, func: Callable[..., Any], iterable: Iterable[Iterable[Any]], chunksize: int | None = None
+    ) -> list[Any]:
+        """Like `map`, with each item unpacked into arguments."""
+        return list(self._map(func, iterable, chunksize, "star").get())
+
+    def starmap_async(
+        self,
+        func: Callable[..., Any],
+        iterable: Iterable[Iterable[Any]],
+        chunksize: int | None = None,
+        callback: Callable[[list[Any]], Any] | None = None,
+        error_callback: Callable[[BaseException], Any] | None = None,
+    ) -> AsyncResult:
+        """Like `starmap`, without waiting. Callbacks as for `apply_async`."""
+        # Ray's signature has no chunksize here, so a callable in its place is the callback.
+        if callable(chunksize):
+            callback, error_callback, chunksize = chunksize, callback, None
+        return self._map(func, iterable, chunksize, "star", callback, error_callback)
+
+    def _map(
+        self,
+        func: Callable[..., Any],
+        iterable: Iterable[Any],
+        chunksize: int | None,
+        style: str,
+        callback: Callable[[list[Any]], Any] | None = None,
+        error_callback: Callable[[BaseException], Any] | None = None,
+    ) -> AsyncResult:
+        self._check_running()
+        items = list(iterable)
+        size = self._chunksize(items, chunksize)
+        chunks = [items[start : start + size] for start in range(0, len(items), size)]
+        result = AsyncResult(self, len(chunks), callback=callback, error_callback=error_callback)
+        # One put for all chunks: a function may carry much data in its closure.
+        shared = sundog.put(func) if len(chunks) > 1 else func
+        for index, calls in enumerate(chunks):
+            self._crew.submit(Chunk(result, index, shared, calls, style))
+        return result
+
+    def imap(
+        self, func: Callable[[Any], Any], iterable: Iterable[Any], chunksize: int | None = 1
+    ) -> IMapIterator:
+        """Call `func` on every item; iterate over the results in order, as they arrive.
+
+        Items are read as results are taken, so `iterable` may be endless.
+        """
+        return self._imap(func, iterable, chunksize, ordered=True)
+
+    def imap_unordered(
+        self, func: Callable[[Any], Any], iterable: Iterable[Any], chunksize: int | None = 1
+    ) -> IMapIterator:
+        """Like `imap`, with each result as soon as it is there."""
+        return self._imap(func, iterable, chunksize, ordered=False)
+
+    def _imap(
+        self, func: Callable[[Any], Any], iterable: Iterable[Any], chunksize: int | None, ordered: bool
+    ) -> IMapIterator:
+        self._check_running()
+        size = self._chunksize(iterable, chunksize)
+        items = iter(iterable)
+        shared = sundog.put(func)
+        crew = self._crew
+
+        def submit_next(results: IMapIterator, index: int) -> bool:
+            calls = list(itertools.islice(items, size))
+            if calls:
+                crew.submit(Chunk(results, index, shared, calls, "map"))
+            return bool(calls)
+
+        results = IMapIterator(self, submit_next, ordered)
+        results.submit(2 * crew.size)
+        self._unread.add(results)
+        return results
+
+    def _chunksize(self, items: Iterable[Any], asked: int | None) -> int:
+        if asked is not None:
+            if asked < 1:
+                raise ValueError(f"Chunksize must be 1+, not {asked}")
+            return asked
+        if not isinstance(items, Sized):
+            return 1
+        return max(1, -(-len(items) // (self._crew.size * CHUNKS_PER_PROCESS)))
+
+    def _check_running(self) -> None:
+        if self._closed:
+            raise ValueError("Pool not running")
+
+    def close(self) -> None:
+        """Take no more work; the processes end when what was submitted is done."""
+        if not self._closed:
+            self._closed = True
+            # From here on nobody may wait for the reader: join() comes before the last next().
+            for results in list(self._unread):
+                results.submit(float("inf"))
+            self._crew.close()
+
+    def terminate(self) -> None:
+        """End the processes now, and wait for that. Results that are not there yet become errors."""
+        self._closed = True
+        self._finalizer.detach()
+        self._crew.terminate()
+        self._crew.join()
+
+    def join(self) -> None:
+        """Wait until the processes have ended.
+
+        Raises:
+            ValueError: Neither `close()` nor `terminate()` was called before.
+        """
+        if not self._closed:
+            raise ValueError("Pool is still running")
+        self._crew.join()
+
+    def __enter__(self) -> Pool:
+        self._check_running()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.terminate()
+
+
+def _process_count(processes: int | None, address: str | None) -> int:
+    if processes is not None and processes <= 0:
+        raise ValueError(f"Processes in the pool must be >0, got {processes}.")
+    if not sundog.is_initialized():
+        if address is None:
+            sundog.init(num_cpus=processes)
+        elif address == "local":
+            sundog.init(address=address, num_cpus=processes)
+        else:
+            sundog.init(address=address)
+    cpus = int(sundog.cluster_resources().get("CPU", 0))
+    if processes is None:
+        processes = max(1, cpus)
+    elif processes > cpus:
+        raise ValueError(
+            f"Tried to start a pool with {processes} processes, but the session has {cpus} CPUs. "
+            "Ask for fewer, or start the session with more: init(num_cpus=...)."
+        )
+    return processes

@@ -1,0 +1,20 @@
+"""Which actors have a name. Asks the node; keeps nothing. Any process, any thread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sundog import api
+
+
+def list_named_actors(all_namespaces: bool = False) -> list[Any]:
+    """Name every living actor that was given a name.
+
+    Args:
+        all_namespaces: False lists the caller's own namespace. True lists every namespace, and each
+            entry then says which one it is from.
+
+    Returns:
+        Names, or `{"name": ..., "namespace": ...}` for each actor when `all_namespaces` is set.
+    """
+    return list(api.control("list_named_actors", all_namespaces))

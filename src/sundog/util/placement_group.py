@@ -1,0 +1,269 @@
+"""Placement groups: resources reserved together, as bundles, on one node or across several.
+
+Owns the public handle and the checks on what is asked for. The node owns the groups themselves
+(`state/bundles.py`); every question here is one request to it. Any process, any thread.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, cast
+
+import sundog
+from sundog.public_ids import PlacementGroupID
+from sundog.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+
+STRATEGIES = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
+VALID_PLACEMENT_GROUP_STRATEGIES = frozenset(STRATEGIES)
+NODE_ID_LABEL_KEY = "ray.io/node-id"
+
+Bundle = dict[str, float]
+
+
+class PlacementGroup:
+    """A handle to a group. It travels, and equal ids are equal handles."""
+
+    def __init__(self, id: PlacementGroupID | bytes, bundle_cache: list[Bundle] | None = None) -> None:
+        self.id = PlacementGroupID(id) if isinstance(id, bytes) else id
+        self.bundle_cache = bundle_cache
+
+    @staticmethod
+    def empty() -> PlacementGroup:
+        """The handle of no group."""
+        return PlacementGroup(PlacementGroupID.nil(), [])
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether this is the handle of no group."""
+        return bool(self.id.is_nil())
+
+    def ready(self) -> Any:
+        """Give a ref that resolves, to this handle, once every bundle is reserved."""
+        if self.is_empty:
+            return sundog.put(self)
+        # A task of the group that needs nothing can start exactly when the group is placed.
+        strategy = PlacementGroupSchedulingStrategy(self, placement_group_capture_child_tasks=False)
+        task = sundog.remote(_hand_back).options(
+            num_cpus=0, scheduling_strategy=strategy, name="PlacementGroup.ready", max_retries=-1
+        )
+        return task.remote(self)
+
+    def wait(self, timeout_seconds: float = 30) -> bool:
+        """Wait until the group is placed.
+
+        Args:
+            timeout_seconds: How long; a negative value waits for ever.
+
+        Returns:
+            Whether it was placed in time.
+        """
+        if self.is_empty:
+            return True
+        timeout_s = None if timeout_seconds is None or timeout_seconds < 0 else float(timeout_seconds)
+        return bool(_ask("pg_wait", self.id.binary(), timeout_s))
+
+    @property
+    def bundle_specs(self) -> list[Bundle]:
+        """The bundles, as they were asked for."""
+        if self.bundle_cache is None:
+            row = cast(dict[str, Any], _ask("pg_table", self.id.binary()))
+            bundles = row.get("bundles", {})
+            self.bundle_cache = [bundles[index] for index in sorted(bundles)]
+        return self.bundle_cache
+
+    @property
+    def bundle_count(self) -> int:
+        """How many bundles it has."""
+        return len(self.bundle_specs)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PlacementGroup) and self.id == other.id
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+    def __repr__(self) -> str:
+        return f"PlacementGroup(id={self.id.hex()}, bundles={self.bundle_cache})"
+
+
+def _ask(verb: str, *args: object) -> object:
+    # Imported late: handles are made and pickled in processes that never ask the node anything.
+    from sundog import api
+
+    return api.control(verb, *args)
+
+
+def _hand_back(group: PlacementGroup) -> PlacementGroup:
+    return group
+
+
+def placement_group(
+    bundles: list[Bundle],
+    strategy: str | None = None,
+    name: str = "",
+    lifetime: str | None = None,
+    _soft_target_node_id: str | None = None,
+    bundle_label_selector: list[dict[str, str]] | None = None,
+    topology_strategy: dict[str, str] | None = None,
+) -> PlacementGroup:
+    """Ask for bundles of resources that are reserved all together or not at all.
+
+    Returns at once; `ready()` and `wait()` of the handle tell when the group is placed.
+
+    Args:
+        bundles: What each bundle reserves, e.g. `[{"CPU": 1}, {"CPU": 1, "GPU": 1}]`.
+        strategy: "PACK" (the default: few nodes), "SPREAD" (many), "STRICT_PACK" (exactly one node),
+            "STRICT_SPREAD" (a node each).
+        name: For `get_placement_group`.
+        lifetime: None ends the group with its creator; "detached" keeps it.
+        _soft_target_node_id: Accepted with STRICT_PACK and checked. It is a hint that may always be
+            passed over, and it is.
+        bundle_label_selector: Labels that the node of each bundle must have.
+        topology_strategy: `{"ray.io/node-id": strategy}`, another way to write `strategy`.
+
+    Raises:
+        ValueError: Anything of the above is not as described.
+    """
+    validate_placement_group(
+        bundles, strategy, lifetime, _soft_target_node_id, bundle_label_selector, topology_strategy
+    )
+    asked = [{resource: float(amount) for resource, amount in bundle.items()} for bundle in bundles]
+    chosen = _node_strategy(strategy, topology_strategy)
+    selectors = bundle_label_selector or []
+    group_id = _ask("pg_create", asked, chosen, name or "", lifetime, selectors)
+    return PlacementGroup(cast(bytes, group_id), asked)
+
+
+def remove_placement_group(placement_group: PlacementGroup) -> None:
+    """Give the group's resources back. What still runs in it is stopped."""
+    if not isinstance(placement_group, PlacementGroup):
+        raise TypeError(
+            f"remove_placement_group() takes a PlacementGroup, got {type(placement_group).__name__}"
+        )
+    _ask("pg_remove", placement_group.id.binary())
+
+
+def get_placement_group(placement_group_name: str) -> PlacementGroup:
+    """Find a group by its name.
+
+    Raises:
+        ValueError: The name is empty, or no group has it.
+    """
+    if not placement_group_name:
+        raise ValueError("get_placement_group() needs the name of a group, got an empty one.")
+    group_id = _ask("pg_by_name", placement_group_name)
+    if group_id is None:
+        raise ValueError(
+            f"No placement group is named {placement_group_name!r} in this namespace: it was never created, "
+            "or was removed. See: sundog list placement-groups"
+        )
+    return PlacementGroup(cast(bytes, group_id))
+
+
+def placement_group_table(placement_group: PlacementGroup | None = None) -> dict[str, Any]:
+    """Describe one group, or all of them by hex id: name, bundles, strategy, state, stats."""
+    group_id = None if placement_group is None else placement_group.id.binary()
+    return cast(dict[str, Any], _ask("pg_table", group_id))
+
+
+def get_current_placement_group() -> PlacementGroup | None:
+    """Give the group that the calling task or actor runs in; None outside of any, as in a driver."""
+    group_id = sundog.get_runtime_context().get_placement_group_id()
+    return None if group_id is None else PlacementGroup(PlacementGroupID.from_hex(group_id))
+
+
+def check_placement_group_index(placement_group: PlacementGroup, bundle_index: int) -> None:
+    """Raise ValueError unless the group has this bundle; -1 means any."""
+    if placement_group.is_empty:
+        if bundle_index != -1:
+            raise ValueError(f"Bundle index {bundle_index} was given without a placement group.")
+    elif not -1 <= bundle_index < placement_group.bundle_count:
+        raise ValueError(
+            f"Placement group {placement_group.id.hex()} has bundles 0 to {placement_group.bundle_count - 1} "
+            f"(-1 for any); there is no bundle {bundle_index}."
+        )
+
+
+def validate_placement_group(
+    bundles: list[Bundle],
+    strategy: str | None = None,
+    lifetime: str | None = None,
+    _soft_target_node_id: str | None = None,
+    bundle_label_selector: list[dict[str, str]] | None = None,
+    topology_strategy: dict[str, str] | None = None,
+) -> None:
+    """Check the arguments of `placement_group`; raises ValueError saying which one is wrong and why."""
+    if strategy is not None and topology_strategy is not None:
+        raise ValueError("Give `strategy` or `topology_strategy`, not both.")
+    _check_topology(topology_strategy)
+    chosen = _node_strategy(strategy, topology_strategy)
+    if chosen not in STRATEGIES:
+        raise ValueError(f"Invalid placement group strategy {chosen!r}. Valid ones: {', '.join(STRATEGIES)}.")
+    if _soft_target_node_id:
+        if chosen != "STRICT_PACK":
+            raise ValueError(f"_soft_target_node_id goes with STRICT_PACK only, not with {chosen}.")
+        if not any(bytes.fromhex(_soft_target_node_id)):
+            raise ValueError(f"_soft_target_node_id {_soft_target_node_id!r} is not the id of a node.")
+    _check_bundles(bundles)
+    if bundle_label_selector is not None:
+        _check_selectors(bundle_label_selector, len(bundles))
+    if lifetime not in (None, "detached"):
+        raise ValueError(f"Placement group `lifetime` must be None or 'detached', got {lifetime!r}.")
+
+
+def _node_strategy(strategy: str | None, topology: dict[str, str] | None) -> str:
+    if topology is not None:
+        return topology.get(NODE_ID_LABEL_KEY, "PACK")
+    return "PACK" if strategy is None else strategy
+
+
+def _check_topology(topology: dict[str, str] | None) -> None:
+    if topology is None:
+        return
+    if not isinstance(topology, dict):
+        raise ValueError(f"`topology_strategy` must be a dict, got {type(topology).__name__}.")
+    others = [key for key in topology if key != NODE_ID_LABEL_KEY]
+    if others:
+        raise ValueError(
+            f"`topology_strategy` places by {NODE_ID_LABEL_KEY!r} only; got {others}. "
+            "Use `bundle_label_selector` to choose nodes by their labels."
+        )
+
+
+def _check_bundles(bundles: object) -> None:
+    if not isinstance(bundles, list):
+        raise ValueError(f"Placement group bundles must be a list, got {type(bundles).__name__}.")
+    example = 'a non-empty list of resource dictionaries, e.g. [{"CPU": 1.0}, {"GPU": 1.0}]'
+    if not bundles:
+        raise ValueError(f"Bundles must be {example}; got an empty list.")
+    for bundle in bundles:
+        if not isinstance(bundle, dict) or not all(
+            isinstance(resource, str) and isinstance(amount, (int, float))
+            for resource, amount in bundle.items()
+        ):
+            raise ValueError(f"Bundles must be {example}; got {bundle!r}.")
+        if not any(bundle.values()):
+            raise ValueError(f"A bundle cannot be empty or hold only zeros: {bundle!r} in {bundles!r}.")
+        negative = [resource for resource, amount in bundle.items() if amount < 0]
+        if negative:
+            raise ValueError(f"A bundle cannot hold a negative amount of {negative[0]}: {bundle!r}.")
+        if "object_store_memory" in bundle:
+            warnings.warn(
+                "'object_store_memory' in a bundle reserves nothing; objects that do not fit are spilled.",
+                DeprecationWarning,
+                stacklevel=4,
+            )
+
+
+def _check_selectors(selectors: object, bundle_count: int) -> None:
+    if not isinstance(selectors, list):
+        raise ValueError(f"`bundle_label_selector` must be a list, got {type(selectors).__name__}.")
+    if len(selectors) != bundle_count:
+        raise ValueError(
+            f"`bundle_label_selector` has {len(selectors)} entries for {bundle_count} bundles; give one each."
+        )
+    for selector in selectors:
+        if not isinstance(selector, dict) or not all(
+            isinstance(key, str) and isinstance(value, str) for key, value in selector.items()
+        ):
+            raise ValueError(f"A label selector maps strings to strings, got {selector!r}.")

@@ -1,0 +1,303 @@
+"""`list_*` and `get_*`: rows of the session's state, filtered and limited.
+
+Every call is one question to the node and keeps nothing. Filtering happens here, in the caller's
+thread, so that the node does no work per filter.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar, cast
+
+import sundog
+from sundog import api
+from sundog.util.state.exception import RayStateApiException, ServerUnavailable
+from sundog.util.state.schema import (
+    KINDS,
+    ActorState,
+    JobState,
+    NodeState,
+    ObjectState,
+    PlacementGroupState,
+    StateSchema,
+    TaskState,
+    WorkerState,
+)
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_LIMIT = 100
+DEFAULT_RPC_TIMEOUT = 30
+RAY_MAX_LIMIT_FROM_API_SERVER = 10_000
+
+Filter = tuple[str, str, Any]
+S = TypeVar("S", bound=StateSchema)
+
+_TRUE = frozenset({"true", "1"})
+_FALSE = frozenset({"false", "0"})
+
+
+def ask(kind: str, detail: bool, address: str | None) -> list[dict[str, Any]]:
+    """Give every row of a kind as the node has it, connecting first if need be."""
+    _connect(address)
+    return list(cast("list[dict[str, Any]]", api.control("list", kind, detail)))
+
+
+def _connect(address: str | None) -> None:
+    if not sundog.is_initialized():
+        # Asking must not start a session of its own: that one would be empty.
+        try:
+            sundog.init(address=address or "auto")
+        except ConnectionError as error:
+            raise ServerUnavailable(
+                f"There is no session to ask at {address or 'auto'}: {error}. "
+                "Call init() first, or start one with: sundog start --head"
+            ) from error
+    elif address not in (None, "auto", "local"):
+        current = getattr(sundog.get_runtime_context(), "gcs_address", None)
+        if address != current:
+            raise ServerUnavailable(
+                f"This process is connected to {current}, so it cannot ask {address}. "
+                "Leave `address` out, or ask from another process."
+            )
+
+
+def matches(row: Mapping[str, Any], filters: Sequence[Filter]) -> bool:
+    """Whether a row passes all filters; a string matches whatever its case."""
+    for key, predicate, wanted in filters:
+        equal = _equal(row.get(key.lower()), wanted)
+        if equal != (predicate == "="):
+            return False
+    return True
+
+
+def _equal(found: Any, wanted: Any) -> bool:
+    if isinstance(wanted, str) and not isinstance(found, str):
+        return found is not None and _parsed(wanted, found) == found
+    if isinstance(wanted, str):
+        return bool(found.lower() == wanted.lower())
+    return bool(found == wanted)
+
+
+def _parsed(text: str, like: Any) -> Any:
+    """Read a filter's text as the type of the column's value; what cannot be read equals nothing."""
+    if isinstance(like, bool):
+        return True if text.lower() in _TRUE else False if text.lower() in _FALSE else None
+    try:
+        return type(like)(text) if isinstance(like, (int, float)) else text
+    except ValueError:
+        return None
+
+
+def _check_filters(schema: type[StateSchema], filters: Sequence[Filter]) -> None:
+    for key, predicate, _ in filters:
+        if predicate not in ("=", "!="):
+            raise ValueError(f"Unsupported filter predicate {predicate!r}. Available predicates: =, !=.")
+        if key.lower() not in schema.filterable_columns():
+            raise ValueError(
+                f"The column {key!r} cannot be filtered on. Columns that can: "
+                f"{', '.join(sorted(schema.filterable_columns()))}."
+            )
+
+
+def _row(schema: type[S], found: Mapping[str, Any], detail: bool) -> S:
+    return schema(**{name: found.get(name) for name in schema.list_columns(detail=detail)})
+
+
+def _list(
+    kind: str,
+    address: str | None,
+    filters: Sequence[Filter] | None,
+    limit: int,
+    detail: bool,
+) -> list[Any]:
+    schema, key = KINDS[kind]
+    filters = filters or []
+    _check_filters(schema, filters)
+    if limit > RAY_MAX_LIMIT_FROM_API_SERVER:
+        raise RayStateApiException(
+            f"limit={limit} is above the maximum of {RAY_MAX_LIMIT_FROM_API_SERVER}. Use filters to see less."
+        )
+    # A filter may name a detail column even when details are not asked for.
+    base = schema.base_columns()
+    need_detail = detail or any(name.lower() not in base for name, _, _ in filters)
+    found = [row for row in ask(kind, need_detail, address) if matches(row, filters)]
+    found.sort(key=lambda row: str(row.get(key) or ""))
+    if len(found) > limit:
+        logger.warning("%d of %d %s are returned; raise `limit` or use filters.", limit, len(found), kind)
+    return [_row(schema, row, detail) for row in found[:limit]]
+
+
+def list_actors(
+    address: str | None = None,
+    filters: list[Filter] | None = None,
+    limit: int = DEFAULT_LIMIT,
+    timeout: int = DEFAULT_RPC_TIMEOUT,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+    _explain: bool = False,
+) -> list[ActorState]:
+    """List actors.
+
+    Args:
+        address: The session; by default the one this process is in, or the one on this machine.
+        filters: Triples of column, "=" or "!=", and value; all must hold.
+        limit: How many rows at most.
+        timeout: Accepted for compatibility: the node answers from memory.
+        detail: Fill in the detail columns too.
+        raise_on_missing_output: Accepted for compatibility: no answer is ever partial.
+
+    Raises:
+        ValueError: A filter names an unknown predicate or a column that cannot be filtered on.
+        RayStateApiException: There is no session to ask, or `limit` is too large.
+    """
+    return _list("actors", address, filters, limit, detail)
+
+
+def list_placement_groups(
+    address: str | None = None,
+    filters: list[Filter] | None = None,
+    limit: int = DEFAULT_LIMIT,
+    timeout: int = DEFAULT_RPC_TIMEOUT,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+    _explain: bool = False,
+) -> list[PlacementGroupState]:
+    """List placement groups. Arguments and errors as for `list_actors`."""
+    return _list("placement_groups", address, filters, limit, detail)
+
+
+def list_nodes(
+    address: str | None = None,
+    filters: list[Filter] | None = None,
+    limit: int = DEFAULT_LIMIT,
+    timeout: int = DEFAULT_RPC_TIMEOUT,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+    _explain: bool = False,
+) -> list[NodeState]:
+    """List nodes. Arguments and errors as for `list_actors`."""
+    return _list("nodes", address, filters, limit, detail)
+
+
+def list_jobs(
+    address: str | None = None,
+    filters: list[Filter] | None = None,
+    limit: int = DEFAULT_LIMIT,
+    timeout: int = DEFAULT_RPC_TIMEOUT,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+    _explain: bool = False,
+) -> list[JobState]:
+    """List jobs. Arguments and errors as for `list_actors`."""
+    return _list("jobs", address, filters, limit, detail)
+
+
+def list_workers(
+    address: str | None = None,
+    filters: list[Filter] | None = None,
+    limit: int = DEFAULT_LIMIT,
+    timeout: int = DEFAULT_RPC_TIMEOUT,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+    _explain: bool = False,
+) -> list[WorkerState]:
+    """List processes. Arguments and errors as for `list_actors`."""
+    return _list("workers", address, filters, limit, detail)
+
+
+def list_tasks(
+    address: str | None = None,
+    filters: list[Filter] | None = None,
+    limit: int = DEFAULT_LIMIT,
+    timeout: int = DEFAULT_RPC_TIMEOUT,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+    _explain: bool = False,
+) -> list[TaskState]:
+    """List attempts of tasks. Arguments and errors as for `list_actors`."""
+    return _list("tasks", address, filters, limit, detail)
+
+
+def list_objects(
+    address: str | None = None,
+    filters: list[Filter] | None = None,
+    limit: int = DEFAULT_LIMIT,
+    timeout: int = DEFAULT_RPC_TIMEOUT,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+    _explain: bool = False,
+) -> list[ObjectState]:
+    """List references to objects. Arguments and errors as for `list_actors`."""
+    return _list("objects", address, filters, limit, detail)
+
+
+def _find(kind: str, wanted: str, address: str | None) -> list[Any]:
+    schema, key = KINDS[kind]
+    return [_row(schema, row, True) for row in ask(kind, True, address) if row.get(key) == wanted]
+
+
+def _one(kind: str, wanted: str, address: str | None) -> Any:
+    found = _find(kind, wanted, address)
+    return found[0] if found else None
+
+
+def get_actor(
+    id: str, address: str | None = None, timeout: int = DEFAULT_RPC_TIMEOUT, _explain: bool = False
+) -> ActorState | None:
+    """Give the actor with this hex id, with details; None when there is none."""
+    return cast("ActorState | None", _one("actors", id, address))
+
+
+def get_job(
+    id: str, address: str | None = None, timeout: int = DEFAULT_RPC_TIMEOUT, _explain: bool = False
+) -> JobState | None:
+    """Give the job with this job id or submission id; None when there is none."""
+    for row in ask("jobs", True, address):
+        if id in (row.get("submission_id"), row.get("job_id")):
+            return _row(JobState, row, True)
+    return None
+
+
+def get_placement_group(
+    id: str, address: str | None = None, timeout: int = DEFAULT_RPC_TIMEOUT, _explain: bool = False
+) -> PlacementGroupState | None:
+    """Give the placement group with this hex id, with details; None when there is none."""
+    return cast("PlacementGroupState | None", _one("placement_groups", id, address))
+
+
+def get_node(
+    id: str, address: str | None = None, timeout: int = DEFAULT_RPC_TIMEOUT, _explain: bool = False
+) -> NodeState | None:
+    """Give the node with this hex id, with details; None when there is none."""
+    return cast("NodeState | None", _one("nodes", id, address))
+
+
+def get_worker(
+    id: str, address: str | None = None, timeout: int = DEFAULT_RPC_TIMEOUT, _explain: bool = False
+) -> WorkerState | None:
+    """Give the process with this hex id, with details; None when there is none."""
+    return cast("WorkerState | None", _one("workers", id, address))
+
+
+def get_task(
+    id: Any, address: str | None = None, timeout: int = DEFAULT_RPC_TIMEOUT, _explain: bool = False
+) -> TaskState | list[TaskState] | None:
+    """Give the task with this hex id, or the one that makes this ref.
+
+    Returns:
+        Its row; a list of rows, one per attempt, when it was retried; None when there is none.
+    """
+    task_id = id if isinstance(id, str) else id.task_id().hex()
+    found = sorted(_find("tasks", task_id, address), key=lambda row: row.attempt_number or 0)
+    if len(found) > 1:
+        return found
+    return found[0] if found else None
+
+
+def get_objects(
+    id: str, address: str | None = None, timeout: int = DEFAULT_RPC_TIMEOUT, _explain: bool = False
+) -> list[ObjectState]:
+    """Give every process's reference to the object with this hex id."""
+    return _find("objects", id, address)

@@ -1,0 +1,23 @@
+"""Errors of the state API.
+
+```
+Exception
+├── DataSourceUnavailable
+└── RayStateApiException
+    └── ServerUnavailable
+```
+"""
+
+from __future__ import annotations
+
+
+class DataSourceUnavailable(Exception):
+    """A part of the session could not be asked, so the answer would be incomplete."""
+
+
+class RayStateApiException(Exception):
+    """A question about the state could not be answered."""
+
+
+class ServerUnavailable(RayStateApiException):
+    """There is no session to ask at the address given."""

@@ -1,0 +1,221 @@
+"""The columns of every kind of row, under their public names.
+
+Pure: dataclasses and their metadata. A column marked `detail` is filled in only when details are
+asked for; only `filterable` ones may stand in a filter.
+"""
+
+# ruff: noqa: RUF009 (a column is a dataclass field, made anew by each call)
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
+
+
+def column(*, filterable: bool = True) -> Any:
+    """A column that is always there."""
+    return field(default=None, metadata={"detail": False, "filterable": filterable})
+
+
+def detail_column(*, filterable: bool = False) -> Any:
+    """A column that is there only with `detail=True`."""
+    return field(default=None, metadata={"detail": True, "filterable": filterable})
+
+
+@dataclass
+class StateSchema:
+    """A row. Columns can be read as attributes and as items."""
+
+    @classmethod
+    def list_columns(cls, detail: bool = True) -> list[str]:
+        """Name the columns, in order."""
+        return [f.name for f in fields(cls) if detail or not f.metadata["detail"]]
+
+    @classmethod
+    def columns(cls) -> set[str]:
+        """Name all columns."""
+        return set(cls.list_columns(detail=True))
+
+    @classmethod
+    def base_columns(cls) -> set[str]:
+        """Name the columns that are always there."""
+        return set(cls.list_columns(detail=False))
+
+    @classmethod
+    def filterable_columns(cls) -> set[str]:
+        """Name the columns that may stand in a filter."""
+        return {f.name for f in fields(cls) if f.metadata["filterable"]}
+
+    def asdict(self) -> dict[str, Any]:
+        """Give the row as a dict."""
+        return asdict(self)
+
+    def __getitem__(self, key: str) -> Any:
+        if key not in self.columns():
+            raise KeyError(key)
+        return getattr(self, key)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        setattr(self, key, value)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """Give a column, or `default` when there is none of that name."""
+        return getattr(self, key, default)
+
+
+@dataclass
+class ActorState(StateSchema):
+    """An actor, alive or not."""
+
+    actor_id: str = column()
+    class_name: str = column()
+    state: str = column()
+    job_id: str = column()
+    name: str | None = column()
+    node_id: str | None = column()
+    pid: int | None = column()
+    ray_namespace: str | None = column()
+    serialized_runtime_env: str | None = detail_column()
+    required_resources: dict[str, float] | None = detail_column()
+    death_cause: dict[str, Any] | None = detail_column()
+    is_detached: bool | None = detail_column()
+    placement_group_id: str | None = detail_column(filterable=True)
+    repr_name: str | None = detail_column(filterable=True)
+    num_restarts: int | None = detail_column()
+    num_restarts_due_to_lineage_reconstruction: int | None = detail_column()
+    num_restarts_due_to_node_preemption: int | None = detail_column()
+    call_site: str | None = detail_column()
+    label_selector: dict[str, str] | None = detail_column()
+    fallback_strategy: dict[str, Any] | None = detail_column()
+
+
+@dataclass
+class PlacementGroupState(StateSchema):
+    """A placement group."""
+
+    placement_group_id: str = column()
+    name: str = column()
+    creator_job_id: str = column()
+    state: str = column()
+    bundles: list[dict[str, Any]] | None = detail_column()
+    is_detached: bool | None = detail_column(filterable=True)
+    stats: dict[str, Any] | None = detail_column()
+    topology_strategy: dict[str, str] | None = detail_column()
+    topology_assignments: dict[str, str] | None = detail_column()
+
+
+@dataclass
+class NodeState(StateSchema):
+    """A machine of the session."""
+
+    node_id: str = column()
+    node_ip: str = column()
+    is_head_node: bool = column()
+    state: str = column()
+    state_message: str | None = column(filterable=False)
+    node_name: str = column()
+    resources_total: dict[str, float] = column(filterable=False)
+    labels: dict[str, str] = column(filterable=False)
+    start_time_ms: int | None = detail_column()
+    end_time_ms: int | None = detail_column()
+
+
+@dataclass
+class WorkerState(StateSchema):
+    """A process: a driver or a worker."""
+
+    worker_id: str = column()
+    is_alive: bool = column()
+    worker_type: str = column()
+    exit_type: str | None = column()
+    node_id: str = column()
+    ip: str = column()
+    pid: int = column()
+    exit_detail: str | None = detail_column()
+    worker_launch_time_ms: int | None = detail_column()
+    worker_launched_time_ms: int | None = detail_column()
+    start_time_ms: int | None = detail_column()
+    end_time_ms: int | None = detail_column()
+    debugger_port: int | None = detail_column(filterable=True)
+    num_paused_threads: int | None = detail_column(filterable=True)
+
+
+@dataclass
+class TaskState(StateSchema):
+    """One attempt of a task."""
+
+    task_id: str = column()
+    attempt_number: int = column()
+    name: str = column()
+    state: str = column()
+    job_id: str = column()
+    actor_id: str | None = column()
+    type: str = column()
+    func_or_class_name: str = column()
+    parent_task_id: str = column()
+    node_id: str | None = column()
+    worker_id: str | None = column()
+    worker_pid: int | None = column()
+    error_type: str | None = column()
+    language: str | None = detail_column(filterable=True)
+    required_resources: dict[str, float] | None = detail_column()
+    runtime_env_info: dict[str, Any] | None = detail_column()
+    placement_group_id: str | None = detail_column(filterable=True)
+    events: list[dict[str, Any]] | None = detail_column()
+    profiling_data: dict[str, Any] | None = detail_column()
+    creation_time_ms: int | None = detail_column()
+    start_time_ms: int | None = detail_column()
+    end_time_ms: int | None = detail_column()
+    task_log_info: dict[str, Any] | None = detail_column()
+    error_message: str | None = detail_column()
+    is_debugger_paused: bool | None = detail_column(filterable=True)
+    call_site: str | None = detail_column()
+    label_selector: dict[str, str] | None = detail_column()
+    fallback_strategy: dict[str, Any] | None = detail_column()
+
+
+@dataclass
+class ObjectState(StateSchema):
+    """One process's reference to an object."""
+
+    object_id: str = column()
+    object_size: int = column()
+    task_status: str = column()
+    attempt_number: int = column()
+    reference_type: str = column()
+    call_site: str = column()
+    type: str = column()
+    pid: int = column()
+    ip: str = column()
+
+
+@dataclass
+class JobState(StateSchema):
+    """A program that uses the session, submitted or connected by itself."""
+
+    type: str = column()
+    job_id: str | None = column()
+    submission_id: str | None = column()
+    driver_info: dict[str, Any] | None = column(filterable=False)
+    status: str = column()
+    entrypoint: str = column(filterable=False)
+    message: str | None = column(filterable=False)
+    error_type: str | None = column(filterable=False)
+    start_time: int | None = detail_column()
+    end_time: int | None = detail_column()
+    metadata: dict[str, str] | None = detail_column()
+    runtime_env: dict[str, Any] | None = detail_column()
+    driver_agent_http_address: str | None = detail_column()
+    driver_node_id: str | None = detail_column()
+    driver_exit_code: int | None = detail_column()
+
+
+# The kinds of row by the name they are asked for, with the column that identifies a row.
+KINDS: dict[str, tuple[type[StateSchema], str]] = {
+    "actors": (ActorState, "actor_id"),
+    "jobs": (JobState, "job_id"),
+    "nodes": (NodeState, "node_id"),
+    "objects": (ObjectState, "object_id"),
+    "placement_groups": (PlacementGroupState, "placement_group_id"),
+    "tasks": (TaskState, "task_id"),
+    "workers": (WorkerState, "worker_id"),
+}

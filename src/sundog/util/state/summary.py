@@ -1,0 +1,103 @@
+"""`summarize_*`: counts over all rows of a kind. Pure functions over what `api.ask` gives."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any
+
+from sundog.util.state.api import DEFAULT_RPC_TIMEOUT, ask
+
+MIB = 1024**2
+
+Rows = list[dict[str, Any]]
+
+
+def _cluster(summary: dict[str, Any]) -> dict[str, Any]:
+    # One entry for the whole session, in the place where per-node summaries may one day stand beside it.
+    return {"cluster": summary}
+
+
+def count_tasks(rows: Rows) -> dict[str, Any]:
+    """Count tasks by name and state."""
+    by_name: dict[str, dict[str, Any]] = {}
+    states: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    types: Counter[str] = Counter()
+    for row in rows:
+        name = row.get("name") or row.get("func_or_class_name") or ""
+        by_name.setdefault(name, {"func_or_class_name": name, "type": row["type"]})
+        states[name][row["state"]] += 1
+        types[row["type"]] += 1
+    return {
+        "summary": {name: {**entry, "state_counts": dict(states[name])} for name, entry in by_name.items()},
+        "total_tasks": types["NORMAL_TASK"],
+        "total_actor_tasks": types["ACTOR_TASK"],
+        "total_actor_scheduled": types["ACTOR_CREATION_TASK"],
+        "summary_by": "func_name",
+    }
+
+
+def count_actors(rows: Rows) -> dict[str, Any]:
+    """Count actors by class and state."""
+    states: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for row in rows:
+        states[row["class_name"]][row["state"]] += 1
+    summary = {name: {"class_name": name, "state_counts": dict(found)} for name, found in states.items()}
+    return {"summary": summary, "total_actors": len(rows), "summary_by": "class"}
+
+
+def count_objects(rows: Rows) -> dict[str, Any]:
+    """Count and measure objects by the place in the program that made them."""
+    groups: defaultdict[str, Rows] = defaultdict(list)
+    for row in rows:
+        groups[row["call_site"]].append(row)
+    summary = {place: _object_group(found) for place, found in groups.items()}
+    return {
+        "summary": summary,
+        "total_objects": len(rows),
+        "total_size_mb": sum(entry["total_size_mb"] for entry in summary.values()),
+        "callsite_enabled": "disabled" not in groups,
+        "summary_by": "callsite",
+    }
+
+
+def _object_group(rows: Rows) -> dict[str, Any]:
+    return {
+        "total_objects": len(rows),
+        # -1 stands for a size that is not known yet.
+        "total_size_mb": sum(max(0, row["object_size"]) for row in rows) / MIB,
+        "total_num_workers": len({row["pid"] for row in rows}),
+        "total_num_nodes": len({row["ip"] for row in rows}),
+        "task_state_counts": dict(Counter(row["task_status"] for row in rows)),
+        "task_attempt_number_counts": dict(Counter(str(row["attempt_number"]) for row in rows)),
+        "ref_type_counts": dict(Counter(row["reference_type"] for row in rows)),
+    }
+
+
+def summarize_tasks(
+    address: str | None = None,
+    timeout: int = DEFAULT_RPC_TIMEOUT,
+    raise_on_missing_output: bool = True,
+    _explain: bool = False,
+) -> dict[str, Any]:
+    """Count the session's tasks by function name and state, under the key "cluster"."""
+    return _cluster(count_tasks(ask("tasks", False, address)))
+
+
+def summarize_actors(
+    address: str | None = None,
+    timeout: int = DEFAULT_RPC_TIMEOUT,
+    raise_on_missing_output: bool = True,
+    _explain: bool = False,
+) -> dict[str, Any]:
+    """Count the session's actors by class and state, under the key "cluster"."""
+    return _cluster(count_actors(ask("actors", False, address)))
+
+
+def summarize_objects(
+    address: str | None = None,
+    timeout: int = DEFAULT_RPC_TIMEOUT,
+    raise_on_missing_output: bool = True,
+    _explain: bool = False,
+) -> dict[str, Any]:
+    """Count and measure the session's objects by call site, under the key "cluster"."""
+    return _cluster(count_objects(ask("objects", False, address)))

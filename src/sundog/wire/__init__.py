@@ -1,0 +1,1 @@
+"""The words of the protocol between processes. Pure: constants and shapes, no socket."""

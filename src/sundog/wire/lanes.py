@@ -1,0 +1,51 @@
+"""What travels on a lane: the socket pair between an owner and one worker it leased or calls.
+
+::
+
+    owner ──(fns, items, freed, setup)──► worker          one packet, one batch
+    owner ◄──────[reply, reply, …]─────── worker          one packet, one flush
+
+``fns``    None or a list of `FnWire`: functions this worker has not seen from this owner
+``items``  a list of `Item`
+``freed``  segments the worker made and may use again: [(name, size)]
+``setup``  None or a dict that prepares the process for this lease (environment, GPU ids, placement group)
+
+A value on the wire is ``(flag, meta, location, inner)``: the flag (`OK` or `ERROR`), the pickle stream,
+where its buffers are in shared memory (or None), and the ids of the refs inside (or None).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+OK, ERROR = 0, 1
+
+# (number, code hash, pickled function, name, num_returns, retry_exceptions (bool or pickled types), max_calls)
+FnWire = tuple[int, bytes, bytes, str, Any, Any, int]
+
+# (task id, function number or method name, arguments, submit time, extra)
+#   arguments: None (no arguments), bytes (pickled positional tuple or (args, kwargs) list), or
+#              ("obj", object id, meta, location): they are an object of their own in shared memory
+#   extra:     None or a dict of EXTRA_* keys
+Item = tuple[bytes, Any, Any, float, Any]
+EXTRA_VALUES = "v"  # values of top-level refs, by slot: (object id, wire value)
+EXTRA_RETURNS = "n"  # num_returns, when it differs from the function's own
+EXTRA_ATTEMPT = "a"  # attempt number, when not 0
+EXTRA_NAME = "m"  # task name, when it differs from the function's own
+EXTRA_GROUP = "g"  # concurrency group of an actor call
+EXTRA_RETRY = "r"  # retry_exceptions of an actor call
+EXTRA_BACKPRESSURE = "b"  # how many generator items may be unread
+
+# Replies: (task id, kind, payload, seconds)
+R_ONE = 0  # payload: the pickle stream of the one small result
+R_VALUES = 1  # payload: (wire values, refs still held)
+R_ERROR = 2  # payload: (retryable, wire value of the error, refs still held)
+R_ITEM = 3  # payload: (index, wire value): one item of a generator
+R_END = 4  # payload: (item count, refs still held): a generator has ended
+R_BACK = 5  # payload: [task ids] that were not begun and are handed back
+R_BLOCKED = 6  # payload: whether the worker blocks in a get (no new work then)
+R_DYNAMIC = 7  # payload: (wire values of the items, refs still held)
+R_EXIT = 8  # the worker ends after this reply (max_calls): do not send it more
+
+WireValue = tuple[int, bytes, Any, Any]
+Reply = tuple[bytes, int, Any, float]

@@ -1,0 +1,135 @@
+"""An actor in its worker: constructed, served, ended.
+
+Owns the switch from a plain worker to an actor's: which kind of serving its methods need. `construct`
+and `terminate` come from the reader thread; the constructor itself runs in the main thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import pickle
+from typing import Any
+
+from sundog import events
+from sundog.exceptions import RayTaskError
+from sundog.owner import context
+from sundog.owner.core import Owner
+from sundog.serialize.pack import pack
+from sundog.worker.executor import Executor
+from sundog.worker.serving import Serving
+from sundog.worker.setup import apply_lease
+
+
+class ActorLife:
+    """The one actor that a worker may become."""
+
+    def __init__(self, owner: Owner, executor: Executor, serving: Serving) -> None:
+        self.owner = owner
+        self.executor = executor
+        self.serving: Any = serving
+
+    def run(self) -> str:
+        """Serve until the end, in whichever way the actor needs; returns why it ended."""
+        while True:
+            before = self.serving
+            reason: str | None = before.run()
+            if self.serving is before:
+                return reason or ""
+
+    def stop(self, reason: str) -> None:
+        """The node wants this process to end after what it does now."""
+        self.serving.stopping = reason or "stopped"
+        self.serving.wake()
+
+    def terminate(self, graceful: bool) -> None:
+        """The actor is to end: after the calls it has (graceful), or now."""
+        if not graceful:
+            os._exit(0)
+        self.serving.finish_then_stop("its last handle went out of scope")
+
+    # ------------------------------------------------------------------ construction
+    def construct(self, actor_id: bytes, incarnation: int, spec: dict[str, Any]) -> None:
+        """Become an actor (called by the reader; the work is done in the main thread)."""
+        self.serving.construct = lambda: self._construct(actor_id, incarnation, spec)
+        self.serving.wake()
+
+    def _construct(self, actor_id: bytes, incarnation: int, spec: dict[str, Any]) -> None:
+        facts, executor, owner = context.facts, self.executor, self.owner
+        apply_lease(spec["setup"])
+        facts.actor_id, facts.actor_name = actor_id, spec["name"]
+        facts.actor_namespace, facts.was_reconstructed = spec["namespace"], incarnation > 0
+        facts.actor_class = spec["class_name"]
+        facts.actor_handle = spec.get("handle")
+        _set_title(spec["class_name"])
+        executor.actor_id = actor_id
+        executor.actor_retry = spec.get("retry_exceptions", False)
+        received: list[bytes] = []
+        start = owner.now()
+        creator: bytes = spec["owner"]
+        token = context.running.set(context.Running(actor_id, f"{spec['class_name']}.__init__", incarnation, creator))
+        owner.ring.started(actor_id, start)
+        failed = 0
+        try:
+            cls = pickle.loads(spec["blob"])
+            positional, named = executor.arguments(spec["args"], spec["extra"], received)
+            concurrent = self._choose_serving(cls, spec)
+            self.serving.current = actor_id
+            executor.actor = cls(*positional, **named)
+            positional = named = None  # type: ignore[assignment]
+        except BaseException as error:
+            failed = events.FAILED
+            stored = RayTaskError.from_exception(
+                error, function_name=f"{spec['class_name']}.__init__", pid=os.getpid(), task_id=actor_id.hex(),
+                skip_frames_of=(),
+            )
+            meta, _, _ = pack(stored, 1 << 62)
+            self.serving.stopping = "its constructor failed"
+            owner.control.send(("actor_failed", actor_id, incarnation, meta))
+        else:
+            with owner.lock:
+                owner.drain()
+                held = owner.refs.still_held(creator, received)
+                owner.carry_out()
+            if concurrent is not None:
+                concurrent.adopt(self.serving)
+                self.serving.stopping = "replaced"
+                self.serving = concurrent
+                owner.before_block, owner.after_block = concurrent.before_block, concurrent.after_block
+            owner.control.send(("actor_ready", actor_id, incarnation, held))
+        finally:
+            context.running.reset(token)
+            self.serving.current = None
+        name = owner.ring.name(f"{spec['class_name']}.__init__")
+        owner.ring.write(events.CREATE, actor_id, name, start, start, owner.now(), failed, incarnation)
+
+    def _choose_serving(self, cls: Any, spec: dict[str, Any]) -> Any:
+        """None for a sequential actor; else what serves an asyncio or a threaded one."""
+        groups: dict[str, int] = dict(spec.get("concurrency_groups") or {})
+        limit: int | None = spec.get("max_concurrency")
+        if is_async_class(cls):
+            from sundog.worker.async_actor import AsyncServing
+
+            return AsyncServing(self.owner, self.executor, 1000 if limit is None else limit, groups, cls)
+        if groups or (limit or 1) > 1:
+            from sundog.worker.threaded_actor import ThreadedServing
+
+            return ThreadedServing(self.owner, self.executor, limit or 1, groups, cls)
+        return None
+
+
+def is_async_class(cls: type) -> bool:
+    """Whether any method is a coroutine or an async generator."""
+    for name in dir(cls):
+        member = inspect.getattr_static(cls, name, None)
+        member = getattr(member, "__func__", member)
+        if asyncio.iscoroutinefunction(member) or inspect.isasyncgenfunction(member):
+            return True
+    return False
+
+
+def _set_title(class_name: str) -> None:
+    from setproctitle import setproctitle
+
+    setproctitle(f"sundog::{class_name}")

@@ -1,0 +1,257 @@
+"""Asyncio actors: all calls run in one event loop, in the main thread.
+
+Owns the loop and the count of running calls per concurrency group. Replies of one turn of the loop are
+sent together at its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+import os
+import time
+from collections import deque
+from typing import Any
+
+from sundog import events
+from sundog.owner import context
+from sundog.owner.core import Owner
+from sundog.wire import lanes as wire
+from sundog.worker.executor import AnswerLane, Executor
+from sundog.worker.serving import Serving
+from sundog.worker.threaded_actor import group_of
+
+_time = time.time
+_PACKETS_A_TURN = 8
+
+
+class Group:
+    """Calls of one concurrency group: how many may run, how many do, who waits."""
+
+    __slots__ = ("limit", "running", "waiting")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.running = 0
+        self.waiting: deque[tuple[AnswerLane, wire.Item]] = deque()
+
+
+class AsyncServing(Serving):
+    """Serves an actor whose methods are coroutines."""
+
+    def __init__(self, owner: Owner, executor: Executor, limit: int, groups: dict[str, int], cls: type) -> None:
+        super().__init__(owner, executor)
+        self.cls = cls
+        self.groups = {name: Group(size) for name, size in {**groups, "": limit}.items()}
+        self.loop = asyncio.new_event_loop()
+        asyncio.set_event_loop(self.loop)
+        self._tasks: dict[bytes, asyncio.Task[None]] = {}
+        self._dirty: set[AnswerLane] = set()
+        self._group_names: dict[str, str] = {}
+        self._finish: str | None = None
+
+    def run(self) -> str:
+        """Run the loop until the actor ends."""
+        self.loop.add_reader(self.epoll.fileno(), self._readable)
+        self.loop.call_soon(self._readable)
+        self.loop.run_forever()
+        with contextlib.suppress(Exception):
+            for task in list(self._tasks.values()):
+                task.cancel()
+            self.loop.run_until_complete(asyncio.sleep(0))
+        self._flush_all()
+        return self.stopping or "stopped"
+
+    def _readable(self) -> None:
+        if self.stopping is not None:
+            self.loop.stop()
+            return
+        for fd, _ in self.epoll.poll(0):
+            if fd == self.wake_r:
+                with contextlib.suppress(BlockingIOError):
+                    os.read(self.wake_r, 4096)
+                continue
+            lane = self.lanes.get(fd)
+            if lane is None:
+                continue
+            for _ in range(_PACKETS_A_TURN):
+                before = len(self.todo)
+                self._take(lane, -1)
+                if len(self.todo) == before:
+                    break
+        if self.stopping is not None:
+            self.loop.stop()
+
+    def _run_todo(self) -> None:
+        while self.todo:
+            lane, item = self.todo.popleft()
+            name = item[4].get(wire.EXTRA_GROUP) if item[4] is not None else None
+            if name is None:
+                name = self._group_names.get(item[1])
+                if name is None:
+                    name = self._group_names[item[1]] = group_of(self.cls, item[1], None)
+            group = self.groups.get(name)
+            if group is None:
+                known = sorted(each for each in self.groups if each)
+                error = ValueError(f"This actor has no concurrency group {name!r}; it has {known}.")
+                self.executor.reply_error(lane, item[0], str(item[1]), error, False, [], 0.0)
+                lane.flush(self.spill_dir)
+            elif group.running < group.limit:
+                self._start(group, lane, item)
+            else:
+                group.waiting.append((lane, item))
+
+    def _start(self, group: Group, lane: AnswerLane, item: wire.Item) -> None:
+        group.running += 1
+        task = self.loop.create_task(self._one(group, lane, item))
+        self._tasks[item[0]] = task
+
+    async def _one(self, group: Group, lane: AnswerLane, item: wire.Item) -> None:
+        task_id, what, args, submit_s, extra = item
+        executor = self.executor
+        start = _time()
+        executor.ring.started(task_id, start)
+        received: list[bytes] = []
+        failed = 0
+        name = what
+        try:
+            if extra is not None:
+                name = extra.get(wire.EXTRA_NAME, what)
+            context.running.set(context.Running(task_id, name, 0, lane.owner_id))
+            returns = extra.get(wire.EXTRA_RETURNS, 1) if extra is not None else 1
+            positional, named = executor.arguments(args, extra, received)
+            result = executor.method(what)(*positional, **named)
+            positional = named = None  # type: ignore[assignment]
+            if inspect.isasyncgen(result) or (returns == "streaming" and inspect.isgenerator(result)):
+                await self._stream(lane, task_id, name, result, extra)
+                payload: Any = (0, executor.held(lane, received))
+                lane.reply((task_id, wire.R_END, payload, _time() - start), 64, self.spill_dir)
+            else:
+                if inspect.isawaitable(result):
+                    result = await result
+                values = [executor.value_of(lane, *each) for each in executor.split(name, returns, result)]
+                del result
+                self._reply(lane, task_id, values, received, _time() - start)
+        except BaseException as error:
+            failed = events.FAILED
+            if isinstance(error, asyncio.CancelledError):
+                executor.cancelled.add(task_id)
+            executor.reply_error(lane, task_id, name, error, executor._call_retry(extra), received, _time() - start)
+        finally:
+            executor.ring.write(events.CALL, task_id, executor._method_id(what), submit_s, start, _time(), failed)
+            self._tasks.pop(task_id, None)
+            group.running -= 1
+            if group.waiting:
+                self._start(group, *group.waiting.popleft())
+            self._flush_soon(lane)
+            self._maybe_stop()
+
+    def _reply(
+        self, lane: AnswerLane, task_id: bytes, values: list[wire.WireValue], received: list[bytes], seconds: float
+    ) -> None:
+        if len(values) == 1 and values[0][2] is None and values[0][3] is None and not received:
+            lane.reply((task_id, 0, values[0][1], seconds), len(values[0][1]), self.spill_dir)
+            return
+        payload = (values, self.executor.held(lane, received))
+        lane.reply(
+            (task_id, wire.R_VALUES, payload, seconds), sum(len(value[1]) for value in values), self.spill_dir
+        )
+
+    async def _stream(self, lane: AnswerLane, task_id: bytes, name: str, result: Any, extra: Any) -> None:
+        limit = extra.get(wire.EXTRA_BACKPRESSURE, 0) if extra else 0
+        gate: list[Any] = [0, _AsyncGate(self.loop)]
+        if limit > 0:
+            self.executor.generators[task_id] = gate
+        try:
+            index = 0
+            async for each in _as_async(result):
+                index += 1
+                self.executor.send_item(lane, task_id, index, each, name)
+                self._flush_soon(lane)
+                while limit > 0 and index - gate[0] >= limit:
+                    await gate[1].wait()
+        finally:
+            self.executor.generators.pop(task_id, None)
+
+    def _flush_soon(self, lane: AnswerLane) -> None:
+        if lane not in self._dirty:
+            self._dirty.add(lane)
+            self.loop.call_soon(self._flush_dirty)
+
+    def _flush_dirty(self) -> None:
+        dirty, self._dirty = self._dirty, set()
+        for lane in dirty:
+            lane.flush(self.spill_dir)
+
+    def _maybe_stop(self) -> None:
+        if self.executor.exit_after is not None:
+            self.stopping = self.executor.exit_after
+        elif self._finish is not None and not self._tasks:
+            self.stopping = self._finish
+        if self.stopping is not None:
+            self.loop.call_soon(self.loop.stop)
+
+    # ------------------------------------------------------------------ from the reader thread
+    def finish_then_stop(self, reason: str) -> None:
+        """End when the calls that are here have ended."""
+
+        def finish() -> None:
+            self._finish = reason
+            self._maybe_stop()
+
+        self.loop.call_soon_threadsafe(finish)
+
+    def wake(self) -> None:
+        """Make the loop look at `stopping`."""
+        self.loop.call_soon_threadsafe(self._readable)
+
+    def cancel(self, task_id: bytes, recursive: bool) -> None:
+        """Cancel a call: its asyncio task, or its place in the queue."""
+        self.loop.call_soon_threadsafe(self._cancel, task_id)
+
+    def _cancel(self, task_id: bytes) -> None:
+        task = self._tasks.get(task_id)
+        if task is not None:
+            task.cancel()
+            return
+        for group in self.groups.values():
+            for entry in list(group.waiting):
+                if entry[1][0] == task_id:
+                    group.waiting.remove(entry)
+                    self._reply_cancelled(entry[0], task_id)
+
+    def before_block(self) -> None:
+        """A get in a coroutine blocks the loop; at least send what is done."""
+        self._flush_all()
+
+    def after_block(self) -> None:
+        """Nothing was given back."""
+        time.sleep(0)
+
+
+class _AsyncGate:
+    """An asyncio event that another thread may set."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._event = asyncio.Event()
+
+    def set(self) -> None:
+        """Open it from any thread."""
+        self._loop.call_soon_threadsafe(self._event.set)
+
+    async def wait(self) -> None:
+        """Wait until it is set, and reset it."""
+        await self._event.wait()
+        self._event.clear()
+
+
+async def _as_async(result: Any) -> Any:
+    if inspect.isasyncgen(result):
+        async for each in result:
+            yield each
+    else:
+        for each in result:
+            yield each
+            await asyncio.sleep(0)

@@ -1,0 +1,388 @@
+"""Running one task: arguments out of bytes, the user's function, results into bytes.
+
+Owns the functions this process has loaded and the lanes it answers on. Knows nothing of scheduling:
+`serving.py` decides what runs next, `concurrent.py` and `async_actor.py` run several at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from sundog import events
+from sundog.exceptions import RayTaskError, TaskCancelledError
+from sundog.net import packets
+from sundog.owner import context
+from sundog.owner.core import Owner
+from sundog.refs import collectors
+from sundog.serialize.pack import Slot, pack, unpack
+from sundog.wire import lanes as wire
+
+_time = time.time
+_loads = pickle.loads
+_FLUSH_BYTES = 64 << 10
+_FLUSH_S = 1e-3
+_NOTHING: tuple[Any, ...] = ()
+
+
+class LoadedFn:
+    """A function of an owner's, loaded on first use."""
+
+    __slots__ = ("blob", "calls", "code_hash", "function", "max_calls", "name", "name_id", "retry", "returns")
+
+    def __init__(self, described: wire.FnWire, name_id: int) -> None:
+        _, self.code_hash, self.blob, self.name, self.returns, self.retry, self.max_calls = described
+        self.function: Any = None
+        self.calls = 0
+        self.name_id = name_id
+
+
+class AnswerLane:
+    """Our end of a lane: tasks come in, replies go out."""
+
+    __slots__ = ("first_s", "fns", "lock", "out", "out_bytes", "owner_id", "sock")
+
+    def __init__(self, owner_id: bytes, sock: socket.socket) -> None:
+        self.owner_id = owner_id
+        self.sock = sock
+        self.fns: dict[int, LoadedFn] = {}
+        self.lock = threading.Lock()
+        self.out: list[wire.Reply] = []
+        self.out_bytes = 0
+        self.first_s = 0.0
+
+    def reply(self, message: wire.Reply, size: int, spill_dir: str) -> None:
+        """Queue a reply; full packets are sent at once."""
+        with self.lock:
+            if self.out and self.out_bytes + size > packets.MESSAGE_MAX_BYTES - 4096:
+                self._send(spill_dir)
+            self.out.append(message)
+            self.out_bytes += size + 64
+            if self.out_bytes > _FLUSH_BYTES:
+                self._send(spill_dir)
+
+    def flush(self, spill_dir: str) -> None:
+        """Send what is queued."""
+        if self.out:
+            with self.lock:
+                if self.out:
+                    self._send(spill_dir)
+
+    def _send(self, spill_dir: str) -> None:
+        out, self.out, self.out_bytes = self.out, [], 0
+        data = pickle.dumps(out, 5)
+        if len(data) > packets.MESSAGE_MAX_BYTES:
+            data = packets.encode(out, spill_dir)
+        # Blocking: an owner never blocks on sending to us, so it will come round to reading. Its death
+        # shows as an error here and is dealt with by the node.
+        with contextlib.suppress(OSError):
+            self.sock.send(data)
+
+
+class Executor:
+    """Runs tasks and calls of one worker process."""
+
+    def __init__(self, owner: Owner) -> None:
+        self.owner = owner
+        self.spill_dir = owner.control.spill_dir
+        self.ring = owner.ring
+        self.codes: dict[bytes, Any] = {}
+        self.actor: Any = None
+        self.actor_id: bytes | None = None
+        self.actor_retry: Any = False
+        self.method_names: dict[str, int] = {}
+        self.interrupting: bytes | None = None  # the task that a cancel is about to interrupt
+        self.generators: dict[bytes, Any] = {}  # backpressure: task -> [consumed, event]
+        self.cancelled: set[bytes] = set()
+        self.exit_after: str | None = None
+        self.exit_error: type[BaseException] = SystemExit
+
+    # ------------------------------------------------------------------ functions
+    def learn(self, lane: AnswerLane, fns: list[wire.FnWire]) -> None:
+        """Remember functions that an owner sent."""
+        for described in fns:
+            lane.fns[described[0]] = LoadedFn(described, self.ring.name(described[3]))
+
+    def load(self, fn: LoadedFn) -> Any:
+        """The function itself; one definition is unpickled once, whoever sent it."""
+        function = self.codes.get(fn.code_hash)
+        if function is None:
+            function = self.codes[fn.code_hash] = _loads(fn.blob)
+        fn.function = function
+        if isinstance(fn.retry, bytes):
+            fn.retry = _loads(fn.retry)
+        return function
+
+    # ------------------------------------------------------------------ arguments
+    def arguments(
+        self, args: Any, extra: Any, received: list[bytes]
+    ) -> tuple[tuple[Any, ...] | list[Any], dict[str, Any]]:
+        """Positional and keyword arguments; ids of refs and viewed objects go to `received`."""
+        if args is None:
+            return (), {}
+        collectors.received = received
+        try:
+            if type(args) is bytes:
+                payload = _loads(args)
+            else:
+                _, oid, meta, location = args
+                payload = unpack(meta, self.owner.segments.view(location, oid))
+                received.append(oid)
+            positional, named = payload if type(payload) is list else (payload, {})
+            values = extra.get(wire.EXTRA_VALUES) if extra is not None else None
+            if values:
+                slots = [self._slot_value(oid, value, received) for oid, value in values]
+                positional = [slots[a.index] if type(a) is Slot else a for a in positional]
+                named = {k: slots[a.index] if type(a) is Slot else a for k, a in named.items()}
+        finally:
+            collectors.received = None
+        return positional, named
+
+    def _slot_value(self, oid: bytes, value: wire.WireValue, received: list[bytes]) -> Any:
+        _, meta, location, _ = value
+        if location is None:
+            return unpack(meta, None)
+        received.append(oid)
+        return unpack(meta, self.owner.segments.view(location, oid))
+
+    # ------------------------------------------------------------------ one task, start to reply
+    def run(self, lane: AnswerLane, item: wire.Item) -> None:
+        """Run a task or a call of a sequential actor in this thread and queue its reply."""
+        task_id, what, args, submit_s, extra = item
+        fn = name = None
+        if type(what) is int:
+            fn = lane.fns.get(what)
+            if fn is None:
+                # The packet that brought it was stolen back; the owner sends it again with the function.
+                lane.reply((b"", wire.R_BACK, [task_id], 0.0), 24, self.spill_dir)
+                return
+        start = _time()
+        self.ring.started(task_id, start)
+        received: list[bytes] = []
+        attempt = extra.get(wire.EXTRA_ATTEMPT, 0) if extra else 0
+        try:
+            if fn is not None:
+                name, name_id = fn.name, fn.name_id
+                returns = fn.returns
+                function = fn.function or self.load(fn)
+                kind = events.TASK
+            else:
+                name, name_id = what, self._method_id(what)
+                returns = 1
+                function = self.method(what)
+                kind = events.CALL
+            if extra is not None:
+                returns = extra.get(wire.EXTRA_RETURNS, returns)
+                name = extra.get(wire.EXTRA_NAME, name)
+                if name_id and wire.EXTRA_NAME in extra:
+                    name_id = self.ring.name(name)
+            token = context.running.set(context.Running(task_id, name, attempt, lane.owner_id))
+            try:
+                positional, named = self.arguments(args, extra, received)
+                if returns == 1:
+                    result = function(*positional, **named)
+                    positional = named = None  # type: ignore[assignment]
+                    end = _time()
+                    meta, buffers, inner = self.pack_result(result, name)
+                    if buffers is None and inner is None and not received:
+                        del result
+                        lane.reply((task_id, 0, meta, end - start), len(meta), self.spill_dir)
+                    else:
+                        # Refs in the result are given to the caller before ours may go.
+                        value = self.value_of(lane, meta, buffers, inner)
+                        del result
+                        held = self.held(lane, received)
+                        lane.reply(
+                            (task_id, wire.R_VALUES, ([value], held), end - start), len(meta), self.spill_dir
+                        )
+                else:
+                    self._run_many(lane, task_id, name, returns, function, positional, named, received, start, extra)
+                    positional = named = None  # type: ignore[assignment]
+                    end = _time()
+            finally:
+                context.running.reset(token)
+            self.ring.write(kind, task_id, name_id, submit_s, start, end, 0, attempt)
+            if fn is not None and fn.max_calls:
+                self._count_call(lane, task_id, fn)
+        except BaseException as error:
+            end = _time()
+            self.ring.write(
+                events.TASK if fn is not None else events.CALL,
+                task_id, self.ring.name(name or "?"), submit_s, start, end, events.FAILED, attempt,
+            )
+            self.reply_error(lane, task_id, name or str(what), error, fn.retry if fn else self._call_retry(extra),
+                             received, end - start)
+
+    def _method_id(self, what: str) -> int:
+        found = self.method_names.get(what)
+        if found is None:
+            found = self.method_names[what] = self.ring.name(f"{context.facts.actor_class}.{what}")
+        return found
+
+    def method(self, name: str) -> Callable[..., Any]:
+        """A method of the actor; some names are the runtime's own."""
+        if name == "__ray_terminate__":
+            return self.terminate
+        if name == "__ray_ready__":
+            return lambda: True
+        if name == "__ray_call__":
+            return lambda function, *args, **kwargs: function(self.actor, *args, **kwargs)
+        found: Callable[..., Any] = getattr(self.actor, name)
+        return found
+
+    def terminate(self) -> None:
+        """Ends the actor after this call."""
+        self.exit_after = "__ray_terminate__ was called"
+
+    def _call_retry(self, extra: Any) -> Any:
+        retry = extra.get(wire.EXTRA_RETRY, self.actor_retry) if extra else self.actor_retry
+        return _loads(retry) if isinstance(retry, bytes) else retry
+
+    # ------------------------------------------------------------------ results
+    def pack_result(self, result: Any, name: str) -> Any:
+        """Pickle a result; raises TypeError that names the member which cannot be."""
+        try:
+            return pack(result, self.owner.inline_max)
+        except Exception as error:
+            from sundog.serialize.inspect import explain
+
+            raise TypeError(explain(result, error, what=f"the result of {name}()")) from error
+
+    def value_of(self, lane: AnswerLane, meta: bytes, buffers: Any, inner: Any) -> wire.WireValue:
+        """The wire form of a packed value; refs inside are given to the lane's owner."""
+        location = self.owner.segments.write(buffers) if buffers else None
+        if inner:
+            with self.owner.lock:
+                self.owner.drain()
+                self.owner.refs.give(lane.owner_id, inner)
+                self.owner.carry_out()
+        return (wire.OK, meta, location, inner)
+
+    def held(self, lane: AnswerLane, received: list[bytes]) -> list[bytes]:
+        """Which refs and objects of the arguments live on after the task."""
+        if not received:
+            return []
+        with self.owner.lock:
+            self.owner.drain()
+            held = self.owner.refs.still_held(lane.owner_id, received)
+            self.owner.carry_out()
+        return held
+
+    def _run_many(
+        self, lane: AnswerLane, task_id: bytes, name: str, returns: Any, function: Any, positional: Any, named: Any,
+        received: list[bytes], start: float, extra: Any,
+    ) -> None:
+        """Anything but one result: none, several, or a generator."""
+        result = function(*positional, **named)
+        positional = named = None
+        if returns in ("streaming", "dynamic"):
+            if not hasattr(result, "__next__"):
+                if not hasattr(result, "__iter__"):
+                    raise TypeError(
+                        f"{name}() has num_returns={returns!r} and must be a generator, but it returned "
+                        f"{type(result).__name__}."
+                    )
+                result = iter(result)
+            if returns == "dynamic":
+                values = [self.value_of(lane, *self.pack_result(each, name)) for each in result]
+                payload: Any = (values, self.held(lane, received))
+                size = sum(len(value[1]) for value in values)
+                lane.reply((task_id, wire.R_DYNAMIC, payload, _time() - start), size, self.spill_dir)
+                return
+            self._stream(lane, task_id, name, result, extra)
+            del result
+            payload = (0, self.held(lane, received))
+            lane.reply((task_id, wire.R_END, payload, _time() - start), 64, self.spill_dir)
+            return
+        values = [self.value_of(lane, *packed) for packed in self.split(name, returns, result)]
+        del result
+        payload = (values, self.held(lane, received))
+        size = sum(len(value[1]) for value in values)
+        lane.reply((task_id, wire.R_VALUES, payload, _time() - start), size, self.spill_dir)
+
+    def split(self, name: str, returns: int, result: Any) -> list[Any]:
+        """Pack each of a task's `returns` results."""
+        if returns == 0:
+            return []
+        if returns == 1:
+            return [self.pack_result(result, name)]
+        try:
+            results = list(result)
+        except TypeError:
+            raise ValueError(
+                f"{name}() has num_returns={returns} but returned {type(result).__name__}, which is not iterable."
+            ) from None
+        if len(results) != returns:
+            raise ValueError(f"{name}() has num_returns={returns} but returned {len(results)} values.")
+        return [self.pack_result(each, name) for each in results]
+
+    def _stream(self, lane: AnswerLane, task_id: bytes, name: str, result: Any, extra: Any) -> None:
+        limit = extra.get(wire.EXTRA_BACKPRESSURE, 0) if extra else 0
+        gate = [0, threading.Event()]
+        if limit > 0:
+            self.generators[task_id] = gate
+        try:
+            for index, each in enumerate(result, 1):
+                self.send_item(lane, task_id, index, each, name)
+                while limit > 0 and index - gate[0] >= limit:
+                    lane.flush(self.spill_dir)
+                    gate[1].wait(0.5)  # type: ignore[attr-defined]
+                    gate[1].clear()  # type: ignore[attr-defined]
+                    if task_id in self.cancelled:
+                        raise KeyboardInterrupt
+        finally:
+            self.generators.pop(task_id, None)
+            close = getattr(result, "close", None)
+            if close is not None:
+                close()
+
+    def send_item(self, lane: AnswerLane, task_id: bytes, index: int, each: Any, name: str) -> None:
+        """Send one item of a generator."""
+        value = self.value_of(lane, *self.pack_result(each, name))
+        lane.reply((task_id, wire.R_ITEM, (index, value), 0.0), len(value[1]), self.spill_dir)
+        now = _time()
+        if now - lane.first_s > _FLUSH_S:
+            lane.first_s = now
+            lane.flush(self.spill_dir)
+
+    # ------------------------------------------------------------------ errors
+    def reply_error(
+        self, lane: AnswerLane, task_id: bytes, name: str, error: BaseException, retry: Any,
+        received: list[bytes], seconds: float,
+    ) -> None:
+        """Queue the reply for a task that raised."""
+        if isinstance(error, SystemExit) and self.actor_id is not None and self.exit_after is not None:
+            return  # exit_actor(): the node tells the callers
+        if task_id in self.cancelled or (self.interrupting == task_id and isinstance(error, KeyboardInterrupt)):
+            stored: BaseException = TaskCancelledError(
+                f"Task {name} ({task_id.hex()}) was cancelled while it ran.", task_id=task_id.hex()
+            )
+            retry = False
+            self.interrupting = None
+            self.cancelled.discard(task_id)
+        else:
+            import os
+
+            stored = RayTaskError.from_exception(
+                error, function_name=name, pid=os.getpid(), task_id=task_id.hex(), skip_frames_of=_NOTHING
+            )
+        retryable = retry is True or (
+            isinstance(retry, (tuple, list)) and isinstance(error, tuple(retry))
+        )
+        error.__traceback__ = None  # its frames hold the arguments
+        error = None  # type: ignore[assignment]
+        meta, _, inner = pack(stored, 1 << 62)
+        value = self.value_of(lane, meta, None, inner)
+        payload = (retryable, (wire.ERROR, *value[1:]), self.held(lane, received))
+        lane.reply((task_id, wire.R_ERROR, payload, seconds), len(meta), self.spill_dir)
+
+    def _count_call(self, lane: AnswerLane, task_id: bytes, fn: LoadedFn) -> None:
+        fn.calls += 1
+        if fn.calls >= fn.max_calls:
+            self.exit_after = f"{fn.name} has run max_calls={fn.max_calls} times here"
+            lane.reply((task_id, wire.R_EXIT, None, 0.0), 16, self.spill_dir)

@@ -1,0 +1,139 @@
+"""A worker process from fork to end.
+
+::
+
+    zygote ─fork─► setup ─► owner (reader thread) + serving (main thread)
+    node ──lane, construct, terminate, stop, peer──► reader thread ──wake──► main thread
+
+Owns the order of things at start and at the end. A worker dies with the node (by the kernel), ends when
+the node says so, or when its actor has ended.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import gc
+import os
+import pickle
+import signal
+import socket
+import sys
+import traceback
+from typing import Any
+
+from sundog import engines
+from sundog.config import Config
+from sundog.engines.local import LocalEngine
+from sundog.net.packets import Connection
+from sundog.owner import context
+from sundog.owner.assemble import assemble
+from sundog.worker import setup, stdio
+from sundog.worker.actor_life import ActorLife
+from sundog.worker.executor import Executor
+from sundog.worker.serving import Serving
+
+
+def run(spec: dict[str, Any], control_fd: int, lifeline: int) -> None:
+    """Be a worker; does not return."""
+    code = 1
+    try:
+        setup.die_with_node(lifeline)
+        os.setpgid(0, 0)
+        code = _serve(spec, control_fd)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        try:
+            stdio.flush_all()
+        finally:
+            os._exit(code)
+
+
+def _serve(spec: dict[str, Any], control_fd: int) -> int:
+    session, job = spec["session"], spec["job"]
+    worker_id: bytes = spec["worker_id"]
+    facts = context.facts
+    facts.mode, facts.process_id, facts.node_id = "worker", worker_id, session["node_id"]
+    facts.job_id, facts.session, facts.namespace = job["job_id"], session, job["namespace"]
+    facts.runtime_env = spec.get("runtime_env") or {}
+    stdio.redirect(spec["out_path"], spec["err_path"], _current_name)
+    faulthandler.enable(open(spec["err_path"], "ab", buffering=0))  # noqa: SIM115 - lives as long as we do
+    gc.unfreeze()
+    setup.join_job(job)
+    config = Config(**spec["config"])
+    owner = assemble(
+        worker_id, Connection(socket.socket(fileno=control_fd), session["shm_root"]), session, config, "worker"
+    )
+    executor = Executor(owner)
+    serving = Serving(owner, executor)
+    life = ActorLife(owner, executor, serving)
+    owner.before_block, owner.after_block = serving.before_block, serving.after_block
+    signal.signal(signal.SIGINT, serving.interrupt)
+    handlers = owner.control.handlers
+    handlers["lane"] = lambda owner_id, fd: life.serving.add_lane(owner_id, fd)
+    handlers["construct"] = life.construct
+    handlers["terminate"] = life.terminate
+    handlers["stop"] = lambda reason: life.stop(reason)
+    handlers["may_exit"] = lambda: owner.control.send(("exit_ok", may_exit(owner)))
+    owner.control.on_lost = lambda: os._exit(1)
+    owner.peers.handlers["cancel"] = lambda _process, message: life.serving.cancel(message[1], message[2])
+    owner.peers.handlers["consumed"] = lambda _process, message: _consumed(executor, message[1], message[2])
+    engine = LocalEngine(owner, is_driver=False)
+    engine.executor = executor
+    engines.plug(engine)
+    _apply_runtime_env(owner, spec)
+    if job.get("compat"):
+        from importlib import import_module
+
+        import_module("sundog.compat").install()
+    owner.reactor.start()
+    reason = life.run()
+    owner.control.send(("leaving", reason))
+    return 0
+
+
+def _apply_runtime_env(owner: Any, spec: dict[str, Any]) -> None:
+    prepared = spec.get("prepared_env")
+    if prepared:
+        try:
+            pickle.loads(prepared).apply_in_worker()
+        except BaseException as error:
+            traceback.print_exc()
+            owner.control.send(("env_failed", f"{type(error).__name__}: {error}"))
+            raise
+
+
+def _consumed(executor: Executor, task_id: bytes, count: int) -> None:
+    gate = executor.generators.get(task_id)
+    if gate is not None:
+        gate[0] = max(gate[0], count)
+        gate[1].set()
+
+
+def may_exit(owner: Any) -> bool:
+    """Whether nobody needs this process: it owns nothing others hold and waits for nothing."""
+    owner.drain()
+    return not owner.refs.has_dependants() and not owner.table and not owner.actors.scopes
+
+
+def _current_name() -> str:
+    running = context.running.get()
+    facts = context.facts
+    if facts.actor_id is not None:
+        return _actor_label(facts)
+    return running.name if running is not None else ""
+
+
+def _actor_label(facts: context.ProcessFacts) -> str:
+    engine = engines.current()
+    actor = engine.executor.actor if engine is not None and engine.executor is not None else None
+    if actor is not None and type(actor).__repr__ is not object.__repr__:
+        try:
+            return repr(actor)
+        except Exception:
+            return facts.actor_class
+    return facts.actor_class
+
+
+if __name__ == "__main__":
+    sys.exit("the worker is forked by the zygote; it is not a command")

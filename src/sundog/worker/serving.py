@@ -1,0 +1,322 @@
+"""The worker's main thread: reads lanes and runs what they bring, one task at a time.
+
+::
+
+    lanes ─epoll─► todo ─► Executor.run ─► replies, flushed at the end of a batch, after 1 ms, or at 64 KiB
+
+Before the running task blocks in a `get`, its finished replies are flushed, the tasks of the batch that
+were not begun go back to their owner, and the node gets the CPU back. A guard thread flushes replies
+that would otherwise wait behind a task that turns out to be long.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import socket
+import threading
+import time
+from collections import deque
+from typing import Any
+
+from sundog.exceptions import TaskCancelledError
+from sundog.net import packets
+from sundog.owner import context
+from sundog.owner.core import Owner
+from sundog.serialize.pack import pack
+from sundog.wire import lanes as wire
+from sundog.worker.executor import AnswerLane, Executor
+
+_perf = time.perf_counter
+_time = time.time
+_FLUSH_S = 1e-3
+_GUARD_S = 2e-3
+
+
+class Serving:
+    """Reads lanes in the main thread of a worker."""
+
+    def __init__(self, owner: Owner, executor: Executor) -> None:
+        self.owner = owner
+        self.executor = executor
+        self.spill_dir = owner.control.spill_dir
+        self.spin_s = owner.config.spin_us / 1e6
+        self.epoll = select.epoll()
+        self.lanes: dict[int, AnswerLane] = {}
+        self.todo: deque[tuple[AnswerLane, wire.Item]] = deque()
+        self.buffer = memoryview(bytearray(packets.RECV_BYTES))
+        self.main_thread = threading.get_ident()
+        self.current: bytes | None = None
+        self.blocked = False
+        self.stopping: str | None = None
+        self.wake_r, self.wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self.epoll.register(self.wake_r, select.EPOLLIN)
+        self.construct: Any = None  # set by the node's "construct": run in the main thread
+        self._guard_at = 0.0
+        self._guard = threading.Condition()
+        self._guard_thread: threading.Thread | None = None
+
+    # ------------------------------------------------------------------ lanes (called by the reader thread)
+    def add_lane(self, owner_id: bytes, fd: int) -> None:
+        """An owner opened a lane to us."""
+        lane = AnswerLane(owner_id, socket.socket(fileno=fd))
+        self.lanes[fd] = lane
+        self.epoll.register(fd, select.EPOLLIN)
+
+    def wake(self) -> None:
+        """Make the main thread look at `stopping` and `construct`."""
+        with contextlib.suppress(OSError):
+            os.write(self.wake_w, b"x")
+
+    def drop_lane(self, fd: int) -> None:
+        """A lane's owner is gone."""
+        lane = self.lanes.pop(fd, None)
+        if lane is not None:
+            with contextlib.suppress(OSError):
+                self.epoll.unregister(fd)
+            lane.sock.close()
+
+    # ------------------------------------------------------------------ the loop
+    def run(self) -> str:
+        """Serve until told to stop; returns why."""
+        lane: AnswerLane | None = None
+        spin_s = self.spin_s
+        while True:
+            if self.stopping is not None:
+                return self.stopping
+            if self.construct is not None:
+                construct, self.construct = self.construct, None
+                construct()
+                if self.stopping is not None:
+                    return self.stopping
+                lane = None
+            size = -1
+            if lane is not None and len(self.lanes) == 1:
+                size = self._spin(lane, spin_s)
+            if size < 0:
+                for fd, _ in self.epoll.poll():
+                    if fd == self.wake_r:
+                        with contextlib.suppress(BlockingIOError):
+                            os.read(self.wake_r, 4096)
+                        continue
+                    found = self.lanes.get(fd)
+                    if found is not None and self.construct is None and self.stopping is None:
+                        lane = found
+                        self._take(found, -1)
+                continue
+            self._take(lane, size)  # type: ignore[arg-type]
+
+    def _spin(self, lane: AnswerLane, spin_s: float) -> int:
+        """Look at one lane for a moment: a halted core takes 25 µs to wake, each way."""
+        receive, buffer = lane.sock.recv_into, self.buffer
+        yield_core = os.sched_yield
+        end = _perf() + spin_s
+        while True:
+            try:
+                return receive(buffer, 0, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                pass
+            except OSError:
+                return 0
+            if _perf() > end or self.stopping is not None or self.construct is not None:
+                return -1
+            yield_core()
+
+    def _take(self, lane: AnswerLane, size: int) -> None:
+        """Read one packet (unless it is in the buffer already) and run it."""
+        if size < 0:
+            try:
+                size = lane.sock.recv_into(self.buffer, 0, socket.MSG_DONTWAIT)
+            except BlockingIOError:
+                return
+            except OSError:
+                size = 0
+        if size == 0:
+            self.drop_lane(lane.sock.fileno())
+            return
+        self.accept(lane, packets.decode(self.buffer[:size]))
+        self._run_todo()
+
+    def accept(self, lane: AnswerLane, packet: Any) -> None:
+        """Take a packet's functions and settings, and queue its tasks."""
+        fns, items, freed, setup = packet
+        if fns:
+            self.executor.learn(lane, fns)
+        for name, size in freed:
+            self.owner.segments.recycle(name, size)
+        if setup is not None:
+            self.apply_setup(setup)
+        todo = self.todo
+        for item in items:
+            todo.append((lane, item))
+
+    def apply_setup(self, setup: dict[str, Any]) -> None:
+        """Prepare the process for a lease (GPU ids, thread counts, placement group)."""
+        from sundog.worker.setup import apply_lease
+
+        apply_lease(setup)
+
+    def _run_todo(self) -> None:
+        todo, run = self.todo, self.executor.run
+        first = _perf()
+        lane = None
+        many = len(todo) > 1
+        if many:
+            self._arm_guard()
+        while todo:
+            next_lane, item = todo.popleft()
+            if lane is not None and next_lane is not lane:
+                lane.flush(self.spill_dir)
+            lane = next_lane
+            self.current = item[0]
+            try:
+                run(lane, item)
+            finally:
+                self.current = None
+            if self.executor.exit_after is not None:
+                self.hand_back()
+                self._flush_all()
+                self.stopping = self.executor.exit_after
+                return
+            if todo and _perf() - first > _FLUSH_S:
+                lane.flush(self.spill_dir)
+                first = _perf()
+        if lane is not None:
+            lane.flush(self.spill_dir)
+        if many:
+            self._guard_at = 0.0
+
+    def _flush_all(self) -> None:
+        for lane in list(self.lanes.values()):
+            lane.flush(self.spill_dir)
+
+    # ------------------------------------------------------------------ the guard
+    def _arm_guard(self) -> None:
+        """From now on somebody else looks after replies that wait behind a long task."""
+        self._guard_at = _perf() + _GUARD_S
+        if self._guard_thread is None:
+            self._guard_thread = threading.Thread(target=self._run_guard, daemon=True, name="sundog-flush")
+            self._guard_thread.start()
+        elif self._guard_idle:
+            with self._guard:
+                self._guard.notify()
+
+    _guard_idle = False
+
+    def _run_guard(self) -> None:
+        quiet = 0
+        while True:
+            if self._guard_at == 0.0:
+                quiet += 1
+                if quiet > 10:
+                    with self._guard:
+                        self._guard_idle = True
+                        if self._guard_at == 0.0:
+                            self._guard.wait()
+                        self._guard_idle = False
+                    quiet = 0
+            else:
+                quiet = 0
+                if _perf() >= self._guard_at:
+                    self._flush_all()
+            time.sleep(_GUARD_S)
+
+    # ------------------------------------------------------------------ blocking inside a task
+    def before_block(self) -> None:
+        """The running task is about to block in get or wait."""
+        if threading.get_ident() != self.main_thread or self.current is None:
+            self._flush_all()
+            return
+        if self.executor.actor_id is None:
+            self.hand_back()
+            for lane in self.lanes.values():
+                lane.reply((b"", wire.R_BLOCKED, True, 0.0), 16, self.spill_dir)
+        self._flush_all()
+        self.blocked = True
+        self.owner.control.send(("blocked",))
+
+    def after_block(self) -> None:
+        """The running task goes on."""
+        if threading.get_ident() != self.main_thread or not self.blocked:
+            return
+        self.blocked = False
+        self.owner.control.send(("unblocked",))
+        if self.executor.actor_id is None:
+            for lane in self.lanes.values():
+                lane.reply((b"", wire.R_BLOCKED, False, 0.0), 16, self.spill_dir)
+        self._flush_all()
+
+    def hand_back(self) -> None:
+        """Return tasks that were not begun, read or unread, to their owners."""
+        for fd, lane in list(self.lanes.items()):
+            while True:
+                try:
+                    size = lane.sock.recv_into(self.buffer, 0, socket.MSG_DONTWAIT)
+                except OSError:
+                    break
+                if not size:
+                    self.drop_lane(fd)
+                    break
+                self.accept(lane, packets.decode(self.buffer[:size]))
+        back: dict[int, tuple[AnswerLane, list[bytes]]] = {}
+        for lane, item in self.todo:
+            back.setdefault(id(lane), (lane, []))[1].append(item[0])
+        self.todo.clear()
+        for lane, ids in back.values():
+            lane.reply((b"", wire.R_BACK, ids, 0.0), 24 * len(ids), self.spill_dir)
+
+    # ------------------------------------------------------------------ cancelling (reader thread)
+    def cancel(self, task_id: bytes, recursive: bool) -> None:
+        """Cancel a task that is queued or running here."""
+        for entry in list(self.todo):
+            if entry[1][0] == task_id:
+                with contextlib.suppress(ValueError):
+                    self.todo.remove(entry)
+                    self._reply_cancelled(entry[0], task_id)
+                    return
+        if self.current == task_id:
+            self.executor.interrupting = task_id
+            self.executor.cancelled.add(task_id)
+            gate = self.executor.generators.get(task_id)
+            if gate is not None:
+                gate[1].set()
+            signal.pthread_kill(self.main_thread, signal.SIGINT)
+            if recursive:
+                self.owner.cancels.cancel_children(task_id)
+
+    def _reply_cancelled(self, lane: AnswerLane, task_id: bytes) -> None:
+        error = TaskCancelledError(f"Task {task_id.hex()} was cancelled before it ran.", task_id=task_id.hex())
+        meta, _, _ = pack(error, 1 << 62)
+        payload = (False, (wire.ERROR, meta, None, None), [])
+        lane.reply((task_id, wire.R_ERROR, payload, 0.0), len(meta), self.spill_dir)
+        lane.flush(self.spill_dir)
+
+    def interrupt(self, _signal: int, _frame: Any) -> None:
+        """SIGINT in the main thread: raise in the task that is to be cancelled, if it still runs."""
+        if self.current is None or self.current != self.executor.interrupting:
+            return
+        if context.running.get() is None or self.owner.lock._is_owned():  # type: ignore[attr-defined]
+            # In our own code: come back in a moment, when the user's code (or a poll) is on top.
+            threading.Timer(0.002, signal.pthread_kill, (self.main_thread, signal.SIGINT)).start()
+            return
+        raise KeyboardInterrupt
+
+    # ------------------------------------------------------------------ ends and successions
+    def finish_then_stop(self, reason: str) -> None:
+        """End after the calls that were sent before the last handle went (they are in the sockets)."""
+        self.stopping = reason
+        self.wake()
+
+    def adopt(self, other: Serving) -> None:
+        """Take over the lanes of the serving that ran before (locked: the reader may be adding one)."""
+        with self.owner.lock:
+            for fd, lane in list(other.lanes.items()):
+                other.epoll.unregister(fd)
+                self.lanes[fd] = lane
+                self.epoll.register(fd, select.EPOLLIN)
+            other.lanes = self.lanes
+            other.epoll = self.epoll
+        self.todo.extend(other.todo)
+        other.todo.clear()

@@ -1,0 +1,85 @@
+"""Preparing a worker process: for its job when it is forked, for each lease it serves.
+
+Owns the process' environment, working folder, import path and title. Main thread only.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import sys
+from typing import Any
+
+from sundog.config import set_child_environ, user_environ
+from sundog.owner import context
+
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+_F_SETSIG = 10
+
+
+def die_with_node(lifeline: int) -> None:
+    """Have the kernel kill this process when the node's end of a pipe closes, whatever Python is doing.
+
+    The pipe carries nothing; its read end becomes readable only at the node's death, and the kernel then
+    sends SIGKILL. It is opened anew because the setting belongs to the open file, which forks share.
+    """
+    fd = os.open(f"/proc/self/fd/{lifeline}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    fcntl.fcntl(fd, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(fd, _F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) | os.O_ASYNC)
+    os.close(lifeline)
+
+
+def join_job(job: dict[str, Any]) -> None:
+    """Take over the driver's import path, folder and environment, and the job's runtime environment."""
+    for entry in job["sys_path"]:
+        if entry not in sys.path:
+            sys.path.append(entry)
+    sys.path[:] = [*job["sys_path"], *[entry for entry in sys.path if entry not in job["sys_path"]]]
+    try:
+        os.chdir(job["cwd"])
+    except OSError:
+        os.chdir("/")
+    set_child_environ(job.get("environ") or {})
+    reseed()
+
+
+def reseed() -> None:
+    """Forked processes must not draw the same random numbers (Python's own module sees to itself)."""
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and "numpy.random" in sys.modules:
+        numpy.random.seed()
+
+
+def apply_lease(setup: dict[str, Any]) -> None:
+    """Prepare for the tasks of one lease: GPUs, threads of numeric libraries, placement group."""
+    facts = context.facts
+    resources = setup.get("resources") or {}
+    facts.resources = dict(resources)
+    facts.gpu_ids = tuple(setup.get("gpu_ids") or ())
+    facts.placement_group = setup.get("pg_id")
+    facts.capture_child_tasks = bool(setup.get("capture"))
+    updates: dict[str, str] = {}
+    if setup.get("gpus_known"):
+        updates["CUDA_VISIBLE_DEVICES"] = ",".join(str(each) for each in facts.gpu_ids)
+    threads = str(max(1, int(resources.get("CPU", 1))))
+    environ = user_environ()
+    for variable in _THREAD_VARIABLES:
+        if variable not in setup.get("user_variables", ()) and environ.get(variable) != threads:
+            updates[variable] = threads
+    if updates:
+        set_child_environ(updates)
+        if "OMP_NUM_THREADS" in updates:
+            _limit_loaded_libraries(int(threads))
+
+
+def _limit_loaded_libraries(threads: int) -> None:
+    """Libraries loaded already have read their variable; threadpoolctl can still tell them."""
+    if "numpy" not in sys.modules:
+        return
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:
+        return
+    threadpool_limits(threads)

@@ -1,0 +1,108 @@
+"""Actors that run several calls at a time in threads, by concurrency group.
+
+The main thread reads lanes and hands each call to the pool of its group; pools start calls in the order
+they came. Replies are flushed by the thread that made them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from sundog.owner.core import Owner
+from sundog.wire import lanes as wire
+from sundog.worker.executor import AnswerLane, Executor
+from sundog.worker.serving import Serving
+
+
+def group_of(cls: type, method: Any, extra: Any) -> str:
+    """The concurrency group of a call: the call's own, else the method's, else the default."""
+    if extra is not None:
+        group = extra.get(wire.EXTRA_GROUP)
+        if group:
+            return str(group)
+    options = getattr(getattr(cls, method, None), "__sundog_method__", None)
+    return str((options or {}).get("concurrency_group") or "")
+
+
+class ThreadedServing(Serving):
+    """Serves an actor with max_concurrency > 1 or concurrency groups."""
+
+    def __init__(self, owner: Owner, executor: Executor, limit: int, groups: dict[str, int], cls: type) -> None:
+        super().__init__(owner, executor)
+        self.cls = cls
+        self.pools = {
+            name: ThreadPoolExecutor(size, thread_name_prefix=f"sundog-{name or 'default'}")
+            for name, size in {**groups, "": limit}.items()
+        }
+        self._pending: set[bytes] = set()
+        self._count = threading.Lock()
+        self._active = 0
+        self._finish: str | None = None
+
+    def _run_todo(self) -> None:
+        while self.todo:
+            lane, item = self.todo.popleft()
+            group = group_of(self.cls, item[1], item[4])
+            pool = self.pools.get(group)
+            if pool is None:
+                self._reject(lane, item, group)
+                continue
+            with self._count:
+                self._active += 1
+                self._pending.add(item[0])
+            pool.submit(self._one, lane, item)
+
+    def _reject(self, lane: AnswerLane, item: wire.Item, group: str) -> None:
+        known = sorted(name for name in self.pools if name)
+        error = ValueError(f"This actor has no concurrency group {group!r}; it has {known}.")
+        self.executor.reply_error(lane, item[0], str(item[1]), error, False, [], 0.0)
+        lane.flush(self.spill_dir)
+
+    def _one(self, lane: AnswerLane, item: wire.Item) -> None:
+        with self._count:
+            wanted = item[0] in self._pending
+            self._pending.discard(item[0])
+        try:
+            if wanted:
+                self.executor.run(lane, item)
+                lane.flush(self.spill_dir)
+        finally:
+            with self._count:
+                self._active -= 1
+        if self.executor.exit_after is not None:
+            self.stopping = self.executor.exit_after
+            self.wake()
+        elif self._finish is not None and not self._active:
+            self.stopping = self._finish
+            self.wake()
+
+    def cancel(self, task_id: bytes, recursive: bool) -> None:
+        """A call that has not begun can be cancelled; a thread cannot be interrupted."""
+        with self._count:
+            if task_id not in self._pending:
+                return
+            self._pending.discard(task_id)
+        for lane in list(self.lanes.values()):
+            self._reply_cancelled(lane, task_id)
+
+    def finish_then_stop(self, reason: str) -> None:
+        """End when the calls that are here have ended."""
+        self._finish = reason
+        with self._count:
+            idle = not self._active
+        if idle:
+            self.stopping = reason
+            self.wake()
+
+    def before_block(self) -> None:
+        """Other calls go on while one blocks: the actor keeps its CPU."""
+        with contextlib.suppress(RuntimeError):
+            self._flush_all()
+
+    def after_block(self) -> None:
+        """Nothing was given back."""
+        time.sleep(0)

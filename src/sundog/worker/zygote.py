@@ -1,0 +1,123 @@
+"""The zygote: imports the worker's runtime once and is the only process that forks.
+
+::
+
+    node ──("fork", worker id, spec) + control socket──► zygote ──fork (≈1 ms)──► worker
+    node ◄──("forked", worker id, pid), ("exit", pid, status, peak memory)── zygote
+
+Single-threaded for ever, so that a fork copies no lock in a locked state. Requests queue in its socket,
+so nobody waits for it to come up. When the node is gone it removes the session's shared memory and ends:
+after a SIGKILL of the node it is the one process that still knows what to clean.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import pickle
+import select
+import shutil
+import signal
+import socket
+import sys
+from typing import Any
+
+from sundog.net.packets import Connection
+
+
+def main(argv: list[str]) -> None:
+    """Run the zygote: arguments are its socket, the lifeline, and the session's shared-memory folder."""
+    control = Connection(socket.socket(fileno=int(argv[0])), argv[2])
+    lifeline, shm_root = int(argv[1]), argv[2]
+    os.set_inheritable(lifeline, False)
+    _preload(argv[3:])
+    wake_r, wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(wake_w, warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.collect()
+    gc.freeze()
+    poller = select.poll()
+    poller.register(control.fileno(), select.POLLIN)
+    poller.register(wake_r, select.POLLIN)
+    while True:
+        for fd, _ in poller.poll():
+            if fd == wake_r:
+                with contextlib.suppress(BlockingIOError):
+                    os.read(wake_r, 4096)
+                _reap(control)
+                continue
+            try:
+                received = control.receive()
+            except BlockingIOError:
+                continue
+            if received is None:
+                shutil.rmtree(shm_root, ignore_errors=True)
+                os._exit(0)
+            message, fds = received
+            if message[0] == "fork":
+                _fork(control, message[1], message[2], fds[0], lifeline, (wake_r, wake_w))
+            elif message[0] == "import":
+                _preload(message[1])
+                gc.collect()
+                gc.freeze()
+
+
+def _preload(modules: list[str]) -> None:
+    """What workers would otherwise import one by one."""
+    import inspect  # noqa: F401
+    import traceback  # noqa: F401
+
+    import cloudpickle  # noqa: F401
+
+    import sundog.api  # noqa: F401
+    import sundog.worker.process  # noqa: F401
+
+    for name in modules:
+        with contextlib.suppress(Exception):
+            __import__(name)
+
+
+def _fork(
+    control: Connection, worker_id: bytes, spec: bytes, fd: int, lifeline: int, wake: tuple[int, int]
+) -> None:
+    try:
+        pid = os.fork()
+    except OSError as error:
+        control.send(("fork_failed", worker_id, str(error)))
+        os.close(fd)
+        return
+    if pid == 0:
+        _become_worker(control, spec, fd, lifeline, wake)
+    os.close(fd)
+    with contextlib.suppress(OSError):
+        control.send(("forked", worker_id, pid))
+
+
+def _become_worker(control: Connection, spec: bytes, fd: int, lifeline: int, wake: tuple[int, int]) -> None:
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    control.close()
+    for each in wake:
+        os.close(each)
+    process: Any = sys.modules["sundog.worker.process"]
+    process.run(pickle.loads(spec), fd, lifeline)
+    os._exit(1)
+
+
+def _reap(control: Connection) -> None:
+    while True:
+        try:
+            pid, status, usage = os.wait3(os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        with contextlib.suppress(OSError):
+            control.send(("exit", pid, status, usage.ru_maxrss))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,73 @@
+"""A stand-in for `engines.sessions`: the commands' own logic is tested without a session."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from sundog.cli import main
+
+
+@dataclass(frozen=True)
+class FakeInfo:
+    name: str = "session-1"
+    path: str = "/somewhere/session-1"
+    address: str = "unix:/somewhere/session-1/node.sock"
+    node_pid: int = 4242
+    namespace: str = ""
+
+
+@dataclass
+class FakeSessions:
+    """Remembers what the commands asked for; answers what the test has put in."""
+
+    live: list[FakeInfo] = field(default_factory=list)
+    answer: dict[str, Any] = field(default_factory=dict)
+    started: list[dict[str, Any]] = field(default_factory=list)
+    stopped: list[tuple[str, bool, float]] = field(default_factory=list)
+    looked_in: list[str | None] = field(default_factory=list)
+    on_start: FakeInfo = field(default_factory=FakeInfo)
+    failure: Exception | None = None
+
+    def start_head(self, **settings: Any) -> FakeInfo:
+        if self.failure is not None:
+            raise self.failure
+        self.started.append(settings)
+        return self.on_start
+
+    def find_sessions(self, temp_dir: str | None = None) -> list[FakeInfo]:
+        self.looked_in.append(temp_dir)
+        return self.live
+
+    def stop_session(self, info: FakeInfo, force: bool, grace_s: float) -> list[str]:
+        self.stopped.append((info.name, force, grace_s))
+        return [f"node {info.node_pid} of {info.name}"]
+
+    def request(self, info: FakeInfo, verb: str, *args: object) -> dict[str, Any]:
+        assert (verb, args) == ("status", ())
+        if self.failure is not None:
+            raise self.failure
+        return self.answer
+
+
+@pytest.fixture
+def sessions(monkeypatch: pytest.MonkeyPatch) -> FakeSessions:
+    fake = FakeSessions()
+    module = ModuleType("sundog.engines.sessions")
+    for name in ("start_head", "find_sessions", "stop_session", "request"):
+        setattr(module, name, getattr(fake, name))
+    import sundog.engines
+
+    monkeypatch.setitem(sys.modules, "sundog.engines.sessions", module)
+    monkeypatch.setattr(sundog.engines, "sessions", module, raising=False)
+    return fake
+
+
+@pytest.fixture
+def sundog() -> Callable[..., Result]:
+    """The command line, in this process: `sundog("status", "--json")`."""
+    return lambda *args: CliRunner().invoke(main, list(args), prog_name="sundog")

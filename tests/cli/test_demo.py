@@ -1,0 +1,74 @@
+"""`sundog demo`: what it reads from a timeline and what it advises, from made-up recordings."""
+
+from sundog.cli.demo import Summary, advise, summarise
+from sundog.observe.timeline import SpanRow, TaskRow, chrome_trace
+
+
+def bar(name: str, start_s: float, seconds: float, worker: str = "w1") -> dict[str, object]:
+    kind = "actor_task" if "." in name else "task"
+    return {
+        "ph": "X",
+        "cat": kind,
+        "name": name,
+        "ts": start_s * 1e6,
+        "dur": seconds * 1e6,
+        "tid": worker,
+    }
+
+
+def test_calls_are_added_up_by_function_in_order_of_their_first_call() -> None:
+    events = [bar("late", 5, 1), bar("early", 0, 1), bar("early", 2, 1, "w2")]
+    assert summarise(events) == [Summary("early", 2, 2.0, 3.0, 2), Summary("late", 1, 1.0, 1.0, 1)]
+
+
+def test_phases_waits_arrows_and_constructors_are_not_counted() -> None:
+    events: list[dict[str, object]] = [
+        bar("work", 0, 1),
+        {**bar("execute", 0, 1), "cat": "phase"},
+        {**bar("get", 0, 1), "cat": "driver"},
+        {**bar("submit work", 0, 1), "cat": "submit"},
+        {**bar("Counter.__init__", 0, 1), "cat": "actor_creation"},
+        {"ph": "s", "cat": "flow", "ts": 0, "id": 1},
+        {"ph": "M", "name": "process_name"},
+    ]
+    assert [summary.name for summary in summarise(events)] == ["work"]
+
+
+def test_the_recording_of_real_rows_is_read_as_it_is_written() -> None:
+    rows = [
+        TaskRow(bytes([n]), "Counter.add", 0.0, n, n + 0.5, b"w", 7, b"o", True, kind="actor_task")
+        for n in range(4)
+    ]
+    waits = [SpanRow("get", 0.0, 4.0, 6, b"o")]
+    assert summarise(chrome_trace(rows, waits)) == [Summary("Counter.add", 4, 2.0, 3.5, 1, on_actor=True)]
+
+
+def test_an_empty_recording_has_no_summary() -> None:
+    assert summarise([]) == []
+
+
+def test_calls_one_after_the_other_are_advised_to_be_submitted_together() -> None:
+    advice = advise(Summary("work", 10, 5.0, 5.1, workers=2), cpus=5)
+    assert advice is not None
+    assert "Submit them all, then get() the list: about 1.00 s instead of 5.10 s on 5 CPUs" in advice
+
+
+def test_calls_to_one_actor_are_advised_to_have_more_actors() -> None:
+    advice = advise(Summary("Counter.add", 4, 2.0, 2.0, workers=1, on_actor=True), cpus=8)
+    assert advice is not None
+    assert "all 4 calls went to one actor" in advice
+    assert "With 4 actors: about 0.50 s instead of 2.00 s" in advice
+
+
+def test_what_already_runs_in_parallel_needs_no_advice() -> None:
+    assert advise(Summary("work", 10, 5.0, 2.6, workers=2), cpus=2) is None
+
+
+def test_one_cpu_few_calls_or_little_time_give_no_ground_for_advice() -> None:
+    assert advise(Summary("work", 10, 5.0, 5.0, workers=1), cpus=1) is None
+    assert advise(Summary("work", 2, 5.0, 5.0, workers=1), cpus=4) is None
+    assert advise(Summary("work", 10, 0.001, 0.001, workers=1), cpus=4) is None
+
+
+def test_a_recording_of_no_length_has_no_overlap_rather_than_an_error() -> None:
+    assert Summary("work", 1, 0.0, 0.0, 1).at_a_time == 0.0

@@ -1,0 +1,133 @@
+"""`sundog start`: Ray's flags become settings, and the message says how to join and how to stop."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+from click.testing import Result
+
+from sundog.cli import exits
+from tests.cli.conftest import FakeInfo, FakeSessions
+
+Sundog = Callable[..., Result]
+
+
+def test_the_message_says_how_to_join_and_how_to_stop(sundog: Sundog, sessions: FakeSessions) -> None:
+    result = sundog("start", "--head")
+    assert result.exit_code == 0
+    assert 'init(address="auto")' in result.output
+    assert "sundog stop --session session-1" in result.output
+    assert "node pid 4242" in result.output
+    assert "/somewhere/session-1" in result.output
+
+
+def test_without_options_the_machine_decides(sundog: Sundog, sessions: FakeSessions) -> None:
+    sundog("start", "--head")
+    assert sessions.started == [
+        {
+            "num_cpus": None,
+            "num_gpus": None,
+            "resources": {},
+            "object_store_memory": None,
+            "temp_dir": None,
+            "dashboard_host": "127.0.0.1",
+            "dashboard_port": 8265,
+            "labels": {},
+            "block": False,
+        }
+    ]
+
+
+def test_every_option_reaches_the_session(sundog: Sundog, sessions: FakeSessions) -> None:
+    options = (
+        '--num-cpus 3 --num-gpus 1 --resources {"disk":2,"seat":0.5} --object-store-memory 1000000 '
+        "--temp-dir /somewhere --dashboard-host 0.0.0.0 --dashboard-port 0 --labels zone=a,disk=ssd "
+        "--disable-usage-stats"
+    )
+    assert sundog("start", "--head", *options.split()).exit_code == 0
+    assert sessions.started == [
+        {
+            "num_cpus": 3,
+            "num_gpus": 1,
+            "resources": {"disk": 2.0, "seat": 0.5},
+            "object_store_memory": 1_000_000,
+            "temp_dir": "/somewhere",
+            "dashboard_host": "0.0.0.0",
+            "dashboard_port": 0,
+            "labels": {"zone": "a", "disk": "ssd"},
+            "block": False,
+        }
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "sundog start --head"),
+        (["--head", "--address", "h:1"], "give one of them"),
+        (["--address", "h:1"], "a session lives on one machine"),
+        (["--head", "--resources", "disk=2"], "not JSON"),
+        (["--head", "--resources", "[1]"], "a JSON object is needed"),
+        (["--head", "--resources", '{"disk": "two"}'], "must be a number, not 'two'"),
+        (["--head", "--resources", '{"disk": true}'], "must be a number, not True"),
+        (["--head", "--resources", '{"disk": -1}'], "must be zero or more, not -1"),
+        (["--head", "--resources", '{"disk": NaN}'], "must be zero or more, not nan"),
+        (["--head", "--resources", '{"CPU": 2}'], "--num-cpus 2"),
+        (["--head", "--labels", "zone"], "'zone' is not key=value"),
+        (["--head", "--num-cpus", "-1"], "-1 is not in the range"),
+        (["--head", "--object-store-memory", "0"], "0 is not in the range"),
+        (["--head", "--dashboard-port", "65536"], "65536 is not in the range"),
+    ],
+)
+def test_a_wrong_command_line_is_refused_and_starts_nothing(
+    sundog: Sundog, sessions: FakeSessions, arguments: list[str], said: str
+) -> None:
+    result = sundog("start", *arguments)
+    assert result.exit_code == exits.USAGE
+    # click breaks long lines to the width of the terminal and may frame them.
+    assert said in " ".join(result.output.replace("│", " ").split())
+    assert sessions.started == []
+
+
+def test_blocking_ends_with_a_failure_when_the_session_does(sundog: Sundog, sessions: FakeSessions) -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as node:
+        assert node.stdin is not None
+        sessions.on_start = FakeInfo(node_pid=node.pid)
+        node.stdin.close()
+        result = sundog("start", "--head", "--block")
+    assert result.exit_code == exits.FAILED
+    assert "session-1 ended while this command was watching it" in result.stderr
+    assert sessions.stopped == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_while_blocking_stops_the_session(
+    sundog: Sundog, sessions: FakeSessions, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    handlers = (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT))
+    really_open = os.pidfd_open
+    opened: list[int] = []
+
+    def open_then_signal(pid: int) -> int:
+        opened.append(really_open(pid))
+        signal.raise_signal(number)
+        return opened[0]
+
+    sessions.on_start = FakeInfo(node_pid=os.getpid())
+    monkeypatch.setattr(os, "pidfd_open", open_then_signal)
+    result = sundog("start", "--head", "--block")
+    for descriptor in opened:
+        os.close(descriptor)
+    assert result.exit_code == 0
+    assert sessions.stopped == [("session-1", False, 10.0)]
+    assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == handlers
+
+
+def test_blocking_on_a_session_that_is_gone_already_says_so(sundog: Sundog, sessions: FakeSessions) -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as node:
+        node.wait()
+        sessions.on_start = FakeInfo(node_pid=node.pid)
+    assert sundog("start", "--head", "--block").exit_code == exits.FAILED

@@ -1,0 +1,52 @@
+"""`sundog stop`: all sessions, or the one that is named."""
+
+from collections.abc import Callable
+
+from click.testing import Result
+
+from sundog.cli import exits
+from tests.cli.conftest import FakeInfo, FakeSessions
+
+Sundog = Callable[..., Result]
+
+
+def test_every_session_is_stopped_and_what_was_stopped_is_said(
+    sundog: Sundog, sessions: FakeSessions
+) -> None:
+    sessions.live = [FakeInfo("b", node_pid=2), FakeInfo("a", node_pid=1)]
+    result = sundog("stop")
+    assert result.exit_code == 0
+    assert sessions.stopped == [("b", False, 10.0), ("a", False, 10.0)]
+    assert result.output == "stopped node 2 of b\nstopped node 1 of a\n2 sessions ended.\n"
+
+
+def test_a_named_session_is_stopped_alone(sundog: Sundog, sessions: FakeSessions) -> None:
+    sessions.live = [FakeInfo("b"), FakeInfo("a")]
+    assert "1 session ended." in sundog("stop", "--session", "a").output
+    assert [name for name, _, _ in sessions.stopped] == ["a"]
+
+
+def test_force_and_grace_reach_the_session(sundog: Sundog, sessions: FakeSessions) -> None:
+    sessions.live = [FakeInfo("a")]
+    assert sundog("stop", "--force", "--grace-period", "0.5", "--temp-dir", "/somewhere").exit_code == 0
+    assert sessions.stopped == [("a", True, 0.5)]
+    assert sessions.looked_in == ["/somewhere"]
+
+
+def test_nothing_to_stop_is_success(sundog: Sundog, sessions: FakeSessions) -> None:
+    result = sundog("stop")
+    assert (result.exit_code, result.output) == (0, "No session is running.\n")
+
+
+def test_a_name_that_is_not_running_is_an_error_that_lists_those_that_are(
+    sundog: Sundog, sessions: FakeSessions
+) -> None:
+    sessions.live = [FakeInfo("b"), FakeInfo("a")]
+    result = sundog("stop", "--session", "c")
+    assert result.exit_code == exits.FAILED
+    assert "called 'c'; running: b, a" in result.stderr
+    assert sessions.stopped == []
+
+
+def test_a_negative_grace_period_is_refused(sundog: Sundog, sessions: FakeSessions) -> None:
+    assert sundog("stop", "--grace-period", "-1").exit_code == exits.USAGE

@@ -1,0 +1,191 @@
+"""The state API: rows of a running session, filters, limits, summaries."""
+
+# mypy: disable-error-code="untyped-decorator"
+# `ray` is whichever module the fixture gives, so its decorator has no type.
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from sundog.util import state
+from sundog.util.state import api
+from sundog.util.state.exception import RayStateApiException, ServerUnavailable
+from sundog.util.state.summary import count_actors, count_objects, count_tasks
+
+
+@pytest.fixture
+def counter(ray: ModuleType) -> Any:
+    """An actor with a name, ready to be listed."""
+
+    class Counter:
+        def ready(self) -> bool:
+            return True
+
+    made = ray.remote(num_cpus=0)(Counter).options(name="listed").remote()
+    assert ray.get(made.ready.remote())
+    return made
+
+
+def test_actors_are_listed_with_their_columns(ray: ModuleType, counter: Any) -> None:
+    [row] = state.list_actors(filters=[("name", "=", "listed")])
+    assert row.state == row["state"] == row.get("state") == "ALIVE"
+    assert row.class_name.split(".")[-1] == "Counter"
+    assert row.actor_id == counter._actor_id.hex()
+    assert isinstance(row.pid, int)
+    assert row.required_resources is None
+    assert set(row.asdict()) == set(type(row).list_columns())
+    [detailed] = state.list_actors(filters=[("name", "=", "listed")], detail=True)
+    assert detailed.is_detached is False
+
+
+def test_an_actor_is_found_by_its_id(ray: ModuleType, counter: Any) -> None:
+    found = state.get_actor(counter._actor_id.hex())
+    assert found is not None and found.name == "listed"
+    assert state.get_actor("00" * 16) is None
+
+
+def test_a_killed_actor_is_listed_as_dead(ray: ModuleType, counter: Any) -> None:
+    ray.kill(counter)
+    with pytest.raises(ray.exceptions.RayActorError):
+        ray.get(counter.ready.remote())
+    assert [row.state for row in state.list_actors(filters=[("name", "=", "listed")])] == ["DEAD"]
+
+
+def test_filters_are_checked_before_anything_is_asked(ray: ModuleType) -> None:
+    with pytest.raises(ValueError, match="predicate"):
+        state.list_actors(filters=[("state", "~", "ALIVE")])
+    with pytest.raises(ValueError, match="cannot be filtered"):
+        state.list_actors(filters=[("death_cause", "=", "x")])
+    with pytest.raises(RayStateApiException, match="maximum"):
+        state.list_actors(limit=10_001)
+
+
+def test_nodes_workers_and_jobs_are_listed(ray: ModuleType) -> None:
+    here = ray.get_runtime_context().get_node_id()
+    [node] = state.list_nodes()
+    assert (node.node_id, node.state, node.is_head_node) == (here, "ALIVE", True)
+    assert node.resources_total["CPU"] == 4
+    found = state.get_node(here)
+    assert found is not None and found.node_ip == node.node_ip
+    drivers = state.list_workers(filters=[("worker_type", "=", "DRIVER")])
+    assert len(drivers) == 1
+    worker = state.get_worker(drivers[0].worker_id)
+    assert worker is not None and worker.pid == drivers[0].pid
+    [job] = state.list_jobs()
+    assert job.type == "DRIVER"
+    assert state.get_job(str(job.job_id)) is not None
+
+
+def test_tasks_are_listed_and_summarised(ray: ModuleType) -> None:
+    @ray.remote
+    def listed_task() -> int:
+        return 1
+
+    ray.get([listed_task.options(name="listed_task").remote() for _ in range(3)])
+    rows = state.list_tasks(filters=[("name", "=", "listed_task")])
+    assert [row.state for row in rows] == ["FINISHED"] * 3
+    assert {row.type for row in rows} == {"NORMAL_TASK"}
+    found = state.get_task(rows[0].task_id)
+    assert isinstance(found, type(rows[0])) and found.task_id == rows[0].task_id
+    summary = state.summarize_tasks()["cluster"]
+    assert summary["summary"]["listed_task"]["state_counts"] == {"FINISHED": 3}
+
+
+def test_objects_are_listed(ray: ModuleType) -> None:
+    ref = ray.put(b"x" * 1_000_000)
+    rows = state.get_objects(ref.hex())
+    assert rows and all(row.object_id == ref.hex() for row in rows)
+    assert max(row.object_size for row in rows) >= 1_000_000
+    assert state.summarize_objects()["cluster"]["total_objects"] >= 1
+
+
+def test_placement_groups_are_listed(ray: ModuleType) -> None:
+    from sundog.util.placement_group import placement_group, remove_placement_group
+
+    group = placement_group([{"CPU": 1}], name="in_state")
+    assert group.wait(30)
+    [row] = state.list_placement_groups(filters=[("name", "=", "in_state")])
+    assert (row.placement_group_id, row.state) == (group.id.hex(), "CREATED")
+    assert state.get_placement_group(group.id.hex()) is not None
+    remove_placement_group(group)
+
+
+def test_another_session_cannot_be_asked_from_this_one(ray: ModuleType) -> None:
+    with pytest.raises(ServerUnavailable, match="connected"):
+        state.list_actors(address="10.1.2.3:6379")
+
+
+ROWS: list[dict[str, Any]] = [
+    {"actor_id": "b", "name": "One", "state": "ALIVE", "pid": 7, "class_name": "A"},
+    {"actor_id": "a", "name": None, "state": "DEAD", "pid": None, "class_name": "A", "is_detached": True},
+]
+
+
+@pytest.fixture
+def two_actors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A session that answers every question with the same two rows."""
+    monkeypatch.setattr(api, "ask", lambda kind, detail, address: ROWS)
+
+
+@pytest.mark.parametrize(
+    ("filters", "ids"),
+    [
+        ([], ["a", "b"]),
+        ([("name", "=", "one")], ["b"]),
+        ([("NAME", "=", "one")], ["b"]),
+        ([("name", "!=", "one")], ["a"]),
+        ([("pid", "=", "7")], ["b"]),
+        ([("pid", "=", 7)], ["b"]),
+        ([("pid", "!=", 7)], ["a"]),
+        ([("pid", "=", "seven")], []),
+        ([("state", "=", "ALIVE"), ("pid", "=", 8)], []),
+        ([("state", "!=", "x"), ("class_name", "=", "a")], ["a", "b"]),
+    ],
+)
+def test_filters_choose_rows(two_actors: None, filters: list[Any], ids: list[str]) -> None:
+    assert [row.actor_id for row in state.list_actors(filters=filters)] == ids
+
+
+def test_details_are_left_out_unless_asked_for(two_actors: None) -> None:
+    assert state.list_actors()[0].is_detached is None
+    assert state.list_actors(detail=True)[0].is_detached is True
+
+
+def test_a_limit_cuts_the_list_and_says_so(two_actors: None, caplog: pytest.LogCaptureFixture) -> None:
+    assert len(state.list_actors(limit=1)) == 1
+    assert "1 of 2 actors" in caplog.text
+
+
+def test_boolean_columns_read_the_text_of_a_filter() -> None:
+    for text in ("true", "True", "1"):
+        assert api.matches({"is_alive": True}, [("is_alive", "=", text)])
+    assert api.matches({"is_alive": False}, [("is_alive", "=", "false")])
+    assert not api.matches({"is_alive": True}, [("is_alive", "=", "maybe")])
+
+
+def test_summaries_count_by_name_class_and_call_site() -> None:
+    tasks = [
+        {"name": "f", "type": "NORMAL_TASK", "state": "FINISHED"},
+        {"name": "f", "type": "NORMAL_TASK", "state": "FAILED"},
+        {"name": "A.m", "type": "ACTOR_TASK", "state": "RUNNING"},
+        {"name": "A.__init__", "type": "ACTOR_CREATION_TASK", "state": "FINISHED"},
+    ]
+    counted = count_tasks(tasks)
+    assert counted["summary"]["f"] == {
+        "func_or_class_name": "f",
+        "type": "NORMAL_TASK",
+        "state_counts": {"FINISHED": 1, "FAILED": 1},
+    }
+    totals = [counted[key] for key in ("total_tasks", "total_actor_tasks", "total_actor_scheduled")]
+    assert totals == [2, 1, 1]
+    assert count_actors(ROWS)["summary"]["A"]["state_counts"] == {"ALIVE": 1, "DEAD": 1}
+    row = {"call_site": "a.py:1", "pid": 1, "ip": "i", "task_status": "NIL", "attempt_number": 0}
+    objects = [
+        {**row, "object_size": 1024**2, "reference_type": "LOCAL_REFERENCE"},
+        {**row, "object_size": -1, "reference_type": "PINNED_IN_MEMORY"},
+    ]
+    summary = count_objects(objects)
+    assert (summary["total_objects"], summary["total_size_mb"]) == (2, 1.0)
+    assert summary["summary"]["a.py:1"]["total_num_workers"] == 1

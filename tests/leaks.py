@@ -1,0 +1,205 @@
+"""What a test left behind: processes, threads, file descriptors and shared-memory segments.
+
+Owns the question "is anything here now that was not here before?". It refuses to judge what was there before
+the test began, and what belongs to another session on the same machine. Runs in the test process, in its main
+thread.
+
+Each test gets a temporary folder of its own (``SUNDOG_temp_dir``), whose path is the *marker* by which even a
+process that has left our process tree is known again:
+
+    the test ──starts──► node ──► zygote ──► worker        children of the test: found by descent
+                          │
+                          └─ daemonised, reparented, renamed: found because its command line, environment,
+                             mappings or open files name the marker (a title set by setproctitle overwrites
+                             the environment the kernel shows, hence the four places)
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from multiprocessing import resource_tracker
+from pathlib import Path
+
+import psutil
+
+GRACE_S = 2.0
+"""How long things may take to vanish: the promise of the design, "nothing remains within 2 s"."""
+
+POLL_S = 0.01
+SHM_DIR = Path("/dev/shm")
+SHM_PREFIX = "sundog"
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Everything countable at one moment. Threads are held themselves, since idents are used again."""
+
+    marker: str
+    processes: dict[tuple[int, float], str]
+    threads: frozenset[threading.Thread]
+    fds: dict[int, str]
+    segments: frozenset[str]
+    all_pids: frozenset[int] = field(repr=False)
+
+    @classmethod
+    def take(cls, marker: str, before: Snapshot | None = None) -> Snapshot:
+        """Look around. Only processes younger than ``before`` are searched for the marker."""
+        all_pids = frozenset(psutil.pids())
+        fresh_pids = all_pids - before.all_pids if before else frozenset()
+        return cls(
+            marker=marker,
+            processes=_processes(marker, fresh_pids),
+            threads=frozenset(threading.enumerate()),
+            fds=_fds(),
+            segments=_segments(),
+            all_pids=all_pids,
+        )
+
+
+def find(before: Snapshot, grace_s: float = GRACE_S) -> list[str]:
+    """Name what is here now and was not in ``before``, after giving it ``grace_s`` seconds to vanish.
+
+    Returns:
+        One line for each leak; empty when the test cleaned up after itself.
+    """
+    leaks = compare(before, Snapshot.take(before.marker, before))
+    if not leaks:
+        return []
+    # Only now, for it costs tens of milliseconds: what a reference cycle keeps alive is garbage, not a leak.
+    gc.collect()
+    deadline = time.monotonic() + grace_s
+    while True:
+        leaks = compare(before, Snapshot.take(before.marker, before))
+        if not leaks or time.monotonic() >= deadline:
+            return leaks
+        time.sleep(POLL_S)
+
+
+def compare(before: Snapshot, after: Snapshot) -> list[str]:
+    """List what ``after`` has and ``before`` had not, a line each."""
+    leaks = [
+        f"process {after.processes[key]}" for key in sorted(after.processes.keys() - before.processes.keys())
+    ]
+    for thread in sorted(after.threads - before.threads, key=lambda thread: thread.name):
+        kind = "daemon thread" if thread.daemon else "thread"
+        leaks.append(f"{kind} {thread.name!r} (ident {thread.ident}, native id {thread.native_id})")
+    for fd, target in sorted(after.fds.items()):
+        # A number that now points elsewhere was closed and given to something new.
+        if before.fds.get(fd) != target:
+            leaks.append(f"fd {fd} -> {target}")
+    for name in sorted(after.segments - before.segments):
+        if not _in_use_by_others(name, before.marker):
+            leaks.append(f"shared memory {SHM_DIR / name}")
+    return leaks
+
+
+def kill_processes(before: Snapshot) -> None:
+    """End the processes that a test left, so that they disturb no later one. Safe against reused pids."""
+    after = Snapshot.take(before.marker, before)
+    for pid, created in after.processes.keys() - before.processes.keys():
+        try:
+            process = psutil.Process(pid)
+            if process.create_time() == created:
+                process.kill()
+                if process.ppid() == os.getpid():
+                    process.wait(timeout=GRACE_S)
+        except (psutil.Error, ProcessLookupError):
+            continue
+
+
+def _processes(marker: str, fresh_pids: Iterable[int]) -> dict[tuple[int, float], str]:
+    """Find our descendants, and whoever among ``fresh_pids`` names the marker."""
+    me = psutil.Process()
+    found = {child.pid: child for child in me.children(recursive=True)}
+    for pid in fresh_pids:
+        if pid not in found and pid != me.pid and _mentions(pid, [marker.encode()]):
+            try:
+                found[pid] = psutil.Process(pid)
+            except psutil.NoSuchProcess:
+                continue
+    # The standard library starts one tracker per process, and stops it only when the interpreter ends.
+    found.pop(getattr(resource_tracker._resource_tracker, "_pid", None) or -1, None)
+    described = {}
+    for process in found.values():
+        try:
+            described[process.pid, process.create_time()] = _describe(process)
+        except psutil.NoSuchProcess:
+            continue
+    return described
+
+
+def _describe(process: psutil.Process) -> str:
+    with process.oneshot():
+        try:
+            words = " ".join(process.cmdline()).strip() or process.name()
+        except psutil.ZombieProcess:
+            words = process.name()
+        return f"{process.pid} ({process.status()}, parent {process.ppid()}): {words[:200]}"
+
+
+def _mentions(pid: int, tokens: list[bytes]) -> bool:
+    """Whether a process names one of ``tokens`` in its command line, environment, mappings or open files."""
+    folder = Path(f"/proc/{pid}")
+    for name in ("cmdline", "environ", "maps"):
+        try:
+            content = (folder / name).read_bytes()
+        except OSError:
+            continue  # it ended, or it is another user's
+        if any(token in content for token in tokens):
+            return True
+    try:
+        fds = os.listdir(folder / "fd")
+    except OSError:
+        return False
+    for fd in fds:
+        try:
+            target = os.readlink(folder / "fd" / fd).encode()
+        except OSError:
+            continue
+        if any(token in target for token in tokens):
+            return True
+    return False
+
+
+def _fds() -> dict[int, str]:
+    """Our open descriptors with what each points at (sockets and pipes carry their inode in it)."""
+    tracker_fd = getattr(resource_tracker._resource_tracker, "_fd", None)
+    found = {}
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            target = os.readlink(f"/proc/self/fd/{name}")
+        except FileNotFoundError:
+            continue  # the descriptor by which the folder itself was listed
+        if int(name) != tracker_fd:
+            found[int(name)] = target
+    return found
+
+
+def _segments() -> frozenset[str]:
+    try:
+        return frozenset(name for name in os.listdir(SHM_DIR) if name.startswith(SHM_PREFIX))
+    except FileNotFoundError:
+        return frozenset()
+
+
+def _in_use_by_others(segment: str, marker: str) -> bool:
+    """Whether a live process that is no part of this test works with ``segment``: then it is not ours.
+
+    Two test runs on one machine see each other's segments. A session's processes name it in their titles or
+    map its files, so a foreign process that knows the session's name is the proof.
+    """
+    session = segment.removeprefix(SHM_PREFIX).strip("-_.")
+    tokens = [segment.encode()]
+    if len(session) >= 6:  # shorter ones occur in any process by chance
+        tokens.append(session.encode())
+    ours = {os.getpid(), *(child.pid for child in psutil.Process().children(recursive=True))}
+    return any(
+        _mentions(pid, tokens) and not _mentions(pid, [marker.encode()])
+        for pid in psutil.pids()
+        if pid not in ours
+    )

@@ -1,0 +1,269 @@
+"""Which options are accepted, what they become, and the resources they add up to."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from sundog.options import (
+    ActorOptions,
+    MethodOptions,
+    TaskOptions,
+    parse_actor_options,
+    parse_method_options,
+    parse_task_options,
+)
+
+
+class NodeAffinitySchedulingStrategy:
+    """Stands for the class of that name, which lives in a layer above."""
+
+
+def test_without_options_every_field_has_its_default() -> None:
+    assert parse_task_options({}) == TaskOptions()
+    assert parse_actor_options({}) == ActorOptions()
+    assert parse_method_options({}) == MethodOptions()
+    assert TaskOptions().max_retries == 3
+    assert ActorOptions().max_restarts == 0
+    assert MethodOptions().max_task_retries is None
+
+
+def test_an_unknown_option_is_an_error_with_the_nearest_one_and_the_valid_list() -> None:
+    with pytest.raises(ValueError, match="Did you mean 'num_cpus'") as caught:
+        parse_task_options({"num_cpu": 1})
+    assert "max_retries" in str(caught.value)
+    assert "_labels" not in str(caught.value)
+
+
+def test_an_option_of_another_kind_says_whose_it_is() -> None:
+    with pytest.raises(ValueError, match="It is an option of an actor"):
+        parse_task_options({"lifetime": "detached"})
+
+
+def test_an_old_placement_group_option_says_what_replaced_it() -> None:
+    with pytest.raises(ValueError, match="PlacementGroupSchedulingStrategy"):
+        parse_task_options({"placement_group": "default"})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"num_cpus": "1"},
+        {"max_retries": 1.5},
+        {"resources": ["a"]},
+        {"resources": {1: 1}},
+        {"resources": {"a": "1"}},
+        {"retry_exceptions": 3},
+        {"scheduling_strategy": 3},
+        {"label_selector": {"a": 3}},
+        {"runtime_env": 3},
+        {"accelerator_type": 3},
+        {"enable_task_events": 3},
+        {"name": 3},
+        {"num_returns": 1.0},
+        {"_metadata": 3},
+    ],
+)
+def test_a_value_of_the_wrong_type_is_a_type_error_that_names_the_option(given: dict[str, Any]) -> None:
+    with pytest.raises(TypeError, match=next(iter(given))):
+        parse_task_options(given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"num_cpus": -1},
+        {"num_cpus": 0.00001},
+        {"num_cpus": float("nan")},
+        {"num_cpus": float("inf")},
+        {"num_gpus": 1.5},
+        {"memory": -1},
+        {"resources": {"CPU": 1}},
+        {"resources": {"a": -1}},
+        {"resources": {"": 1}},
+        {"max_retries": -2},
+        {"max_calls": -1},
+        {"num_returns": -1},
+        {"num_returns": "many"},
+        {"retry_exceptions": [3]},
+        {"retry_exceptions": [int]},
+        {"scheduling_strategy": "NEAR"},
+        {"label_selector": {"a": "in("}},
+        {"_generator_backpressure_num_objects": 0},
+    ],
+)
+def test_a_value_that_is_not_allowed_is_a_value_error_that_names_the_option(given: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(given))):
+        parse_task_options(given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"max_restarts": -2},
+        {"max_task_retries": -2},
+        {"max_concurrency": -1},
+        {"max_pending_calls": -2},
+        {"lifetime": "long"},
+        {"name": ""},
+        {"namespace": ""},
+        {"concurrency_groups": {"io": 0}},
+        {"concurrency_groups": [{"name": "io"}]},
+    ],
+)
+def test_an_actor_value_that_is_not_allowed_is_a_value_error(given: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=next(iter(given))):
+        parse_actor_options(given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"num_returns": 0},
+        {"num_returns": "dynamic"},
+        {"num_returns": "streaming"},
+        {"max_retries": -1},
+        {"scheduling_strategy": "SPREAD"},
+        {"scheduling_strategy": NodeAffinitySchedulingStrategy()},
+        {"label_selector": {"zone": "!in(a, b)"}},
+        {"label_selector": {"zone": "!a-b"}},
+        {"runtime_env": {"env_vars": {"A": "1"}}},
+        {"_labels": {"a": "b"}},
+        {"_generator_backpressure_num_objects": 1},
+    ],
+)
+def test_a_value_that_is_allowed_is_kept_as_it_is(given: dict[str, Any]) -> None:
+    options = parse_task_options(given)
+    for name, value in given.items():
+        assert getattr(options, name) == value
+
+
+def test_none_means_the_default_for_every_option() -> None:
+    for parse, kind in (
+        (parse_task_options, TaskOptions),
+        (parse_actor_options, ActorOptions),
+        (parse_method_options, MethodOptions),
+    ):
+        nothing = {f.name: None for f in dataclasses.fields(kind)}
+        assert parse(nothing) == kind()
+
+
+def test_zero_means_no_limit_where_it_does_in_ray() -> None:
+    options = parse_actor_options({"max_concurrency": 0, "max_pending_calls": 0})
+    assert options.max_concurrency is None
+    assert options.max_pending_calls == -1
+
+
+def test_retry_exceptions_becomes_a_tuple_that_except_understands() -> None:
+    assert parse_task_options({"retry_exceptions": [ValueError, OSError]}).retry_exceptions == (
+        ValueError,
+        OSError,
+    )
+    assert parse_method_options({"retry_exceptions": True}).retry_exceptions is True
+
+
+def test_concurrency_groups_may_be_a_dict_or_a_list() -> None:
+    groups = [{"name": "io", "max_concurrency": 2}, {"name": "cpu", "max_concurrency": 1}]
+    assert parse_actor_options({"concurrency_groups": groups}).concurrency_groups == {"io": 2, "cpu": 1}
+    assert parse_actor_options({"concurrency_groups": {"io": 2}}).concurrency_groups == {"io": 2}
+
+
+def test_a_dict_that_the_caller_changes_later_does_not_change_the_options() -> None:
+    resources: dict[str, Any] = {"disk": 1}
+    env: dict[str, Any] = {"env_vars": {}}
+    options = parse_task_options({"resources": resources, "runtime_env": env})
+    resources["disk"] = 9
+    env["pip"] = {}
+    assert options.resources == {"disk": 1.0}
+    assert options.runtime_env == {"env_vars": {}}
+
+
+def test_merging_replaces_only_what_is_named() -> None:
+    options = parse_task_options({"num_cpus": 2, "max_calls": 5, "name": "a"})
+    merged = options.merged(name="b", num_gpus=1)
+    assert (merged.num_cpus, merged.max_calls, merged.name, merged.num_gpus) == (2, 5, "b", 1)
+    assert options.name == "a"
+    assert type(parse_method_options({}).merged(num_returns=2)) is MethodOptions
+
+
+def test_merging_checks_what_it_is_given() -> None:
+    with pytest.raises(ValueError, match="Did you mean"):
+        TaskOptions().merged(num_cpu=1)
+    with pytest.raises(TypeError, match="num_cpus"):
+        TaskOptions().merged(num_cpus="1")
+
+
+def test_what_only_the_decorator_can_set_is_refused_when_merging() -> None:
+    with pytest.raises(ValueError, match="decorated"):
+        TaskOptions().merged(max_calls=1)
+    with pytest.raises(ValueError, match="decorated"):
+        ActorOptions().merged(concurrency_groups={"io": 1})
+
+
+def test_options_cannot_be_changed_in_place() -> None:
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        TaskOptions().num_cpus = 3  # type: ignore[misc]
+
+
+def test_a_task_demands_one_cpu_unless_it_says_otherwise() -> None:
+    assert TaskOptions().demand() == {"CPU": 1.0}
+    assert parse_task_options({"num_cpus": 0}).demand() == {}
+
+
+def test_demand_adds_up_everything_that_was_asked_for() -> None:
+    options = parse_task_options(
+        {
+            "num_cpus": 0.5,
+            "num_gpus": 0.25,
+            "memory": 1000,
+            "resources": {"disk": 2, "none": 0},
+            "accelerator_type": "A100",
+        }
+    )
+    assert options.demand() == {
+        "CPU": 0.5,
+        "GPU": 0.25,
+        "memory": 1000,
+        "disk": 2,
+        "accelerator_type:A100": 0.001,
+    }
+
+
+def test_demand_is_rounded_to_the_granularity_of_the_accounting() -> None:
+    assert parse_task_options({"num_cpus": 1 / 3}).demand() == {"CPU": 0.3333}
+
+
+@pytest.mark.parametrize(
+    ("given", "running_cpus", "placing_cpus"),
+    [
+        ({}, 0, 1),
+        ({"memory": 10}, 0, 1),
+        ({"num_cpus": 0}, 0, 0),
+        ({"num_cpus": 2}, 2, 2),
+        ({"num_gpus": 1}, 1, 1),
+        ({"num_gpus": 0}, 1, 1),
+        ({"resources": {"disk": 1}}, 1, 1),
+    ],
+)
+def test_an_actor_holds_a_cpu_only_if_it_names_resources_as_in_ray(
+    given: dict[str, Any], running_cpus: float, placing_cpus: float
+) -> None:
+    options = parse_actor_options(given)
+    assert options.demand().get("CPU", 0) == running_cpus
+    assert options.placement_demand().get("CPU", 0) == placing_cpus
+
+
+def test_get_if_exists_needs_a_name_by_the_time_the_actor_is_created() -> None:
+    options = parse_actor_options({"get_if_exists": True})
+    with pytest.raises(ValueError, match="name"):
+        options.check_creation()
+    options.merged(name="a").check_creation()
+
+
+def test_several_threads_cannot_promise_order() -> None:
+    options = parse_actor_options({"max_concurrency": 3, "allow_out_of_order_execution": False})
+    with pytest.raises(ValueError, match="max_concurrency=3"):
+        options.check_creation()
+    options.merged(max_concurrency=1).check_creation()
