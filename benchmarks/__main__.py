@@ -131,7 +131,7 @@ def command_line(options: argparse.Namespace) -> str:
     parts = ["python -m benchmarks"]
     parts += ["--quick"] if options.quick else []
     parts += [f"--only '{options.only}'"] if options.only else []
-    parts += [f"--peers {','.join(options.peers)}"] if options.peers != list(PEERS) else []
+    parts += [f"--peers '{','.join(options.peers)}'"] if options.peers != list(PEERS) else []
     parts += [f"--rounds {options.rounds}"] if not options.default_rounds else []
     return " ".join(parts)
 

@@ -57,7 +57,42 @@ _MODULES = frozenset(
     }
 )
 
-__all__ = [*_WHERE, "exceptions", "util", "__version__"]
+__all__ = [
+    "ActorClass",
+    "ActorHandle",
+    "ActorID",
+    "ActorMethod",
+    "DynamicObjectRefGenerator",
+    "JobID",
+    "NodeID",
+    "ObjectRef",
+    "ObjectRefGenerator",
+    "PlacementGroupID",
+    "StreamingObjectRefGenerator",
+    "TaskID",
+    "UniqueID",
+    "WorkerID",
+    "__version__",
+    "available_resources",
+    "cancel",
+    "cluster_resources",
+    "exceptions",
+    "get",
+    "get_actor",
+    "get_gpu_ids",
+    "get_runtime_context",
+    "init",
+    "is_initialized",
+    "kill",
+    "method",
+    "nodes",
+    "put",
+    "remote",
+    "shutdown",
+    "timeline",
+    "util",
+    "wait",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -9,7 +9,7 @@ from sundog import engines
 from sundog.ids import RESULT_SUFFIX
 from sundog.options import ActorOptions, MethodOptions, parse_actor_options, parse_method_options
 from sundog.owner import context
-from sundog.owner.records import Fn
+from sundog.owner.records import DONE, Fn
 from sundog.refs import ObjectRef, rebuild
 from sundog.wire import lanes as wire
 
@@ -27,7 +27,7 @@ def method(*args: Any, **given: Any) -> Any:
     parsed = parse_method_options(given)
 
     def decorate(function: Any) -> Any:
-        function.__sundog_method__ = {name: value for name, value in given.items()}
+        function.__sundog_method__ = dict(given)
         function.__sundog_options__ = parsed
         return function
 
@@ -72,8 +72,13 @@ class ActorMethod:
         if link is None or engine is None or link.calls.owner is not engine.owner:
             engine, link = self._bind()
         owner = engine.owner
-        task = owner.actors.call(link, self._fn, args, kwargs)  # type: ignore[arg-type]
+        fn: Any = self._fn
+        task = owner.actors.call(link, fn, args, kwargs)
         link.keep = self._core.scope
+        if task.state == DONE and not link.inflight and not link.queue:
+            link.keep = None  # answered before we got here
+        if fn.one:
+            return ObjectRef(task.id + RESULT_SUFFIX)
         return owner.tasks.refs_of(task)
 
     def _bind(self) -> Any:
@@ -89,6 +94,7 @@ class ActorMethod:
         if returns is None:
             returns = "streaming" if self._name in data["generators"] else 1
         fn.returns = returns
+        fn.one = returns == 1
         retries = options.max_task_retries
         fn.max_retries = data["max_task_retries"] if retries is None else retries
         extra: dict[str, Any] = {}
@@ -307,8 +313,7 @@ def exit_actor() -> None:
     engine = engines.current()
     if facts.actor_id is None or engine is None or engine.executor is None:
         raise TypeError("exit_actor() ends the actor that calls it, and this is not an actor.")
-    engine.executor.exit_after = "exit_actor() was called"
-    engine.owner.control.send(("actor_exit", facts.actor_id, "exit_actor() was called in it"))
+    engine.executor.exit_after = "exit_actor() was called in it"
     raise SystemExit(0)
 
 

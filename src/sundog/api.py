@@ -124,7 +124,9 @@ def init(
                     f"num_cpus, num_gpus and resources belong to a new session; address={wanted!r} joins one that has "
                     "its own. Leave them out, or leave out the address."
                 )
-            engine = local.join(sessions.resolve(str(wanted), config.temp_dir), config, job, log_to_driver=logs)
+            engine = local.join(
+                sessions.resolve(str(wanted), config.temp_dir), config, job, log_to_driver=logs
+            )
         engines.plug(engine)
         if runtime_env:
             _adopt_runtime_env(engine, runtime_env)
@@ -145,7 +147,13 @@ def _adopt_runtime_env(engine: LocalEngine, runtime_env: dict[str, Any]) -> None
 
 
 def _check_init(
-    other: dict[str, Any], runtime_env: Any, namespace: Any, num_cpus: Any, num_gpus: Any, resources: Any, store: Any
+    other: dict[str, Any],
+    runtime_env: Any,
+    namespace: Any,
+    num_cpus: Any,
+    num_gpus: Any,
+    resources: Any,
+    store: Any,
 ) -> None:
     for name in other:
         if not name.startswith("_"):
@@ -158,7 +166,9 @@ def _check_init(
     if namespace is not None and (not isinstance(namespace, str) or not namespace):
         raise ValueError(f"namespace must be a non-empty string, not {namespace!r}.")
     for name, amount in (("num_cpus", num_cpus), ("num_gpus", num_gpus)):
-        if amount is not None and (isinstance(amount, bool) or not isinstance(amount, (int, float)) or amount < 0):
+        if amount is not None and (
+            isinstance(amount, bool) or not isinstance(amount, (int, float)) or amount < 0
+        ):
             raise ValueError(f"{name} must be a number that is not negative, not {amount!r}.")
     if resources is not None and not isinstance(resources, dict):
         raise TypeError(f"resources must be a dict of name to amount, not {type(resources).__name__}.")
@@ -209,7 +219,9 @@ def shutdown(_exiting_interpreter: bool = False) -> None:
         if engine is None:
             return
         if not engine.is_driver:
-            raise RuntimeError("shutdown() is for drivers; a task or actor cannot end the session it runs in.")
+            raise RuntimeError(
+                "shutdown() is for drivers; a task or actor cannot end the session it runs in."
+            )
         engine.shutdown()
 
 
@@ -287,7 +299,9 @@ def remote(*args: Any, **options: Any) -> Any:
             "@remote takes keyword options only, for example @remote(num_cpus=2); without options write @remote."
         )
     if not options:
-        raise ValueError("@remote() needs at least one option; without options write @remote, with no brackets.")
+        raise ValueError(
+            "@remote() needs at least one option; without options write @remote, with no brackets."
+        )
 
     def decorate(target: Any) -> Any:
         return _make_remote(target, options)
@@ -314,7 +328,9 @@ def put(value: Any, *, _owner: Any = None, _tensor_transport: Any = None) -> Obj
     """
     engine = engines.current() or engine_or_init()
     if type(value) is ObjectRef:
-        raise TypeError("put() of an ObjectRef is not possible: it names an object already. Pass the ref itself on.")
+        raise TypeError(
+            "put() of an ObjectRef is not possible: it names an object already. Pass the ref itself on."
+        )
     owner = engine.owner
     if owner.closed is not None:
         owner.check_open()
@@ -407,7 +423,9 @@ def wait(
     if len(set(refs)) != len(refs):
         raise ValueError("wait() takes each ref once, but the list has duplicates.")
     if num_returns <= 0 or num_returns > len(refs):
-        raise ValueError(f"num_returns must be from 1 to the number of refs ({len(refs)}), but is {num_returns}.")
+        raise ValueError(
+            f"num_returns must be from 1 to the number of refs ({len(refs)}), but is {num_returns}."
+        )
     if not plain:
         from sundog.waiting import wait_mixed
 
@@ -458,7 +476,9 @@ def kill(actor: Any, *, no_restart: bool = True) -> None:
         ValueError: not an actor handle.
     """
     if not isinstance(actor, ActorHandle):
-        raise ValueError(f"kill() takes an actor handle, not {_kind_of(actor)}. To stop a task use cancel(ref).")
+        raise ValueError(
+            f"kill() takes an actor handle, not {_kind_of(actor)}. To stop a task use cancel(ref)."
+        )
     engine = engines.current() or _engine_for_get()
     core = actor._core
     engine.owner.control.send(("actor_kill", core.actor_id, no_restart))

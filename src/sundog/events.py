@@ -84,6 +84,10 @@ class Ring:
         """Note which task is about to run: what a dead process did last, and what it never began."""
         _CURRENT.pack_into(self._map, _CURRENT_AT, task_id, now)
 
+    def started_at(self) -> float:
+        """When the task noted last began."""
+        return float(_CURRENT.unpack_from(self._map, _CURRENT_AT)[1])
+
     def name(self, text: str) -> int:
         """The number of a name; writes it to the names file the first time."""
         number = self._names.get(text)
@@ -140,6 +144,10 @@ class NoRing:
 
     def started(self, task_id: bytes, now: float) -> None:
         """Nothing is noted."""
+
+    def started_at(self) -> float:
+        """Not known."""
+        return 0.0
 
     def name(self, text: str) -> int:
         """Every name is 0."""

@@ -13,7 +13,9 @@ class BaseID:
 
     def __init__(self, binary: bytes) -> None:
         if not isinstance(binary, (bytes, bytearray)):
-            raise TypeError(f"An id is made of bytes, not of {type(binary).__name__}; use from_hex() for text.")
+            raise TypeError(
+                f"An id is made of bytes, not of {type(binary).__name__}; use from_hex() for text."
+            )
         self._id = bytes(binary)
 
     @classmethod

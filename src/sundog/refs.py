@@ -33,6 +33,8 @@ class Hooks(Protocol):
 
     def pin_forever(self, oid: bytes) -> None: ...
 
+    def job_id(self) -> bytes: ...
+
 
 class _NoRuntime:
     """Stands in while no runtime is up: refs may still die, and old ones may be unpickled."""
@@ -49,8 +51,12 @@ class _NoRuntime:
     def pin_forever(self, oid: bytes) -> None:
         return None
 
+    def job_id(self) -> bytes:
+        return bytes(4)
+
 
 hooks: Hooks = _NoRuntime()
+_note = hooks.ops.append
 
 
 class _Collectors(threading.local):
@@ -63,8 +69,9 @@ collectors = _Collectors()
 
 def plug(runtime: Hooks | None) -> None:
     """Make `runtime` the one that this process' refs report to (None: unplug)."""
-    global hooks
+    global hooks, _note
     hooks = _NoRuntime() if runtime is None else runtime
+    _note = hooks.ops.append
 
 
 class ObjectRef(Generic[T]):
@@ -80,7 +87,7 @@ class ObjectRef(Generic[T]):
         self._id = oid
 
     def __del__(self) -> None:
-        hooks.ops.append(self._id)
+        _note(self._id)
 
     def __reduce__(self) -> tuple[Any, ...]:
         sent = collectors.sent
@@ -112,9 +119,9 @@ class ObjectRef(Generic[T]):
 
     def job_id(self) -> Any:
         """The id of the job that this process works for."""
-        from sundog.runtime_context import get_runtime_context
+        from sundog.public_ids import JobID
 
-        return get_runtime_context().job_id
+        return JobID(hooks.job_id())
 
     @classmethod
     def nil(cls) -> ObjectRef[Any]:
@@ -159,7 +166,7 @@ class ObjectRef(Generic[T]):
 
 def rebuild(oid: bytes) -> ObjectRef[Any]:
     """Unpickle a ref: counts it, and tells whoever is collecting."""
-    hooks.ops.append((oid,))
+    _note((oid,))
     received = collectors.received
     if received is not None:
         received.append(oid)

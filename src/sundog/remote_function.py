@@ -7,8 +7,10 @@ import inspect
 from typing import Any
 
 from sundog import engines
+from sundog.ids import RESULT_SUFFIX
 from sundog.options import TaskOptions, parse_task_options
 from sundog.owner.records import Fn
+from sundog.refs import ObjectRef
 
 
 class RemoteFunction:
@@ -17,7 +19,7 @@ class RemoteFunction:
     def __init__(self, function: Any, options: TaskOptions) -> None:
         self._function = function
         self._options = options
-        self._name = getattr(function, "__qualname__", None) or getattr(function, "__name__", type(function).__name__)
+        self._name: str = getattr(function, "__qualname__", "") or type(function).__name__
         self._generator = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
         self._engine: Any = None
         self._fn: Fn | None = None
@@ -35,7 +37,10 @@ class RemoteFunction:
         if engine is not self._engine or engine is None:
             engine = self._bind()
         tasks = engine.owner.tasks
-        task = tasks.submit(self._fn, args, kwargs)  # type: ignore[arg-type]
+        fn: Any = self._fn
+        task = tasks.submit(fn, args, kwargs)
+        if fn.one:
+            return ObjectRef(task.id + RESULT_SUFFIX)
         return tasks.refs_of(task)
 
     def _bind(self) -> Any:

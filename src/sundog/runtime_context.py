@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from sundog import engines
@@ -27,12 +28,12 @@ class RuntimeContext:
 
     def get_task_id(self) -> str | None:
         """The running task's id; None in a driver."""
-        running = context.running.get()
+        running = context.current()
         return running.task_id.hex() if running is not None else None
 
     def get_task_name(self) -> str | None:
         """The running task's name."""
-        running = context.running.get()
+        running = context.current()
         return running.name if running is not None else None
 
     def get_task_function_name(self) -> str | None:
@@ -41,7 +42,7 @@ class RuntimeContext:
 
     def get_attempt_number(self) -> int:
         """How often this task was tried before (0 the first time)."""
-        running = context.running.get()
+        running = context.current()
         return running.attempt if running is not None else 0
 
     def get_actor_id(self) -> str | None:
@@ -71,7 +72,7 @@ class RuntimeContext:
     @property
     def task_id(self) -> TaskID | None:
         """The running task's id."""
-        running = context.running.get()
+        running = context.current()
         return TaskID(running.task_id) if running is not None else None
 
     @property
@@ -164,11 +165,17 @@ class RuntimeContext:
 
     def is_cancelled(self) -> bool:
         """Whether the running task was asked to stop."""
-        running = context.running.get()
+        running = context.current()
         engine = engines.current()
         if running is None or engine is None or engine.executor is None:
             return False
         return running.task_id in engine.executor.cancelled
+
+    is_canceled = is_cancelled
+
+    def get_temp_dir(self) -> str:
+        """The folder below which sessions live."""
+        return os.path.dirname(str(context.facts.session.get("path", "")))
 
     def get(self) -> dict[str, Any]:
         """The ids in one dict."""

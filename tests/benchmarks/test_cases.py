@@ -105,5 +105,11 @@ def test_small_sizes_are_sampled_three_times() -> None:
     assert len(climb_with(Clock(), 0.1, (1,), cap_s=1.0)) == 3
 
 
+def test_memory_is_sampled_once_because_a_second_time_reuses_what_was_freed() -> None:
+    both = [Reading("memory", "B/task", 1.0), Reading("rate", "/s", 1.0)]
+    readings = climb((1,), lambda size: list(both), lambda size: [], 1.0, Clock())
+    assert [reading.figure for reading in readings] == ["memory", "rate", "rate", "rate"]
+
+
 def test_sizes_are_named_as_people_say_them() -> None:
     assert [size_name(n) for n in (10, 1_000, 100_000, 1_000_000)] == ["10", "1 k", "100 k", "1 M"]

@@ -30,8 +30,13 @@ class Creations:
         handlers["actor_dead"] = self._dead
 
     def create(
-        self, cls: Any, class_name: str, options: ActorOptions, handle_data: dict[str, Any],
-        args: tuple[Any, ...], kwargs: dict[str, Any],
+        self,
+        cls: Any,
+        class_name: str,
+        options: ActorOptions,
+        handle_data: dict[str, Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
     ) -> tuple[bytes, bool]:
         """See `LocalEngine.create_actor`."""
         engine, owner = self.engine, self.owner

@@ -25,7 +25,11 @@ def strategy_of(given: Any, *, is_task: bool = True) -> tuple[object, ...]:
     kind = type(given).__name__
     if kind == "NodeAffinitySchedulingStrategy":
         node_id = given.node_id
-        return ("node", bytes.fromhex(node_id) if isinstance(node_id, str) else bytes(node_id), bool(given.soft))
+        return (
+            "node",
+            bytes.fromhex(node_id) if isinstance(node_id, str) else bytes(node_id),
+            bool(given.soft),
+        )
     if kind == "PlacementGroupSchedulingStrategy":
         group = given.placement_group
         if group is None:
@@ -41,7 +45,9 @@ def _conditions(labels: Any) -> tuple[Any, ...]:
     for key, condition in (labels or {}).items():
         kind = type(condition).__name__
         values = tuple(getattr(condition, "values", ()) or ())
-        out.append((key, {"In": "in", "NotIn": "not_in", "Exists": "exists", "DoesNotExist": "absent"}[kind], values))
+        out.append(
+            (key, {"In": "in", "NotIn": "not_in", "Exists": "exists", "DoesNotExist": "absent"}[kind], values)
+        )
     return tuple(out)
 
 

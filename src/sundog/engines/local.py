@@ -79,6 +79,7 @@ class LocalEngine:
         if returns is None:
             returns = "streaming" if generator else 1
         fn.returns = returns
+        fn.one = returns == 1
         fn.max_retries = options.max_retries
         retry = options.retry_exceptions
         fn.retry_exceptions = _dumps_types(tuple(retry)) if isinstance(retry, (list, tuple)) else bool(retry)
@@ -97,8 +98,13 @@ class LocalEngine:
 
     # ------------------------------------------------------------------ actors
     def create_actor(
-        self, cls: Any, class_name: str, options: ActorOptions, handle_data: dict[str, Any],
-        args: tuple[Any, ...], kwargs: dict[str, Any],
+        self,
+        cls: Any,
+        class_name: str,
+        options: ActorOptions,
+        handle_data: dict[str, Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
     ) -> tuple[bytes, bool]:
         """Create an actor; returns its id and whether it is new (get_if_exists may find one).
 
@@ -117,9 +123,7 @@ class LocalEngine:
 
             self._logs = DriverLogs(job_id=context.facts.job_id)
             handlers["log"] = lambda batch: owner.when_ready_elsewhere(self._logs.feed, batch)
-        handlers["infeasible"] = self._infeasible_task
-        handlers["infeasible_actor"] = self._infeasible
-        handlers["env_failed"] = self._environment_failed
+        self.hear_news()
         owner.control.on_lost = self._node_lost
         if threading.current_thread() is threading.main_thread():
             current = signal.getsignal(signal.SIGINT)
@@ -127,6 +131,13 @@ class LocalEngine:
                 self._previous_sigint = current
                 signal.signal(signal.SIGINT, self._interrupt)
         atexit.register(self._at_exit)
+
+    def hear_news(self) -> None:
+        """Act on what the node says of this process' requests: they fit nowhere, their environment failed."""
+        handlers = self.owner.control.handlers
+        handlers["infeasible"] = self._infeasible_task
+        handlers["infeasible_actor"] = self._infeasible
+        handlers["env_failed"] = self._environment_failed
 
     def _interrupt(self, number: int, frame: Any) -> None:
         """Ctrl-C: raise in the user's code or in a poll, never in the middle of our own bookkeeping."""
@@ -160,7 +171,8 @@ class LocalEngine:
                 self.owner.replies.fail_with(
                     task,
                     TaskUnschedulableError(
-                        f"Task {task.fn.name} ({task.id.hex()}) cannot be placed: {reason}.", task_id=task.id.hex()
+                        f"Task {task.fn.name} ({task.id.hex()}) cannot be placed: {reason}.",
+                        task_id=task.id.hex(),
                     ),
                 )
             shape.queue.clear()
@@ -194,6 +206,7 @@ class LocalEngine:
         assemble.dismantle(self.owner, error)
         session = context.facts.session
         shutil.rmtree(session["shm_root"], ignore_errors=True)
+        sessions.withdraw(session["path"])
 
     # ------------------------------------------------------------------ the end
     def _at_exit(self) -> None:
@@ -214,7 +227,9 @@ class LocalEngine:
             self._say_goodbye()
         assemble.dismantle(
             owner,
-            RaySystemError("This session was shut down. Call sundog.init() to start another; old refs are gone."),
+            RaySystemError(
+                "This session was shut down. Call sundog.init() to start another; old refs are gone."
+            ),
         )
         if self._started_node is not None:
             self._await_node(self._started_node)
@@ -277,7 +292,12 @@ def _dumps_types(types: tuple[type, ...]) -> bytes:
 
 # ---------------------------------------------------------------------- starting and joining
 def start(
-    config: Config, resources: dict[str, float], labels: dict[str, str], job: dict[str, Any], *, log_to_driver: bool
+    config: Config,
+    resources: dict[str, float],
+    labels: dict[str, str],
+    job: dict[str, Any],
+    *,
+    log_to_driver: bool,
 ) -> LocalEngine:
     """Start a session and be its first driver. Does not wait for its node."""
     session, lock = sessions.make_session(config)
@@ -315,8 +335,13 @@ def join(
 
 
 def _introduce(
-    connection: Connection, process_id: bytes, job_id: bytes | None, job: dict[str, Any], log_to_driver: bool,
-    *, welcome: bool,
+    connection: Connection,
+    process_id: bytes,
+    job_id: bytes | None,
+    job: dict[str, Any],
+    log_to_driver: bool,
+    *,
+    welcome: bool,
 ) -> None:
     info = {
         "process_id": process_id,
@@ -334,11 +359,23 @@ def _introduce(
 
 
 def _become_driver(
-    process_id: bytes, connection: Connection, session: dict[str, Any], config: Config, job_id: bytes,
-    job: dict[str, Any], log_to_driver: bool, started_node: int | None, resources: dict[str, float],
+    process_id: bytes,
+    connection: Connection,
+    session: dict[str, Any],
+    config: Config,
+    job_id: bytes,
+    job: dict[str, Any],
+    log_to_driver: bool,
+    started_node: int | None,
+    resources: dict[str, float],
 ) -> LocalEngine:
     facts = context.facts
-    facts.mode, facts.process_id, facts.node_id, facts.job_id = "driver", process_id, session["node_id"], job_id
+    facts.mode, facts.process_id, facts.node_id, facts.job_id = (
+        "driver",
+        process_id,
+        session["node_id"],
+        job_id,
+    )
     facts.session, facts.namespace = session, job.get("namespace") or f"anonymous-{process_id.hex()}"
     facts.runtime_env = dict(job.get("runtime_env") or {})
     owner = assemble.assemble(process_id, connection, session, config, "driver")

@@ -81,7 +81,9 @@ def spawn_node(
     with open(params_path, "w", encoding="utf-8") as file:
         json.dump(params, file)
     source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    code = f"import sys; sys.path[:0]=[{source!r}]; from sundog.node.launch import main; main({params_path!r})"
+    code = (
+        f"import sys; sys.path[:0]=[{source!r}]; from sundog.node.launch import main; main({params_path!r})"
+    )
     sources = [(lock, 4)] + ([(theirs.fileno(), 3)] if theirs is not None else [])
     high = [(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64), target) for fd, target in sources]
     log = f"{session['path']}/logs/node.log"
@@ -269,9 +271,17 @@ def stop_session(info: SessionInfo, force: bool = False, grace_s: float = 10.0) 
         while is_alive(info.path) and time.monotonic() < deadline:
             time.sleep(0.01)
     shutil.rmtree(info.shm_root, ignore_errors=True)
-    with contextlib.suppress(OSError):
-        os.unlink(f"{info.path}/session.json")
+    withdraw(info.path)
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(info.node_pid, 0)  # ours, if this process started it: leave no zombie
     return done
+
+
+def withdraw(path: str) -> None:
+    """The session is over: nobody can join it any more. Harmless if its node did this already."""
+    for name in ("node.sock", "session.json"):
+        with contextlib.suppress(OSError):
+            os.unlink(f"{path}/{name}")
 
 
 # ---------------------------------------------------------------------- resources of this machine
@@ -288,7 +298,11 @@ def node_resources(
         ValueError: a negative amount, or a built-in name among the custom ones.
     """
     total = memory_bytes()
-    store = float(object_store_memory) if object_store_memory else float(int(total * config.object_store_fraction))
+    store = (
+        float(object_store_memory)
+        if object_store_memory
+        else float(int(total * config.object_store_fraction))
+    )
     out: dict[str, float] = {
         "CPU": float(len(os.sched_getaffinity(0)) if num_cpus is None else num_cpus),
         "memory": float(int(total * 0.7)),

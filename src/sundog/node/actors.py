@@ -50,8 +50,10 @@ class ActorKeeper:
     # ------------------------------------------------------------------ questions
     def uses(self, env_key: str) -> bool:
         """Whether a detached actor may need this environment again."""
-        return any(row.detached and row.state != DEAD and _spec(row)["lease"].env_key == env_key
-                   for row in self.actors.rows())
+        return any(
+            row.detached and row.state != DEAD and _spec(row)["lease"].env_key == env_key
+            for row in self.actors.rows()
+        )
 
     def is_detached_worker(self, worker: bytes) -> bool:
         """Whether a worker hosts a detached actor."""
@@ -59,7 +61,9 @@ class ActorKeeper:
         return row is not None and row.detached
 
     # ------------------------------------------------------------------ messages of processes
-    def register(self, process: Process, actor_id: bytes, name: str, namespace: str, options: dict[str, Any]) -> Any:
+    def register(
+        self, process: Process, actor_id: bytes, name: str, namespace: str, options: dict[str, Any]
+    ) -> Any:
         """Create the row of an actor.
 
         Raises:
@@ -194,13 +198,17 @@ class ActorKeeper:
                 row = self.actors.get(step.actor_id)
                 if row is not None:
                     spec = _spec(row)["lease"]
-                    self.node.do(self.node.leases.want(step.actor_id, step.actor_id, spec, 1, self.node.now()))
+                    self.node.do(
+                        self.node.leases.want(step.actor_id, step.actor_id, spec, 1, self.node.now())
+                    )
                     self.node.wake_ticks()
             elif isinstance(step, Unplace):
                 row = self.actors.get(step.actor_id)
                 if row is not None:
                     spec = _spec(row)["lease"]
-                    self.node.do(self.node.leases.want(step.actor_id, step.actor_id, spec, 0, self.node.now()))
+                    self.node.do(
+                        self.node.leases.want(step.actor_id, step.actor_id, spec, 0, self.node.now())
+                    )
             elif isinstance(step, Construct):
                 self._construct(step)
             elif isinstance(step, Terminate):
@@ -232,7 +240,9 @@ class ActorKeeper:
             return
         row = self.actors.get(step.actor_id)
         cause = row.cause if row is not None else None
-        reason = cause.reason if isinstance(cause, Cause) and cause.reason else str(cause or "its actor ended")
+        reason = (
+            cause.reason if isinstance(cause, Cause) and cause.reason else str(cause or "its actor ended")
+        )
         if step.graceful:
             worker.kill_reason, worker.intended = reason, True
             worker.state = "stopping"
@@ -240,10 +250,12 @@ class ActorKeeper:
         else:
             self.node.workers.kill(step.worker, reason)
 
-    def _publish(self, actor_id: bytes, state: str, worker: bytes | None, incarnation: int, cause: object) -> None:
+    def _publish(
+        self, actor_id: bytes, state: str, worker: bytes | None, incarnation: int, cause: object
+    ) -> None:
         if isinstance(cause, str):
             cause = _WORDS.get(cause, Cause(reason=cause))
-        pid = self.node.processes[worker].pid if worker in self.node.processes else 0  # type: ignore[index]
+        pid = self.node.processes[worker].pid if worker in self.node.processes else 0
         for caller in self._callers.get(actor_id, ()):
             process = self.node.processes.get(caller)
             if process is not None:
@@ -264,7 +276,15 @@ class ActorKeeper:
             cause = _WORDS.get(cause, Cause(reason=cause))
         worker = self.node.processes.get(row.worker) if row.worker else None
         process.line.send(
-            ("actor", row.actor_id, row.state, row.worker, row.incarnation, cause, worker.pid if worker else 0)
+            (
+                "actor",
+                row.actor_id,
+                row.state,
+                row.worker,
+                row.incarnation,
+                cause,
+                worker.pid if worker else 0,
+            )
         )
 
 

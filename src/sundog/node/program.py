@@ -237,7 +237,9 @@ class Node:
         self.processes[process.process_id] = process
         if info.get("welcome"):
             process.line.send(("welcome", self.session, process.job_id, namespace))
-        self.environment(process, f"{process.job_id.hex()}:", info.get("runtime_env") or {}, info.get("prepared", b""))
+        self.environment(
+            process, f"{process.job_id.hex()}:", info.get("runtime_env") or {}, info.get("prepared", b"")
+        )
         self._prestart(f"{process.job_id.hex()}:")
         if info.get("preload") and self.workers.zygote is not None:
             self.workers.zygote.send(("import", info["preload"]))
@@ -251,7 +253,9 @@ class Node:
         for _ in range(min(cores, int(self.params["resources"].get("CPU", 0)))):
             self.do(self.leases.prestart(self.node_id, env_key, self.now()))
 
-    def environment(self, process: Process, env_key: str, runtime_env: dict[str, Any], prepared: bytes) -> None:
+    def environment(
+        self, process: Process, env_key: str, runtime_env: dict[str, Any], prepared: bytes
+    ) -> None:
         """A process announces an environment that it will ask leases for."""
         if env_key not in self.workers.environments:
             self.workers.environments[env_key] = Environment(env_key, process.job_id, runtime_env, prepared)
@@ -367,10 +371,19 @@ class Node:
         """A request that wants an answer."""
         self.requests.handle(process, number, verb, args)
 
+    def on_described(self, process: Process, number: int, rows: list[dict[str, Any]]) -> None:
+        """A process tells what it has, as it was asked."""
+        self.requests.described(process, number, rows)
+
     def on_bye(self, process: Process) -> None:
-        """A driver leaves in good order."""
-        process.line.close()
-        self._driver_gone(process)
+        """A driver leaves in good order: it gets the last of what its workers printed."""
+        self._flush_logs()
+
+        def leave() -> None:
+            process.line.close()
+            self._driver_gone(process)
+
+        process.line.when_sent(leave)
 
     # ------------------------------------------------------------------ instructions
     def do(self, instructions: Iterable[Instruction]) -> None:
@@ -388,9 +401,7 @@ class Node:
                     owner.line.send(("reclaim", step.lease))
             elif isinstance(step, Infeasible):
                 self.requests.infeasible(step)
-            elif isinstance(step, GroupReady):
-                self.requests.group_changed(step.pg_id)
-            elif isinstance(step, GroupRemoved):
+            elif isinstance(step, (GroupReady, GroupRemoved)):
                 self.requests.group_changed(step.pg_id)
 
     def _grant(self, step: Grant) -> None:
@@ -409,7 +420,9 @@ class Node:
             owner.line.send(("grant", step.key, step.lease, step.worker, worker.pid, step.gpu_ids))
 
 
-def run(params: dict[str, Any], zygote: tuple[int, socket.socket], lifeline_read: int, lifeline_write: int) -> None:
+def run(
+    params: dict[str, Any], zygote: tuple[int, socket.socket], lifeline_read: int, lifeline_write: int
+) -> None:
     """Run a node to its end. `lifeline_write` stays open until then: its closing ends the workers."""
     with contextlib.suppress(OSError):
         os.setsid()

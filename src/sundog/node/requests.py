@@ -6,6 +6,7 @@ the request and answers later. Runs on the node's only thread.
 
 from __future__ import annotations
 
+import itertools
 import os
 import socket
 import time
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from sundog.exceptions import RaySystemError
 from sundog.ids import random_id
 from sundog.node.rows import Process
+from sundog.observe.records import finished_tasks
 from sundog.state.actors import DEAD
 from sundog.state.instructions import GROUP_REMOVED, Infeasible
 
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from sundog.node.program import Node
 
 _LATER = object()
+_GATHER_S = 2.0
 
 
 class Requests:
@@ -30,7 +33,8 @@ class Requests:
     def __init__(self, node: Node) -> None:
         self.node = node
         self._group_waiters: dict[bytes, list[Callable[[], None]]] = {}
-        self._warned: set[tuple[bytes, Any]] = set()
+        self._tokens = itertools.count(1)
+        self._gathering: dict[int, tuple[set[bytes], list[dict[str, Any]], Callable[[], None]]] = {}
 
     def handle(self, process: Process, number: int, verb: str, args: tuple[Any, ...]) -> None:
         """Answer one request."""
@@ -94,7 +98,8 @@ class Requests:
             "resources": {"total": node.leases.totals(), "available": node.leases.available()},
             "workers": {k: v for k, v in kinds.items() if k != "driver"},
             "drivers": [
-                {"pid": job.pid, "job_id": job.job_id.hex(), "entrypoint": job.entrypoint} for job in node.jobs.values()
+                {"pid": job.pid, "job_id": job.job_id.hex(), "entrypoint": job.entrypoint}
+                for job in node.jobs.values()
             ],
             "actors": actors,
             "pending": self._pending(),
@@ -113,9 +118,6 @@ class Requests:
             for row in self.node.leases.table(self.node.now())
         ]
 
-    def do__held(self, _process, _number):
-        return [str(x) for x in self.node.leases.held(self.node.now())]
-
     def do_stop(self, _process: Process, _number: int, reason: str) -> bool:
         """End the session."""
         self.node.loop.after(0.01, lambda: self.node.stop(reason))
@@ -123,7 +125,13 @@ class Requests:
 
     # ------------------------------------------------------------------ actors
     def do_actor_register(
-        self, process: Process, _number: int, actor_id: bytes, name: str, namespace: str, options: dict[str, Any]
+        self,
+        process: Process,
+        _number: int,
+        actor_id: bytes,
+        name: str,
+        namespace: str,
+        options: dict[str, Any],
     ) -> bytes:
         """Register a named actor; returns its id, or that of the one that exists."""
         found: bytes = self.node.keeper.register(process, actor_id, name, namespace, options)
@@ -158,15 +166,28 @@ class Requests:
 
     # ------------------------------------------------------------------ placement groups
     def do_pg_create(
-        self, process: Process, _number: int, bundles: list[dict[str, float]], strategy: str, name: str,
-        lifetime: str, label_selectors: Any,
+        self,
+        process: Process,
+        _number: int,
+        bundles: list[dict[str, float]],
+        strategy: str,
+        name: str,
+        lifetime: str,
+        label_selectors: Any,
     ) -> bytes:
         """Create a placement group."""
         node = self.node
         pg_id = random_id(16)
         node.do(
             node.leases.create_group(
-                pg_id, bundles, strategy, process.process_id, node.now(), name or "", lifetime or "", label_selectors or ()
+                pg_id,
+                bundles,
+                strategy,
+                process.process_id,
+                node.now(),
+                name or "",
+                lifetime or "",
+                label_selectors or (),
             )
         )
         node.wake_ticks()
@@ -238,13 +259,46 @@ class Requests:
         return rows if pg_id is None else rows.get(pg_id.hex(), {})
 
     # ------------------------------------------------------------------ lists
-    def do_list(self, _process: Process, _number: int, kind: str, detail: bool) -> list[dict[str, Any]]:
+    def do_list(self, process: Process, number: int, kind: str, detail: bool) -> Any:
         """Rows for the state API."""
+        if kind in ("objects", "tasks"):
+            self._gather(process, number, kind)
+            return _LATER
         method = getattr(self, "_list_" + kind.replace("-", "_"), None)
         if method is None:
             raise ValueError(f"There is no list of {kind!r}.")
         rows: list[dict[str, Any]] = method()
         return rows
+
+    def _gather(self, process: Process, number: int, kind: str) -> None:
+        """Ask every process for its rows; answer when all have, or after a moment."""
+        token = next(self._tokens)
+        asked = {p.process_id for p in self.node.processes.values() if p.pid}
+        rows: list[dict[str, Any]] = []
+
+        def finish() -> None:
+            if self._gathering.pop(token, None) is not None:
+                if kind == "tasks":
+                    rows.extend(finished_tasks(self.node.session["path"], self.node.node_id.hex(), rows))
+                process.line.send(("answer", number, True, rows))
+
+        self._gathering[token] = (asked, rows, finish)
+        for process_id in list(asked):
+            self.node.processes[process_id].line.send(("describe", token, kind))
+        self.node.loop.after(_GATHER_S, finish)
+
+    def described(self, process: Process, token: int, rows: list[dict[str, Any]]) -> None:
+        """The rows of one process."""
+        found = self._gathering.get(token)
+        if found is None:
+            return
+        asked, collected, finish = found
+        asked.discard(process.process_id)
+        collected.extend(
+            dict(row, worker_id=process.process_id.hex(), job_id=process.job_id.hex()) for row in rows
+        )
+        if not asked:
+            finish()
 
     def _list_actors(self) -> list[dict[str, Any]]:
         return [self._actor_dict(row) for row in self.node.keeper.actors.rows()]
@@ -263,7 +317,9 @@ class Requests:
             "job_id": row.spec["job_id"].hex(),
             "is_detached": row.detached,
             "required_resources": dict(row.spec["lease"].resources),
-            "death_cause": None if row.state != DEAD else (cause.text() if hasattr(cause, "text") else str(cause)),
+            "death_cause": None
+            if row.state != DEAD
+            else (cause.text() if hasattr(cause, "text") else str(cause)),
             "num_restarts": row.incarnation,
             "placement_group_id": None,
             "repr_name": "",
@@ -349,8 +405,12 @@ class Requests:
         if process is not None:
             assert isinstance(row.spec, dict)
             process.line.send(
-                ("infeasible_actor", row.spec["class_name"],
-                 dict(step.spec.placement or step.spec.resources), step.reason)
+                (
+                    "infeasible_actor",
+                    row.spec["class_name"],
+                    dict(step.spec.placement or step.spec.resources),
+                    step.reason,
+                )
             )
 
     def environment_failed(self, env_key: str, text: str) -> None:
@@ -359,7 +419,14 @@ class Requests:
         if environment is None or environment.error:
             return
         environment.error = text
-        process = next((p for p in self.node.processes.values() if p.job_id == environment.job_id and p.kind == "driver"), None)
+        process = next(
+            (
+                p
+                for p in self.node.processes.values()
+                if p.job_id == environment.job_id and p.kind == "driver"
+            ),
+            None,
+        )
         if process is not None:
             process.line.send(("env_failed", env_key, text))
 

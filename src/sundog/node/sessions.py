@@ -76,6 +76,7 @@ def _sweep_one(shm_root: str) -> None:
     else:
         shutil.rmtree(shm_root, ignore_errors=True)
         shutil.rmtree(f"{path}/spilled_objects", ignore_errors=True)
+        withdraw({"path": path})
     finally:
         os.close(lock)
 

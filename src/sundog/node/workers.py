@@ -100,7 +100,7 @@ class Workers:
         worker_id = random_id()
         ours, theirs = make_pair()
         base = f"{node.session['path']}/logs/worker-{worker_id.hex()}"
-        spec = {
+        spec: dict[str, Any] = {
             "worker_id": worker_id,
             "session": node.session,
             "job": job.config,

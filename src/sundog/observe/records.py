@@ -6,6 +6,7 @@ Works on a running session and on a finished one: the rings are files. Pure read
 from __future__ import annotations
 
 import glob
+from typing import Any
 
 from sundog import events
 from sundog.observe.timeline import SpanRow, TaskRow
@@ -48,9 +49,43 @@ def session_rows(path: str) -> tuple[list[TaskRow], list[SpanRow]]:
                         detail=event.task_id.hex(),
                     )
                 )
-    tasks.sort(key=lambda row: row.start_s)
+    tasks.sort(key=lambda row: row.start_s or 0.0)
     spans.sort(key=lambda row: row.start_s)
     return tasks, spans
+
+
+def finished_tasks(path: str, node_id: str, unfinished: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of the state API for the tasks that have ended; unfinished ones that run get their worker."""
+    tasks, _ = session_rows(path)
+    open_ids = {row["task_id"] for row in unfinished}
+    rows = []
+    for row in tasks:
+        if row.task_id.hex() in open_ids:
+            continue
+        rows.append(
+            {
+                "task_id": row.task_id.hex(),
+                "attempt_number": row.attempt,
+                "name": row.name,
+                "func_or_class_name": row.name,
+                "state": row.status,
+                "type": _TYPES[row.kind],
+                "worker_id": row.worker_id.hex(),
+                "worker_pid": row.pid,
+                "node_id": node_id,
+                "job_id": "",
+                "parent_task_id": None,
+                "actor_id": None,
+                "error_type": None if row.ok else "TASK_EXECUTION_EXCEPTION",
+                "creation_time_ms": int(row.submit_s * 1000),
+                "start_time_ms": int((row.start_s or 0) * 1000),
+                "end_time_ms": int((row.end_s or 0) * 1000),
+            }
+        )
+    return rows
+
+
+_TYPES = {"task": "NORMAL_TASK", "actor_task": "ACTOR_TASK", "actor_creation": "ACTOR_CREATION_TASK"}
 
 
 def dropped_events(path: str) -> int:

@@ -54,6 +54,7 @@ class ActorLink:
         self.worker = b""
         self.pid = 0
         self.sock: socket.socket | None = None
+        self.peer: socket.socket | None = None  # the actor's end, until it is up: to take calls back
         self.fns: dict[Any, Fn] = {}
         self.max_pending = -1
         self.out_of_order = False
@@ -113,10 +114,30 @@ class ActorCalls:
 
     def _open_lane(self, link: ActorLink) -> None:
         ours, theirs = packets.make_pair()
-        link.sock = ours
+        link.sock, link.peer = ours, theirs
         self.owner.reactor.add(ours.fileno(), self._reader(link, ours))
         self.owner.control.send(("actor_lane", link.actor_id, link.incarnation), (theirs.fileno(),))
-        theirs.close()
+
+    def take_back(self, link: ActorLink) -> None:
+        """Locked: take unread calls out of the socket of an actor that is not up yet, into the queue again."""
+        back: list[Task] = []
+        while link.peer is not None:
+            try:
+                data = link.peer.recv(packets.RECV_BYTES, socket.MSG_DONTWAIT)
+            except OSError:
+                break
+            if not data:
+                break
+            _, items, freed, _ = packets.decode(data)
+            link.freed.extend(freed)
+            back.extend(link.inflight.pop(item[0]) for item in items if item[0] in link.inflight)
+        if back:
+            link.requeue(back)
+
+    def _close_peer(self, link: ActorLink) -> None:
+        if link.peer is not None:
+            link.peer.close()
+            link.peer = None
 
     def _reader(self, link: ActorLink, sock: socket.socket) -> Any:
         buffer = self.owner.control.receive_buffer
@@ -215,7 +236,9 @@ class ActorCalls:
         """Locked: send queued calls in order, as many as the socket takes."""
         queue, inflight = link.queue, link.inflight
         while queue and link.sock is not None and len(inflight) < _INFLIGHT_MAX:
-            items, tasks, size = [], [], 0
+            items: list[Any] = []
+            tasks: list[Task] = []
+            size = 0
             skipped: list[Task] = []
             while queue and len(items) < _BATCH:
                 task = queue[0]
@@ -271,6 +294,7 @@ class ActorCalls:
             return
         if state == "ALIVE":
             link.state, link.worker, link.incarnation, link.pid = state, worker or b"", incarnation, pid
+            self._close_peer(link)
             self.busy.add(link)
             return
         if state == "RESTARTING":
@@ -280,6 +304,7 @@ class ActorCalls:
             lost = self._leave(link)
             link.incarnation = incarnation
             self._sort_out(link, lost, cause)
+            link.worker = b""
             self._open_lane(link)
             self.send_calls(link)
         elif state == "DEAD":
@@ -292,6 +317,7 @@ class ActorCalls:
 
     def _leave(self, link: ActorLink) -> list[Task]:
         """Close the lane to a worker that is gone; what was in flight is returned in order."""
+        self._close_peer(link)
         if link.sock is not None:
             self.owner.replies.drain_lane(link)
             self.owner.reactor.remove(link.sock.fileno())
@@ -358,7 +384,11 @@ class ActorCalls:
         """The error for calls to an actor that is dead for good."""
         what = f" {task.fn.name}() was not completed." if task is not None else ""
         cause = link.cause
-        facts: dict[str, Any] = {"actor_id": link.actor_id.hex(), "actor_name": link.name, "pid": link.pid or None}
+        facts: dict[str, Any] = {
+            "actor_id": link.actor_id.hex(),
+            "actor_name": link.name,
+            "pid": link.pid or None,
+        }
         if isinstance(cause, Cause):
             facts.update(exit_code=cause.exit_code, signal=cause.signal, cause=cause.text())
         error = ActorDiedError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from typing import Any
 
@@ -13,6 +14,7 @@ from sundog.owner.actors import ActorCalls
 from sundog.owner.cancels import Cancels
 from sundog.owner.control import Control
 from sundog.owner.core import Owner
+from sundog.owner.description import describe_objects, describe_tasks
 from sundog.owner.getting import Getting
 from sundog.owner.peers import Peers
 from sundog.owner.replies import Replies
@@ -44,6 +46,10 @@ def assemble(me: bytes, node: Connection, session: dict[str, Any], config: Confi
     handlers["actor"] = owner.actors.published
     handlers["peer"] = owner.peers.opened
     handlers["died"] = lambda process, cause: _died(owner, process, cause)
+    handlers["describe"] = lambda number, kind: _describe(owner, number, kind, role)
+    owner.peers.handlers["cancel_owned"] = lambda _process, message: owner.cancels.cancel_for(
+        message[1], force=message[2], recursive=message[3]
+    )
     owner.reactor.add(node.fileno(), owner.control.read)
     refs.plug(owner)
     return owner
@@ -52,6 +58,15 @@ def assemble(me: bytes, node: Connection, session: dict[str, Any], config: Confi
 def _died(owner: Owner, process: bytes, cause: Any) -> None:
     owner.replies.worker_died(process, cause)
     owner.peers.process_died(process, cause)
+
+
+def _describe(owner: Owner, number: int, kind: str, role: str) -> None:
+    rows = (
+        describe_objects(owner, os.getpid(), role)
+        if kind == "objects"
+        else describe_tasks(owner, os.getpid())
+    )
+    owner.control.send(("described", number, rows))
 
 
 def dismantle(owner: Owner, reason: BaseException) -> None:
@@ -80,6 +95,8 @@ def release(owner: Owner) -> None:
     for link in owner.actors.links.values():
         if link.sock is not None:
             link.sock.close()
+        if link.peer is not None:
+            link.peer.close()
     owner.peers.close()
     owner.node.close()
     owner.segments.close()

@@ -37,10 +37,14 @@ class Cancels:
             )
         task.cancelled = True
         task.retries = 0
+        lane = task.lane
+        if isinstance(lane, ActorLink) and task.state == SENT:
+            self.owner.actors.take_back(lane)
         if task.state != SENT:
             self._fail(task)
+            if isinstance(task.actor, ActorLink):
+                self.owner.actors.send_calls(task.actor)  # it may have stood before others
             return
-        lane = task.lane
         if isinstance(lane, Lane):
             self.owner.tasks.take_back(lane)
             if task.state != SENT:
@@ -49,7 +53,7 @@ class Cancels:
                 return
         if force:
             self.owner.control.send(("kill_worker", lane.worker, "its task was cancelled with force=True"))
-        elif isinstance(lane, Lane) or isinstance(lane, ActorLink):
+        elif isinstance(lane, (Lane, ActorLink)):
             if not lane.worker:
                 self._fail(task)
             else:
@@ -63,9 +67,19 @@ class Cancels:
             ),
         )
 
-    def cancel_children(self, of_task: bytes | None) -> None:
-        """Cancel every unfinished task of this owner (a worker whose own task was cancelled recursively)."""
+    def cancel_children(self, since_s: float) -> None:
+        """Cancel what this process submitted since `since_s`, when the task that is being cancelled began.
+
+        A worker runs one task at a time, so those are its children; what earlier tasks left running is not.
+        """
         with self.owner.lock:
             for task in list(self.owner.table.values()):
-                if task.actor is None:
+                if task.submit_s >= since_s:
                     self.cancel_task(task, force=False, recursive=True)
+
+    def cancel_for(self, task_id: bytes, *, force: bool, recursive: bool) -> None:
+        """Another process, which has a ref to a result of our task, cancels it."""
+        task = self.owner.table.get(task_id)
+        if task is not None:
+            # Whether it is an actor's call is known here alone: there `force` cannot be met, the rest can.
+            self.cancel_task(task, force=force and task.actor is None, recursive=recursive)

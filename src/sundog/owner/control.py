@@ -50,7 +50,9 @@ class Control:
         """Tell how many more leases a shape could use."""
         self.send(("want", shape.key, shape.spec, count))
 
-    def request(self, verb: str, *args: Any, timeout_s: float | None = None, fds: tuple[int, ...] = ()) -> Any:
+    def request(
+        self, verb: str, *args: Any, timeout_s: float | None = None, fds: tuple[int, ...] = ()
+    ) -> Any:
         """Ask the node and wait for its answer.
 
         Raises:

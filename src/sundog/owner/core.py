@@ -98,6 +98,7 @@ class Owner:
             max(0.005, config.idle_lease_ms / 1e3),
         )
         self.inline_max = config.inline_max_bytes
+        self.reactor.watchful = lambda: bool(self.ready or self.refs.owned or self.refs.borrowed)
 
     # ------------------------------------------------------------------ rounds of the reactor (locked)
     def _after_round(self) -> None:
@@ -114,15 +115,20 @@ class Owner:
     # ------------------------------------------------------------------ ref births and deaths (locked)
     def drain(self) -> None:
         """Count the births and deaths of refs so far, and carry out what follows."""
-        ops, refs, owned, me = self.ops, self.refs, self.refs.owned, self.me
+        ops, refs, owned, me, ready = self.ops, self.refs, self.refs.owned, self.me, self.ready
+        take = ops.popleft
         for _ in range(len(ops)):
-            op = ops.popleft()
+            op: Any = take()
             if type(op) is tuple:
                 refs.hold(op[0])
             elif op not in owned and op[:PROCESS_BYTES] == me:
-                self.free(op)
+                value = ready.get(op)
+                if value is not None and value[2] is None and value[3] is None:
+                    del ready[op]  # the common end: a small value that only its maker held
+                else:
+                    self.free(op)
             else:
-                refs.drop(op)  # type: ignore[arg-type]
+                refs.drop(op)
         self.carry_out()
 
     def carry_out(self) -> None:
@@ -192,6 +198,8 @@ class Owner:
             self.carry_out()
             return
         self.ready[oid] = value
+        if self.reactor.dormant:
+            self.reactor.rouse()
         self.announce(oid)
 
     def announce(self, oid: bytes) -> None:
@@ -236,6 +244,8 @@ class Owner:
                     self.refs.hold(ref)
         location = self.segments.write(buffers) if buffers else None
         self.ready[oid] = (OK, meta, location, inner, None)
+        if buffers and self.reactor.dormant:
+            self.reactor.rouse()
 
     def pack_value(self, value: Any, what: str) -> tuple[bytes, Any, Any]:
         """Pickle a value.
@@ -280,6 +290,12 @@ class Owner:
         """A ref was pickled by hand: its object stays until shutdown."""
         self.ops.append((oid,))
 
+    def job_id(self) -> bytes:
+        """The job that this process works for."""
+        from sundog.owner import context
+
+        return context.facts.job_id
+
     def future_of(self, oid: bytes) -> Any:
         """A `concurrent.futures.Future` for an object."""
         from concurrent.futures import Future
@@ -323,9 +339,7 @@ class Owner:
         if self._deliveries is None:
             self._deliveries = deque()
             self._delivery_event = threading.Semaphore(0)
-            self._delivery_thread = threading.Thread(
-                target=self._deliver, daemon=True, name="sundog-futures"
-            )
+            self._delivery_thread = threading.Thread(target=self._deliver, daemon=True, name="sundog-futures")
             self._delivery_thread.start()
         self._deliveries.append((call, args))
         assert self._delivery_event is not None

@@ -46,18 +46,26 @@ class Dispatch:
         self.prefetch_s = owner.config.prefetch_ms / 1e3
         self.idle_lease_s = owner.config.idle_lease_ms / 1e3
         self.shapes: list[Shape] = []
-        self.shapes_by_spec: dict[LeaseSpec, Shape] = {}
+        self.shapes_by_spec: dict[tuple[LeaseSpec, bool], Shape] = {}
         self.lanes: dict[bytes, Lane] = {}  # worker -> lane, leased or parked
         self.leases: dict[int, Lane] = {}
-        self.dirty = False
 
     # ------------------------------------------------------------------ entry points
     def has_idle(self, shape: Shape) -> bool:
         """Whether a leased worker has nothing to do, or there is none yet to send to."""
         for lane in shape.lanes:
-            if not lane.inflight:
+            if not lane.inflight and not lane.blocked:
                 return True
         return not shape.lanes and not shape.wanted
+
+    def send_now(self, shape: Shape) -> None:
+        """A worker of this shape idles (or there is none yet): send without looking at anything else."""
+        with self.owner.lock:
+            if self.owner.closed is not None:
+                self.owner.check_open()
+            self._dispatch(shape)
+            if shape.queue or not shape.lanes:
+                self._update_want(shape)
 
     def kick(self) -> None:
         """Send what can be sent; also read what is there, unless a leader reads already."""
@@ -75,11 +83,13 @@ class Dispatch:
         for shape in self.shapes:
             if shape.queue:
                 self._dispatch(shape)
-            elif len(shape.lanes) > 1:
-                self._steal(shape)
-            if shape.lanes or shape.queue or shape.wanted:
-                self._update_want(shape)
-        self.dirty = False
+            elif shape.crowded:
+                shape.crowded = any(len(lane.inflight) > 1 for lane in shape.lanes)
+                if len(shape.lanes) > 1:
+                    self._steal(shape)
+            elif not shape.wanted:
+                continue  # one task at a time: nothing to settle
+            self._update_want(shape)
 
     # ------------------------------------------------------------------ sending
     def _dispatch(self, shape: Shape) -> None:
@@ -141,9 +151,11 @@ class Dispatch:
         if not items:
             return False
         if self._send(lane, fns, items):
-            if not lane.inflight:
-                lane.last = _perf()
             inflight = lane.inflight
+            if not inflight:
+                lane.last = _perf()
+            if inflight or len(tasks) > 1:
+                lane.shape.crowded = True  # type: ignore[union-attr]
             for task in tasks:
                 task.state = SENT
                 task.lane = lane
@@ -224,7 +236,6 @@ class Dispatch:
             # A steal means that the estimate was wrong: let the next ones spread.
             task.fn.estimate_s = max(task.fn.estimate_s, 1e-3)
             task.fn.shape.queue.appendleft(task)  # type: ignore[union-attr]
-        self.dirty = True
 
     # ------------------------------------------------------------------ leases
     def _update_want(self, shape: Shape) -> None:

@@ -37,11 +37,35 @@ class Getting:
         owner = self.owner
         value = owner.ready.get(oid)
         if value is None:
-            self._await_all([oid], timeout_s)
+            if timeout_s is None:
+                self._await_one(oid)
+            else:
+                self._await_all([oid], timeout_s)
             value = owner.ready[oid]
         if value[0] == 0 and value[2] is None:
             return unpack(value[1], None)
         return owner.load(oid)
+
+    def _await_one(self, oid: bytes) -> None:
+        """Block until one object is ready: the path of a task at a time, so it is short."""
+        owner = self.owner
+        started = _time()
+        with owner.lock:
+            if owner.closed is not None:
+                owner.check_open()
+            if oid[:16] not in owner.table and oid not in owner.ready:
+                owner.ask_for(oid)
+        if owner.before_block is None:
+            led = owner.reactor.lead_one(owner.ready, oid, None)
+        else:
+            try:
+                led = owner.reactor.lead_one(owner.ready, oid, owner.before_block)
+            finally:
+                owner.after_block()  # type: ignore[misc]
+        if not led:
+            self._await_all([oid], None)
+            return
+        owner.ring.write(events.GET, oid[:16], self._name_get, started, started, _time())
 
     def get_many(self, oids: list[bytes], timeout_s: float | None) -> list[Any]:
         """The values of many objects; the first error in order is raised."""
@@ -118,19 +142,20 @@ class Getting:
 
         try:
             while True:
-                led = owner.reactor.lead(done, deadline, on_block if owner.before_block and not blocked else None)
+                led = owner.reactor.lead(
+                    done, deadline, on_block if owner.before_block and not blocked else None
+                )
                 if led is not None:
-                    if led or deadline is not None and _perf() >= deadline:
+                    if led or (deadline is not None and _perf() >= deadline):
                         return led
                     if owner.closed is not None:
                         return done()
                     continue
-                oid = missing()
-                if oid is None or done():
+                if done():
                     return True
                 if owner.before_block is not None and not blocked:
                     on_block()
-                if not self._follow(oid, done, deadline):
+                if not self._follow(missing, done, deadline):
                     return done()
                 if done():
                     return True
@@ -138,8 +163,10 @@ class Getting:
             if blocked and owner.after_block is not None:
                 owner.after_block()
 
-    def _follow(self, oid: bytes, done: Callable[[], bool], deadline: float | None) -> bool:
-        """Wait until another thread, which reads, stores `oid` (or stops reading)."""
+    def _follow(
+        self, missing: Callable[[], bytes | None], done: Callable[[], bool], deadline: float | None
+    ) -> bool:
+        """Wait until another thread, which reads, stores what `missing()` names (or stops reading)."""
         owner = self.owner
         gate = threading.Lock()
         gate.acquire()
@@ -151,6 +178,10 @@ class Getting:
         with owner.lock:
             if done() or owner.closed is not None:
                 return owner.closed is None
+            # Named under the lock: an object that came a moment ago is not announced again.
+            oid = missing()
+            if oid is None:
+                return True
             owner.waiters.setdefault(oid, []).append(open_gate)
         left = -1.0 if deadline is None else max(0.0, deadline - _perf())
         try:

@@ -192,6 +192,8 @@ class Peers:
             askers.append(process)
 
     def _tell_all(self, oid: bytes) -> None:
+        if self.owner.closed is not None:
+            return  # woken by the end of the session, not by a value
         for process in self._asked.pop(oid, ()):
             self._tell(process, oid)
 

@@ -25,6 +25,7 @@ from typing import Any
 
 _IN = select.EPOLLIN
 _perf = time.perf_counter
+_DOZE_S = 0.5
 
 
 class Reactor:
@@ -49,6 +50,8 @@ class Reactor:
         self.closed = False
         self.polling = False  # the leader is in poll(): Ctrl-C may be raised there
         self.leader = False
+        self.dormant = False  # the background thread sleeps until a socket wakes it
+        self.watchful: Callable[[], bool] = lambda: False
         self.handlers: dict[int, Callable[[], None]] = {}
         self.writers: dict[int, Callable[[], None]] = {}
         self.ep = select.epoll()
@@ -92,7 +95,10 @@ class Reactor:
 
     def pump(self) -> None:
         """Under the lock: handle whatever is readable now."""
-        for fd, what in self.ep.poll(0):
+        self._handle(self.ep.poll(0))
+
+    def _handle(self, found: Any) -> None:
+        for fd, what in found:
             if what & select.EPOLLOUT:
                 writer = self.writers.get(fd)
                 if writer is not None:
@@ -123,9 +129,10 @@ class Reactor:
     def _run(self) -> None:
         while not self.closed:
             try:
-                self.bg.poll(self.tick_s if self.ticking else None)
+                self.bg.poll(self.tick_s if self.ticking else self._doze_s())
             except (OSError, ValueError):
                 return
+            self.dormant = False
             with contextlib.suppress(BlockingIOError):
                 os.eventfd_read(self._nudge)
             with self.lock:
@@ -135,6 +142,19 @@ class Reactor:
                     continue
                 self.pump()
                 self._maybe_tick()
+
+    def _doze_s(self) -> float | None:
+        """How long the background thread may sleep: for ever only while there is no ref that could die."""
+        self.dormant = True  # before the question: who makes a ref after it sees this and wakes us
+        if self.watchful():
+            self.dormant = False
+            return _DOZE_S
+        return None
+
+    def rouse(self) -> None:
+        """There are refs now whose deaths nobody else may notice: stay half awake."""
+        self.dormant = False
+        os.eventfd_write(self._nudge, 1)
 
     def _maybe_tick(self) -> None:
         if self.ticking:
@@ -167,6 +187,51 @@ class Reactor:
             self.polling = False
             if mine:
                 with self.lock:
+                    self.leader = False
+                    if not self.closed:
+                        self.bg.modify(self._epfd, _IN)
+
+    def lead_one(self, ready: Any, oid: bytes, on_block: Callable[[], None] | None) -> bool:
+        """Read until `oid` is in `ready`; False if another thread leads or the session ends.
+
+        The same as `lead`, written out: a task at a time goes through here, and a call less is a
+        microsecond less.
+        """
+        lock, poll, yield_core = self.lock, self.ep.poll, os.sched_yield
+        mine = False
+        try:
+            with lock:
+                if self.leader or self.closed:
+                    return False
+                self.leader = mine = True
+                self.bg.modify(self._epfd, 0)
+                self.after()
+            while oid not in ready:
+                if self.closed:
+                    return False
+                found = poll(0)
+                if not found:
+                    end = _perf() + self.spin_s
+                    while not found and _perf() < end:
+                        yield_core()
+                        found = poll(0)
+                if not found:
+                    if on_block is not None:
+                        block, on_block = on_block, None
+                        block()
+                        continue
+                    self._sleep(None)
+                with lock:
+                    if found:
+                        self._handle(found)
+                    else:
+                        self.pump()
+                    self._maybe_tick()
+            return True
+        finally:
+            self.polling = False
+            if mine:
+                with lock:
                     self.leader = False
                     if not self.closed:
                         self.bg.modify(self._epfd, _IN)

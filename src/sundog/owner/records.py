@@ -34,6 +34,7 @@ class Fn:
         "max_retries",
         "name",
         "number",
+        "one",
         "retry_exceptions",
         "returns",
         "shape",
@@ -46,6 +47,7 @@ class Fn:
         self.code_hash = b""
         self.captured: list[bytes] = []
         self.returns: Any = 1
+        self.one = True  # returns exactly one ref
         self.generator = False
         self.max_retries = 3
         self.retry_exceptions: Any = False
@@ -57,27 +59,21 @@ class Fn:
 
 
 class Task:
-    """One submitted task or call. The table of these is the lineage."""
+    """One submitted task or call. The table of these is the lineage.
 
-    __slots__ = (
-        "actor",
-        "args",
-        "attempt",
-        "cancelled",
-        "deps",
-        "estimate_s",
-        "extra",
-        "fn",
-        "holds",
-        "id",
-        "lane",
-        "missing",
-        "retries",
-        "returns",
-        "state",
-        "submit_s",
-        "what",
-    )
+    No `__slots__`: an instance with inline values is as small, and defaults on the class need not be set
+    for each of a million tasks.
+    """
+
+    state = QUEUED
+    holds: list[bytes] | None = None  # refs held until the reply
+    deps: list[bytes] | None = None  # refs whose values travel along, by slot
+    missing = 0
+    attempt = 0
+    cancelled = False
+    estimate_s = 0.0
+    lane: Any = None
+    actor: Any = None
 
     def __init__(self, task_id: bytes, fn: Fn, what: Any, args: Any, submit_s: float) -> None:
         self.id = task_id
@@ -88,21 +84,12 @@ class Task:
         self.returns = fn.returns
         self.retries = fn.max_retries
         self.extra = fn.extra
-        self.state = QUEUED
-        self.holds: list[bytes] | None = None  # refs held until the reply
-        self.deps: list[bytes] | None = None  # refs whose values travel along, by slot
-        self.missing = 0
-        self.attempt = 0
-        self.cancelled = False
-        self.estimate_s = 0.0
-        self.lane: Any = None
-        self.actor: Any = None
 
 
 class Shape:
     """Tasks that want the same kind of lease share a queue and the workers leased for it."""
 
-    __slots__ = ("key", "lanes", "queue", "setup", "spec", "wanted", "warned")
+    __slots__ = ("crowded", "key", "lanes", "queue", "setup", "spec", "wanted")
 
     def __init__(self, key: int, spec: LeaseSpec, setup: dict[str, Any]) -> None:
         self.key = key
@@ -111,7 +98,7 @@ class Shape:
         self.queue: deque[Task] = deque()
         self.lanes: list[Lane] = []
         self.wanted = 0  # leases the node believes we want
-        self.warned = False
+        self.crowded = False  # some lane has more than the task it runs
 
 
 class Lane:

@@ -14,6 +14,7 @@ from sundog import events
 from sundog.exceptions import TaskCancelledError, TaskPlacementGroupRemoved, WorkerCrashedError
 from sundog.ids import RESULT_SUFFIX, result_id
 from sundog.net import packets
+from sundog.owner.actors import ActorLink
 from sundog.owner.records import DONE, QUEUED, Lane, Task, Value
 from sundog.state.instructions import GROUP_REMOVED
 from sundog.wire import lanes as wire
@@ -81,15 +82,22 @@ class Replies:
     def _slow(self, lane: Lane, task_id: bytes, kind: int, payload: Any, seconds: float) -> None:
         if kind == wire.R_BLOCKED:
             lane.blocked = payload
-            self.owner.tasks.dirty = True
             return
         if kind == wire.R_BACK:
             back = [lane.inflight.pop(tid) for tid in payload if tid in lane.inflight]
+            if isinstance(lane, ActorLink):
+                # An actor that ends hands back what it has not begun; its death decides about it.
+                lane.requeue([task for task in back if task.state != DONE])
+                return
             lane.known.difference_update([task.fn.number for task in back])
             self.owner.tasks.requeue(lane, [task for task in back if task.state != DONE])
             return
         if kind == wire.R_EXIT:
             lane.reclaim = True
+            return
+        if kind == wire.R_WORKER:
+            # The node's word of it may come later, but whose refs these replies hold must be known now.
+            lane.worker, lane.pid = task_id, payload
             return
         if kind == wire.R_ITEM:
             task = lane.inflight.get(task_id)
@@ -177,7 +185,6 @@ class Replies:
             task.actor.requeue([task])
         else:
             task.fn.shape.queue.append(task)  # type: ignore[union-attr]
-        self.owner.tasks.dirty = True
 
     # ------------------------------------------------------------------ death of a worker
     def worker_died(self, worker: bytes, cause: Cause) -> None:
@@ -240,18 +247,34 @@ class Replies:
 
     def _lost(self, task: Task, lane: Lane, cause: Cause) -> None:
         if task.cancelled:
-            self.fail_with(task, TaskCancelledError(f"Task {task.fn.name} ({task.id.hex()}) was cancelled.",
-                                                    task_id=task.id.hex()))
+            self.fail_with(
+                task,
+                TaskCancelledError(
+                    f"Task {task.fn.name} ({task.id.hex()}) was cancelled.", task_id=task.id.hex()
+                ),
+            )
         elif cause.reason == GROUP_REMOVED:
-            self.fail_with(task, TaskPlacementGroupRemoved(
-                f"Task {task.fn.name} ({task.id.hex()}) ended because its placement group was removed.",
-                task_id=task.id.hex()))
+            self.fail_with(
+                task,
+                TaskPlacementGroupRemoved(
+                    f"Task {task.fn.name} ({task.id.hex()}) ended because its placement group was removed.",
+                    task_id=task.id.hex(),
+                ),
+            )
         elif self._may_retry(task):
             self._retry(task)
         else:
-            self.fail_with(task, WorkerCrashedError(
-                f"Worker {lane.worker.hex()} (pid {lane.pid}) died running {task.fn.name}() "
-                f"(task {task.id.hex()}, attempt {task.attempt + 1}): {cause.text()} "
-                f"See: sundog logs worker {lane.worker.hex()}",
-                task_id=task.id.hex(), worker_id=lane.worker.hex(), pid=lane.pid,
-                exit_code=cause.exit_code, signal=cause.signal, cause=cause.text()))
+            self.fail_with(
+                task,
+                WorkerCrashedError(
+                    f"Worker {lane.worker.hex()} (pid {lane.pid}) died running {task.fn.name}() "
+                    f"(task {task.id.hex()}, attempt {task.attempt + 1}): {cause.text()} "
+                    f"See: sundog logs worker {lane.worker.hex()}",
+                    task_id=task.id.hex(),
+                    worker_id=lane.worker.hex(),
+                    pid=lane.pid,
+                    exit_code=cause.exit_code,
+                    signal=cause.signal,
+                    cause=cause.text(),
+                ),
+            )

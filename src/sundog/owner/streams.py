@@ -17,11 +17,14 @@ from sundog.wire.lanes import OK
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
 
+_COMPLETION = (1 << 32) - 1  # no generator gets that far: the index of the object that stands for its end
+_NOTHING: Value = (OK, pack(None, 1 << 10)[0], None, None, None)
+
 
 class Stream:
     """The items of one generator task so far."""
 
-    __slots__ = ("arrived", "closed", "end", "error_at", "given", "task", "wakers")
+    __slots__ = ("arrived", "closed", "completion", "end", "error_at", "given", "task", "wakers")
 
     def __init__(self, task: Task) -> None:
         self.task = task
@@ -30,6 +33,7 @@ class Stream:
         self.end: int | None = None  # number of items, once known
         self.error_at: int | None = None
         self.closed = False
+        self.completion = False  # somebody has a ref to its end
         self.wakers: list[Callable[[], None]] = []
 
 
@@ -42,7 +46,7 @@ class Streams:
 
     def open(self, task: Task) -> Any:
         """The `ObjectRefGenerator` for a task just submitted."""
-        from sundog.generator import ObjectRefGenerator
+        from sundog.owner.generators import ObjectRefGenerator
 
         with self.owner.lock:
             if task.id not in self.streams:
@@ -74,6 +78,7 @@ class Streams:
         if stream.closed or index <= stream.arrived:
             owner.discard(stored)
             owner.carry_out()
+            self.tell_consumed(task)
             return
         stream.arrived = index
         oid = result_id(task.id, index)
@@ -85,6 +90,7 @@ class Streams:
         """The generator returned after `count` items."""
         stream = self.of(task)
         stream.end = stream.arrived
+        self._complete(stream)
         self._wake(stream)
         self._maybe_forget(stream)
 
@@ -100,12 +106,13 @@ class Streams:
             self.owner.store(oid, value)
             stream.error_at = stream.arrived
         stream.end = stream.arrived
+        self._complete(stream)
         self._wake(stream)
         self._maybe_forget(stream)
 
     def dynamic(self, task: Task, values: list[Any], lane: Lane) -> None:
         """All items of a num_returns="dynamic" task: the one result is a generator over refs to them."""
-        from sundog.generator import DynamicObjectRefGenerator
+        from sundog.owner.generators import DynamicObjectRefGenerator
         from sundog.refs import ObjectRef
 
         owner = self.owner
@@ -118,7 +125,7 @@ class Streams:
             owner.refs.hold_new(oid)
             owner.ready[oid] = (*value, lane if value[2] else None)
         # The holds above become the container's; the refs built here only serve to be pickled.
-        refs = [ObjectRef(oid) for oid in oids]
+        refs: list[ObjectRef[Any]] = [ObjectRef(oid) for oid in oids]
         for oid in oids:
             owner.refs.hold(oid)
         meta, _, inner = pack(DynamicObjectRefGenerator(refs), 1 << 62)
@@ -132,20 +139,49 @@ class Streams:
             waker()
 
     # ------------------------------------------------------------------ from the consumer (locked)
-    def take(self, task_id: bytes) -> bytes | None | bool:
+    def take(self, task_id: bytes) -> bytes | bool | None:
         """The id of the next item, whose hold passes to the caller; None if not there yet, False at the end."""
         stream = self.streams.get(task_id)
         if stream is None:
             return False
         if stream.given < stream.arrived:
             stream.given += 1
-            task = stream.task
-            if task.fn.backpressure > 0 and task.lane is not None and task.state != DONE:
-                self.owner.peers.send(task.lane.worker, ("consumed", task_id, stream.given))
+            self.tell_consumed(stream.task)
             return result_id(task_id, stream.given)
         if stream.end is not None:
             return False
         return None
+
+    def tell_consumed(self, task: Task) -> None:
+        """Let a producer that waits for its consumer go on.
+
+        Told again to each new attempt, and to an actor that comes up: its count starts from 0.
+        """
+        stream = self.streams.get(task.id)
+        if stream is None or task.fn.backpressure <= 0 or task.lane is None or task.state == DONE:
+            return
+        worker = task.lane.worker
+        if worker and stream.given:
+            self.owner.peers.send(worker, ("consumed", task.id, stream.given))
+
+    def completion(self, task_id: bytes) -> bytes:
+        """The object that becomes ready (and is None) when the generator has ended; one more hold of it."""
+        owner = self.owner
+        oid = result_id(task_id, _COMPLETION)
+        owner.refs.hold_new(oid)
+        owner.freed_early.discard(oid)
+        stream = self.streams.get(task_id)
+        if oid not in owner.ready:
+            if stream is None or stream.end is not None:
+                owner.ready[oid] = _NOTHING
+            else:
+                stream.completion = True
+        return oid
+
+    def _complete(self, stream: Stream) -> None:
+        if stream.completion:
+            stream.completion = False
+            self.owner.store(result_id(stream.task.id, _COMPLETION), _NOTHING)
 
     def peek_ready(self, task_id: bytes) -> bool:
         """Whether `next()` would not block."""
@@ -168,6 +204,7 @@ class Streams:
         self.owner.carry_out()
         if stream.end is None:
             stream.end = stream.arrived
+            self._complete(stream)
             self.owner.cancels.cancel_task(stream.task, force=False, recursive=True, quiet=True)
         self._wake(stream)
         self._maybe_forget(stream)

@@ -63,7 +63,9 @@ class Tasks(Dispatch):
             except Exception as error:
                 from sundog.serialize.inspect import explain
 
-                raise TypeError(explain(function, error, what=f"the remote function or class {name}")) from error
+                raise TypeError(
+                    explain(function, error, what=f"the remote function or class {name}")
+                ) from error
             fn.captured = captured
             if captured:
                 # Refs in a closure live as long as the definition: it may be sent again at any time.
@@ -79,11 +81,12 @@ class Tasks(Dispatch):
     def shape_for(self, spec: LeaseSpec, setup: dict[str, Any]) -> Shape:
         """The shape of this demand, made on first use."""
         with self.owner.lock:
-            shape = self.shapes_by_spec.get(spec)
+            key = (spec, bool(setup.get("capture")))
+            shape = self.shapes_by_spec.get(key)
             if shape is None:
                 shape = Shape(len(self.shapes) + 1, spec, setup)
                 self.shapes.append(shape)
-                self.shapes_by_spec[spec] = shape
+                self.shapes_by_spec[key] = shape
             return shape
 
     # ------------------------------------------------------------------ submit
@@ -111,10 +114,12 @@ class Tasks(Dispatch):
                 self.await_deps(task)
                 self.kick()
             return task
-        shape = fn.shape
-        queue = shape.queue  # type: ignore[union-attr]
+        shape: Any = fn.shape
+        queue = shape.queue
         queue.append(task)
-        if len(queue) >= self.batch_max or self.has_idle(shape):  # type: ignore[arg-type]
+        if self.has_idle(shape):
+            self.send_now(shape)
+        elif len(queue) >= self.batch_max:
             self.kick()
         return task
 
@@ -203,7 +208,6 @@ class Tasks(Dispatch):
             self.owner.actors.ready_to_send(task)
         else:
             task.fn.shape.queue.append(task)  # type: ignore[union-attr]
-            self.dirty = True
 
 
 def _slot(ref: ObjectRef[Any], deps: list[bytes]) -> Slot:

@@ -187,14 +187,15 @@ class Segments:
             whole = mapping.exporter(found[0], size)
             if oid is not None:
                 self._ops.append((oid,))
-            key = id(whole)
-            self._views[key] = (weakref.ref(whole, lambda _, k=key: self._view_died(k)), oid or b"")
-            self._shared_views[name] = self._views[key][0]
+            watch = weakref.ref(whole, self._view_died)
+            self._views[id(watch)] = watch, oid or b""
+            self._shared_views[name] = watch
         readonly = memoryview(whole).cast("B").toreadonly()  # type: ignore[arg-type]
         return [readonly[offset : offset + length] for offset, length in offsets]
 
-    def _view_died(self, key: int) -> None:
-        entry = self._views.pop(key, None)
+    def _view_died(self, watch: weakref.ref[object]) -> None:
+        # By id: a weak reference hashes as what it refers to, and a ctypes array has no hash.
+        entry = self._views.pop(id(watch), None)
         if entry is not None and entry[1]:
             self._ops.append(entry[1])
 

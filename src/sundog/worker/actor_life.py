@@ -52,6 +52,7 @@ class ActorLife:
     # ------------------------------------------------------------------ construction
     def construct(self, actor_id: bytes, incarnation: int, spec: dict[str, Any]) -> None:
         """Become an actor (called by the reader; the work is done in the main thread)."""
+        self.executor.actor_id = actor_id  # lanes that come after this one are callers of the actor
         self.serving.construct = lambda: self._construct(actor_id, incarnation, spec)
         self.serving.wake()
 
@@ -68,7 +69,9 @@ class ActorLife:
         received: list[bytes] = []
         start = owner.now()
         creator: bytes = spec["owner"]
-        token = context.running.set(context.Running(actor_id, f"{spec['class_name']}.__init__", incarnation, creator))
+        token = context.running.set(
+            context.Running(actor_id, f"{spec['class_name']}.__init__", incarnation, creator)
+        )
         owner.ring.started(actor_id, start)
         failed = 0
         try:
@@ -81,7 +84,10 @@ class ActorLife:
         except BaseException as error:
             failed = events.FAILED
             stored = RayTaskError.from_exception(
-                error, function_name=f"{spec['class_name']}.__init__", pid=os.getpid(), task_id=actor_id.hex(),
+                error,
+                function_name=f"{spec['class_name']}.__init__",
+                pid=os.getpid(),
+                task_id=actor_id.hex(),
                 skip_frames_of=(),
             )
             meta, _, _ = pack(stored, 1 << 62)

@@ -40,8 +40,11 @@ class Group:
 class AsyncServing(Serving):
     """Serves an actor whose methods are coroutines."""
 
-    def __init__(self, owner: Owner, executor: Executor, limit: int, groups: dict[str, int], cls: type) -> None:
+    def __init__(
+        self, owner: Owner, executor: Executor, limit: int, groups: dict[str, int], cls: type
+    ) -> None:
         super().__init__(owner, executor)
+        executor.concurrent = True
         self.cls = cls
         self.groups = {name: Group(size) for name, size in {**groups, "": limit}.items()}
         self.loop = asyncio.new_event_loop()
@@ -118,7 +121,8 @@ class AsyncServing(Serving):
         try:
             if extra is not None:
                 name = extra.get(wire.EXTRA_NAME, what)
-            context.running.set(context.Running(task_id, name, 0, lane.owner_id))
+            attempt = extra.get(wire.EXTRA_ATTEMPT, 0) if extra is not None else 0
+            context.running.set(context.Running(task_id, name, attempt, lane.owner_id))
             returns = extra.get(wire.EXTRA_RETURNS, 1) if extra is not None else 1
             positional, named = executor.arguments(args, extra, received)
             result = executor.method(what)(*positional, **named)
@@ -136,10 +140,16 @@ class AsyncServing(Serving):
         except BaseException as error:
             failed = events.FAILED
             if isinstance(error, asyncio.CancelledError):
+                if self.stopping is not None:
+                    return  # the actor ends under it: the node tells the caller why
                 executor.cancelled.add(task_id)
-            executor.reply_error(lane, task_id, name, error, executor._call_retry(extra), received, _time() - start)
+            executor.reply_error(
+                lane, task_id, name, error, executor._call_retry(extra), received, _time() - start
+            )
         finally:
-            executor.ring.write(events.CALL, task_id, executor._method_id(what), submit_s, start, _time(), failed)
+            executor.ring.write(
+                events.CALL, task_id, executor._method_id(what), submit_s, start, _time(), failed
+            )
             self._tasks.pop(task_id, None)
             group.running -= 1
             if group.waiting:
@@ -148,7 +158,12 @@ class AsyncServing(Serving):
             self._maybe_stop()
 
     def _reply(
-        self, lane: AnswerLane, task_id: bytes, values: list[wire.WireValue], received: list[bytes], seconds: float
+        self,
+        lane: AnswerLane,
+        task_id: bytes,
+        values: list[wire.WireValue],
+        received: list[bytes],
+        seconds: float,
     ) -> None:
         if len(values) == 1 and values[0][2] is None and values[0][3] is None and not received:
             lane.reply((task_id, 0, values[0][1], seconds), len(values[0][1]), self.spill_dir)
@@ -213,13 +228,19 @@ class AsyncServing(Serving):
     def _cancel(self, task_id: bytes) -> None:
         task = self._tasks.get(task_id)
         if task is not None:
-            task.cancel()
+            if inspect.getcoroutinestate(task.get_coro()) == inspect.CORO_CREATED:  # type: ignore[arg-type]
+                # Cancelled before its first step it would never get to its reply.
+                self.loop.call_soon(self._cancel, task_id)
+            else:
+                task.cancel()
             return
         for group in self.groups.values():
             for entry in list(group.waiting):
                 if entry[1][0] == task_id:
                     group.waiting.remove(entry)
                     self._reply_cancelled(entry[0], task_id)
+                    return
+        self.cancel_early(task_id)
 
     def before_block(self) -> None:
         """A get in a coroutine blocks the loop; at least send what is done."""

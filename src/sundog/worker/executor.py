@@ -33,11 +33,23 @@ _NOTHING: tuple[Any, ...] = ()
 class LoadedFn:
     """A function of an owner's, loaded on first use."""
 
-    __slots__ = ("blob", "calls", "code_hash", "function", "max_calls", "name", "name_id", "retry", "returns")
+    __slots__ = (
+        "blob",
+        "calls",
+        "code_hash",
+        "function",
+        "max_calls",
+        "name",
+        "name_id",
+        "plain",
+        "retry",
+        "returns",
+    )
 
     def __init__(self, described: wire.FnWire, name_id: int) -> None:
         _, self.code_hash, self.blob, self.name, self.returns, self.retry, self.max_calls = described
         self.function: Any = None
+        self.plain = self.returns == 1 and not self.max_calls
         self.calls = 0
         self.name_id = name_id
 
@@ -73,6 +85,11 @@ class AnswerLane:
                 if self.out:
                     self._send(spill_dir)
 
+    def send_one(self, message: wire.Reply) -> None:
+        """Send one small reply at once; nothing else may be queued."""
+        with contextlib.suppress(OSError):
+            self.sock.send(pickle.dumps([message], 5))
+
     def _send(self, spill_dir: str) -> None:
         out, self.out, self.out_bytes = self.out, [], 0
         data = pickle.dumps(out, 5)
@@ -95,11 +112,14 @@ class Executor:
         self.actor: Any = None
         self.actor_id: bytes | None = None
         self.actor_retry: Any = False
+        self.concurrent = False  # several calls at a time: the running one is in a context variable
         self.method_names: dict[str, int] = {}
         self.interrupting: bytes | None = None  # the task that a cancel is about to interrupt
         self.generators: dict[bytes, Any] = {}  # backpressure: task -> [consumed, event]
         self.cancelled: set[bytes] = set()
+        self.cancelled_early: dict[bytes, None] = {}  # not here yet: still in a socket, or done already
         self.exit_after: str | None = None
+        self.exit_code = 0  # not 0: an end that nobody intended, after which the actor may restart
         self.exit_error: type[BaseException] = SystemExit
 
     # ------------------------------------------------------------------ functions
@@ -151,8 +171,82 @@ class Executor:
         return unpack(meta, self.owner.segments.view(location, oid))
 
     # ------------------------------------------------------------------ one task, start to reply
-    def run(self, lane: AnswerLane, item: wire.Item) -> None:
-        """Run a task or a call of a sequential actor in this thread and queue its reply."""
+    def run(self, lane: AnswerLane, item: wire.Item, last: bool = False) -> None:
+        """Run a task or a call in this thread and queue its reply; `last` sends it without delay."""
+        if item[4] is None and not self.concurrent:
+            what = item[1]
+            if type(what) is int:
+                fn = lane.fns.get(what)
+                if fn is not None and fn.function is not None and fn.plain:
+                    self._run_plain(lane, item, fn.function, fn.name, fn.name_id, events.TASK, fn.retry, last)
+                    return
+            elif what[0] != "_":
+                try:
+                    method = getattr(self.actor, what)
+                except AttributeError:
+                    pass
+                else:
+                    name_id = self.method_names.get(what) or self._method_id(what)
+                    self._run_plain(lane, item, method, what, name_id, events.CALL, self.actor_retry, last)
+                    return
+        self._run_any(lane, item)
+
+    def _run_plain(
+        self,
+        lane: AnswerLane,
+        item: wire.Item,
+        function: Any,
+        name: str,
+        name_id: int,
+        kind: int,
+        retry: Any,
+        last: bool,
+    ) -> None:
+        """The common case, written out: no options on the call, one result."""
+        task_id, _, args, submit_s, _ = item
+        start = _time()
+        self.ring.started(task_id, start)
+        received: list[bytes] = []
+        context.main_task = (task_id, name, 0, lane.owner_id)
+        try:
+            if args is None:
+                result = function()
+            elif type(args) is bytes and b"rebuild" not in args:  # no refs inside
+                payload = _loads(args)
+                if type(payload) is tuple:
+                    result = function(*payload)
+                else:
+                    result = function(*payload[0], **payload[1])
+                payload = None
+            else:
+                positional, named = self.arguments(args, None, received)
+                result = function(*positional, **named)
+                positional = named = None  # type: ignore[assignment]
+            end = _time()
+            meta, buffers, inner = self.pack_result(result, name)
+            if buffers is None and inner is None and not received:
+                result = None
+                reply: wire.Reply = (task_id, 0, meta, end - start)
+            else:
+                # Refs in the result are given to the caller before ours may go.
+                value = self.value_of(lane, meta, buffers, inner)
+                result = None
+                reply = (task_id, wire.R_VALUES, ([value], self.held(lane, received)), end - start)
+        except BaseException as error:
+            context.main_task = None
+            end = _time()
+            self.ring.write(kind, task_id, name_id, submit_s, start, end, events.FAILED, 0)
+            self.reply_error(lane, task_id, name, error, retry, received, end - start)
+            return
+        context.main_task = None
+        if last and not lane.out and len(meta) < _FLUSH_BYTES:
+            lane.send_one(reply)
+        else:
+            lane.reply(reply, len(meta), self.spill_dir)
+        self.ring.write(kind, task_id, name_id, submit_s, start, end, 0, 0)
+
+    def _run_any(self, lane: AnswerLane, item: wire.Item) -> None:
+        """Any task or call: options, several results, generators, several at a time."""
         task_id, what, args, submit_s, extra = item
         fn = name = None
         if type(what) is int:
@@ -201,7 +295,9 @@ class Executor:
                             (task_id, wire.R_VALUES, ([value], held), end - start), len(meta), self.spill_dir
                         )
                 else:
-                    self._run_many(lane, task_id, name, returns, function, positional, named, received, start, extra)
+                    self._run_many(
+                        lane, task_id, name, returns, function, positional, named, received, start, extra
+                    )
                     positional = named = None  # type: ignore[assignment]
                     end = _time()
             finally:
@@ -213,10 +309,23 @@ class Executor:
             end = _time()
             self.ring.write(
                 events.TASK if fn is not None else events.CALL,
-                task_id, self.ring.name(name or "?"), submit_s, start, end, events.FAILED, attempt,
+                task_id,
+                self.ring.name(name or "?"),
+                submit_s,
+                start,
+                end,
+                events.FAILED,
+                attempt,
             )
-            self.reply_error(lane, task_id, name or str(what), error, fn.retry if fn else self._call_retry(extra),
-                             received, end - start)
+            self.reply_error(
+                lane,
+                task_id,
+                name or str(what),
+                error,
+                fn.retry if fn else self._call_retry(extra),
+                received,
+                end - start,
+            )
 
     def _method_id(self, what: str) -> int:
         found = self.method_names.get(what)
@@ -237,7 +346,8 @@ class Executor:
 
     def terminate(self) -> None:
         """Ends the actor after this call."""
-        self.exit_after = "__ray_terminate__ was called"
+        self.exit_after = "__ray_terminate__ was called on it"
+        raise SystemExit(0)
 
     def _call_retry(self, extra: Any) -> Any:
         retry = extra.get(wire.EXTRA_RETRY, self.actor_retry) if extra else self.actor_retry
@@ -271,11 +381,22 @@ class Executor:
             self.owner.drain()
             held = self.owner.refs.still_held(lane.owner_id, received)
             self.owner.carry_out()
+        if held and self.owner.reactor.dormant:
+            self.owner.reactor.rouse()
         return held
 
     def _run_many(
-        self, lane: AnswerLane, task_id: bytes, name: str, returns: Any, function: Any, positional: Any, named: Any,
-        received: list[bytes], start: float, extra: Any,
+        self,
+        lane: AnswerLane,
+        task_id: bytes,
+        name: str,
+        returns: Any,
+        function: Any,
+        positional: Any,
+        named: Any,
+        received: list[bytes],
+        start: float,
+        extra: Any,
     ) -> None:
         """Anything but one result: none, several, or a generator."""
         result = function(*positional, **named)
@@ -323,7 +444,7 @@ class Executor:
 
     def _stream(self, lane: AnswerLane, task_id: bytes, name: str, result: Any, extra: Any) -> None:
         limit = extra.get(wire.EXTRA_BACKPRESSURE, 0) if extra else 0
-        gate = [0, threading.Event()]
+        gate: list[Any] = [0, threading.Event()]
         if limit > 0:
             self.generators[task_id] = gate
         try:
@@ -331,8 +452,8 @@ class Executor:
                 self.send_item(lane, task_id, index, each, name)
                 while limit > 0 and index - gate[0] >= limit:
                     lane.flush(self.spill_dir)
-                    gate[1].wait(0.5)  # type: ignore[attr-defined]
-                    gate[1].clear()  # type: ignore[attr-defined]
+                    gate[1].wait(0.5)
+                    gate[1].clear()
                     if task_id in self.cancelled:
                         raise KeyboardInterrupt
         finally:
@@ -352,13 +473,24 @@ class Executor:
 
     # ------------------------------------------------------------------ errors
     def reply_error(
-        self, lane: AnswerLane, task_id: bytes, name: str, error: BaseException, retry: Any,
-        received: list[bytes], seconds: float,
+        self,
+        lane: AnswerLane,
+        task_id: bytes,
+        name: str,
+        error: BaseException,
+        retry: Any,
+        received: list[bytes],
+        seconds: float,
     ) -> None:
         """Queue the reply for a task that raised."""
-        if isinstance(error, SystemExit) and self.actor_id is not None and self.exit_after is not None:
-            return  # exit_actor(): the node tells the callers
-        if task_id in self.cancelled or (self.interrupting == task_id and isinstance(error, KeyboardInterrupt)):
+        if isinstance(error, SystemExit) and self.actor_id is not None:
+            if self.exit_after is None:
+                self.exit_code = _exit_code(error)
+                self.exit_after = f"sys.exit({error.code!r}) was called in its method {name}()"
+            return  # the actor ends, and the node tells the callers why
+        if task_id in self.cancelled or (
+            self.interrupting == task_id and isinstance(error, KeyboardInterrupt)
+        ):
             stored: BaseException = TaskCancelledError(
                 f"Task {name} ({task_id.hex()}) was cancelled while it ran.", task_id=task_id.hex()
             )
@@ -371,9 +503,7 @@ class Executor:
             stored = RayTaskError.from_exception(
                 error, function_name=name, pid=os.getpid(), task_id=task_id.hex(), skip_frames_of=_NOTHING
             )
-        retryable = retry is True or (
-            isinstance(retry, (tuple, list)) and isinstance(error, tuple(retry))
-        )
+        retryable = retry is True or (isinstance(retry, (tuple, list)) and isinstance(error, tuple(retry)))
         error.__traceback__ = None  # its frames hold the arguments
         error = None  # type: ignore[assignment]
         meta, _, inner = pack(stored, 1 << 62)
@@ -386,3 +516,11 @@ class Executor:
         if fn.calls >= fn.max_calls:
             self.exit_after = f"{fn.name} has run max_calls={fn.max_calls} times here"
             lane.reply((task_id, wire.R_EXIT, None, 0.0), 16, self.spill_dir)
+
+
+def _exit_code(error: SystemExit) -> int:
+    """The code that Python would end with: text counts as failure, and one byte is left of a number."""
+    code = error.code
+    if code is None:
+        return 0
+    return (code & 0xFF or (1 if code else 0)) if isinstance(code, int) else 1

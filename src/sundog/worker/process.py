@@ -57,12 +57,16 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     facts.job_id, facts.session, facts.namespace = job["job_id"], session, job["namespace"]
     facts.runtime_env = spec.get("runtime_env") or {}
     stdio.redirect(spec["out_path"], spec["err_path"], _current_name)
-    faulthandler.enable(open(spec["err_path"], "ab", buffering=0))  # noqa: SIM115 - lives as long as we do
+    faulthandler.enable(open(spec["err_path"], "ab", buffering=0))
     gc.unfreeze()
     setup.join_job(job)
     config = Config(**spec["config"])
     owner = assemble(
-        worker_id, Connection(socket.socket(fileno=control_fd), session["shm_root"]), session, config, "worker"
+        worker_id,
+        Connection(socket.socket(fileno=control_fd), session["shm_root"]),
+        session,
+        config,
+        "worker",
     )
     executor = Executor(owner)
     serving = Serving(owner, executor)
@@ -80,6 +84,7 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     owner.peers.handlers["consumed"] = lambda _process, message: _consumed(executor, message[1], message[2])
     engine = LocalEngine(owner, is_driver=False)
     engine.executor = executor
+    engine.hear_news()
     engines.plug(engine)
     _apply_runtime_env(owner, spec)
     if job.get("compat"):
@@ -88,8 +93,12 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
         import_module("sundog.compat").install()
     owner.reactor.start()
     reason = life.run()
-    owner.control.send(("leaving", reason))
-    return 0
+    if executor.actor_id is not None and executor.exit_after is not None and not executor.exit_code:
+        # Only now, after the last replies: callers fail what has not been answered.
+        owner.control.send(("actor_exit", executor.actor_id, reason))
+    else:
+        owner.control.send(("leaving", reason))
+    return executor.exit_code
 
 
 def _apply_runtime_env(owner: Any, spec: dict[str, Any]) -> None:
@@ -117,7 +126,7 @@ def may_exit(owner: Any) -> bool:
 
 
 def _current_name() -> str:
-    running = context.running.get()
+    running = context.current()
     facts = context.facts
     if facts.actor_id is not None:
         return _actor_label(facts)
@@ -127,7 +136,7 @@ def _current_name() -> str:
 def _actor_label(facts: context.ProcessFacts) -> str:
     engine = engines.current()
     actor = engine.executor.actor if engine is not None and engine.executor is not None else None
-    if actor is not None and type(actor).__repr__ is not object.__repr__:
+    if actor is not None and getattr(type(actor), "__repr__", None) is not object.__repr__:
         try:
             return repr(actor)
         except Exception:

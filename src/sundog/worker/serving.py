@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import select
 import signal
 import socket
@@ -30,9 +31,11 @@ from sundog.wire import lanes as wire
 from sundog.worker.executor import AnswerLane, Executor
 
 _perf = time.perf_counter
+_loads = pickle.loads
 _time = time.time
 _FLUSH_S = 1e-3
 _GUARD_S = 2e-3
+_EARLY_MAX = 10_000
 
 
 class Serving:
@@ -62,6 +65,8 @@ class Serving:
     def add_lane(self, owner_id: bytes, fd: int) -> None:
         """An owner opened a lane to us."""
         lane = AnswerLane(owner_id, socket.socket(fileno=fd))
+        if self.executor.actor_id is not None:
+            lane.reply((self.owner.me, wire.R_WORKER, os.getpid(), 0.0), 32, self.spill_dir)
         self.lanes[fd] = lane
         self.epoll.register(fd, select.EPOLLIN)
 
@@ -107,6 +112,8 @@ class Serving:
                         self._take(found, -1)
                 continue
             self._take(lane, size)  # type: ignore[arg-type]
+            if size == 0:
+                lane = None  # its owner is gone: the one lane that is left is another
 
     def _spin(self, lane: AnswerLane, spin_s: float) -> int:
         """Look at one lane for a moment: a halted core takes 25 µs to wake, each way."""
@@ -136,8 +143,25 @@ class Serving:
         if size == 0:
             self.drop_lane(lane.sock.fileno())
             return
-        self.accept(lane, packets.decode(self.buffer[:size]))
-        self._run_todo()
+        packet = _loads(self.buffer[:size])
+        if len(packet) == 2:
+            packet = packets.read_big(packet[1])
+        if len(packet[1]) != 1 or self.todo or self.executor.concurrent:
+            self.accept(lane, packet)
+            self._run_todo()
+            return
+        # One task at a time: as little as possible between its arrival and its reply.
+        items = packet[1]
+        if packet[0] or packet[2] or packet[3]:
+            self.accept(lane, (packet[0], (), packet[2], packet[3]))
+        self.current = items[0][0]
+        try:
+            self.executor.run(lane, items[0], True)
+        finally:
+            self.current = None
+        lane.flush(self.spill_dir)
+        if self.executor.exit_after is not None:
+            self._run_todo()
 
     def accept(self, lane: AnswerLane, packet: Any) -> None:
         """Take a packet's functions and settings, and queue its tasks."""
@@ -148,9 +172,28 @@ class Serving:
             self.owner.segments.recycle(name, size)
         if setup is not None:
             self.apply_setup(setup)
+        if self.executor.cancelled_early:
+            items = self._without_cancelled(lane, items)
         todo = self.todo
         for item in items:
             todo.append((lane, item))
+
+    def _without_cancelled(self, lane: AnswerLane, items: list[wire.Item]) -> list[wire.Item]:
+        wanted = []
+        for item in items:
+            if item[0] in self.executor.cancelled_early:
+                del self.executor.cancelled_early[item[0]]
+                self._reply_cancelled(lane, item[0])
+            else:
+                wanted.append(item)
+        return wanted
+
+    def cancel_early(self, task_id: bytes) -> None:
+        """A cancel overtook its task, which may be unread in a socket (or is done: then this is moot)."""
+        early = self.executor.cancelled_early
+        early[task_id] = None
+        while len(early) > _EARLY_MAX:
+            del early[next(iter(early))]
 
     def apply_setup(self, setup: dict[str, Any]) -> None:
         """Prepare the process for a lease (GPU ids, thread counts, placement group)."""
@@ -187,6 +230,10 @@ class Serving:
             lane.flush(self.spill_dir)
         if many:
             self._guard_at = 0.0
+        if self.executor.exit_after is not None:
+            self.hand_back()
+            self._flush_all()
+            self.stopping = self.executor.exit_after
 
     def _flush_all(self) -> None:
         for lane in list(self.lanes.values()):
@@ -284,12 +331,20 @@ class Serving:
                 gate[1].set()
             signal.pthread_kill(self.main_thread, signal.SIGINT)
             if recursive:
-                self.owner.cancels.cancel_children(task_id)
+                self.owner.cancels.cancel_children(self.current_start())
+            return
+        self.cancel_early(task_id)
+
+    def current_start(self) -> float:
+        """When the running task began: what was submitted since is its own."""
+        return self.executor.ring.started_at()
 
     def _reply_cancelled(self, lane: AnswerLane, task_id: bytes) -> None:
-        error = TaskCancelledError(f"Task {task_id.hex()} was cancelled before it ran.", task_id=task_id.hex())
+        error = TaskCancelledError(
+            f"Task {task_id.hex()} was cancelled before it ran.", task_id=task_id.hex()
+        )
         meta, _, _ = pack(error, 1 << 62)
-        payload = (False, (wire.ERROR, meta, None, None), [])
+        payload: Any = (False, (wire.ERROR, meta, None, None), [])
         lane.reply((task_id, wire.R_ERROR, payload, 0.0), len(meta), self.spill_dir)
         lane.flush(self.spill_dir)
 
@@ -297,7 +352,7 @@ class Serving:
         """SIGINT in the main thread: raise in the task that is to be cancelled, if it still runs."""
         if self.current is None or self.current != self.executor.interrupting:
             return
-        if context.running.get() is None or self.owner.lock._is_owned():  # type: ignore[attr-defined]
+        if context.current() is None or self.owner.lock._is_owned():  # type: ignore[attr-defined]
             # In our own code: come back in a moment, when the user's code (or a poll) is on top.
             threading.Timer(0.002, signal.pthread_kill, (self.main_thread, signal.SIGINT)).start()
             return

@@ -16,6 +16,7 @@ from sundog.owner import context
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _F_SETSIG = 10
+_users_own: frozenset[str] | None = None
 
 
 def die_with_node(lifeline: int) -> None:
@@ -65,8 +66,12 @@ def apply_lease(setup: dict[str, Any]) -> None:
         updates["CUDA_VISIBLE_DEVICES"] = ",".join(str(each) for each in facts.gpu_ids)
     threads = str(max(1, int(resources.get("CPU", 1))))
     environ = user_environ()
+    global _users_own
+    if _users_own is None:
+        # What stands there before our first lease was set by the user: in the shell, or by a runtime_env.
+        _users_own = frozenset(variable for variable in _THREAD_VARIABLES if variable in environ)
     for variable in _THREAD_VARIABLES:
-        if variable not in setup.get("user_variables", ()) and environ.get(variable) != threads:
+        if variable not in _users_own and environ.get(variable) != threads:
             updates[variable] = threads
     if updates:
         set_child_environ(updates)

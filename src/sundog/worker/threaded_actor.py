@@ -31,8 +31,11 @@ def group_of(cls: type, method: Any, extra: Any) -> str:
 class ThreadedServing(Serving):
     """Serves an actor with max_concurrency > 1 or concurrency groups."""
 
-    def __init__(self, owner: Owner, executor: Executor, limit: int, groups: dict[str, int], cls: type) -> None:
+    def __init__(
+        self, owner: Owner, executor: Executor, limit: int, groups: dict[str, int], cls: type
+    ) -> None:
         super().__init__(owner, executor)
+        executor.concurrent = True
         self.cls = cls
         self.pools = {
             name: ThreadPoolExecutor(size, thread_name_prefix=f"sundog-{name or 'default'}")
@@ -84,6 +87,7 @@ class ThreadedServing(Serving):
         """A call that has not begun can be cancelled; a thread cannot be interrupted."""
         with self._count:
             if task_id not in self._pending:
+                self.cancel_early(task_id)
                 return
             self._pending.discard(task_id)
         for lane in list(self.lanes.values()):

@@ -25,12 +25,15 @@ from typing import Any
 
 from sundog.net.packets import Connection
 
+_PR_SET_CHILD_SUBREAPER = 36
+
 
 def main(argv: list[str]) -> None:
     """Run the zygote: arguments are its socket, the lifeline, and the session's shared-memory folder."""
     control = Connection(socket.socket(fileno=int(argv[0])), argv[2])
     lifeline, shm_root = int(argv[1]), argv[2]
     os.set_inheritable(lifeline, False)
+    _be_subreaper()
     _preload(argv[3:])
     wake_r, wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(wake_w, warn_on_full_buffer=False)
@@ -53,8 +56,7 @@ def main(argv: list[str]) -> None:
             except BlockingIOError:
                 continue
             if received is None:
-                shutil.rmtree(shm_root, ignore_errors=True)
-                os._exit(0)
+                _bury_session(shm_root)
             message, fds = received
             if message[0] == "fork":
                 _fork(control, message[1], message[2], fds[0], lifeline, (wake_r, wake_w))
@@ -64,6 +66,49 @@ def main(argv: list[str]) -> None:
                 gc.freeze()
 
 
+def _be_subreaper() -> None:
+    """Have orphans below us become our children: what user code started in a worker that is gone."""
+    import ctypes
+
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def _bury_session(shm_root: str) -> None:
+    """The node is gone: end every process below us, and remove what only the living need."""
+    try:
+        path = os.readlink(f"{shm_root}/.session")
+    except OSError:
+        path = ""  # the node has cleaned up by itself
+    # The kernel kills the workers now; their own children come to us as they do, so look until none is left.
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            for child in _children():
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(child, signal.SIGKILL)
+            os.waitpid(-1, 0)
+    shutil.rmtree(shm_root, ignore_errors=True)
+    for name in ("node.sock", "session.json", "spilled_objects"):
+        if path:
+            _remove(f"{path}/{name}")
+    os._exit(0)
+
+
+def _children() -> list[int]:
+    with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
+        return [int(each) for each in file.read().split()]
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(OSError):
+        if os.path.isdir(path):
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            os.unlink(path)
+
+
 def _preload(modules: list[str]) -> None:
     """What workers would otherwise import one by one."""
     import inspect  # noqa: F401
@@ -71,7 +116,7 @@ def _preload(modules: list[str]) -> None:
 
     import cloudpickle  # noqa: F401
 
-    import sundog.api  # noqa: F401
+    import sundog.api
     import sundog.worker.process  # noqa: F401
 
     for name in modules:

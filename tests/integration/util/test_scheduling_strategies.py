@@ -41,18 +41,12 @@ def test_private_flags_must_agree_with_soft() -> None:
         NodeAffinitySchedulingStrategy(NODE, soft=True, _fail_on_unavailable=True)
 
 
-def test_label_conditions_become_expressions() -> None:
+def test_label_conditions_are_kept_by_name() -> None:
     strategy = NodeLabelSchedulingStrategy(
         {"region": In("eu", "us"), "gpu": Exists()}, soft={"spot": DoesNotExist(), "zone": NotIn("z")}
     )
-    assert [(e.key, type(e.operator).__name__) for e in strategy.hard] == [
-        ("region", "In"),
-        ("gpu", "Exists"),
-    ]
-    assert [(e.key, type(e.operator).__name__) for e in strategy.soft] == [
-        ("spot", "DoesNotExist"),
-        ("zone", "NotIn"),
-    ]
+    assert strategy.hard == {"region": In("eu", "us"), "gpu": Exists()}
+    assert strategy.soft == {"spot": DoesNotExist(), "zone": NotIn("z")}
     assert pickle.loads(pickle.dumps(strategy)) == strategy
 
 
@@ -75,6 +69,15 @@ def test_a_placement_group_strategy_holds_its_three_values() -> None:
     assert strategy.placement_group is None
     assert strategy.placement_group_bundle_index == 2
     assert strategy.placement_group_capture_child_tasks is True
+
+
+def test_a_task_can_be_bound_to_nodes_by_their_labels(ray: ModuleType) -> None:
+    @ray.remote
+    def run() -> str:
+        return "ran"
+
+    strategy = NodeLabelSchedulingStrategy({"no_such_label": DoesNotExist()}, soft={"region": In("eu")})
+    assert ray.get(run.options(scheduling_strategy=strategy).remote(), timeout=30) == "ran"
 
 
 def test_a_task_can_be_bound_to_this_node(ray: ModuleType) -> None:

@@ -1,0 +1,58 @@
+"""What an owner tells about its objects and unfinished tasks when the node asks: rows for the state API."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sundog.ids import index_of
+from sundog.owner.records import QUEUED, SENT, WAITING
+
+if TYPE_CHECKING:
+    from sundog.owner.core import Owner
+
+_STATES = {
+    WAITING: "PENDING_ARGS_AVAIL",
+    QUEUED: "PENDING_NODE_ASSIGNMENT",
+    SENT: "SUBMITTED_TO_WORKER",
+}
+
+
+def describe_objects(owner: Owner, pid: int, role: str) -> list[dict[str, Any]]:
+    """One row for each object this process owns or holds (locked)."""
+    owner.drain()
+    rows = []
+    for oid, value in owner.ready.items():
+        mine = oid[:8] == owner.me
+        held = owner.refs.owned.get(oid) if mine else owner.refs.borrowed.get(oid)
+        location = value[2]
+        rows.append(
+            {
+                "object_id": oid.hex(),
+                "object_size": sum(length for _, length in location[2]) if location else len(value[1]),
+                "task_status": "FINISHED" if index_of(oid) else "NIL",
+                "reference_type": "LOCAL_REFERENCE" if mine else "BORROWED",
+                "local_ref_count": held.local if held is not None else 1,
+                "call_site": "",
+                "type": role.upper(),
+                "pid": pid,
+                "ip": "127.0.0.1",
+                "in_shared_memory": location is not None,
+            }
+        )
+    return rows
+
+
+def describe_tasks(owner: Owner, pid: int) -> list[dict[str, Any]]:
+    """One row for each task of this process that has not ended (locked)."""
+    return [
+        {
+            "task_id": task.id.hex(),
+            "attempt_number": task.attempt,
+            "name": task.fn.name,
+            "state": _STATES.get(task.state, "FINISHED"),
+            "type": "NORMAL_TASK" if task.actor is None else "ACTOR_TASK",
+            "creation_time_ms": int(task.submit_s * 1000),
+            "owner_pid": pid,
+        }
+        for task in owner.table.values()
+    ]

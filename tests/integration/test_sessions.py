@@ -1,0 +1,425 @@
+"""Sessions: started, joined, shared, left and swept; what `init` and `shutdown` promise."""
+
+# mypy: disable-error-code="untyped-decorator"
+# `ray` is whichever module the fixture gives, so its decorator has no type.
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import sundog
+from sundog.engines import sessions
+from tests.integration import drivers
+
+Start = Callable[..., ModuleType]
+
+
+@pytest.fixture
+def head(leak_check: Path) -> Iterator[sessions.SessionInfo]:
+    """A session that stays until it is stopped."""
+    info = sessions.start_head(num_cpus=2)
+    yield info
+    if sundog.is_initialized():
+        sundog.shutdown()
+    sessions.stop_session(info)
+
+
+# ---------------------------------------------------------------------- init and its options
+def test_init_describes_the_session(leak_check: Path) -> None:
+    with sundog.init(num_cpus=3, resources={"slot": 2}, namespace="here") as info:
+        assert info["namespace"] == "here"
+        assert info["session_dir"].startswith(str(leak_check))
+        assert info.address_info["node_id"] == sundog.get_runtime_context().get_node_id()
+        totals = sundog.cluster_resources()
+        assert (totals["CPU"], totals["slot"]) == (3.0, 2.0)
+        assert sundog.is_initialized()
+    assert not sundog.is_initialized()
+
+
+def test_the_default_is_one_cpu_for_each_core_we_may_use(ray_session: Start) -> None:
+    ray = ray_session()
+    assert ray.cluster_resources()["CPU"] == len(os.sched_getaffinity(0))
+
+
+def test_object_store_memory_is_the_size_of_the_store(ray_session: Start) -> None:
+    ray = ray_session(object_store_memory=200 << 20)
+    assert ray.cluster_resources()["object_store_memory"] == 200 << 20
+
+
+def test_a_session_may_have_no_cpu_at_all(ray_session: Start) -> None:
+    ray = ray_session(num_cpus=0)
+
+    @ray.remote(num_cpus=0)
+    def free() -> str:
+        return "ran"
+
+    assert ray.get(free.remote(), timeout=30) == "ran"
+    assert "CPU" not in ray.available_resources()
+
+
+def test_a_second_init_is_refused_unless_asked_for(ray: ModuleType) -> None:
+    session = ray.get_runtime_context().get_job_id()
+    with pytest.raises(RuntimeError, match="ignore_reinit_error"):
+        ray.init()
+    again = ray.init(ignore_reinit_error=True)
+    assert again["job_id"] == session
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"num_cpu": 1}, TypeError, "num_cpus"),
+        ({"num_cpus": -1}, ValueError, "num_cpus"),
+        ({"num_gpus": "two"}, ValueError, "num_gpus"),
+        ({"resources": [1]}, TypeError, "resources"),
+        ({"resources": {"CPU": 1}}, ValueError, "num_cpus"),
+        ({"resources": {"slot": -1}}, ValueError, "slot"),
+        ({"namespace": ""}, ValueError, "namespace"),
+        ({"object_store_memory": 0}, ValueError, "object_store_memory"),
+        ({"runtime_env": "x"}, TypeError, "runtime_env"),
+        ({"runtime_env": {"env_var": {}}}, (ValueError, TypeError), "env_var"),
+        ({"_system_config": {"no_such_setting": 1}}, ValueError, "no_such_setting"),
+        ({"address": "no-such-session"}, ConnectionError, "no-such-session"),
+        ({"address": "auto", "num_cpus": 1}, ValueError, "num_cpus"),
+        ({"address": "auto"}, ConnectionError, "sundog start"),
+    ],
+)
+def test_wrong_arguments_are_refused_and_leave_nothing(
+    arguments: dict[str, Any], error: Any, words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        sundog.init(**arguments)
+    assert not sundog.is_initialized()
+
+
+def test_shutdown_without_a_session_is_harmless() -> None:
+    sundog.shutdown()
+    sundog.shutdown()
+
+
+def test_a_task_cannot_shut_its_session_down(ray: ModuleType) -> None:
+    @ray.remote
+    def end() -> None:
+        ray.shutdown()
+
+    with pytest.raises(RuntimeError, match="drivers"):
+        ray.get(end.remote(), timeout=30)
+
+
+def test_init_in_a_task_is_its_own_session(ray: ModuleType) -> None:
+    @ray.remote
+    def again() -> Any:
+        return ray.init()["session_name"]
+
+    mine = ray.init(ignore_reinit_error=True)["session_name"]
+    assert ray.get(again.remote(), timeout=30) == mine
+
+
+def test_refs_of_an_earlier_session_say_so(ray_session: Start) -> None:
+    ray = ray_session(num_cpus=1)
+    ref = ray.put(1)
+    ray.shutdown()
+    with pytest.raises(ray.exceptions.RaySystemError):
+        ray.get(ref)
+    ray_session(num_cpus=1)
+    with pytest.raises(ray.exceptions.ObjectLostError, match="session"):
+        ray.get(ref, timeout=10)
+
+
+def test_a_remote_function_works_in_the_next_session_too(ray_session: Start) -> None:
+    @sundog.remote
+    def double(x: int) -> int:
+        return 2 * x
+
+    for value in range(3):
+        ray = ray_session(num_cpus=1)
+        assert ray.get(double.remote(value), timeout=30) == 2 * value
+        ray.shutdown()
+
+
+def test_twenty_sessions_leave_nothing(leak_check: Path) -> None:
+    """The leak check compares descriptors, threads, processes and segments afterwards."""
+
+    @sundog.remote
+    def one() -> int:
+        return 1
+
+    for number in range(20):
+        with sundog.init(num_cpus=1):
+            if number % 4 == 0:
+                assert sundog.get(one.remote(), timeout=30) == 1
+            elif number % 4 == 1:
+                one.remote()
+            elif number % 4 == 2:
+                sundog.put(bytes(200_000))
+    assert sum(1 for each in leak_check.iterdir() if each.name.startswith("session_2")) == 20
+
+
+def test_the_first_remote_call_starts_a_session() -> None:
+    lines = drivers.run(
+        """
+        @ray.remote
+        def f(): return 7
+        assert not ray.is_initialized()
+        print(ray.get(f.remote()), ray.is_initialized())
+        """
+    )
+    assert lines == ["7 True"]
+
+
+def test_put_starts_a_session_too() -> None:
+    assert drivers.run("print(ray.get(ray.put(3)))") == ["3"]
+
+
+def test_a_folder_with_a_long_path_works(leak_check: Path) -> None:
+    folder = leak_check / ("long-" * 20) / ("path-" * 20)
+    assert len(str(folder)) > 200
+
+    @sundog.remote
+    def one() -> int:
+        return 1
+
+    with sundog.init(num_cpus=1, _temp_dir=str(folder)) as info:
+        assert sundog.get(one.remote(), timeout=30) == 1
+        # A second driver goes through the socket's path.
+        joined = drivers.run(
+            f"""
+            ray.init(address={info['session_dir']!r})
+            @ray.remote
+            def f(): return 2
+            print(ray.get(f.remote()))
+            """
+        )
+        assert joined == ["2"]
+
+
+# ---------------------------------------------------------------------- the end of a driver
+def test_a_driver_that_just_ends_leaves_nothing(leak_check: Path) -> None:
+    lines = drivers.run(
+        """
+        info = ray.init(num_cpus=2)
+        @ray.remote
+        def f(): return 1
+        ray.get([f.remote() for _ in range(10)])
+        waiting = f.remote()
+        print(info["session_dir"])
+        """
+    )
+    drivers.await_nothing_left(lines[0])
+
+
+def test_a_driver_that_raises_shows_its_own_error_and_leaves_nothing(leak_check: Path) -> None:
+    with drivers.running(
+        """
+        info = ray.init(num_cpus=2)
+        print(info["session_dir"])
+        @ray.remote
+        def f(): raise KeyError("mine")
+        ray.get(f.remote())
+        """
+    ) as driver:
+        session = driver.line()
+        assert driver.end() == 1
+        drivers.await_nothing_left(session)
+    assert any("KeyError" in line for line in driver.errors)
+
+
+def test_a_driver_ended_by_sigterm_leaves_nothing(leak_check: Path) -> None:
+    with drivers.running(
+        """
+        import time
+        info = ray.init(num_cpus=1)
+        @ray.remote
+        def forever(): time.sleep(1000)
+        ref = forever.remote()
+        print(info["session_dir"])
+        ray.get(ref)
+        """
+    ) as driver:
+        session = driver.line()
+        driver.kill(signal.SIGTERM)
+        drivers.await_nothing_left(session)
+
+
+def test_a_driver_ended_by_ctrl_c_leaves_nothing(leak_check: Path) -> None:
+    with drivers.running(
+        """
+        import time
+        info = ray.init(num_cpus=1)
+        @ray.remote
+        def forever(): time.sleep(1000)
+        ref = forever.remote()
+        print(info["session_dir"])
+        ray.get(ref)
+        """
+    ) as driver:
+        session = driver.line()
+        driver.kill(signal.SIGINT)
+        drivers.await_nothing_left(session)
+    assert any("KeyboardInterrupt" in line for line in driver.errors)
+
+
+# ---------------------------------------------------------------------- long-lived sessions
+def test_a_started_session_is_joined_by_auto_name_and_path(head: sessions.SessionInfo) -> None:
+    @sundog.remote
+    def one() -> int:
+        return 1
+
+    for address in ("auto", head.name, head.path):
+        with sundog.init(address=address) as info:
+            assert info["session_name"] == head.name
+            assert sundog.cluster_resources()["CPU"] == 2.0
+            assert sundog.get(one.remote(), timeout=30) == 1
+    assert sessions.is_alive(head.path)
+
+
+def test_the_environment_can_name_the_session(
+    head: sessions.SessionInfo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_ADDRESS", "auto")
+    with sundog.init() as info:
+        assert info["session_name"] == head.name
+    with sundog.init(address="local", num_cpus=1) as info:
+        assert info["session_name"] != head.name
+
+
+def test_a_stopped_session_is_gone(leak_check: Path) -> None:
+    info = sessions.start_head(num_cpus=1)
+    assert [each.name for each in sessions.find_sessions()] == [info.name]
+    sessions.stop_session(info)
+    drivers.await_nothing_left(info.path)
+    assert sessions.find_sessions() == []
+    with pytest.raises(ConnectionError):
+        sundog.init(address=info.name)
+
+
+def test_stopping_a_session_by_force_leaves_nothing(leak_check: Path) -> None:
+    info = sessions.start_head(num_cpus=1)
+    with sundog.init(address="auto"):
+        sundog.put(bytes(1 << 20))
+        sessions.stop_session(info, force=True)
+        drivers.await_true(lambda: not sundog.is_initialized(), "the driver's notice")
+        with pytest.raises(sundog.exceptions.LocalRayletDiedError):
+            sundog.put(1)
+    drivers.await_nothing_left(info.path)
+
+
+OTHER = """
+    info = ray.init(address="auto", namespace={namespace!r})
+    @ray.remote
+    class Keeper:
+        def value(self): return {namespace!r}
+    keeper = Keeper.options(name="keeper").remote()
+    print(ray.get(keeper.value.remote()), info["job_id"], flush=True)
+    input()
+    print(ray.get(keeper.value.remote()), flush=True)
+    """
+
+
+def test_two_drivers_have_jobs_and_namespaces_of_their_own(head: sessions.SessionInfo) -> None:
+    with (
+        drivers.running(OTHER.format(namespace="red")) as red,
+        drivers.running(OTHER.format(namespace="blue")) as blue,
+    ):
+        (red_value, red_job), (blue_value, blue_job) = red.line().split(), blue.line().split()
+        assert (red_value, blue_value) == ("red", "blue")
+        assert red_job != blue_job
+        with sundog.init(address="auto", namespace="red"):
+            mine = sundog.get_actor("keeper")
+            assert sundog.get(mine.value.remote(), timeout=30) == "red"
+            theirs = sundog.get_actor("keeper", namespace="blue")
+            assert sundog.get(theirs.value.remote(), timeout=30) == "blue"
+            with pytest.raises(ValueError, match="keeper"):
+                sundog.get_actor("keeper", namespace="green")
+        red.go_on()
+        blue.go_on()
+        assert (red.line(), blue.line()) == ("red", "blue")
+        assert (red.end(), blue.end()) == (0, 0)
+
+
+def test_a_killed_driver_takes_only_its_own_work_along(head: sessions.SessionInfo) -> None:
+    with (
+        drivers.running(OTHER.format(namespace="red")) as red,
+        drivers.running(OTHER.format(namespace="blue")) as blue,
+    ):
+        red.line()
+        blue.line()
+        red.kill()
+        with sundog.init(address="auto", namespace="red"):
+            drivers.await_true(lambda: _is_gone("keeper", "red"), "the end of red's actor")
+            assert not _is_gone("keeper", "blue")
+        blue.go_on()
+        assert blue.line() == "blue"
+        assert blue.end() == 0
+        drivers.await_true(
+            lambda: _resources(head, "available")["CPU"] == 2.0, "the return of all resources"
+        )
+
+
+def _is_gone(name: str, namespace: str) -> bool:
+    try:
+        sundog.get_actor(name, namespace=namespace)
+    except ValueError:
+        return True
+    return False
+
+
+def _resources(info: sessions.SessionInfo, which: str) -> dict[str, float]:
+    found: dict[str, float] = sessions.request(info, "status")["resources"][which]
+    return found
+
+
+def test_a_detached_actor_outlives_its_driver_in_a_started_session(head: sessions.SessionInfo) -> None:
+    drivers.run(
+        """
+        ray.init(address="auto", namespace="shared")
+        @ray.remote
+        class Counter:
+            def __init__(self): self.n = 0
+            def add(self):
+                self.n += 1
+                return self.n
+        counter = Counter.options(name="counter", lifetime="detached").remote()
+        print(ray.get(counter.add.remote()))
+        """
+    )
+    with sundog.init(address="auto", namespace="shared"):
+        counter = sundog.get_actor("counter")
+        assert sundog.get(counter.add.remote(), timeout=30) == 2
+        sundog.kill(counter)
+
+
+# ---------------------------------------------------------------------- stale sessions
+def test_the_next_session_sweeps_what_a_crash_left(leak_check: Path) -> None:
+    """All processes of a session are killed at once, so nobody is left to clean; the next one does it."""
+    with drivers.running(
+        """
+        import os
+        from sundog.node.sessions import descendants
+        info = ray.init(num_cpus=1)
+        ref = ray.put(bytes(1 << 20))
+        @ray.remote
+        def f(): return 1
+        ray.get(f.remote())
+        print(info["session_dir"])
+        print(*descendants(os.getpid()))
+        input()
+        """
+    ) as driver:
+        session = driver.line()
+        pids = driver.numbers()
+        for pid in [driver.pid, *pids]:
+            os.kill(pid, signal.SIGSTOP)
+        for pid in [driver.pid, *pids]:
+            os.kill(pid, signal.SIGKILL)
+        driver.end()
+    left = [line for line in drivers.left_of(session) if line.startswith("shared memory")]
+    assert left
+    with sundog.init(num_cpus=1):
+        drivers.await_nothing_left(session)
