@@ -14,7 +14,9 @@ Everything heavy is imported when it is first used.
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+
+# Type checkers take this name for typing's own; importing typing here would slow down every start.
+TYPE_CHECKING = False
 
 __version__ = "0.1.0"
 
@@ -95,7 +97,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     module = _WHERE.get(name)
     if module is not None:
         found = getattr(import_module(module), name)

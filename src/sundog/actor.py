@@ -46,6 +46,13 @@ class _Core:
         self.class_name: str = data["class_name"]
         self.scope = scope  # counted like any ref; None for a handle that does not keep the actor alive
 
+    def __del__(self) -> None:
+        if self.scope is not None and engines is not None:
+            self.scope = None  # the ref's death is noted first, then whoever reads is told to look
+            engine = engines.current()
+            if engine is not None and engine.owner.closed is None:
+                engine.owner.reactor.wake()
+
 
 class ActorMethod:
     """A method of an actor; `.remote()` calls it there."""
@@ -82,9 +89,9 @@ class ActorMethod:
         return owner.tasks.refs_of(task)
 
     def _bind(self) -> Any:
-        from sundog.api import engine_or_init
+        from sundog.api import engine_of_session
 
-        engine = engine_or_init()
+        engine = engine_of_session()
         core, data, options = self._core, self._core.data, self._options
         link = engine.owner.actors.link(core.actor_id, core.class_name)
         link.max_pending = data["max_pending_calls"]
@@ -101,6 +108,7 @@ class ActorMethod:
         if returns != 1:
             extra[wire.EXTRA_RETURNS] = returns
         if options.concurrency_group:
+            _check_group(core.class_name, self._name, options.concurrency_group, data["groups"])
             extra[wire.EXTRA_GROUP] = options.concurrency_group
         if options.name:
             extra[wire.EXTRA_NAME] = options.name
@@ -124,6 +132,14 @@ class ActorMethod:
 
     def __repr__(self) -> str:
         return f"ActorMethod({self._core.class_name}.{self._name})"
+
+
+def _check_group(class_name: str, method_name: str, group: str, known: tuple[str, ...]) -> None:
+    if group not in known:
+        raise ValueError(
+            f"{class_name}.{method_name}: {class_name} has no concurrency group {group!r}; it has "
+            f"{', '.join(map(repr, known)) or 'none'}. Name it in @remote(concurrency_groups={{{group!r}: 2}})."
+        )
 
 
 def _retry_wire(retry: Any) -> Any:
@@ -235,6 +251,7 @@ class ActorClass:
     def _create(self, options: ActorOptions, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ActorHandle:
         from sundog.api import engine_or_init
 
+        self._check_arguments(args, kwargs)
         engine = engine_or_init()
         data = _describe(self._cls, options)
         actor_id, is_new = engine.create_actor(self._cls, self._name, options, data, args, kwargs)
@@ -245,6 +262,17 @@ class ActorClass:
         if options.lifetime == "detached":
             return ActorHandle(actor_id, data, None)
         return ActorHandle(actor_id, data, ObjectRef(actor_id + RESULT_SUFFIX))
+
+    def _check_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Raises TypeError here, where the mistake is, rather than in a process that dies of it."""
+        try:
+            signature = inspect.signature(self._cls.__init__)
+        except (TypeError, ValueError):
+            return  # a constructor in C that tells nothing of itself
+        try:
+            signature.bind(None, *args, **kwargs)
+        except TypeError as error:
+            raise TypeError(f"{self._name}.remote(): {error}; its constructor takes {signature}.") from None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuild_class, (self._cls, self._options))
@@ -292,6 +320,7 @@ def _describe(cls: type, options: ActorOptions) -> dict[str, Any]:
         "class_name": cls.__name__,
         "methods": methods,
         "generators": frozenset(generators),
+        "groups": tuple(sorted(options.concurrency_groups or ())),
         "max_task_retries": options.max_task_retries,
         "max_pending_calls": options.max_pending_calls,
         "out_of_order": bool(options.allow_out_of_order_execution),
@@ -300,7 +329,12 @@ def _describe(cls: type, options: ActorOptions) -> dict[str, Any]:
 
 def make_actor_class(cls: type, given: dict[str, Any]) -> ActorClass:
     """`@remote` or `@remote(**given)` on a class."""
-    return ActorClass(cls, parse_actor_options(given))
+    options = parse_actor_options(given)
+    described = _describe(cls, options)
+    for name, method_options in described["methods"].items():
+        if method_options.concurrency_group:
+            _check_group(cls.__name__, name, method_options.concurrency_group, described["groups"])
+    return ActorClass(cls, options)
 
 
 def exit_actor() -> None:

@@ -99,6 +99,9 @@ def init(
     7
     """
     with _init_lock:
+        before = engines.current()
+        if before is not None and before.is_driver and before.owner.closed is not None:
+            before.shutdown()  # its node is gone: nothing of that session is left but this
         if engines.current() is not None:
             if ignore_reinit_error or context.facts.mode == "worker":
                 return _describe_session()
@@ -351,7 +354,7 @@ def get(refs: Any, *, timeout: float | None = None, _use_object_store: bool = Fa
     """
     engine = engines.current()
     if engine is None:
-        engine = _engine_for_get()
+        engine = engine_of_session()
     if timeout is not None and timeout < 0:
         if timeout != -1:
             raise ValueError(f"timeout must not be negative, but is {timeout}.")
@@ -382,12 +385,20 @@ def _kind_of(value: Any) -> str:
     return kind
 
 
-def _engine_for_get() -> LocalEngine:
+def engine_of_session() -> LocalEngine:
+    """The engine of this process, for verbs that need what a session holds: it starts none.
+
+    Raises:
+        RaySystemError: there is none.
+    """
+    engine = engines.current()
+    if engine is not None:
+        return engine
     if _forked_from is not None:
         return engine_or_init()
     raise RaySystemError(
-        "sundog is not running in this process, so there is no ref to get. Call sundog.init(); refs of an earlier "
-        "session ended with it."
+        "sundog is not running in this process, so there is nothing to get, wait for or call. Call sundog.init(); "
+        "refs and actors of an earlier session ended with it."
     )
 
 
@@ -409,7 +420,7 @@ def wait(
         raise TypeError(f"wait() takes a list of refs; put the {type(refs).__name__} into a list.")
     if not isinstance(refs, (list, tuple)):
         raise TypeError(f"wait() takes a list of refs, not {type(refs).__name__}.")
-    engine = engines.current() or _engine_for_get()
+    engine = engines.current() or engine_of_session()
     if timeout is not None and timeout < 0:
         raise ValueError(f"timeout must not be negative, but is {timeout}.")
     if not refs:
@@ -450,7 +461,7 @@ def cancel(ref: Any, *, force: bool = False, recursive: bool = True) -> None:
         TypeError: not a ref.
         ValueError: `force` on an actor's call.
     """
-    engine = engines.current() or _engine_for_get()
+    engine = engines.current() or engine_of_session()
     if isinstance(ref, ObjectRefGenerator):
         task_id = ref._task_id
     elif type(ref) is ObjectRef:
@@ -479,7 +490,7 @@ def kill(actor: Any, *, no_restart: bool = True) -> None:
         raise ValueError(
             f"kill() takes an actor handle, not {_kind_of(actor)}. To stop a task use cancel(ref)."
         )
-    engine = engines.current() or _engine_for_get()
+    engine = engines.current() or engine_of_session()
     core = actor._core
     engine.owner.control.send(("actor_kill", core.actor_id, no_restart))
     if no_restart:

@@ -21,7 +21,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -178,6 +177,8 @@ def _variables(name: str) -> list[str]:
 
 
 def _unknown_key(key: object, known: list[str]) -> str:
+    from difflib import get_close_matches
+
     close = get_close_matches(str(key), known, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
     return f"_system_config has no setting {key!r}.{hint} The settings are: {', '.join(sorted(known))}."

@@ -9,7 +9,7 @@ node and the command line.
 
     header (128 bytes)   magic · version · pid · events written · task started last, and when · role
     event  (64 bytes)    task id · submitted · start · end · name · kind · flags · attempt · cpu · peak
-    <ring>.names         "number<TAB>name" lines: names are written once
+    <ring>.names         "number<TAB>name<TAB>code" lines: a name with the fingerprint of its code, once
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ class Event:
     end_s: float
     failed: bool
     attempt: int
+    code: str = ""  # fingerprint of the function's code, if it has any
 
 
 class Ring:
@@ -76,7 +77,7 @@ class Ring:
         self.path = path
         self._capacity = capacity
         self._next = itertools.count().__next__
-        self._names: dict[str, int] = {}
+        self._names: dict[tuple[str, str], int] = {}
         self._names_lock = threading.Lock()
         _HEADER.pack_into(self._map, 0, _MAGIC, 1, os.getpid(), 0, b"", 0.0, role.encode())
 
@@ -88,17 +89,20 @@ class Ring:
         """When the task noted last began."""
         return float(_CURRENT.unpack_from(self._map, _CURRENT_AT)[1])
 
-    def name(self, text: str) -> int:
-        """The number of a name; writes it to the names file the first time."""
-        number = self._names.get(text)
+    def name(self, text: str, code: str = "") -> int:
+        """The number of a name, of a function's with its fingerprint; written to a file the first time.
+
+        The code that ran is part of the name's row, so it costs an event nothing.
+        """
+        number = self._names.get((text, code))
         if number is None:
             with self._names_lock:
-                number = self._names.get(text)
+                number = self._names.get((text, code))
                 if number is None:
                     number = len(self._names) + 1
                     with open(self.path + ".names", "a", encoding="utf-8") as file:
-                        file.write(f"{number}\t{text!r}\n")
-                    self._names[text] = number
+                        file.write(f"{number}\t{text!r}\t{code}\n")
+                    self._names[text, code] = number
         return number
 
     def write(
@@ -149,7 +153,7 @@ class NoRing:
         """Not known."""
         return 0.0
 
-    def name(self, text: str) -> int:
+    def name(self, text: str, code: str = "") -> int:
         """Every name is 0."""
         return 0
 
@@ -214,7 +218,7 @@ def read_ring(path: str) -> tuple[RingInfo, Iterator[Event]] | None:
 
 
 def _events(
-    data: bytes, process_id: bytes, info: RingInfo, capacity: int, names: dict[int, str]
+    data: bytes, process_id: bytes, info: RingInfo, capacity: int, names: dict[int, tuple[str, str]]
 ) -> Iterator[Event]:
     for index in range(info.dropped, info.written):
         at = HEADER_BYTES + (index % capacity) * EVENT_BYTES
@@ -224,29 +228,32 @@ def _events(
             return
         if kind not in KIND_NAMES or end < start:
             continue
+        known = names.get(name, ("?", ""))
         yield Event(
             process_id,
             info.pid,
             info.role,
             task_id,
-            names.get(name, "?"),
+            known[0],
             kind,
             submit,
             start,
             end,
             bool(flags & FAILED),
             attempt,
+            known[1],
         )
 
 
-def read_names(path: str) -> dict[int, str]:
-    """The names that a ring's events refer to by number."""
+def read_names(path: str) -> dict[int, tuple[str, str]]:
+    """The names that a ring's events refer to by number, each with the fingerprint of its code."""
     import ast
 
-    names: dict[int, str] = {}
+    names: dict[int, tuple[str, str]] = {}
     with contextlib.suppress(OSError), open(path + ".names", encoding="utf-8") as file:
         for line in file:
-            number, _, text = line.rstrip("\n").partition("\t")
+            number, _, rest = line.rstrip("\n").partition("\t")
+            text, _, code = rest.rpartition("\t")
             with contextlib.suppress(ValueError, SyntaxError):
-                names[int(number)] = str(ast.literal_eval(text))
+                names[int(number)] = (str(ast.literal_eval(text)), code)
     return names

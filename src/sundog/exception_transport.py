@@ -12,10 +12,12 @@ wherever a task fails (the worker) and wherever the error is read (any owner). :
 from __future__ import annotations
 
 import pickle
-import traceback
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import traceback
 
 _CHAIN_MAX = 16  # arbitrary; a retry loop can chain thousands of contexts, and the last few tell the story
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: set on classes made by Python code, clear on those written in C
@@ -53,6 +55,8 @@ def format_chain(exc: BaseException, hidden: tuple[str, ...]) -> str:
 
 
 def _format_one(exc: BaseException, hidden: tuple[str, ...]) -> str:
+    import traceback
+
     shown = traceback.TracebackException(type(exc), exc, exc.__traceback__)
     _hide_frames(shown, hidden)
     if getattr(type(exc), "continues_stack", False):
@@ -64,6 +68,8 @@ def _format_one(exc: BaseException, hidden: tuple[str, ...]) -> str:
 def _hide_frames(shown: traceback.TracebackException, hidden: tuple[str, ...]) -> None:
     kept = [frame for frame in shown.stack if not frame.filename.startswith(hidden)]
     if kept:  # else the error arose inside sundog itself, and its frames are all there is to go by
+        import traceback
+
         shown.stack = traceback.StackSummary.from_list(kept)
     for member in getattr(shown, "exceptions", None) or ():
         _hide_frames(member, hidden)

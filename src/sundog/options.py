@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from math import isfinite
 from operator import attrgetter, index
 from typing import Any, Self
@@ -425,6 +424,8 @@ def _checked(kind: _Kind, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _unknown(kind: _Kind, name: str) -> str:
     valid = list(kind.checks)
+    from difflib import get_close_matches
+
     hint = ""
     if name in _USE_INSTEAD:
         hint = f" Use {_USE_INSTEAD[name]}."

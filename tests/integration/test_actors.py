@@ -497,8 +497,6 @@ def test_misused_actor_classes_and_handles_say_what_to_write_instead(ray: Module
     cls = make_counter(ray)
     with pytest.raises(TypeError, match=r"Counter\.remote"):
         cls()
-    with pytest.raises(TypeError, match="base class"):
-        type("Sub", (cls,), {})  # what `class Sub(cls)` does not reach: bases are not resolved here
     counter = cls.remote()
     with pytest.raises(TypeError, match=r"add\.remote"):
         counter.add(1)

@@ -177,7 +177,7 @@ def test_removal_ends_running_tasks_with_a_typed_error(ray: ModuleType, gate: Ga
 def test_removal_ends_actors_with_a_typed_error(ray: ModuleType) -> None:
     group = placement_group([{"CPU": 1}])
 
-    @ray.remote(num_cpus=1, max_restarts=-1)
+    @ray.remote(num_cpus=1)
     class Actor:
         def hello(self) -> int:
             return 1
@@ -188,30 +188,32 @@ def test_removal_ends_actors_with_a_typed_error(ray: ModuleType) -> None:
     waiting = Actor.options(scheduling_strategy=strategy).remote()
     ref = waiting.hello.remote()
     remove_placement_group(group)
-    for call in (lambda: alive.hello.remote(), lambda: ref):
-        with pytest.raises(ray.exceptions.RayActorError, match="placement group"):
-            ray.get(call(), timeout=30)
+    with pytest.raises(ray.exceptions.ActorDiedError, match="placement group"):
+        ray.get(alive.hello.remote(), timeout=30)
+    with pytest.raises(ray.exceptions.ActorUnschedulableError, match="placement group"):
+        ray.get(ref, timeout=30)
     late = Actor.options(scheduling_strategy=strategy).remote()
-    with pytest.raises(ray.exceptions.RayActorError, match="placement group"):
+    with pytest.raises(ray.exceptions.ActorUnschedulableError, match="placement group"):
         ray.get(late.hello.remote(), timeout=30)
 
 
-def test_a_request_that_no_bundle_can_hold_is_warned_of(
-    ray: ModuleType, capsys: pytest.CaptureFixture[str]
-) -> None:
-    group = placement_group([{"CPU": 1}])
-    assert group.wait(30)
+def test_a_request_that_no_bundle_can_hold_is_refused(ray: ModuleType) -> None:
+    group = placement_group([{"CPU": 1}, {"CPU": 2, "GPU": 1}])
 
     @ray.remote(num_cpus=2)
     def two() -> int:
         return 1
 
-    ref = two.options(scheduling_strategy=PlacementGroupSchedulingStrategy(group)).remote()
-    drivers.await_true(lambda: "two" in capsys.readouterr().err, "the warning")
-    assert ray.wait([ref], timeout=0.1)[0] == []
+    @ray.remote(num_cpus=3)
+    class Actor:
+        pass
+
+    first = PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=0)
+    with pytest.raises(ValueError, match="bundle"):
+        two.options(scheduling_strategy=first).remote()
+    with pytest.raises(ValueError, match="bundle"):
+        Actor.options(scheduling_strategy=PlacementGroupSchedulingStrategy(group)).remote()
     remove_placement_group(group)
-    with pytest.raises(ray.exceptions.TaskPlacementGroupRemoved):
-        ray.get(ref, timeout=30)
 
 
 def test_custom_resources_and_gpus_are_bundled_too(ray_session: Start) -> None:

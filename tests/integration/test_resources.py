@@ -251,7 +251,7 @@ def test_a_task_without_gpus_sees_none(ray_session: Start) -> None:
         return ray.get_gpu_ids()
 
     ids, visible = ray.get(which.remote(), timeout=30)
-    assert (ids, visible) == ([], "")
+    assert (ids, visible) == ([], None)
     assert len(ray.get(gpu.remote(), timeout=30)) == 1
     assert ray.get(which.remote(), timeout=30)[0] == []
 

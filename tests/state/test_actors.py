@@ -1,3 +1,5 @@
+"""The actor machine, event by event."""
+
 from __future__ import annotations
 
 import pickle

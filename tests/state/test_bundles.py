@@ -1,3 +1,5 @@
+"""Placement groups: where bundles go, what removal does."""
+
 from __future__ import annotations
 
 import pytest

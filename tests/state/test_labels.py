@@ -1,3 +1,5 @@
+"""Label conditions."""
+
 from __future__ import annotations
 
 import pytest

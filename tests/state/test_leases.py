@@ -1,3 +1,5 @@
+"""The scheduler machine, event by event."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""Integer amounts, pools and GPU ids."""
+
 from __future__ import annotations
 
 import pytest

@@ -6,7 +6,7 @@ from typing import Any
 
 from sundog.options import ActorOptions, TaskOptions
 from sundog.owner import context
-from sundog.state.instructions import LeaseSpec
+from sundog.state.lease_spec import LeaseSpec
 
 
 def strategy_of(given: Any, *, is_task: bool = True) -> tuple[object, ...]:
@@ -51,6 +51,27 @@ def _conditions(labels: Any) -> tuple[Any, ...]:
     return tuple(out)
 
 
+def _check_fits(group: Any, index: object, demand: dict[str, float]) -> None:
+    """Refuse a bundle that the group does not have, or a demand that none of its bundles can ever meet.
+
+    Raises:
+        ValueError: either of these.
+    """
+    bundles: list[dict[str, float]] = group.bundle_specs
+    assert isinstance(index, int)
+    if not -1 <= index < len(bundles):
+        raise ValueError(
+            f"Placement group {group.id.hex()} has no bundle {index}: its bundles are 0 to {len(bundles) - 1}, and -1 "
+            "means any of them."
+        )
+    wanted = bundles if index == -1 else [bundles[index]]
+    if bundles and not any(all(b.get(k, 0.0) >= v for k, v in demand.items()) for b in wanted):
+        raise ValueError(
+            f"{demand} fits in no bundle of placement group {group.id.hex()}, which are {wanted}: it could never run. "
+            "Ask for less, or make the group with a larger bundle."
+        )
+
+
 def capture_of(given: Any) -> bool:
     """Whether tasks submitted from inside are placed in the same placement group."""
     capture = getattr(given, "placement_group_capture_child_tasks", None)
@@ -78,6 +99,9 @@ def lease_of(options: TaskOptions | ActorOptions, env_key: str) -> tuple[LeaseSp
         permanent=is_actor,
     )
     setup: dict[str, Any] = {"resources": demand}
+    group = getattr(options.scheduling_strategy, "placement_group", None)
+    if group is not None:
+        _check_fits(group, strategy[2], dict(placement or spec.resources))
     if strategy[0] == "pg":
         setup["pg_id"] = strategy[1]
         setup["capture"] = capture_of(options.scheduling_strategy)

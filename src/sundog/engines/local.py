@@ -23,6 +23,7 @@ from sundog.config import Config
 from sundog.engines import sessions
 from sundog.engines.creation import Creations
 from sundog.engines.leases import lease_of
+from sundog.engines.refusals import Refusals
 from sundog.exceptions import RaySystemError
 from sundog.ids import random_id
 from sundog.net.packets import Connection
@@ -48,14 +49,14 @@ class LocalEngine:
         self._pid = os.getpid()
         self._environments: dict[str, str] = {}
         self._has_gpus = False
-        self.warnings: list[str] = []
         self.creations = Creations(self)
+        self.refusals = Refusals(owner)
 
     # ------------------------------------------------------------------ environments
     def env_key(self, runtime_env: Any) -> str:
         """The key of a runtime environment, merged with the one this process runs in."""
         job = context.facts.job_id.hex()
-        if not runtime_env and not (context.facts.mode == "worker" and context.facts.runtime_env):
+        if not runtime_env and not context.facts.runtime_env:
             return f"{job}:"
         from sundog import runtime_env as environments
 
@@ -123,7 +124,6 @@ class LocalEngine:
 
             self._logs = DriverLogs(job_id=context.facts.job_id)
             handlers["log"] = lambda batch: owner.when_ready_elsewhere(self._logs.feed, batch)
-        self.hear_news()
         owner.control.on_lost = self._node_lost
         if threading.current_thread() is threading.main_thread():
             current = signal.getsignal(signal.SIGINT)
@@ -132,13 +132,6 @@ class LocalEngine:
                 signal.signal(signal.SIGINT, self._interrupt)
         atexit.register(self._at_exit)
 
-    def hear_news(self) -> None:
-        """Act on what the node says of this process' requests: they fit nowhere, their environment failed."""
-        handlers = self.owner.control.handlers
-        handlers["infeasible"] = self._infeasible_task
-        handlers["infeasible_actor"] = self._infeasible
-        handlers["env_failed"] = self._environment_failed
-
     def _interrupt(self, number: int, frame: Any) -> None:
         """Ctrl-C: raise in the user's code or in a poll, never in the middle of our own bookkeeping."""
         owner = self.owner
@@ -146,59 +139,6 @@ class LocalEngine:
             threading.Timer(0.003, os.kill, (os.getpid(), signal.SIGINT)).start()
             return
         raise KeyboardInterrupt
-
-    def _infeasible_task(self, key: int, resources: dict[str, float], reason: str) -> None:
-        shape = self.owner.tasks.shapes[key - 1]
-        from sundog.state.instructions import GROUP_REMOVED
-
-        if reason == GROUP_REMOVED:
-            from sundog.exceptions import TaskPlacementGroupRemoved
-
-            for task in list(shape.queue):
-                self.owner.replies.fail_with(
-                    task,
-                    TaskPlacementGroupRemoved(
-                        f"Task {task.fn.name} ({task.id.hex()}) cannot run: its placement group was removed.",
-                        task_id=task.id.hex(),
-                    ),
-                )
-            shape.queue.clear()
-            return
-        if reason.startswith("node affinity"):
-            from sundog.exceptions import TaskUnschedulableError
-
-            for task in list(shape.queue):
-                self.owner.replies.fail_with(
-                    task,
-                    TaskUnschedulableError(
-                        f"Task {task.fn.name} ({task.id.hex()}) cannot be placed: {reason}.",
-                        task_id=task.id.hex(),
-                    ),
-                )
-            shape.queue.clear()
-            return
-        name = shape.queue[0].fn.name if shape.queue else "a task"
-        self._infeasible(name, resources, reason)
-
-    def _infeasible(self, name: str, resources: dict[str, float], reason: str) -> None:
-        text = (
-            f"{name} asks for {resources}, which no node of this session has ({reason}). It stays pending until one "
-            "joins. See: sundog status"
-        )
-        self.warnings.append(text)
-        self.owner.when_ready_elsewhere(_warn, text)
-
-    def _environment_failed(self, env_key: str, text: str) -> None:
-        from sundog.exceptions import RuntimeEnvSetupError
-
-        for shape in self.owner.tasks.shapes:
-            if shape.spec.env_key != env_key:
-                continue
-            for task in list(shape.queue):
-                self.owner.replies.fail_with(
-                    task, RuntimeEnvSetupError(f"The runtime environment of {task.fn.name} failed: {text}")
-                )
-            shape.queue.clear()
 
     def _node_lost(self) -> None:
         """Under the owner's lock: the node is gone, so is everything else."""
@@ -278,10 +218,6 @@ def _in_our_code(frame: Any) -> bool:
         frame = frame.f_back
         depth += 1
     return False
-
-
-def _warn(text: str) -> None:
-    print(f"(sundog) WARNING: {text}", file=sys.stderr, flush=True)
 
 
 def _dumps_types(types: tuple[type, ...]) -> bytes:

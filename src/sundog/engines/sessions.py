@@ -76,6 +76,7 @@ def spawn_node(
         "labels": labels,
         "persistent": persistent,
         "driver_fd": None if persistent else 3,
+        "environ": config_module.user_environ(),
     }
     params_path = f"{session['path']}/node.json"
     with open(params_path, "w", encoding="utf-8") as file:

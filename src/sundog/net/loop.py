@@ -65,16 +65,24 @@ class Loop:
                 timeout = max(0.0, self._timers[0][0] - _monotonic())
             for fd, what in self._epoll.poll(timeout):
                 if what & select.EPOLLOUT:
-                    writer = self._writers.get(fd)
-                    if writer is not None:
-                        writer()
+                    _guard(self._writers.get(fd))
                 if what & ~select.EPOLLOUT:
-                    reader = self._readers.get(fd)
-                    if reader is not None:
-                        reader()
+                    _guard(self._readers.get(fd))
             now = _monotonic()
             while self._timers and self._timers[0][0] <= now:
-                heapq.heappop(self._timers)[2]()
+                _guard(heapq.heappop(self._timers)[2])
+
+
+def _guard(call: Callable[[], None] | None) -> None:
+    """Run a handler; a defect in one is written to the log and does not end the others."""
+    if call is None:
+        return
+    try:
+        call()
+    except Exception:
+        import traceback
+
+        traceback.print_exc()
 
 
 class Line:

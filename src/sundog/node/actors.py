@@ -7,9 +7,11 @@ actor has a worker; the descriptor waits here until there is one.
 from __future__ import annotations
 
 import os
+import pickle
 from typing import TYPE_CHECKING, Any
 
-from sundog.exceptions import ActorAlreadyExistsError
+from sundog.exceptions import ActorAlreadyExistsError, RuntimeEnvSetupError
+from sundog.ids import PROCESS_BYTES
 from sundog.node.rows import Process
 from sundog.state.actors import (
     DEAD,
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from sundog.node.program import Node
 
 _UNKNOWN_S = 10.0
+_NEVER_KNOWN = "the process that created it ended, or its session did, before this one knew of it"
 _WORDS = {
     "out_of_scope": Cause(reason="all handles to it went out of scope", intended=True),
     "owner_died": Cause(reason="the process that created it is gone", intended=True),
@@ -115,6 +118,11 @@ class ActorKeeper:
         self._callers.setdefault(actor_id, set()).add(process.process_id)
         row = self.actors.get(actor_id)
         if row is None:
+            if actor_id[:PROCESS_BYTES] not in self.node.processes:
+                # Its creator is gone (or is of another session): nobody will make it known.
+                os.close(fd)
+                self._publish(actor_id, DEAD, None, 0, Cause(reason=_NEVER_KNOWN, intended=True))
+                return
             self._unknown.setdefault(actor_id, self.node.now())
         elif row.state == DEAD:
             os.close(fd)
@@ -182,13 +190,22 @@ class ActorKeeper:
         """The row of an actor that fits nowhere."""
         return self.actors.get(actor_id)
 
+    def environment_failed(self, env_key: str, text: str) -> None:
+        """No worker of this environment will ever come up: actors that wait for one are refused."""
+        for row in list(self.actors.rows()):
+            if row.state not in (DEAD, "ALIVE") and _spec(row)["lease"].env_key == env_key:
+                self.refuse(row, _environment_error(row, text))
+
+    def refuse(self, row: ActorRow, error: Exception) -> None:
+        """An actor can never be: its calls raise `error`."""
+        self.do(self.actors.kill(row.actor_id, True, pickle.dumps(error, 5), self.node.now()))
+
     def tick(self, now: float) -> None:
         """Lanes to actors that never became known are answered."""
         for actor_id, since in list(self._unknown.items()):
             if now - since > _UNKNOWN_S:
                 del self._unknown[actor_id]
-                cause = Cause(reason="its creator ended before the actor was registered", intended=True)
-                self._publish(actor_id, DEAD, None, 0, cause)
+                self._publish(actor_id, DEAD, None, 0, Cause(reason=_NEVER_KNOWN, intended=True))
 
     # ------------------------------------------------------------------ instructions
     def do(self, instructions: list[ActorInstruction]) -> None:
@@ -198,6 +215,10 @@ class ActorKeeper:
                 row = self.actors.get(step.actor_id)
                 if row is not None:
                     spec = _spec(row)["lease"]
+                    environment = self.node.workers.environments.get(spec.env_key)
+                    if environment is not None and environment.error:
+                        self.refuse(row, _environment_error(row, environment.error))
+                        continue
                     self.node.do(
                         self.node.leases.want(step.actor_id, step.actor_id, spec, 1, self.node.now())
                     )
@@ -241,7 +262,11 @@ class ActorKeeper:
         row = self.actors.get(step.actor_id)
         cause = row.cause if row is not None else None
         reason = (
-            cause.reason if isinstance(cause, Cause) and cause.reason else str(cause or "its actor ended")
+            cause.reason
+            if isinstance(cause, Cause) and cause.reason
+            else cause
+            if isinstance(cause, str)
+            else "its actor ended"
         )
         if step.graceful:
             worker.kill_reason, worker.intended = reason, True
@@ -286,6 +311,14 @@ class ActorKeeper:
                 worker.pid if worker else 0,
             )
         )
+
+
+def _environment_error(row: ActorRow, text: str) -> Exception:
+    return RuntimeEnvSetupError(
+        f"The runtime environment of actor {_spec(row)['class_name']} ({row.actor_id.hex()}) could not be set "
+        f"up: {text}",
+        actor_id=row.actor_id.hex(),
+    )
 
 
 def _spec(row: ActorRow) -> dict[str, Any]:

@@ -1,30 +1,27 @@
 """The node's first milliseconds: start the zygote, then import the rest.
 
 The zygote's start is the longest part of `init()` → first result, so it begins before the node has
-imported anything of weight. Run as a program with the path of its parameters; descriptors 3 (the
-driver's socket, if there is one) and 4 (the session's lock) are inherited.
+imported anything of weight: this module uses `_socket` instead of `socket`, and takes the environment from
+its parameters. Run as a program with the path of those; descriptors 3 (the driver's socket, if there is
+one) and 4 (the session's lock) are inherited.
 """
 
 from __future__ import annotations
 
-import json
+import _socket
 import os
-import socket
 import sys
-from typing import Any
 
 SNDBUF_BYTES = 4 << 20
 
 
-def spawn_zygote(session: dict[str, Any], lifeline_read: int) -> tuple[int, socket.socket]:
-    """Start a zygote; returns its pid and our end of its socket."""
+def spawn_zygote(session: dict[str, str], environ: dict[str, str], lifeline_read: int) -> tuple[int, int]:
+    """Start a zygote; returns its pid and the descriptor of our end of its socket."""
     import fcntl
 
-    from sundog.config import user_environ
-
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
     for side in (ours, theirs):
-        side.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SNDBUF_BYTES)
+        side.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF, SNDBUF_BYTES)
     source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     code = (
         f"import sys; sys.path[:0]=[{source!r}]; from sundog.worker.zygote import main; "
@@ -36,7 +33,7 @@ def spawn_zygote(session: dict[str, Any], lifeline_read: int) -> tuple[int, sock
     pid = os.posix_spawn(
         sys.executable,
         [sys.executable, "-c", code],
-        user_environ(),
+        environ,
         file_actions=[
             (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
             (os.POSIX_SPAWN_DUP2, 1, 2),
@@ -47,18 +44,20 @@ def spawn_zygote(session: dict[str, Any], lifeline_read: int) -> tuple[int, sock
     for fd in high:
         os.close(fd)
     theirs.close()
-    return pid, ours
+    return pid, ours.detach()
 
 
 def main(params_path: str) -> None:
     """Be the node; does not return."""
+    import json
+
     with open(params_path, encoding="utf-8") as file:
         params = json.load(file)
     for fd in (3, 4):
         if fd == 4 or params.get("driver_fd") is not None:
             os.set_inheritable(fd, False)
     lifeline_read, lifeline_write = os.pipe2(os.O_CLOEXEC)
-    zygote = spawn_zygote(params["session"], lifeline_read)
+    zygote = spawn_zygote(params["session"], params["environ"], lifeline_read)
     from sundog.node.program import run
 
     run(params, zygote, lifeline_read, lifeline_write)

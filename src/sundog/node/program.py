@@ -316,6 +316,10 @@ class Node:
 
     def on_want(self, process: Process, key: Any, spec: Any, count: int) -> None:
         """An owner could use so many more leases."""
+        environment = self.workers.environments.get(spec.env_key)
+        if environment is not None and environment.error and count:
+            process.line.send(("env_failed", spec.env_key, environment.error))
+            return
         self.do(self.leases.want(process.process_id, key, spec, count, self.now()))
         self.wake_ticks()
 
@@ -362,6 +366,11 @@ class Node:
         """A worker ends by itself."""
         if not process.kill_reason:
             process.kill_reason, process.intended = reason, True
+
+    def on_stale(self, process: Process, names: str) -> None:
+        """A worker noticed that modules it had imported were edited."""
+        self.log(f"worker {process.process_id.hex()} (pid {process.pid}) is retired: {names} changed on disk")
+        self.do(self.leases.retire_worker(process.process_id))
 
     def on_env_failed(self, process: Process, text: str) -> None:
         """A worker could not set up its runtime environment."""
@@ -420,9 +429,7 @@ class Node:
             owner.line.send(("grant", step.key, step.lease, step.worker, worker.pid, step.gpu_ids))
 
 
-def run(
-    params: dict[str, Any], zygote: tuple[int, socket.socket], lifeline_read: int, lifeline_write: int
-) -> None:
+def run(params: dict[str, Any], zygote: tuple[int, int], lifeline_read: int, lifeline_write: int) -> None:
     """Run a node to its end. `lifeline_write` stays open until then: its closing ends the workers."""
     with contextlib.suppress(OSError):
         os.setsid()

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from sundog.exceptions import RaySystemError
+from sundog.exceptions import ActorUnschedulableError, RaySystemError
 from sundog.ids import random_id
 from sundog.node.rows import Process
 from sundog.observe.records import finished_tasks
@@ -398,8 +398,15 @@ class Requests:
         row = node.keeper.infeasible(step.owner)
         if row is None:
             return
-        if step.reason == GROUP_REMOVED:
-            node.keeper.do(node.keeper.actors.kill(row.actor_id, True, GROUP_REMOVED, node.now()))
+        if step.reason == GROUP_REMOVED or step.spec.strategy[0] == "node":
+            why = "its placement group was removed" if step.reason == GROUP_REMOVED else step.reason
+            node.keeper.refuse(
+                row,
+                ActorUnschedulableError(
+                    f"Actor {row.spec['class_name']} ({row.actor_id.hex()}) can never be placed: {why}.",  # type: ignore[index]
+                    actor_id=row.actor_id.hex(),
+                ),
+            )
             return
         process = node.processes.get(row.owner)
         if process is not None:
@@ -419,16 +426,10 @@ class Requests:
         if environment is None or environment.error:
             return
         environment.error = text
-        process = next(
-            (
-                p
-                for p in self.node.processes.values()
-                if p.job_id == environment.job_id and p.kind == "driver"
-            ),
-            None,
-        )
-        if process is not None:
-            process.line.send(("env_failed", env_key, text))
+        self.node.keeper.environment_failed(env_key, text)
+        for process in list(self.node.processes.values()):
+            if process.job_id == environment.job_id:
+                process.line.send(("env_failed", env_key, text))
 
 
 def _store_figures(shm_root: str) -> dict[str, int]:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _DETAIL_BYTES = 4096
 _EXIT_ASK_S = 5.0
+_STARTS_MAX = 3
 
 
 class Workers:
@@ -45,17 +46,19 @@ class Workers:
         self.lingering: set[bytes] = set()  # idle, but others rely on what they own
         self.zygote: Line | None = None
         self.zygote_pid = 0
+        self._zygote_served = False
+        self._failed_starts = 0
         self._unstarted: dict[bytes, str] = {}
         self._deaths = {"memory": 0, "signal": 0, "exit": 0}
 
     # ------------------------------------------------------------------ the zygote
-    def use_zygote(self, zygote: tuple[int, socket.socket], lifeline_read: int) -> None:
+    def use_zygote(self, zygote: tuple[int, int], lifeline_read: int) -> None:
         """Read what a zygote says; requests to it queue in its socket until it is up."""
-        self.zygote_pid, sock = zygote
+        self.zygote_pid, fd = zygote
         self._lifeline_read = lifeline_read
         self.zygote = Line(
             self.node.loop,
-            Connection(sock, self.node.session["shm_root"]),
+            Connection(socket.socket(fileno=fd), self.node.session["shm_root"]),
             self._from_zygote,
             self._zygote_gone,
         )
@@ -63,6 +66,7 @@ class Workers:
     def _from_zygote(self, message: Any, _fds: list[int]) -> None:
         kind = message[0]
         if kind == "forked":
+            self._zygote_served = True
             self._forked(message[1], message[2])
         elif kind == "exit":
             self.exited(message[1], message[2])
@@ -79,7 +83,18 @@ class Workers:
         if self.node.stopping:
             return
         self.node.log("the zygote is gone; starting another")
-        self.use_zygote(spawn_zygote(self.node.session, self._lifeline_read), self._lifeline_read)
+        self._failed_starts = 0 if self._zygote_served else self._failed_starts + 1
+        if self._failed_starts >= _STARTS_MAX:
+            tail = _tail(f"{self.node.session['path']}/logs/zygote.log")
+            self.node.stop(
+                f"the zygote cannot start, so there can be no workers. The end of its log:\n{tail}"
+            )
+            return
+        self._zygote_served = False
+        self.use_zygote(
+            spawn_zygote(self.node.session, self.node.params["environ"], self._lifeline_read),
+            self._lifeline_read,
+        )
         lost, self._unstarted = self._unstarted, {}
         for worker_id, env_key in lost.items():
             process = self.node.processes.pop(worker_id, None)

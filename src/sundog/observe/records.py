@@ -36,6 +36,7 @@ def session_rows(path: str) -> tuple[list[TaskRow], list[SpanRow]]:
                         ok=not event.failed,
                         kind={"call": "actor_task", "create": "actor_creation"}.get(kind, kind),
                         attempt=event.attempt,
+                        code=event.code,
                     )
                 )
             else:

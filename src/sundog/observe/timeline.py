@@ -39,6 +39,7 @@ class TaskRow:
     attempt: int = 0
     node_id: bytes = b""
     phases: tuple[tuple[str, float, float], ...] = ()  # (name, start, end) inside the attempt
+    code: str = ""  # fingerprint of the code that ran
 
     @property
     def status(self) -> str:

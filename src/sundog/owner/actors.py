@@ -21,8 +21,11 @@ from typing import TYPE_CHECKING, Any
 from sundog.exceptions import (
     ActorDiedError,
     ActorUnavailableError,
+    ActorUnschedulableError,
     PendingCallsLimitExceeded,
     RayActorError,
+    RayError,
+    RuntimeEnvSetupError,
     TaskCancelledError,
 )
 from sundog.ids import RESULT_SUFFIX
@@ -380,8 +383,12 @@ class ActorCalls:
             task_id=task.id.hex(),
         )
 
-    def died_error(self, link: ActorLink, task: Task | None = None) -> RayActorError:
-        """The error for calls to an actor that is dead for good."""
+    def died_error(self, link: ActorLink, task: Task | None = None) -> RayError:
+        """The error for calls to an actor that is dead for good, or that could never be."""
+        if isinstance(link.cause, bytes):
+            refused = pickle.loads(link.cause)
+            if isinstance(refused, (ActorUnschedulableError, RuntimeEnvSetupError)):
+                return refused
         what = f" {task.fn.name}() was not completed." if task is not None else ""
         cause = link.cause
         facts: dict[str, Any] = {

@@ -98,12 +98,21 @@ class Control:
             if handler is not None:
                 handler(*message[1:], *fds)
 
+    def _last_words(self) -> str:
+        """The end of the node's log, if it says anything but that it was asked to stop."""
+        try:
+            with open(f"{self.session['path']}/logs/node.log", encoding="utf-8", errors="replace") as file:
+                text = file.read()[-1500:].strip()
+        except OSError:
+            return ""
+        return f", which ends with:\n{text}" if text else ""
+
     def lost_error(self) -> LocalRayletDiedError:
         """The error once the node is gone."""
         return LocalRayletDiedError(
             f"The node process (pid {self.session.get('node_pid')}) of session {self.session.get('name')} is "
             "gone: it was killed or it crashed, so everything of this session has ended. Call "
             "sundog.shutdown() and sundog.init() to start anew. "
-            f"Its log: {self.session.get('path')}/logs/node.log",
+            f"Its log: {self.session.get('path')}/logs/node.log{self._last_words()}",
             pid=self.session.get("node_pid"),
         )

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from sundog.net import packets
 from sundog.owner.records import QUEUED, SENT, Lane, Shape, Task
-from sundog.state.instructions import LeaseSpec
+from sundog.state.lease_spec import LeaseSpec
 from sundog.wire.lanes import EXTRA_ATTEMPT
 
 if TYPE_CHECKING:

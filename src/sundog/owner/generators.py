@@ -5,13 +5,14 @@ Runs in the process that submitted the task, in whichever thread (or asyncio tas
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from sundog.refs import ObjectRef
 
 if TYPE_CHECKING:
+    import asyncio
+
     from sundog.owner.core import Owner
 
 
@@ -63,6 +64,8 @@ class ObjectRefGenerator:
         if self._owner is None:
             raise StopAsyncIteration  # closed
         owner = self._owner
+        import asyncio
+
         loop = asyncio.get_running_loop()
         while True:
             event = asyncio.Event()
@@ -131,6 +134,7 @@ class ObjectRefGenerator:
         if owner is not None and owner.closed is None:
             # May run under the owner's lock, so only leave a note.
             owner.dropped_generators.append(self._task_id)
+            owner.reactor.wake()
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError(

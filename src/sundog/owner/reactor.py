@@ -140,8 +140,14 @@ class Reactor:
                     return
                 if self.leader:
                     continue
-                self.pump()
-                self._maybe_tick()
+                try:
+                    self.pump()
+                    self._maybe_tick()
+                except Exception:
+                    # A defect of ours must not silence this thread: everyone would wait for ever.
+                    import traceback
+
+                    traceback.print_exc()
 
     def _doze_s(self) -> float | None:
         """How long the background thread may sleep: for ever only while there is no ref that could die."""
@@ -294,5 +300,6 @@ class Reactor:
         self.ep.close()
         self.bg.close()
         os.close(self._wake_r)
-        os.close(self._wake_w)
+        write, self._wake_w = self._wake_w, -1  # a late wake() must not write to a descriptor that is reused
+        os.close(write)
         os.close(self._nudge)

@@ -10,7 +10,7 @@ import socket
 from collections import deque
 from typing import Any
 
-from sundog.state.instructions import LeaseSpec
+from sundog.state.lease_spec import LeaseSpec
 
 # Task states
 WAITING, QUEUED, SENT, DONE = 0, 1, 2, 3

@@ -16,7 +16,7 @@ from sundog.ids import RESULT_SUFFIX, result_id
 from sundog.net import packets
 from sundog.owner.actors import ActorLink
 from sundog.owner.records import DONE, QUEUED, Lane, Task, Value
-from sundog.state.instructions import GROUP_REMOVED
+from sundog.state.lease_spec import GROUP_REMOVED
 from sundog.wire import lanes as wire
 from sundog.wire.cause import Cause
 

@@ -7,9 +7,11 @@ full batch or to use an idle worker.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import time
+
+# hashlib would load OpenSSL first, which takes longer than the rest of this module.
+from _blake2 import blake2b
 from pickle import dumps
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +20,7 @@ from sundog.owner.dispatch import Dispatch
 from sundog.owner.records import DONE, QUEUED, WAITING, Fn, Shape, Task
 from sundog.refs import ObjectRef
 from sundog.serialize.pack import SIMPLE, Slot, pack_function
-from sundog.state.instructions import LeaseSpec
+from sundog.state.lease_spec import LeaseSpec
 from sundog.wire.lanes import ERROR, EXTRA_VALUES
 
 if TYPE_CHECKING:
@@ -73,7 +75,7 @@ class Tasks(Dispatch):
                     self.owner.drain()
                     for oid in captured:
                         self.owner.refs.hold(oid)
-            found = function, hashlib.blake2b(blob, digest_size=16).digest(), blob
+            found = function, blake2b(blob, digest_size=16).digest(), blob
             self._codes[id(function)] = found
         fn.code_hash, fn.blob = found[1], found[2]
         return fn

@@ -110,8 +110,8 @@ class Granting:
         self._waiting[shape] = None
         if shape.epoch != self._epoch:
             self._look(shape)
-        if out is not None and shape.infeasible and not want.told_infeasible:
-            want.told_infeasible = True
+        if out is not None and shape.infeasible and want.told_infeasible != shape.infeasible:
+            want.told_infeasible = shape.infeasible
             out.append(Infeasible(want.owner, want.key, shape.spec, shape.infeasible))
 
     def _dequeue(self, want: Want) -> None:
@@ -140,9 +140,9 @@ class Granting:
         for shape in self._waiting:
             self._look(shape)
             for want in shape:
-                if shape.infeasible and not want.told_infeasible:
+                if shape.infeasible and want.told_infeasible != shape.infeasible:
                     out.append(Infeasible(want.owner, want.key, shape.spec, shape.infeasible))
-                want.told_infeasible = bool(shape.infeasible)
+                want.told_infeasible = shape.infeasible
 
     # ---- assigning ---------------------------------------------------------------------------------------
 

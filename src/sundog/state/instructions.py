@@ -10,28 +10,20 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 
-GROUP_REMOVED = "placement group removed"
-"""The ``reason`` of StopWorker and of Infeasible when a placement group went away: owners fail such work."""
+from sundog.state.lease_spec import GROUP_REMOVED, LeaseSpec
 
-
-@dataclass(frozen=True)
-class LeaseSpec:
-    """What one lease must offer. Equal specs share one queue.
-
-    ``permanent`` marks a lease for life (an actor's): it is never asked back, and nothing is kept free for a
-    request that could only be met after it ends.
-
-    ``strategy`` is one of ``("default",)``, ``("spread",)``, ``("node", node_id, soft)``,
-    ``("pg", pg_id, bundle_index)`` with index -1 for any bundle, and ``("labels", hard, soft)`` where hard
-    and soft are tuples of conditions as in ``labels.py``.
-    """
-
-    resources: tuple[tuple[str, float], ...]
-    env_key: str
-    strategy: tuple[object, ...] = ("default",)
-    label_selector: tuple[tuple[str, str], ...] = ()
-    placement: tuple[tuple[str, float], ...] = ()
-    permanent: bool = False
+__all__ = [
+    "GROUP_REMOVED",
+    "Grant",
+    "GroupReady",
+    "GroupRemoved",
+    "Infeasible",
+    "Instruction",
+    "LeaseSpec",
+    "Reclaim",
+    "StartWorker",
+    "StopWorker",
+]
 
 
 class Instruction:

@@ -295,6 +295,16 @@ class Leases(Granting):
                     self._stop(worker, "retired", out)
         return out
 
+    def retire_worker(self, worker: bytes) -> list[Instruction]:
+        """One worker serves no new lease (its code is out of date); it stops when it is idle."""
+        out: list[Instruction] = []
+        found = self._workers.get(worker)
+        if found is not None and not found.stopping:
+            found.retired = True
+            if found.lease is None:
+                self._stop(found, "retired", out)
+        return out
+
     # ---- placement groups --------------------------------------------------------------------------------
 
     def create_group(

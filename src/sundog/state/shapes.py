@@ -34,7 +34,7 @@ class Want:
     turn: int
     """The same as a sequence number: the smaller, the longer it has waited."""
     pending: OrderedDict[int, Lease] = field(default_factory=OrderedDict)
-    told_infeasible: bool = False
+    told_infeasible: str = ""
 
     @property
     def unmet(self) -> int:

@@ -21,10 +21,12 @@ import os
 import threading
 import weakref
 from collections import deque
-from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
 
 from sundog.exceptions import ObjectLostError, OutOfDiskError
-from sundog.store import mapping
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 # (name, size of the segment, [(offset, length) of each buffer])
 Location = tuple[str, int, list[tuple[int, int]]]
@@ -41,6 +43,20 @@ def size_class(size_bytes: int) -> int:
     low = 1 << (bits - 1)
     middle = low + low // 2
     return middle if size_bytes <= middle else 1 << bits
+
+
+class _Lazy:
+    """Imports the mapping module (and ctypes) when the first large object comes along."""
+
+    def __getattr__(self, name: str) -> Any:
+        from sundog.store import mapping as module
+
+        global mapping
+        mapping = module
+        return getattr(module, name)
+
+
+mapping: Any = _Lazy()
 
 
 class Segments:
@@ -113,6 +129,8 @@ class Segments:
 
     def _threads(self) -> ThreadPoolExecutor:
         if self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor
+
             self._pool = ThreadPoolExecutor(1, thread_name_prefix="sundog-copy")
         return self._pool
 

@@ -6,8 +6,6 @@ and `terminate` come from the reader thread; the constructor itself runs in the 
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import os
 import pickle
 from typing import Any
@@ -16,6 +14,7 @@ from sundog import events
 from sundog.exceptions import RayTaskError
 from sundog.owner import context
 from sundog.owner.core import Owner
+from sundog.serialize.fingerprint import fingerprint
 from sundog.serialize.pack import pack
 from sundog.worker.executor import Executor
 from sundog.worker.serving import Serving
@@ -74,7 +73,11 @@ class ActorLife:
         )
         owner.ring.started(actor_id, start)
         failed = 0
+        cls: Any = None
         try:
+            if self.serving.watch.changed() and owner.config.reload_changed_modules:
+                # Nothing of the user's runs here yet, so importing anew is as good as a new process.
+                self.serving.watch.forget()
             cls = pickle.loads(spec["blob"])
             positional, named = executor.arguments(spec["args"], spec["extra"], received)
             concurrent = self._choose_serving(cls, spec)
@@ -107,7 +110,7 @@ class ActorLife:
         finally:
             context.running.reset(token)
             self.serving.current = None
-        name = owner.ring.name(f"{spec['class_name']}.__init__")
+        name = owner.ring.name(f"{spec['class_name']}.__init__", fingerprint(cls))
         owner.ring.write(events.CREATE, actor_id, name, start, start, owner.now(), failed, incarnation)
 
     def _choose_serving(self, cls: Any, spec: dict[str, Any]) -> Any:
@@ -127,10 +130,12 @@ class ActorLife:
 
 def is_async_class(cls: type) -> bool:
     """Whether any method is a coroutine or an async generator."""
+    import inspect
+
     for name in dir(cls):
         member = inspect.getattr_static(cls, name, None)
         member = getattr(member, "__func__", member)
-        if asyncio.iscoroutinefunction(member) or inspect.isasyncgenfunction(member):
+        if inspect.iscoroutinefunction(member) or inspect.isasyncgenfunction(member):
             return True
     return False
 

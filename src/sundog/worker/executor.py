@@ -20,6 +20,7 @@ from sundog.net import packets
 from sundog.owner import context
 from sundog.owner.core import Owner
 from sundog.refs import collectors
+from sundog.serialize.fingerprint import fingerprint
 from sundog.serialize.pack import Slot, pack, unpack
 from sundog.wire import lanes as wire
 
@@ -36,6 +37,7 @@ class LoadedFn:
     __slots__ = (
         "blob",
         "calls",
+        "code",
         "code_hash",
         "function",
         "max_calls",
@@ -46,12 +48,13 @@ class LoadedFn:
         "returns",
     )
 
-    def __init__(self, described: wire.FnWire, name_id: int) -> None:
+    def __init__(self, described: wire.FnWire) -> None:
         _, self.code_hash, self.blob, self.name, self.returns, self.retry, self.max_calls = described
         self.function: Any = None
+        self.code = ""
         self.plain = self.returns == 1 and not self.max_calls
         self.calls = 0
-        self.name_id = name_id
+        self.name_id = 0  # known once it is loaded, with the fingerprint of its code
 
 
 class AnswerLane:
@@ -126,13 +129,15 @@ class Executor:
     def learn(self, lane: AnswerLane, fns: list[wire.FnWire]) -> None:
         """Remember functions that an owner sent."""
         for described in fns:
-            lane.fns[described[0]] = LoadedFn(described, self.ring.name(described[3]))
+            lane.fns[described[0]] = LoadedFn(described)
 
     def load(self, fn: LoadedFn) -> Any:
         """The function itself; one definition is unpickled once, whoever sent it."""
         function = self.codes.get(fn.code_hash)
         if function is None:
             function = self.codes[fn.code_hash] = _loads(fn.blob)
+        fn.code = fingerprint(function)
+        fn.name_id = self.ring.name(fn.name, fn.code)
         fn.function = function
         if isinstance(fn.retry, bytes):
             fn.retry = _loads(fn.retry)
@@ -261,9 +266,9 @@ class Executor:
         attempt = extra.get(wire.EXTRA_ATTEMPT, 0) if extra else 0
         try:
             if fn is not None:
-                name, name_id = fn.name, fn.name_id
-                returns = fn.returns
+                name, returns = fn.name, fn.returns
                 function = fn.function or self.load(fn)
+                name_id = fn.name_id
                 kind = events.TASK
             else:
                 name, name_id = what, self._method_id(what)
@@ -274,7 +279,7 @@ class Executor:
                 returns = extra.get(wire.EXTRA_RETURNS, returns)
                 name = extra.get(wire.EXTRA_NAME, name)
                 if name_id and wire.EXTRA_NAME in extra:
-                    name_id = self.ring.name(name)
+                    name_id = self.ring.name(name, fn.code if fn is not None else "")
             token = context.running.set(context.Running(task_id, name, attempt, lane.owner_id))
             try:
                 positional, named = self.arguments(args, extra, received)
@@ -310,7 +315,7 @@ class Executor:
             self.ring.write(
                 events.TASK if fn is not None else events.CALL,
                 task_id,
-                self.ring.name(name or "?"),
+                self.ring.name(name or "?", fn.code if fn is not None else ""),
                 submit_s,
                 start,
                 end,
@@ -330,7 +335,8 @@ class Executor:
     def _method_id(self, what: str) -> int:
         found = self.method_names.get(what)
         if found is None:
-            found = self.method_names[what] = self.ring.name(f"{context.facts.actor_class}.{what}")
+            code = fingerprint(getattr(type(self.actor), what, None))
+            found = self.method_names[what] = self.ring.name(f"{context.facts.actor_class}.{what}", code)
         return found
 
     def method(self, name: str) -> Callable[..., Any]:

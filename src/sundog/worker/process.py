@@ -18,12 +18,10 @@ import pickle
 import signal
 import socket
 import sys
-import traceback
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sundog import engines
 from sundog.config import Config
-from sundog.engines.local import LocalEngine
 from sundog.net.packets import Connection
 from sundog.owner import context
 from sundog.owner.assemble import assemble
@@ -31,6 +29,13 @@ from sundog.worker import setup, stdio
 from sundog.worker.actor_life import ActorLife
 from sundog.worker.executor import Executor
 from sundog.worker.serving import Serving
+
+if TYPE_CHECKING:
+    from sundog.engines.local import LocalEngine
+    from sundog.owner.core import Owner
+
+
+_executor: Executor | None = None
 
 
 def run(spec: dict[str, Any], control_fd: int, lifeline: int) -> None:
@@ -41,6 +46,8 @@ def run(spec: dict[str, Any], control_fd: int, lifeline: int) -> None:
         os.setpgid(0, 0)
         code = _serve(spec, control_fd)
     except BaseException:
+        import traceback
+
         traceback.print_exc()
     finally:
         try:
@@ -68,7 +75,8 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
         config,
         "worker",
     )
-    executor = Executor(owner)
+    global _executor
+    executor = _executor = Executor(owner)
     serving = Serving(owner, executor)
     life = ActorLife(owner, executor, serving)
     owner.before_block, owner.after_block = serving.before_block, serving.after_block
@@ -82,10 +90,7 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     owner.control.on_lost = lambda: os._exit(1)
     owner.peers.handlers["cancel"] = lambda _process, message: life.serving.cancel(message[1], message[2])
     owner.peers.handlers["consumed"] = lambda _process, message: _consumed(executor, message[1], message[2])
-    engine = LocalEngine(owner, is_driver=False)
-    engine.executor = executor
-    engine.hear_news()
-    engines.plug(engine)
+    engines.plug_later(lambda: _make_engine(owner, executor))
     _apply_runtime_env(owner, spec)
     if job.get("compat"):
         from importlib import import_module
@@ -101,12 +106,22 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     return executor.exit_code
 
 
+def _make_engine(owner: Owner, executor: Executor) -> LocalEngine:
+    from sundog.engines.local import LocalEngine
+
+    engine = LocalEngine(owner, is_driver=False)
+    engine.executor = executor
+    return engine
+
+
 def _apply_runtime_env(owner: Any, spec: dict[str, Any]) -> None:
     prepared = spec.get("prepared_env")
     if prepared:
         try:
             pickle.loads(prepared).apply_in_worker()
         except BaseException as error:
+            import traceback
+
             traceback.print_exc()
             owner.control.send(("env_failed", f"{type(error).__name__}: {error}"))
             raise
@@ -134,8 +149,7 @@ def _current_name() -> str:
 
 
 def _actor_label(facts: context.ProcessFacts) -> str:
-    engine = engines.current()
-    actor = engine.executor.actor if engine is not None and engine.executor is not None else None
+    actor = _executor.actor if _executor is not None else None
     if actor is not None and getattr(type(actor), "__repr__", None) is not object.__repr__:
         try:
             return repr(actor)

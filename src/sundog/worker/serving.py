@@ -17,6 +17,7 @@ import pickle
 import select
 import signal
 import socket
+import sys
 import threading
 import time
 from collections import deque
@@ -29,6 +30,7 @@ from sundog.owner.core import Owner
 from sundog.serialize.pack import pack
 from sundog.wire import lanes as wire
 from sundog.worker.executor import AnswerLane, Executor
+from sundog.worker.modules import ModuleWatch
 
 _perf = time.perf_counter
 _loads = pickle.loads
@@ -54,6 +56,9 @@ class Serving:
         self.current: bytes | None = None
         self.blocked = False
         self.stopping: str | None = None
+        self.watch = ModuleWatch()
+        self.retired = False  # runs no more tasks, but stays while others rely on what it owns
+        self._warned_paths: set[str] = set()
         self.wake_r, self.wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self.epoll.register(self.wake_r, select.EPOLLIN)
         self.construct: Any = None  # set by the node's "construct": run in the main thread
@@ -154,6 +159,10 @@ class Serving:
         items = packet[1]
         if packet[0] or packet[2] or packet[3]:
             self.accept(lane, (packet[0], (), packet[2], packet[3]))
+            if self.retired:
+                self.todo.append((lane, items[0]))
+                self._run_todo()
+                return
         self.current = items[0][0]
         try:
             self.executor.run(lane, items[0], True)
@@ -200,8 +209,37 @@ class Serving:
         from sundog.worker.setup import apply_lease
 
         apply_lease(setup)
+        changed = self.watch.changed() if not self.retired and self.executor.actor_id is None else None
+        if changed:
+            self._found_stale(changed)
+
+    def _found_stale(self, paths: list[str]) -> None:
+        """Modules that this process has imported were edited: serve nothing more, or say so."""
+        names = ", ".join(paths)
+        if self.owner.config.reload_changed_modules:
+            self.retired = True
+            self.owner.control.send(("stale", names))
+        elif not self._warned_paths.issuperset(paths):
+            self._warned_paths.update(paths)
+            print(
+                f"WARNING: {names} changed on disk after this worker (pid {os.getpid()}) had imported it: tasks here "
+                "go on with the old code, new workers run the new one. Unset reload_changed_modules=False to have "
+                "such workers replaced.",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    def _decline(self) -> None:
+        """Retired: give back what came, and the leases with it."""
+        self.hand_back()
+        for lane in self.lanes.values():
+            lane.reply((b"", wire.R_EXIT, None, 0.0), 16, self.spill_dir)
+        self._flush_all()
 
     def _run_todo(self) -> None:
+        if self.retired:
+            self._decline()
+            return
         todo, run = self.todo, self.executor.run
         first = _perf()
         lane = None

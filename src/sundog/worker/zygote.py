@@ -17,7 +17,6 @@ import gc
 import os
 import pickle
 import select
-import shutil
 import signal
 import socket
 import sys
@@ -26,6 +25,7 @@ from typing import Any
 from sundog.net.packets import Connection
 
 _PR_SET_CHILD_SUBREAPER = 36
+_QUIET_MS = 15
 
 
 def main(argv: list[str]) -> None:
@@ -33,19 +33,22 @@ def main(argv: list[str]) -> None:
     control = Connection(socket.socket(fileno=int(argv[0])), argv[2])
     lifeline, shm_root = int(argv[1]), argv[2]
     os.set_inheritable(lifeline, False)
-    _be_subreaper()
-    _preload(argv[3:])
+    _preload_worker()
     wake_r, wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(wake_w, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    gc.collect()
     gc.freeze()
     poller = select.poll()
     poller.register(control.fileno(), select.POLLIN)
     poller.register(wake_r, select.POLLIN)
+    complete = False
     while True:
-        for fd, _ in poller.poll():
+        ready = poller.poll(None if complete else _QUIET_MS)
+        if not ready:
+            complete = True
+            _preload_rest()
+        for fd, _ in ready:
             if fd == wake_r:
                 with contextlib.suppress(BlockingIOError):
                     os.read(wake_r, 4096)
@@ -89,6 +92,8 @@ def _bury_session(shm_root: str) -> None:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(child, signal.SIGKILL)
             os.waitpid(-1, 0)
+    import shutil
+
     shutil.rmtree(shm_root, ignore_errors=True)
     for name in ("node.sock", "session.json", "spilled_objects"):
         if path:
@@ -104,21 +109,35 @@ def _children() -> list[int]:
 def _remove(path: str) -> None:
     with contextlib.suppress(OSError):
         if os.path.isdir(path):
+            import shutil
+
             shutil.rmtree(path, ignore_errors=True)
         else:
             os.unlink(path)
 
 
-def _preload(modules: list[str]) -> None:
-    """What workers would otherwise import one by one."""
+def _preload_worker() -> None:
+    """What a worker needs to run its first task; `init()` → first result waits for this."""
+    import cloudpickle  # noqa: F401
+
+    import sundog.worker.process  # noqa: F401
+
+
+def _preload_rest() -> None:
+    """What later workers would otherwise import one by one: done when nobody waits for a fork."""
     import inspect  # noqa: F401
     import traceback  # noqa: F401
 
-    import cloudpickle  # noqa: F401
-
     import sundog.api
-    import sundog.worker.process  # noqa: F401
+    import sundog.store.mapping  # noqa: F401
 
+    _be_subreaper()
+    gc.collect()
+    gc.freeze()
+
+
+def _preload(modules: list[str]) -> None:
+    """Modules that the driver has loaded, and its workers will want."""
     for name in modules:
         with contextlib.suppress(Exception):
             __import__(name)

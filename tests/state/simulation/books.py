@@ -48,7 +48,7 @@ class Books:
         self.stopping: set[bytes] = set()
         self.dead_owners: set[bytes] = set()
         self.wants: dict[tuple[bytes, object], tuple[LeaseSpec, int]] = {}
-        self.told: set[tuple[bytes, object, LeaseSpec]] = set()
+        self.told: dict[tuple[bytes, object, LeaseSpec], str] = {}
         self.groups: dict[bytes, str] = {}
         self.actors: dict[bytes, ActorBook] = {}
         self.actor_specs: dict[bytes, LeaseSpec] = {}
@@ -76,7 +76,7 @@ class Books:
     def wanted(self, owner: bytes, key: object, spec: LeaseSpec, count: int) -> None:
         before = self.wants.get((owner, key))
         if before is not None and (before[0] != spec or count == 0):
-            self.told.discard((owner, key, before[0]))
+            self.told.pop((owner, key, before[0]), None)
         if count:
             self.wants[owner, key] = (spec, count)
         else:
@@ -93,7 +93,7 @@ class Books:
         if count > 1:
             self.wants[grant.owner, grant.key] = (spec, count - 1)
         else:
-            self.told.discard((grant.owner, grant.key, spec))
+            self.told.pop((grant.owner, grant.key, spec), None)
         self.by_worker[grant.worker] = grant.lease
         self.grants[grant.lease] = Granted(grant, spec.strategy[0] == "pg")
         self._check_sum(grant)
@@ -153,12 +153,13 @@ class Books:
     def owner_died(self, owner: bytes) -> None:
         self.dead_owners.add(owner)
         self.wants = {at: want for at, want in self.wants.items() if at[0] != owner}
-        self.told = {at for at in self.told if at[0] != owner}
+        self.told = {at: why for at, why in self.told.items() if at[0] != owner}
 
     def infeasible(self, told: Infeasible) -> None:
         at = (told.owner, told.key, told.spec)
-        assert at not in self.told, f"{told} said twice"
-        self.told.add(at)
+        # Another reason is news: what was merely too large may now never be possible.
+        assert self.told.get(at) != told.reason, f"{told} said twice"
+        self.told[at] = told.reason
 
     def group_ready(self, pg_id: bytes) -> None:
         assert self.groups.get(pg_id) is None, "a group became ready twice, or after its removal"

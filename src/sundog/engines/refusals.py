@@ -1,0 +1,86 @@
+"""What the node cannot do for this process: requests that fit nowhere, environments that cannot be set up.
+
+Owns the words that users read, and which tasks fail. A request that a larger cluster could meet stays pending
+with a warning; one that can never be met (a hard node affinity, a placement group that was removed, a broken
+environment) fails its tasks. The node does the same for actors. Handlers run under the owner's lock, in
+drivers and in workers.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from sundog.exceptions import RuntimeEnvSetupError, TaskPlacementGroupRemoved, TaskUnschedulableError
+from sundog.owner.core import Owner
+from sundog.owner.records import Shape, Task
+from sundog.state.lease_spec import GROUP_REMOVED
+
+
+class Refusals:
+    """Handles the node's refusals for one owner."""
+
+    def __init__(self, owner: Owner) -> None:
+        self.owner = owner
+        handlers = owner.control.handlers
+        handlers["infeasible"] = self._task
+        handlers["infeasible_actor"] = self._warn_of
+        handlers["env_failed"] = self._environment
+
+    def _task(self, key: int, resources: dict[str, float], reason: str) -> None:
+        shape = self.owner.tasks.shapes[key - 1]
+        if reason == GROUP_REMOVED:
+            self._fail_all(shape, lambda task: _group_removed(task))
+        elif shape.spec.strategy[0] == "node":
+            self._fail_all(shape, lambda task: _unschedulable(task, reason))
+        else:
+            name = shape.queue[0].fn.name if shape.queue else "a task"
+            self._warn_of(name, resources, reason)
+
+    def _environment(self, env_key: str, text: str) -> None:
+        for shape in self.owner.tasks.shapes:
+            if shape.spec.env_key == env_key:
+                self._fail_all(shape, lambda task: _environment_failed(task, text))
+
+    def _fail_all(self, shape: Shape, error: Callable[[Task], Exception]) -> None:
+        queue = shape.queue
+        while queue:  # one at a time: a thread may be adding another
+            task = queue.popleft()
+            self.owner.replies.fail_with(task, error(task))
+        # Withdrawn, so that tasks which come later (or come back from a dead worker) are answered again.
+        shape.wanted = 0
+        self.owner.control.want(shape, 0)
+
+    def _warn_of(self, name: str, resources: dict[str, float], reason: str) -> None:
+        text = (
+            f"{name} asks for {resources}, which no node of this session has ({reason}). It stays pending until one "
+            "joins. See: sundog status"
+        )
+        self.owner.when_ready_elsewhere(_print, text)
+
+
+def _group_removed(task: Task) -> Exception:
+    return TaskPlacementGroupRemoved(
+        f"Task {task.fn.name} ({task.id.hex()}) cannot run: its placement group was removed.",
+        task_id=task.id.hex(),
+    )
+
+
+def _unschedulable(task: Task, reason: str) -> Exception:
+    return TaskUnschedulableError(
+        f"Task {task.fn.name} ({task.id.hex()}) can never be placed where its NodeAffinitySchedulingStrategy with "
+        f"soft=False wants it: {reason}. See: sundog.nodes()",
+        task_id=task.id.hex(),
+    )
+
+
+def _environment_failed(task: Task, text: str) -> Exception:
+    return RuntimeEnvSetupError(
+        f"The runtime environment of {task.fn.name} ({task.id.hex()}) could not be set up: {text}",
+        task_id=task.id.hex(),
+    )
+
+
+def _print(text: Any) -> None:
+    print(f"(sundog) WARNING: {text}", file=sys.stderr, flush=True)

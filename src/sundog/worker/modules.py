@@ -1,0 +1,77 @@
+"""Notices that modules which this worker has imported were edited on disk.
+
+Owns the list of the user's source files that this process runs from, with their times. A worker looks when it
+gets a lease, not for each task, and never more often than costs one percent of its time. What to do about a
+change is decided by its callers: a plain worker retires, a worker that is about to become an actor forgets the
+modules and imports them anew. Main thread only.
+
+A module's time cannot be asked at its import; so a file that is newer than the last look, when it is first
+seen, counts as changed. At worst that recycles a worker once for nothing: the next one starts after the edit.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+_COST_FACTOR = 100
+_LIBRARIES = (
+    os.path.dirname(os.path.abspath(os.__file__)) + os.sep,
+    os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,
+)
+
+
+class ModuleWatch:
+    """The user's modules in this process."""
+
+    def __init__(self) -> None:
+        self._looked_ns = time.time_ns()
+        self._next_s = 0.0
+        self._seen: set[str] = set(sys.modules)
+        self._files: dict[str, int] = {}  # path -> time of its last change, when we first saw it
+        self._names: dict[str, str] = {}  # module -> path
+
+    def changed(self) -> list[str]:
+        """Paths of the user's modules that changed since they were imported here."""
+        started = time.perf_counter()
+        if started < self._next_s:
+            return []
+        looked, self._looked_ns = self._looked_ns, time.time_ns()
+        found = [path for path, known in self._files.items() if _time_of(path) not in (known, 0)]
+        for name in sys.modules.keys() - self._seen:
+            self._seen.add(name)
+            path = getattr(sys.modules[name], "__file__", None)
+            if not isinstance(path, str) or not path.endswith(".py") or _is_installed(path):
+                continue
+            changed_ns = _time_of(path)
+            self._names[name] = path
+            self._files[path] = changed_ns
+            if changed_ns > looked:
+                found.append(path)
+        now = time.perf_counter()
+        self._next_s = now + _COST_FACTOR * (now - started)
+        return found
+
+    def forget(self) -> None:
+        """Take all of the user's modules out of this process: the next import reads the files again.
+
+        All of them, for one that did not change may hold what it took from one that did.
+        """
+        for name in self._names:
+            sys.modules.pop(name, None)
+            self._seen.discard(name)
+        self._names.clear()
+        self._files.clear()
+
+
+def _time_of(path: str) -> int:
+    try:
+        return os.stat(path).st_mtime_ns
+    except OSError:
+        return 0  # removed, or being replaced: there is nothing newer to run
+
+
+def _is_installed(path: str) -> bool:
+    """Whether code belongs to Python, to an installed package or to sundog: it does not change under us."""
+    return path.startswith(_LIBRARIES) or "/site-packages/" in path or "/dist-packages/" in path

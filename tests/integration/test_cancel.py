@@ -1,0 +1,465 @@
+"""Cancelling: tasks and calls that wait, run, sleep, nest, are done, or belong to another process."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+import sundog
+from sundog.exceptions import RayError, TaskCancelledError, WorkerCrashedError
+from tests.integration.drivers import await_true
+
+GET_S = 30
+LONG_S = 120  # longer than any test may take: what is cancelled shows by not lasting that long
+
+
+def make_runner(ray: ModuleType, folder: Path, **options: Any) -> Any:
+    """A task that says when it begins and when it is interrupted, and runs as it is told."""
+
+    def run(name: str, how: str = "sleep") -> str:
+        (folder / name).touch()
+        try:
+            if how == "sleep":
+                time.sleep(LONG_S)
+            else:
+                deadline = time.monotonic() + LONG_S
+                while time.monotonic() < deadline:
+                    sum(range(1000))
+        except KeyboardInterrupt:
+            (folder / f"{name}-interrupted").touch()
+            raise
+        return name
+
+    return ray.remote(**options)(run) if options else ray.remote(run)
+
+
+def assert_cancelled(ray: ModuleType, ref: Any) -> None:
+    with pytest.raises(TaskCancelledError) as caught:
+        ray.get(ref, timeout=GET_S)
+    assert caught.value.task_id == ref.task_id().hex()
+
+
+# ---------------------------------------------------------------------- tasks
+@pytest.mark.parametrize("how", ["sleep", "python"])
+def test_a_running_task_is_interrupted(ray: ModuleType, tmp_path: Path, how: str) -> None:
+    ref = make_runner(ray, tmp_path).remote("run", how)
+    await_true((tmp_path / "run").exists, "the task")
+    ray.cancel(ref)
+    assert_cancelled(ray, ref)
+    assert (tmp_path / "run-interrupted").exists()
+
+    @ray.remote
+    def after() -> int:
+        return 1
+
+    assert ray.get([after.remote() for _ in range(20)], timeout=GET_S) == [1] * 20
+
+
+def test_queued_tasks_are_cancelled_unrun(ray_session: Callable[..., ModuleType], tmp_path: Path) -> None:
+    ray = ray_session(num_cpus=1)
+    run = make_runner(ray, tmp_path)
+    first = run.remote("first")
+    await_true((tmp_path / "first").exists, "the first task")
+    others = [run.remote(f"other-{number}") for number in range(5)]
+    for ref in others:
+        ray.cancel(ref)
+    for ref in others:
+        assert_cancelled(ray, ref)
+    ray.cancel(first)
+    assert_cancelled(ray, first)
+    assert not list(tmp_path.glob("other-*"))
+
+
+def test_short_tasks_packed_behind_a_long_one_can_be_cancelled(
+    ray_session: Callable[..., ModuleType], tmp_path: Path
+) -> None:
+    ray = ray_session(num_cpus=1)
+
+    @ray.remote
+    def step(name: str) -> str:
+        if name == "long":
+            (tmp_path / "begun").touch()
+            await_true((tmp_path / "gate").exists, "the gate")
+        if name.startswith("unwanted"):
+            (tmp_path / name).touch()
+        return name
+
+    ray.get([step.remote("warm") for _ in range(300)], timeout=GET_S)
+    long = step.remote("long")
+    unwanted = [step.remote(f"unwanted-{number}") for number in range(20)]
+    wanted = step.remote("wanted")
+    await_true((tmp_path / "begun").exists, "the long task")
+    for ref in unwanted:
+        ray.cancel(ref)
+    (tmp_path / "gate").touch()
+    assert ray.get([long, wanted], timeout=GET_S) == ["long", "wanted"]
+    for ref in unwanted:
+        assert_cancelled(ray, ref)
+    assert not list(tmp_path.glob("unwanted-*"))
+
+
+def test_a_task_that_waits_for_its_arguments_is_cancelled_and_they_go_on(
+    ray: ModuleType, tmp_path: Path
+) -> None:
+    @ray.remote
+    def late() -> int:
+        await_true((tmp_path / "gate").exists, "the gate")
+        return 1
+
+    @ray.remote
+    def use(value: int) -> int:
+        (tmp_path / "used").touch()
+        return value
+
+    argument = late.remote()
+    ref = use.remote(argument)
+    after = use.remote(ref)
+    ray.cancel(ref)
+    assert_cancelled(ray, ref)
+    with pytest.raises(TaskCancelledError):
+        ray.get(after, timeout=GET_S)
+    (tmp_path / "gate").touch()
+    assert ray.get(argument, timeout=GET_S) == 1
+    assert not (tmp_path / "used").exists()
+
+
+def test_a_done_task_keeps_its_result(ray: ModuleType) -> None:
+    @ray.remote
+    def quick() -> int:
+        return 4
+
+    ref = quick.remote()
+    assert ray.get(ref, timeout=GET_S) == 4
+    ray.cancel(ref)
+    ray.cancel(ref, force=True)
+    assert ray.get(ref) == 4
+    ray.cancel(ray.put(3))
+    with pytest.raises(TypeError, match="takes a ref"):
+        ray.cancel("a ref")
+
+
+def test_a_cancelled_task_is_not_retried(ray: ModuleType, tmp_path: Path) -> None:
+    run = make_runner(ray, tmp_path, max_retries=5, retry_exceptions=True)
+    ref = run.remote("run")
+    await_true((tmp_path / "run").exists, "the task")
+    (tmp_path / "run").unlink()
+    ray.cancel(ref)
+    assert_cancelled(ray, ref)
+    ray.cancel(ref)
+    assert not (tmp_path / "run").exists()
+
+
+def test_force_ends_a_task_that_does_not_listen(ray: ModuleType, tmp_path: Path) -> None:
+    @ray.remote(max_retries=3)
+    def deaf() -> None:
+        (tmp_path / f"pid-{os.getpid()}").touch()
+        while True:
+            try:
+                time.sleep(LONG_S)
+            except KeyboardInterrupt:
+                continue
+
+    ref = deaf.remote()
+    await_true(lambda: list(tmp_path.glob("pid-*")), "the task")
+    ray.cancel(ref, force=True)
+    with pytest.raises((TaskCancelledError, WorkerCrashedError)):
+        ray.get(ref, timeout=GET_S)
+    (marker,) = tmp_path.glob("pid-*")
+    pid = marker.name.removeprefix("pid-")
+    await_true(lambda: not os.path.exists(f"/proc/{pid}"), "the end of the worker")
+
+
+def test_a_task_may_catch_the_interrupt_and_is_cancelled_all_the_same(ray: ModuleType, tmp_path: Path) -> None:
+    @ray.remote
+    def polite() -> str:
+        (tmp_path / "begun").touch()
+        try:
+            time.sleep(LONG_S)
+        except KeyboardInterrupt:
+            (tmp_path / "cleaned").touch()
+        return "went on"
+
+    ref = polite.remote()
+    await_true((tmp_path / "begun").exists, "the task")
+    ray.cancel(ref)
+    with pytest.raises(TaskCancelledError):
+        ray.get(ref, timeout=GET_S)
+    assert (tmp_path / "cleaned").exists()
+
+
+def test_a_task_sees_that_it_is_cancelled(ray: ModuleType, tmp_path: Path) -> None:
+    @ray.remote
+    def watchful() -> None:
+        (tmp_path / "begun").touch()
+        try:
+            time.sleep(LONG_S)
+        finally:
+            (tmp_path / str(sundog.get_runtime_context().is_canceled())).touch()
+
+    ref = watchful.remote()
+    await_true((tmp_path / "begun").exists, "the task")
+    ray.cancel(ref)
+    assert_cancelled(ray, ref)
+    assert (tmp_path / "True").exists()
+
+
+def test_a_task_blocked_in_get_is_cancelled(ray: ModuleType, tmp_path: Path) -> None:
+    run = make_runner(ray, tmp_path)
+
+    @ray.remote
+    def parent() -> Any:
+        child = run.remote("child")
+        (tmp_path / "parent").touch()
+        return sundog.get(child)
+
+    ref = parent.remote()
+    await_true((tmp_path / "child").exists, "the child")
+    ray.cancel(ref, recursive=False)
+    assert_cancelled(ray, ref)
+
+
+def test_many_cancels_at_random_moments_leave_the_session_usable(ray: ModuleType) -> None:
+    @ray.remote
+    def work(number: int) -> int:
+        time.sleep(0.002)
+        return number
+
+    for _ in range(5):
+        refs = [work.remote(number) for number in range(40)]
+        for ref in refs[::2]:
+            ray.cancel(ref)
+        for number, ref in enumerate(refs):
+            try:
+                assert ray.get(ref, timeout=GET_S) == number
+            except TaskCancelledError:
+                assert number % 2 == 0
+    assert ray.get([work.remote(number) for number in range(20)], timeout=GET_S) == list(range(20))
+
+
+# ---------------------------------------------------------------------- recursive
+def make_family(ray: ModuleType, folder: Path) -> Any:
+    run = make_runner(ray, folder)
+
+    @ray.remote
+    def middle(name: str) -> Any:
+        return sundog.get(run.remote(f"{name}-leaf"))
+
+    @ray.remote
+    def root() -> Any:
+        return sundog.get([middle.remote("a"), middle.remote("b")])
+
+    return root
+
+
+def test_recursive_cancel_reaches_children_and_their_children(ray: ModuleType, tmp_path: Path) -> None:
+    ref = make_family(ray, tmp_path).remote()
+    for name in ("a-leaf", "b-leaf"):
+        await_true((tmp_path / name).exists, name)
+    ray.cancel(ref)
+    assert_cancelled(ray, ref)
+    for name in ("a-leaf", "b-leaf"):
+        await_true((tmp_path / f"{name}-interrupted").exists, f"{name} was interrupted")
+
+
+def test_children_go_on_when_cancel_is_not_recursive(ray: ModuleType, tmp_path: Path) -> None:
+    @ray.remote
+    def child() -> int:
+        (tmp_path / "child").touch()
+        await_true((tmp_path / "gate").exists, "the gate")
+        (tmp_path / "child-done").touch()
+        return 1
+
+    @ray.remote
+    def parent() -> Any:
+        return sundog.get(child.remote())
+
+    ref = parent.remote()
+    await_true((tmp_path / "child").exists, "the child")
+    ray.cancel(ref, recursive=False)
+    assert_cancelled(ray, ref)
+    (tmp_path / "gate").touch()
+    await_true((tmp_path / "child-done").exists, "the child's end")
+
+
+def test_recursive_cancel_spares_what_an_earlier_task_of_that_worker_left_running(
+    ray: ModuleType, tmp_path: Path
+) -> None:
+    @ray.remote
+    def child() -> int:
+        (tmp_path / "child").touch()
+        await_true((tmp_path / "gate").exists, "the gate")
+        return 7
+
+    @ray.remote(resources={"one": 1})
+    def first() -> Any:
+        return [child.remote()], os.getpid()
+
+    @ray.remote(resources={"one": 1})
+    def second() -> None:
+        (tmp_path / f"second-{os.getpid()}").touch()
+        time.sleep(LONG_S)
+
+    ray.shutdown()
+    ray.init(num_cpus=3, resources={"one": 1})
+    (left,), pid = ray.get(first.remote(), timeout=GET_S)
+    await_true((tmp_path / "child").exists, "the child")
+    later = second.remote()
+    await_true(lambda: list(tmp_path.glob("second-*")), "the second task")
+    ray.cancel(later)
+    assert_cancelled(ray, later)
+    (tmp_path / "gate").touch()
+    assert ray.get(left, timeout=GET_S) == 7
+    assert (tmp_path / f"second-{pid}").exists(), "this test is about tasks that share a worker"
+
+
+# ---------------------------------------------------------------------- calls
+def make_holder(ray: ModuleType, folder: Path) -> Any:
+    @ray.remote
+    class Holder:
+        def hold(self, name: str) -> str:
+            (folder / f"{name}-begun").touch()
+            await_true((folder / name).exists, name)
+            return name
+
+        def mark(self, name: str) -> str:
+            (folder / name).touch()
+            return name
+
+    return Holder
+
+
+def test_queued_calls_of_an_actor_are_cancelled_unrun(ray: ModuleType, tmp_path: Path) -> None:
+    holder = make_holder(ray, tmp_path).remote()
+    held = holder.hold.remote("gate")
+    marks = [holder.mark.remote(f"mark-{number}") for number in range(200)]
+    await_true((tmp_path / "gate-begun").exists, "the first call")
+    for ref in marks[:150]:
+        ray.cancel(ref)
+    (tmp_path / "gate").touch()
+    assert ray.get([held, *marks[150:]], timeout=GET_S) == [
+        "gate",
+        *(f"mark-{number}" for number in range(150, 200)),
+    ]
+    for ref in marks[:150]:
+        assert_cancelled(ray, ref)
+    assert len(list(tmp_path.glob("mark-*"))) == 50
+
+
+def test_calls_to_an_actor_that_is_not_up_yet_are_cancelled_unrun(ray: ModuleType, tmp_path: Path) -> None:
+    @ray.remote
+    class Slow:
+        def __init__(self) -> None:
+            await_true((tmp_path / "gate").exists, "the gate")
+
+        def mark(self, name: str) -> str:
+            (tmp_path / name).touch()
+            return name
+
+    slow = Slow.remote()
+    refs = [slow.mark.remote(f"mark-{number}") for number in range(6)]
+    ray.cancel(refs[0])
+    ray.cancel(refs[3])
+    assert_cancelled(ray, refs[0])
+    assert_cancelled(ray, refs[3])
+    (tmp_path / "gate").touch()
+    rest = [refs[number] for number in (1, 2, 4, 5)]
+    assert ray.get(rest, timeout=GET_S) == [f"mark-{number}" for number in (1, 2, 4, 5)]
+    assert len(list(tmp_path.glob("mark-*"))) == 4
+
+
+def test_a_call_that_waits_for_its_arguments_lets_those_behind_it_go_when_cancelled(
+    ray: ModuleType, tmp_path: Path
+) -> None:
+    holder = make_holder(ray, tmp_path).remote()
+
+    @ray.remote
+    def late() -> str:
+        await_true((tmp_path / "gate").exists, "the gate")
+        return "late"
+
+    waiting = holder.mark.remote(late.remote())
+    behind = holder.mark.remote("behind")
+    ray.cancel(waiting)
+    assert_cancelled(ray, waiting)
+    assert ray.get(behind, timeout=GET_S) == "behind"
+    (tmp_path / "gate").touch()
+
+
+def test_force_on_a_call_is_refused_and_names_kill(ray: ModuleType, tmp_path: Path) -> None:
+    holder = make_holder(ray, tmp_path).remote()
+    ref = holder.hold.remote("gate")
+    with pytest.raises(ValueError, match="kill"):
+        ray.cancel(ref, force=True)
+    (tmp_path / "gate").touch()
+    assert ray.get(ref, timeout=GET_S) == "gate"
+
+
+def test_a_running_call_of_a_plain_actor_is_interrupted_and_the_actor_lives(
+    ray: ModuleType, tmp_path: Path
+) -> None:
+    holder = make_holder(ray, tmp_path).remote()
+    ref = holder.hold.remote("never")
+    await_true((tmp_path / "never-begun").exists, "the call")
+    ray.cancel(ref)
+    assert_cancelled(ray, ref)
+    assert ray.get(holder.mark.remote("alive"), timeout=GET_S) == "alive"
+
+
+# ---------------------------------------------------------------------- refs of others
+def test_a_borrower_in_a_task_cancels_the_drivers_task(ray: ModuleType, tmp_path: Path) -> None:
+    ref = make_runner(ray, tmp_path).remote("run")
+    await_true((tmp_path / "run").exists, "the task")
+
+    @ray.remote
+    def stop(box: list[Any]) -> str:
+        sundog.cancel(box[0])
+        try:
+            sundog.get(box[0], timeout=GET_S)
+        except RayError as error:
+            return type(error).__name__
+        return "nothing"
+
+    assert ray.get(stop.remote([ref]), timeout=GET_S) == "TaskCancelledError"
+    assert_cancelled(ray, ref)
+
+
+def test_the_driver_cancels_a_task_that_a_worker_owns(ray: ModuleType, tmp_path: Path) -> None:
+    run = make_runner(ray, tmp_path)
+    holder = make_holder(ray, tmp_path).remote()
+
+    @ray.remote
+    class Submitter:
+        def submit(self, handle: Any) -> list[Any]:
+            return [run.remote("run"), handle.hold.remote("never")]
+
+    submitter = Submitter.remote()
+    task, call = ray.get(submitter.submit.remote(holder), timeout=GET_S)
+    await_true((tmp_path / "run").exists, "the task")
+    await_true((tmp_path / "never-begun").exists, "the call")
+    ray.cancel(task)
+    ray.cancel(call, force=True)  # only its owner knows that it is a call: it is cancelled without force
+    assert_cancelled(ray, task)
+    assert_cancelled(ray, call)
+    assert ray.get(holder.mark.remote("alive"), timeout=GET_S) == "alive"
+
+
+def test_force_reaches_a_task_that_a_worker_owns(ray: ModuleType, tmp_path: Path) -> None:
+    run = make_runner(ray, tmp_path)
+
+    @ray.remote
+    class Submitter:
+        def submit(self) -> list[Any]:
+            return [run.remote("run")]
+
+    submitter = Submitter.remote()
+    (ref,) = ray.get(submitter.submit.remote(), timeout=GET_S)
+    await_true((tmp_path / "run").exists, "the task")
+    ray.cancel(ref, force=True)
+    assert_cancelled(ray, ref)
+    assert not (tmp_path / "run-interrupted").exists()

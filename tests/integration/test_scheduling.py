@@ -1,0 +1,166 @@
+"""Scheduling strategies on a real session: SPREAD, node affinity, labels."""
+
+# mypy: disable-error-code="untyped-decorator"
+# `ray` is whichever module the fixture gives, so its decorator has no type.
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from sundog.util.scheduling_strategies import (
+    DoesNotExist,
+    Exists,
+    In,
+    NodeAffinitySchedulingStrategy,
+    NodeLabelSchedulingStrategy,
+    NotIn,
+)
+from tests.integration import drivers
+
+Start = Callable[..., ModuleType]
+ELSEWHERE = "ab" * 16
+
+
+@pytest.mark.parametrize("strategy", ["DEFAULT", "SPREAD"])
+def test_named_strategies_run_tasks_and_actors(ray: ModuleType, strategy: str) -> None:
+    @ray.remote(scheduling_strategy=strategy)
+    def double(x: int) -> int:
+        return 2 * x
+
+    @ray.remote(scheduling_strategy=strategy)
+    class Actor:
+        def hello(self) -> int:
+            return 1
+
+    assert ray.get([double.remote(i) for i in range(20)], timeout=30) == [2 * i for i in range(20)]
+    assert ray.get(Actor.remote().hello.remote(), timeout=30) == 1
+
+
+def test_an_unknown_strategy_is_refused(ray: ModuleType) -> None:
+    @ray.remote
+    def one() -> int:
+        return 1
+
+    with pytest.raises((ValueError, TypeError), match="SPREAD"):
+        one.options(scheduling_strategy="SOMEWHERE").remote()
+
+
+def test_hard_affinity_to_this_node_runs_here(ray: ModuleType) -> None:
+    here = ray.get_runtime_context().get_node_id()
+    assert here == ray.nodes()[0]["NodeID"]
+
+    @ray.remote
+    class Actor:
+        def where(self) -> Any:
+            return ray.get_runtime_context().get_node_id()
+
+    strategy = NodeAffinitySchedulingStrategy(here, soft=False)
+    actor = Actor.options(scheduling_strategy=strategy).remote()
+    assert ray.get(actor.where.remote(), timeout=30) == here
+
+
+def test_hard_affinity_to_a_missing_node_fails_the_task(ray: ModuleType) -> None:
+    @ray.remote
+    def one() -> int:
+        return 1
+
+    strategy = NodeAffinitySchedulingStrategy(ELSEWHERE, soft=False)
+    refs = [one.options(scheduling_strategy=strategy).remote() for _ in range(3)]
+    for ref in refs:
+        with pytest.raises(ray.exceptions.TaskUnschedulableError, match=ELSEWHERE):
+            ray.get(ref, timeout=30)
+    again = one.options(scheduling_strategy=strategy).remote()
+    with pytest.raises(ray.exceptions.TaskUnschedulableError):
+        ray.get(again, timeout=30)
+    assert ray.get(one.remote(), timeout=30) == 1
+
+
+def test_hard_affinity_to_a_missing_node_fails_the_actor(ray: ModuleType) -> None:
+    @ray.remote
+    class Actor:
+        def hello(self) -> int:
+            return 1
+
+    strategy = NodeAffinitySchedulingStrategy(ELSEWHERE, soft=False)
+    actor = Actor.options(scheduling_strategy=strategy).remote()
+    for _ in range(2):
+        with pytest.raises(ray.exceptions.ActorUnschedulableError, match=ELSEWHERE):
+            ray.get(actor.hello.remote(), timeout=30)
+
+
+def test_a_worker_that_submits_learns_of_a_missing_node_too(ray: ModuleType) -> None:
+    @ray.remote
+    def one() -> int:
+        return 1
+
+    @ray.remote
+    def outer() -> str:
+        strategy = NodeAffinitySchedulingStrategy(ELSEWHERE, soft=False)
+        try:
+            ray.get(one.options(scheduling_strategy=strategy).remote(), timeout=30)
+        except ray.exceptions.TaskUnschedulableError:
+            return "refused"
+        return "ran"
+
+    assert ray.get(outer.remote(), timeout=40) == "refused"
+
+
+def test_soft_affinity_falls_back(ray: ModuleType) -> None:
+    @ray.remote
+    def one() -> int:
+        return 1
+
+    strategy = NodeAffinitySchedulingStrategy(ELSEWHERE, soft=True)
+    assert ray.get(one.options(scheduling_strategy=strategy).remote(), timeout=30) == 1
+
+
+@pytest.mark.parametrize(
+    ("hard", "runs"),
+    [
+        ({"region": In("eu", "us")}, True),
+        ({"region": In("asia")}, False),
+        ({"region": NotIn("asia")}, True),
+        ({"region": Exists(), "spot": DoesNotExist()}, True),
+        ({"spot": Exists()}, False),
+    ],
+)
+def test_label_conditions_choose_nodes(ray_session: Start, hard: dict[str, Any], runs: bool) -> None:
+    ray = ray_session(num_cpus=1, labels={"region": "eu"})
+
+    @ray.remote
+    def one() -> int:
+        return 1
+
+    ref = one.options(scheduling_strategy=NodeLabelSchedulingStrategy(hard)).remote()
+    if runs:
+        assert ray.get(ref, timeout=30) == 1
+    else:
+        assert ray.wait([ref], timeout=0.2)[0] == []
+
+
+def test_a_label_selector_chooses_nodes(
+    ray_session: Start, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ray = ray_session(num_cpus=1, labels={"region": "eu", "tier": "gold"})
+    assert ray.nodes()[0]["Labels"]["region"] == "eu"
+
+    @ray.remote
+    def one() -> int:
+        return 1
+
+    @ray.remote
+    class Actor:
+        def hello(self) -> int:
+            return 1
+
+    assert ray.get(one.options(label_selector={"region": "eu"}).remote(), timeout=30) == 1
+    assert ray.get(one.options(label_selector={"region": "!us"}).remote(), timeout=30) == 1
+    assert ray.get(one.options(label_selector={"region": "in(eu,us)"}).remote(), timeout=30) == 1
+    actor = Actor.options(label_selector={"tier": "gold"}).remote()
+    assert ray.get(actor.hello.remote(), timeout=30) == 1
+    waits = one.options(label_selector={"region": "us"}).remote()
+    assert ray.wait([waits], timeout=0.1)[0] == []
+    drivers.await_true(lambda: "labels" in capsys.readouterr().err, "the warning")
