@@ -10,7 +10,7 @@ task, actor      16     process id of the owner + counter
 object           20     task id + index (1… results, 0 a put)
 job              4      counter of the session
 node, session    16     random
-placement group  16     process id of its creator + counter
+placement group  16     random, by the node
 ===============  =====  ====================================================
 
 An id made of prefix and counter costs 0.16 µs; ``uuid4`` costs 3.2.

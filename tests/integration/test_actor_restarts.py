@@ -13,14 +13,9 @@ import pytest
 
 import sundog
 from sundog.exceptions import ActorDiedError, ActorUnavailableError, RayActorError, WorkerCrashedError
-from tests.integration.drivers import await_true
+from tests.integration.gates import await_file, await_true
 
 GET_S = 30
-
-
-def await_file(path: Path) -> None:
-    """Runs in an actor: hold a call until the test has made a file."""
-    await_true(path.exists, str(path))
 
 
 def make_phoenix(ray: ModuleType, folder: Path, **options: Any) -> Any:
@@ -304,4 +299,6 @@ def test_a_restart_does_not_disturb_a_task_that_waits_for_it(ray: ModuleType, tm
 
     assert ray.get(ask.remote(phoenix), timeout=GET_S) == 1
     with pytest.raises(WorkerCrashedError):
-        ray.get(ray.remote(max_retries=0)(lambda: os.kill(os.getpid(), signal.SIGKILL)).remote(), timeout=GET_S)
+        ray.get(
+            ray.remote(max_retries=0)(lambda: os.kill(os.getpid(), signal.SIGKILL)).remote(), timeout=GET_S
+        )

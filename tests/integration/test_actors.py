@@ -15,14 +15,9 @@ import pytest
 
 import sundog
 from sundog.exceptions import ActorDiedError, ActorUnavailableError, PendingCallsLimitExceeded, RayTaskError
-from tests.integration.drivers import await_true
+from tests.integration.gates import await_file, await_true
 
 GET_S = 30
-
-
-def await_file(path: Path) -> None:
-    """Runs in an actor: hold a call until the test has made a file."""
-    await_true(path.exists, str(path))
 
 
 def make_counter(ray: ModuleType, **options: Any) -> Any:
@@ -520,7 +515,7 @@ def test_an_actor_class_cannot_be_subclassed(ray: ModuleType) -> None:
     cls = make_counter(ray)
     with pytest.raises(TypeError, match="Inherit from the plain class"):
 
-        class Sub(cls):  # type: ignore[misc]
+        class Sub(cls):
             pass
 
 
@@ -651,9 +646,9 @@ def test_actors_hold_what_they_ask_for_and_nothing_by_default(
     ray.kill(greedy)
     assert ray.get(ref, timeout=GET_S) == 1
     assert ray.available_resources()["CPU"] == 1
-    assert ray.get(waiting.__ray_call__.remote(lambda _: sundog.get_runtime_context().get_assigned_resources())) == {
-        "CPU": 1
-    }
+    assert ray.get(
+        waiting.__ray_call__.remote(lambda _: sundog.get_runtime_context().get_assigned_resources())
+    ) == {"CPU": 1}
 
 
 def test_many_actors_come_and_go(ray: ModuleType) -> None:

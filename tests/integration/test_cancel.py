@@ -13,7 +13,7 @@ import pytest
 
 import sundog
 from sundog.exceptions import RayError, TaskCancelledError, WorkerCrashedError
-from tests.integration.drivers import await_true
+from tests.integration.gates import await_file, await_true
 
 GET_S = 30
 LONG_S = 120  # longer than any test may take: what is cancelled shows by not lasting that long
@@ -85,7 +85,7 @@ def test_short_tasks_packed_behind_a_long_one_can_be_cancelled(
     def step(name: str) -> str:
         if name == "long":
             (tmp_path / "begun").touch()
-            await_true((tmp_path / "gate").exists, "the gate")
+            await_file(tmp_path / "gate")
         if name.startswith("unwanted"):
             (tmp_path / name).touch()
         return name
@@ -109,7 +109,7 @@ def test_a_task_that_waits_for_its_arguments_is_cancelled_and_they_go_on(
 ) -> None:
     @ray.remote
     def late() -> int:
-        await_true((tmp_path / "gate").exists, "the gate")
+        await_file(tmp_path / "gate")
         return 1
 
     @ray.remote
@@ -175,7 +175,9 @@ def test_force_ends_a_task_that_does_not_listen(ray: ModuleType, tmp_path: Path)
     await_true(lambda: not os.path.exists(f"/proc/{pid}"), "the end of the worker")
 
 
-def test_a_task_may_catch_the_interrupt_and_is_cancelled_all_the_same(ray: ModuleType, tmp_path: Path) -> None:
+def test_a_task_may_catch_the_interrupt_and_is_cancelled_all_the_same(
+    ray: ModuleType, tmp_path: Path
+) -> None:
     @ray.remote
     def polite() -> str:
         (tmp_path / "begun").touch()
@@ -271,7 +273,7 @@ def test_children_go_on_when_cancel_is_not_recursive(ray: ModuleType, tmp_path: 
     @ray.remote
     def child() -> int:
         (tmp_path / "child").touch()
-        await_true((tmp_path / "gate").exists, "the gate")
+        await_file(tmp_path / "gate")
         (tmp_path / "child-done").touch()
         return 1
 
@@ -293,7 +295,7 @@ def test_recursive_cancel_spares_what_an_earlier_task_of_that_worker_left_runnin
     @ray.remote
     def child() -> int:
         (tmp_path / "child").touch()
-        await_true((tmp_path / "gate").exists, "the gate")
+        await_file(tmp_path / "gate")
         return 7
 
     @ray.remote(resources={"one": 1})
@@ -355,7 +357,7 @@ def test_calls_to_an_actor_that_is_not_up_yet_are_cancelled_unrun(ray: ModuleTyp
     @ray.remote
     class Slow:
         def __init__(self) -> None:
-            await_true((tmp_path / "gate").exists, "the gate")
+            await_file(tmp_path / "gate")
 
         def mark(self, name: str) -> str:
             (tmp_path / name).touch()
@@ -380,7 +382,7 @@ def test_a_call_that_waits_for_its_arguments_lets_those_behind_it_go_when_cancel
 
     @ray.remote
     def late() -> str:
-        await_true((tmp_path / "gate").exists, "the gate")
+        await_file(tmp_path / "gate")
         return "late"
 
     waiting = holder.mark.remote(late.remote())

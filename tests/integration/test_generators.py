@@ -17,14 +17,9 @@ import pytest
 import sundog
 from sundog import engines
 from sundog.exceptions import GetTimeoutError, WorkerCrashedError
-from tests.integration.drivers import await_true
+from tests.integration.gates import await_file, await_true
 
 GET_S = 30
-
-
-def await_file(path: Path) -> None:
-    """Runs in a task: hold it until the test has made a file."""
-    await_true(path.exists, str(path))
 
 
 def counted(folder: Path) -> int:

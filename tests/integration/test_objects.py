@@ -116,7 +116,9 @@ def test_functions_classes_and_instances_of_local_classes_can_be_put(ray: Module
     assert ray.get(use.remote(ray.put(Local), ray.put(Local(4)), ray.put(lambda x: x + 1))) == 16
 
 
-@pytest.mark.parametrize("value", ["ä" * LARGE, b"z" * LARGE, bytearray(b"q" * LARGE)], ids=["str", "bytes", "bytearray"])
+@pytest.mark.parametrize(
+    "value", ["ä" * LARGE, b"z" * LARGE, bytearray(b"q" * LARGE)], ids=["str", "bytes", "bytearray"]
+)
 def test_large_strings_and_bytes_survive_both_ways(ray: ModuleType, value: Any) -> None:
     @ray.remote
     def echo(given: Any) -> Any:
@@ -127,7 +129,9 @@ def test_large_strings_and_bytes_survive_both_ways(ray: ModuleType, value: Any) 
     assert ray.get(echo.remote(value), timeout=GET_S) == value
 
 
-@pytest.mark.parametrize("size", [0, 1, (64 << 10) - 1, 64 << 10, (100 << 10) - 1, 100 << 10, (128 << 10) + 1])
+@pytest.mark.parametrize(
+    "size", [0, 1, (64 << 10) - 1, 64 << 10, (100 << 10) - 1, 100 << 10, (128 << 10) + 1]
+)
 def test_sizes_around_every_limit_come_back_unchanged(ray: ModuleType, size: int) -> None:
     array = np.arange(size, dtype=np.uint8)
     raw = array.tobytes()
@@ -499,7 +503,9 @@ def test_a_registered_serializer_is_used_everywhere(ray: ModuleType) -> None:
 
     with pytest.raises(TypeError, match="belongs to its process"):
         ray.put(Handle(1))
-    ray.util.register_serializer(Handle, serializer=lambda h: h.number, deserializer=lambda n: Handle(n + 100))
+    ray.util.register_serializer(
+        Handle, serializer=lambda h: h.number, deserializer=lambda n: Handle(n + 100)
+    )
     try:
         assert ray.get(ray.put(Handle(1)), timeout=GET_S).number == 101
         assert ray.get(read.remote(Handle(2)), timeout=GET_S) == 102

@@ -388,16 +388,19 @@ def test_a_remote_function_serves_session_after_session(ray_session: Callable[..
 
 def test_a_closure_may_hold_a_ref(ray: ModuleType) -> None:
     numpy = pytest.importorskip("numpy")
-    big = ray.put(numpy.arange(1 << 17))
-    small = ray.put("small")
 
-    @ray.remote
-    def look(position: int) -> tuple[int, str]:
-        return int(sundog.get(big)[position]), sundog.get(small)
+    def define() -> Any:
+        big, small = ray.put(numpy.arange(1 << 17)), ray.put("small")
 
-    refs = [look.remote(n) for n in range(10)]
-    del big, small
-    assert ray.get(refs, timeout=GET_S) == [(n, "small") for n in range(10)]
+        @ray.remote
+        def look(position: int) -> tuple[int, str]:
+            return int(sundog.get(big)[position]), sundog.get(small)
+
+        return look
+
+    look = define()
+    assert ray.get([look.remote(n) for n in range(10)], timeout=GET_S) == [(n, "small") for n in range(10)]
+    ray.put(numpy.zeros(1 << 17))
     assert ray.get(look.remote(99), timeout=GET_S) == (99, "small")
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import sundog
 from sundog.exceptions import ActorDiedError, TaskCancelledError
-from tests.integration.drivers import await_true
+from tests.integration.gates import await_file, await_true
 
 GET_S = 30
 
@@ -142,7 +142,7 @@ def test_threads_get_put_and_call_at_the_same_time(ray: ModuleType) -> None:
     class Busy:
         def work(self, number: int) -> int:
             refs = [double.remote(each) for each in range(number)]
-            return sum(sundog.get(refs)) + int(sundog.get(sundog.put(number)))
+            return int(sum(sundog.get(refs)) + sundog.get(sundog.put(number)))
 
     busy = Busy.remote()
     assert ray.get([busy.work.remote(number) for number in range(24)], timeout=GET_S) == [
@@ -189,7 +189,7 @@ def test_a_call_that_waits_for_a_thread_can_be_cancelled(ray: ModuleType, tmp_pa
         @sundog.method(concurrency_group="one")
         def hold(self) -> str:
             (tmp_path / "begun").touch()
-            await_true(gate.exists, "the gate")
+            await_file(gate)
             return "held"
 
         @sundog.method(concurrency_group="one")

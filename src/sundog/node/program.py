@@ -196,9 +196,10 @@ class Node:
     def _flush_logs(self) -> None:
         for _ in range(100):
             batches = self.logs.poll(self.now() + 1e6)
-            if not batches:
-                return
             self._send_logs(batches)
+            # A look may find no whole line and yet not be at the end: long lines are read piece by piece.
+            if not batches and not self.logs.pending_bytes:
+                return
 
     # ------------------------------------------------------------------ connections
     def _connected(self, sock: socket.socket) -> None:
@@ -288,6 +289,8 @@ class Node:
             self.do(self.leases.worker_died(process.process_id, now))
             self.keeper.worker_died(process.process_id, cause, now)
         self.do(self.leases.owner_died(process.process_id, now))
+        if not self.stopping:
+            sessions.remove_segments(self.session, process.process_id)
         self.keeper.owner_died(process.process_id, now)
         for peer_id in process.peers:
             peer = self.processes.get(peer_id)
@@ -386,6 +389,10 @@ class Node:
 
     def on_bye(self, process: Process) -> None:
         """A driver leaves in good order: it gets the last of what its workers printed."""
+        for each in self.processes.values():
+            if each.kind == "worker" and each.job_id == process.job_id:
+                if not self.keeper.is_detached_worker(each.process_id):
+                    self.logs.finish(each.process_id)  # it ends with its job: a last line needs no newline
         self._flush_logs()
 
         def leave() -> None:

@@ -14,7 +14,12 @@ import os
 import shutil
 import signal
 import socket
+import time
 from typing import Any
+
+from sundog.store.segments import belongs_to
+
+_NEW_S = 60.0
 
 
 def bind(listener: socket.socket, path: str) -> None:
@@ -66,6 +71,11 @@ def sweep(session: dict[str, Any]) -> None:
 def _sweep_one(shm_root: str) -> None:
     try:
         path = os.readlink(f"{shm_root}/.session")
+        if not os.path.isdir(path):
+            # The session's folder was removed, so nobody can hold its lock; a new one is a moment old at most.
+            if time.time() - os.stat(shm_root).st_mtime > _NEW_S:
+                shutil.rmtree(shm_root, ignore_errors=True)
+            return
         lock = os.open(f"{path}/lock", os.O_RDWR | os.O_CLOEXEC)
     except OSError:
         return  # not ours to judge: no mark, or of another user
@@ -79,6 +89,16 @@ def _sweep_one(shm_root: str) -> None:
         withdraw({"path": path})
     finally:
         os.close(lock)
+
+
+def remove_segments(session: dict[str, Any], process: bytes) -> None:
+    """Remove the shared memory that ends with a process."""
+    for folder in (session["shm_root"], f"{session['path']}/spilled_objects"):
+        with contextlib.suppress(OSError):
+            for name in os.listdir(folder):
+                if belongs_to(name, process):
+                    with contextlib.suppress(OSError):
+                        os.unlink(f"{folder}/{name}")
 
 
 def kill_children(pid: int) -> None:

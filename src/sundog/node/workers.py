@@ -31,7 +31,9 @@ from sundog.wire.cause import Cause
 if TYPE_CHECKING:
     from sundog.node.program import Node
 
-_DETAIL_BYTES = 4096
+_DETAIL_BYTES = 16384
+_DETAIL_LINES = 12
+_OURS = f"{os.sep}sundog{os.sep}worker{os.sep}"
 _EXIT_ASK_S = 5.0
 _STARTS_MAX = 3
 
@@ -251,4 +253,20 @@ def _tail(path: str) -> str:
     except OSError:
         return ""
     lines = [line for line in text.splitlines() if not line.startswith("\x1e")]
-    return "\n".join(lines[-12:])
+    return "\n".join(_fault(lines) or lines[-_DETAIL_LINES:])
+
+
+def _fault(lines: list[str]) -> list[str]:
+    """Of a fault handler's dump: what happened, and the stack of the thread it happened in; empty if none."""
+    starts = [number for number, line in enumerate(lines) if line.startswith("Fatal Python error")]
+    if not starts:
+        return []
+    dump = lines[starts[-1] :]
+    current = next((n for n, line in enumerate(dump) if line.startswith("Current thread")), 0)
+    stack = []
+    for line in dump[current + 1 :]:
+        if not line.startswith("  File"):
+            break
+        stack.append(line)
+    users = [line for line in stack if _OURS not in line]
+    return [dump[0], dump[current], *(users or stack)[:_DETAIL_LINES]]

@@ -59,6 +59,7 @@ class ActorLink:
         self.sock: socket.socket | None = None
         self.peer: socket.socket | None = None  # the actor's end, until it is up: to take calls back
         self.fns: dict[Any, Fn] = {}
+        self.cancels: list[tuple[bytes, bool]] = []  # to be sent once we know whose process it is
         self.max_pending = -1
         self.out_of_order = False
         self.keep: Any = None  # the ref that keeps the actor alive while calls are on their way
@@ -136,6 +137,13 @@ class ActorCalls:
             back.extend(link.inflight.pop(item[0]) for item in items if item[0] in link.inflight)
         if back:
             link.requeue(back)
+
+    def worker_known(self, link: ActorLink, worker: bytes, pid: int) -> None:
+        """The node or the worker itself told which process the actor lives in."""
+        link.worker, link.pid = worker, pid
+        cancels, link.cancels = link.cancels, []
+        for task_id, recursive in cancels:
+            self.owner.peers.send(worker, ("cancel", task_id, recursive))
 
     def _close_peer(self, link: ActorLink) -> None:
         if link.peer is not None:
@@ -296,8 +304,9 @@ class ActorCalls:
         if link is None:
             return
         if state == "ALIVE":
-            link.state, link.worker, link.incarnation, link.pid = state, worker or b"", incarnation, pid
+            link.state, link.incarnation = state, incarnation
             self._close_peer(link)
+            self.worker_known(link, worker or b"", pid)
             self.busy.add(link)
             return
         if state == "RESTARTING":
@@ -307,7 +316,7 @@ class ActorCalls:
             lost = self._leave(link)
             link.incarnation = incarnation
             self._sort_out(link, lost, cause)
-            link.worker = b""
+            link.worker, link.cancels = b"", []
             self._open_lane(link)
             self.send_calls(link)
         elif state == "DEAD":

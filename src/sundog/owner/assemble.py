@@ -26,8 +26,7 @@ from sundog.store.segments import Segments
 def assemble(me: bytes, node: Connection, session: dict[str, Any], config: Config, role: str) -> Owner:
     """An owner for this process, reading its sockets, with refs reporting to it."""
     ops: deque[bytes | tuple[bytes]] = deque()
-    tag = f"{'d' if role == 'driver' else 'w'}{me.hex()[:10]}-"
-    segments = Segments(session["shm_root"], f"{session['path']}/spilled_objects", tag, ops)
+    segments = Segments(session["shm_root"], f"{session['path']}/spilled_objects", me, ops)
     ring: Ring | NoRing = NoRing()
     if config.record_enabled:
         ring = Ring(f"{session['path']}/rings/{me.hex()}.ring", config.record_ring_events, role)

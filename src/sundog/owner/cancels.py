@@ -54,10 +54,10 @@ class Cancels:
         if force:
             self.owner.control.send(("kill_worker", lane.worker, "its task was cancelled with force=True"))
         elif isinstance(lane, (Lane, ActorLink)):
-            if not lane.worker:
-                self._fail(task)
-            else:
+            if lane.worker:
                 self.owner.peers.send(lane.worker, ("cancel", task.id, recursive))
+            elif isinstance(lane, ActorLink):
+                lane.cancels.append((task.id, recursive))  # it runs there, but who it is we learn in a moment
 
     def _fail(self, task: Task) -> None:
         self.owner.replies.fail_with(

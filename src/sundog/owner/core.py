@@ -5,7 +5,7 @@ Owns the table of values, the waiters, the references and the parts around them:
     core      values, waiters, drains of ref births and deaths, frees          (this file)
     reactor   who reads the sockets                                            reactor.py
     tasks     functions, arguments, shapes, lanes, stealing                    tasks.py, dispatch.py
-    replies   what workers answer; retries; deaths of workers                  replies.py, recovery.py
+    replies   what workers answer; retries; deaths of workers                  replies.py
     actors    handles, calls, restarts                                         actors.py
     streams   generators                                                       streams.py
     peers     values and reference counts of other processes' objects          peers.py

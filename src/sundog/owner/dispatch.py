@@ -124,7 +124,10 @@ class Dispatch:
             estimate = fn.estimate_s
             if estimate < 0:
                 estimate = _UNKNOWN_S
-            if items and lane.load_s + estimate > prefetch:
+            # One that may not run again, or has died with a worker before, has a packet of its own: what
+            # finishes in a packet before a crash in it would be lost with its unsent replies.
+            alone = task.attempt or not task.retries
+            if items and (alone or lane.load_s + estimate > prefetch):
                 break
             args = task.args
             size += 96 + (len(args) if type(args) is bytes else 200)
@@ -148,6 +151,8 @@ class Dispatch:
                 extra = dict(extra or (), **{EXTRA_ATTEMPT: task.attempt})
             tasks.append(task)
             items.append((task.id, task.what, args, task.submit_s, extra))
+            if alone:
+                break
         if not items:
             return False
         if self._send(lane, fns, items):

@@ -97,7 +97,7 @@ class Replies:
             return
         if kind == wire.R_WORKER:
             # The node's word of it may come later, but whose refs these replies hold must be known now.
-            lane.worker, lane.pid = task_id, payload
+            self.owner.actors.worker_known(lane, task_id, payload)  # type: ignore[arg-type]
             return
         if kind == wire.R_ITEM:
             task = lane.inflight.get(task_id)
@@ -166,6 +166,9 @@ class Replies:
             self.owner.store(task.id + RESULT_SUFFIX, value)
         else:
             self.owner.streams.failed(task, value)
+        if task.actor is not None and getattr(task.actor, "queue", None):
+            # A call that waited for its arguments held back those made after it.
+            self.owner.actors.send_calls(task.actor)
 
     def fail_with(self, task: Task, error: BaseException) -> None:
         """End a task with an error of the system's."""

@@ -4,14 +4,16 @@
  user's dict ─► RuntimeEnv (checked) ─► normalize() in the submitting process ─► NormalEnv, .key
                                                 │ copies working_dir, py_modules        │ travels
                                                 ▼                                       ▼
-                    <session>/runtime_resources/…/<content hash>     prepare() in a subprocess of the node
-                                                                     apply_in_worker() in each worker
+                    <session>/runtime_resources/…/<content hash>     apply_in_worker() in each worker
+                                                │ prepare(), if it has pip packages
+                                                ▼
+                    a virtual environment, cached by its packages
 ```
 
 Owns: checking and merging the user's mapping, snapshots of directories by content, cached pip environments,
 and applying all of it. Refuses: conda and containers (it says so), downloading from remote URIs, and reading
-`os.environ` by itself. `normalize` runs in drivers and workers that submit, on the calling thread;
-`prepare` takes seconds to minutes and belongs in a subprocess.
+`os.environ` by itself. `normalize` and `prepare` run in drivers and workers that submit, on the calling
+thread; `prepare` takes seconds to minutes, once per set of packages, and the caller waits.
 
 Guarantees: equal content gives an equal `key`, in every process. The parts: fields.py (what users write),
 snapshot.py (copies), normal.py (resolve and apply), installs.py (pip).

@@ -1,7 +1,8 @@
 """Cached pip environments for runtime environments.
 
-Owns: making a virtual environment per set of packages, once, whoever asks. Refuses: running in a process that
-has anything else to do. Runs in a subprocess of the node.
+Owns: making a virtual environment per set of packages, once, whoever asks. Refuses: changing the
+environment of the process that asks. Runs in the submitting process, on the calling thread, which waits; venv and
+pip are processes of their own.
 """
 
 from __future__ import annotations

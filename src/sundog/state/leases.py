@@ -174,14 +174,18 @@ class Leases(Granting):
             return []
         out: list[Instruction] = []
         worker = held.worker
-        if not reusable or worker.retired:
-            self._end_lease(held, "retired" if worker.retired else "not reusable", out)
+        if not reusable:
+            self._end_lease(held, "not reusable", out)
             return out
         held.give_back()
         self._forget(held)
         worker.lease = None
         self._set_blocked(worker, False)
-        self._offer(worker, now, out)
+        if worker.retired:
+            # It holds nothing any more, and may take its time: others may rely on objects that it owns.
+            self._stop(worker, "retired", out)
+        else:
+            self._offer(worker, now, out)
         self._schedule_all(now, out)
         return out
 

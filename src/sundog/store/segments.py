@@ -8,6 +8,10 @@ Why recycle: a warm segment takes 8 GB/s, a cold mapping 1. Why it cannot corrup
 free list only after its object is free, and every live view of the bytes, in any process, counts as a
 hold on the object (`view` appends a birth and, when the exporter dies, a death to the owner's deque).
 
+A segment's name says whose it is: ``<owner>-<maker>-<n>`` while an object lives in it,
+``free-<maker>-<n>`` on a free list. So when a process dies, the node can remove the objects that ended with
+it and the segments that it kept for later (`belongs_to`), and nothing else.
+
 When /dev/shm is full the segment goes to the session's folder on disk, under the same interface: slow,
 not wrong. When the disk is full too the caller gets `OutOfDiskError`.
 """
@@ -33,16 +37,23 @@ Location = tuple[str, int, list[tuple[int, int]]]
 _ALIGN = 63
 _SMALLEST_BITS = 17
 _DISK = "disk-"
+_FREE = "free-"
 _TWO_THREADS_BYTES = 8 << 20
 _FREE_MAX_BYTES = 1 << 30
 
 
 def size_class(size_bytes: int) -> int:
-    """The segment size for so many bytes: powers of two and the halves between, from 128 KiB."""
+    """The segment size for so many bytes: powers of two and the halves between, from 96 KiB."""
     bits = max(_SMALLEST_BITS, (size_bytes - 1).bit_length())
     low = 1 << (bits - 1)
     middle = low + low // 2
     return middle if size_bytes <= middle else 1 << bits
+
+
+def belongs_to(name: str, process: bytes) -> bool:
+    """Whether a segment's file ends with a process: it held the process' objects, or waited on its free list."""
+    name = name.removeprefix(_DISK).removeprefix(_FREE)
+    return name.startswith(process.hex() + "-")
 
 
 class _Lazy:
@@ -62,10 +73,10 @@ mapping: Any = _Lazy()
 class Segments:
     """The segments that one process makes and the mappings it reads through."""
 
-    def __init__(self, shm_root: str, disk_root: str, tag: str, ops: deque[bytes | tuple[bytes]]) -> None:
+    def __init__(self, shm_root: str, disk_root: str, me: bytes, ops: deque[bytes | tuple[bytes]]) -> None:
         self.shm_root = shm_root
         self.disk_root = disk_root
-        self._tag = tag
+        self._me = me.hex()
         self._ops = ops
         self._count = itertools.count()
         self._lock = threading.Lock()
@@ -83,8 +94,8 @@ class Segments:
         return f"{self.disk_root if name.startswith(_DISK) else self.shm_root}/{name}"
 
     # ------------------------------------------------------------------ writing
-    def write(self, buffers: list[memoryview]) -> Location:
-        """Copy buffers into one segment.
+    def write(self, buffers: list[memoryview], owner: bytes | None = None) -> Location:
+        """Copy buffers into one segment, for an object of `owner` (ours by default).
 
         Raises:
             OutOfDiskError: neither shared memory nor the disk has room.
@@ -94,21 +105,35 @@ class Segments:
             offsets.append((end, buffer.nbytes))
             end = (end + buffer.nbytes + _ALIGN) & ~_ALIGN
         size = size_class(end)
-        name = self._take_free(size)
+        prefix = f"{owner.hex() if owner else self._me}-{self._me}-"
+        name = self._take_free(size, prefix)
         if name is not None:
             address = self._writable(name, size)
             for (offset, length), buffer in zip(offsets, buffers, strict=True):
                 self._copy_warm(address + offset, length, buffer)
             return name, size, offsets
-        return self._write_cold(size, offsets, buffers), size, offsets
+        return self._write_cold(prefix, size, offsets, buffers), size, offsets
 
-    def _take_free(self, size: int) -> str | None:
+    def _take_free(self, size: int, prefix: str) -> str | None:
         with self._lock:
             names = self._free.get(size)
             if not names:
                 return None
             self._free_bytes -= size
-            return names.pop()
+            free = names.pop()
+            name = f"{prefix}{next(self._count)}"
+            return name if self._rename(free, name) else None
+
+    def _rename(self, old: str, new: str) -> bool:
+        """Give a file another name, keeping the mapping we write it through; False if it is gone."""
+        try:
+            os.rename(self.path(old), self.path(new))
+        except OSError:
+            return False
+        found = self._write_maps.pop(old, None)
+        if found is not None:
+            self._write_maps[new] = found
+        return True
 
     def _writable(self, name: str, size: int) -> int:
         found = self._write_maps.get(name)
@@ -134,8 +159,10 @@ class Segments:
             self._pool = ThreadPoolExecutor(1, thread_name_prefix="sundog-copy")
         return self._pool
 
-    def _write_cold(self, size: int, offsets: list[tuple[int, int]], buffers: list[memoryview]) -> str:
-        name = f"{self._tag}{next(self._count)}"
+    def _write_cold(
+        self, prefix: str, size: int, offsets: list[tuple[int, int]], buffers: list[memoryview]
+    ) -> str:
+        name = f"{prefix}{next(self._count)}"
         try:
             self._write_file(self.path(name), size, offsets, buffers)
         except OSError as error:
@@ -223,9 +250,11 @@ class Segments:
         self._unmap_read(name)
         with self._lock:
             if self._free_bytes + size <= _FREE_MAX_BYTES and not name.startswith(_DISK):
-                self._free.setdefault(size, []).append(name)
-                self._free_bytes += size
-                return
+                free = f"{_FREE}{self._me}-{next(self._count)}"
+                if self._rename(name, free):
+                    self._free.setdefault(size, []).append(free)
+                    self._free_bytes += size
+                    return
         self.unlink(name)
 
     def forget(self, name: str) -> None:

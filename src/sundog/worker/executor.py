@@ -1,7 +1,7 @@
 """Running one task: arguments out of bytes, the user's function, results into bytes.
 
 Owns the functions this process has loaded and the lanes it answers on. Knows nothing of scheduling:
-`serving.py` decides what runs next, `concurrent.py` and `async_actor.py` run several at a time.
+`serving.py` decides what runs next, `threaded_actor.py` and `async_actor.py` run several at a time.
 """
 
 from __future__ import annotations
@@ -121,6 +121,7 @@ class Executor:
         self.generators: dict[bytes, Any] = {}  # backpressure: task -> [consumed, event]
         self.cancelled: set[bytes] = set()
         self.cancelled_early: dict[bytes, None] = {}  # not here yet: still in a socket, or done already
+        self.item_waits: Callable[[], None] = _nobody  # an item was queued and not sent; serving plugs in
         self.exit_after: str | None = None
         self.exit_code = 0  # not 0: an end that nobody intended, after which the actor may restart
         self.exit_error: type[BaseException] = SystemExit
@@ -371,7 +372,7 @@ class Executor:
 
     def value_of(self, lane: AnswerLane, meta: bytes, buffers: Any, inner: Any) -> wire.WireValue:
         """The wire form of a packed value; refs inside are given to the lane's owner."""
-        location = self.owner.segments.write(buffers) if buffers else None
+        location = self.owner.segments.write(buffers, lane.owner_id) if buffers else None
         if inner:
             with self.owner.lock:
                 self.owner.drain()
@@ -476,6 +477,8 @@ class Executor:
         if now - lane.first_s > _FLUSH_S:
             lane.first_s = now
             lane.flush(self.spill_dir)
+        else:
+            self.item_waits()  # the next item may be long in coming
 
     # ------------------------------------------------------------------ errors
     def reply_error(
@@ -522,6 +525,10 @@ class Executor:
         if fn.calls >= fn.max_calls:
             self.exit_after = f"{fn.name} has run max_calls={fn.max_calls} times here"
             lane.reply((task_id, wire.R_EXIT, None, 0.0), 16, self.spill_dir)
+
+
+def _nobody() -> None:
+    return None
 
 
 def _exit_code(error: SystemExit) -> int:

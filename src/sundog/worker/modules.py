@@ -1,7 +1,7 @@
 """Notices that modules which this worker has imported were edited on disk.
 
 Owns the list of the user's source files that this process runs from, with their times. A worker looks when it
-gets a lease, not for each task, and never more often than costs one percent of its time. What to do about a
+gets a lease, not for each task; where that takes long, no more often than costs one percent of its time. What to do about a
 change is decided by its callers: a plain worker retires, a worker that is about to become an actor forgets the
 modules and imports them anew. Main thread only.
 
@@ -16,6 +16,8 @@ import sys
 import time
 
 _COST_FACTOR = 100
+_CHEAP_S = 5e-3  # some thousand files
+_FILE_CLOCK_NS = 10_000_000  # times of files come from a clock that ticks every few milliseconds
 _LIBRARIES = (
     os.path.dirname(os.path.abspath(os.__file__)) + os.sep,
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,
@@ -34,9 +36,9 @@ class ModuleWatch:
 
     def changed(self) -> list[str]:
         """Paths of the user's modules that changed since they were imported here."""
-        started = time.perf_counter()
-        if started < self._next_s:
+        if self._next_s and time.perf_counter() < self._next_s:
             return []
+        started = time.thread_time()
         looked, self._looked_ns = self._looked_ns, time.time_ns()
         found = [path for path, known in self._files.items() if _time_of(path) not in (known, 0)]
         for name in sys.modules.keys() - self._seen:
@@ -47,10 +49,10 @@ class ModuleWatch:
             changed_ns = _time_of(path)
             self._names[name] = path
             self._files[path] = changed_ns
-            if changed_ns > looked:
+            if changed_ns > looked - _FILE_CLOCK_NS:
                 found.append(path)
-        now = time.perf_counter()
-        self._next_s = now + _COST_FACTOR * (now - started)
+        cost = time.thread_time() - started
+        self._next_s = time.perf_counter() + _COST_FACTOR * cost if cost > _CHEAP_S else 0.0
         return found
 
     def forget(self) -> None:

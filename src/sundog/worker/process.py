@@ -81,6 +81,7 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     life = ActorLife(owner, executor, serving)
     owner.before_block, owner.after_block = serving.before_block, serving.after_block
     signal.signal(signal.SIGINT, serving.interrupt)
+    os.register_at_fork(after_in_child=lambda: life.serving.disown())
     handlers = owner.control.handlers
     handlers["lane"] = lambda owner_id, fd: life.serving.add_lane(owner_id, fd)
     handlers["construct"] = life.construct

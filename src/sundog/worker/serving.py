@@ -29,6 +29,7 @@ from sundog.owner import context
 from sundog.owner.core import Owner
 from sundog.serialize.pack import pack
 from sundog.wire import lanes as wire
+from sundog.worker import stdio
 from sundog.worker.executor import AnswerLane, Executor
 from sundog.worker.modules import ModuleWatch
 
@@ -38,6 +39,14 @@ _time = time.time
 _FLUSH_S = 1e-3
 _GUARD_S = 2e-3
 _EARLY_MAX = 10_000
+
+
+class _NoWayBack:
+    """Stands for a lane's socket in a forked child: the first reply ends the process."""
+
+    def send(self, data: bytes) -> int:
+        stdio.flush_all()
+        os._exit(0)
 
 
 class Serving:
@@ -63,7 +72,9 @@ class Serving:
         self.epoll.register(self.wake_r, select.EPOLLIN)
         self.construct: Any = None  # set by the node's "construct": run in the main thread
         self._guard_at = 0.0
+        self._guard_once = False
         self._guard = threading.Condition()
+        executor.item_waits = self._guard_item
         self._guard_thread: threading.Thread | None = None
 
     # ------------------------------------------------------------------ lanes (called by the reader thread)
@@ -87,6 +98,13 @@ class Serving:
             with contextlib.suppress(OSError):
                 self.epoll.unregister(fd)
             lane.sock.close()
+
+    def disown(self) -> None:
+        """In a child that user code forked: it answers for nobody, and ends when its task returns."""
+        self.todo.clear()
+        for lane in self.lanes.values():
+            lane.out, lane.out_bytes = [], 0
+            lane.sock = _NoWayBack()  # type: ignore[assignment]
 
     # ------------------------------------------------------------------ the loop
     def run(self) -> str:
@@ -151,7 +169,7 @@ class Serving:
         packet = _loads(self.buffer[:size])
         if len(packet) == 2:
             packet = packets.read_big(packet[1])
-        if len(packet[1]) != 1 or self.todo or self.executor.concurrent:
+        if len(packet[1]) != 1 or self.todo or self.executor.concurrent or self.retired:
             self.accept(lane, packet)
             self._run_todo()
             return
@@ -245,6 +263,7 @@ class Serving:
         lane = None
         many = len(todo) > 1
         if many:
+            self._guard_once = False
             self._arm_guard()
         while todo:
             next_lane, item = todo.popleft()
@@ -288,6 +307,12 @@ class Serving:
             with self._guard:
                 self._guard.notify()
 
+    def _guard_item(self) -> None:
+        """Have a generator's item sent if no other comes soon; a guard that watches a batch does so anyway."""
+        if self._guard_at == 0.0:
+            self._guard_once = True
+            self._arm_guard()
+
     _guard_idle = False
 
     def _run_guard(self) -> None:
@@ -305,6 +330,8 @@ class Serving:
             else:
                 quiet = 0
                 if _perf() >= self._guard_at:
+                    if self._guard_once:
+                        self._guard_at = 0.0  # before the flush: an item queued after it arms the guard anew
                     self._flush_all()
             time.sleep(_GUARD_S)
 

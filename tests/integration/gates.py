@@ -1,0 +1,26 @@
+"""Gates between a test and what runs in its workers: files, for they are seen by every process.
+
+Imports next to nothing: a function of a test that mentions this module has its worker import it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+TIMEOUT_S = 30.0
+
+
+def await_true(question: Callable[[], object], what: str, timeout_s: float = TIMEOUT_S) -> None:
+    """Poll for what sends no event."""
+    deadline = time.monotonic() + timeout_s
+    while not question():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"{what} did not come true within {timeout_s} s")
+        time.sleep(0.005)
+
+
+def await_file(path: Path) -> None:
+    """In a task or an actor: wait until the test has made a file."""
+    await_true(path.exists, str(path))
