@@ -266,7 +266,7 @@ class ActorClass:
     def _check_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Raises TypeError here, where the mistake is, rather than in a process that dies of it."""
         try:
-            signature = inspect.signature(self._cls.__init__)
+            signature = inspect.signature(self._cls.__init__)  # type: ignore[misc]
         except (TypeError, ValueError):
             return  # a constructor in C that tells nothing of itself
         try:

@@ -377,7 +377,7 @@ class ReferenceCountingAssertionError(ObjectLostError, AssertionError):
 class ObjectStoreFullError(RayError):
     """The object does not fit in shared memory, even after spilling. Facts: size_bytes, limit_bytes."""
 
-    default = "The object store is full. See what holds memory with: sundog memory"
+    default = "The object store is full. See what holds memory with: sundog.util.state.list_objects()"
     size_bytes: int | None = None
     limit_bytes: int | None = None
 

@@ -20,7 +20,7 @@ import pytest
 
 import sundog
 
-NODES = 60
+NODES = 40
 
 
 class Broken(Exception):

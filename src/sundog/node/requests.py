@@ -145,7 +145,7 @@ class Requests:
             raise ValueError(
                 f"There is no live actor named {name!r} in namespace {namespace!r}. Names: "
                 f"{sorted(r.name for r in self.node.keeper.actors.rows() if r.name and r.namespace == namespace)}. "
-                "See: sundog list actors"
+                "See: sundog.util.list_named_actors(all_namespaces=True)"
             )
         assert isinstance(row.spec, dict)
         return row.actor_id, row.spec["handle"]

@@ -228,7 +228,7 @@ def _stragglers(runs: Sequence[_Run], cores: int, wall_s: float) -> Iterator[Adv
             cost_s=cost,
             would_take_s=wall_s - cost,
             next_step="Submit the long ones first, or cut them into pieces of the usual size; "
-            f"see what this one did: sundog why {row.task_id.hex()}",
+            f"look at task {row.task_id.hex()} in the timeline",
         )
 
 

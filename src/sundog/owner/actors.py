@@ -392,6 +392,11 @@ class ActorCalls:
             task_id=task.id.hex(),
         )
 
+    def _output_of(self, link: ActorLink) -> str:
+        if not link.worker:
+            return "See: sundog status"
+        return f"Its output: {self.owner.control.log_path(link.worker)}"
+
     def died_error(self, link: ActorLink, task: Task | None = None) -> RayError:
         """The error for calls to an actor that is dead for good, or that could never be."""
         if isinstance(link.cause, bytes):
@@ -409,7 +414,7 @@ class ActorCalls:
             facts.update(exit_code=cause.exit_code, signal=cause.signal, cause=cause.text())
         error = ActorDiedError(
             f"Actor {link.name} ({link.actor_id.hex()}) is dead: {_text(cause)}{what} "
-            f"See: sundog logs actor {link.actor_id.hex()}",
+            f"{self._output_of(link)}",
             **facts,
         )
         if isinstance(cause, bytes):

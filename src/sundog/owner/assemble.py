@@ -57,6 +57,7 @@ def assemble(me: bytes, node: Connection, session: dict[str, Any], config: Confi
 def _died(owner: Owner, process: bytes, cause: Any) -> None:
     owner.replies.worker_died(process, cause)
     owner.peers.process_died(process, cause)
+    owner.replies.remove_unsent(process)
 
 
 def _describe(owner: Owner, number: int, kind: str, role: str) -> None:

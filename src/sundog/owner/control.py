@@ -37,6 +37,10 @@ class Control:
         """Where a process' flight recorder is."""
         return f"{self.session['path']}/rings/{process.hex()}.ring"
 
+    def log_path(self, process: bytes) -> str:
+        """Where a worker's error output is; what it printed is beside it, in a file that ends in .out."""
+        return f"{self.session['path']}/logs/worker-{process.hex()}.err"
+
     # ------------------------------------------------------------------ sending
     def send(self, message: tuple[Any, ...], fds: tuple[int, ...] = ()) -> None:
         """Send one message; if the node is gone, that is noticed by its reader."""

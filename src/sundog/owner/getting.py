@@ -120,7 +120,7 @@ class Getting:
             first = oids[min(position, count - 1)].hex()
             raise GetTimeoutError(
                 f"get() gave up after {timeout_s} s: {missing} of {count} objects were not ready, the first "
-                f"being {first}. See: sundog why {first}",
+                f"being {first}. What the session waits for: sundog status",
                 object_ref_hex=first,
             )
         owner.ring.write(events.GET, oids[0][:16], self._name_get, started, started, _time())

@@ -241,7 +241,7 @@ class Peers:
         return OwnerDiedError(
             f"Object {oid.hex()} cannot be read: the process {process.hex()} that owned it is gone: "
             f"{cause.text()} An object ends with the process that called .remote() or put() for it. "
-            f"See: sundog logs worker {process.hex()}",
+            f"Its output: {self.owner.control.log_path(process)}",
             object_ref_hex=oid.hex(),
             owner_id=process.hex(),
             exit_code=cause.exit_code,
@@ -250,6 +250,8 @@ class Peers:
 
     def lost_error(self, oid: bytes) -> ObjectLostError:
         """The error for an object that its owner does not have."""
+        if oid[:PROCESS_BYTES] in self.dead:
+            return self.owner_died_error(oid)
         if oid[:PROCESS_BYTES] == self.owner.me:
             return ReferenceCountingAssertionError(
                 f"Object {oid.hex()} was freed already: no counted ref to it was left when this one was used. "

@@ -297,6 +297,10 @@ class Reactor:
         """After the background thread ended: close the descriptors."""
         if self.thread.is_alive() and threading.current_thread() is not self.thread:
             self.thread.join(timeout=2.0)
+        # A thread that still leads was woken by `close`; it must be out of poll() before the descriptors go.
+        deadline = _perf() + 2.0
+        while self.leader and _perf() < deadline:
+            time.sleep(0.0005)
         self.ep.close()
         self.bg.close()
         os.close(self._wake_r)

@@ -216,6 +216,18 @@ class Replies:
                 return
             self.handle(lane, packets.decode(data))
 
+    def remove_unsent(self, worker: bytes) -> None:
+        """Remove segments that a dead worker wrote for us without living to tell: no reply names them."""
+        owner = self.owner
+        for link in owner.actors.links.values():
+            if link.worker == worker and link.sock is not None:
+                self.drain_lane(link)
+        found = owner.segments.made_by(worker)
+        if found:
+            known = {value[2][0] for value in list(owner.ready.values()) if value[2] is not None}
+            for name in found - known:
+                owner.segments.unlink(name)
+
     def close_lane(self, lane: Lane) -> None:
         """Forget a lane whose worker is gone."""
         lane.retired = True
@@ -272,7 +284,7 @@ class Replies:
                 WorkerCrashedError(
                     f"Worker {lane.worker.hex()} (pid {lane.pid}) died running {task.fn.name}() "
                     f"(task {task.id.hex()}, attempt {task.attempt + 1}): {cause.text()} "
-                    f"See: sundog logs worker {lane.worker.hex()}",
+                    f"Its output: {self.owner.control.log_path(lane.worker)}",
                     task_id=task.id.hex(),
                     worker_id=lane.worker.hex(),
                     pid=lane.pid,

@@ -257,6 +257,14 @@ class Segments:
                     return
         self.unlink(name)
 
+    def made_by(self, maker: bytes) -> set[str]:
+        """Names of the segments in shared memory that another process made for objects of ours."""
+        prefix = f"{self._me}-{maker.hex()}-"
+        try:
+            return {name for name in os.listdir(self.shm_root) if name.startswith(prefix)}
+        except OSError:
+            return set()  # the session has ended
+
     def forget(self, name: str) -> None:
         """An object of another process is gone from here: end our mapping of it."""
         self._unmap_read(name)

@@ -155,7 +155,7 @@ def get_placement_group(placement_group_name: str) -> PlacementGroup:
     if group_id is None:
         raise ValueError(
             f"No placement group is named {placement_group_name!r} in this namespace: it was never created, "
-            "or was removed. See: sundog list placement-groups"
+            "or was removed. See: sundog.util.placement_group_table()"
         )
     return PlacementGroup(cast(bytes, group_id))
 

@@ -20,7 +20,7 @@ import select
 import signal
 import socket
 import sys
-from typing import Any
+from typing import Any, NoReturn
 
 from sundog.net.packets import Connection
 
@@ -77,7 +77,7 @@ def _be_subreaper() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def _bury_session(shm_root: str) -> None:
+def _bury_session(shm_root: str) -> NoReturn:
     """The node is gone: end every process below us, and remove what only the living need."""
     try:
         path = os.readlink(f"{shm_root}/.session")
