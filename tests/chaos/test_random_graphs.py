@@ -118,7 +118,9 @@ class Graph:
                 known[number] = None
             else:
                 known[number] = (
-                    number + sum(p for p in parents if p is not None) + sum(i + 1 for i in range(plan.children))
+                    number
+                    + sum(p for p in parents if p is not None)
+                    + sum(i + 1 for i in range(plan.children))
                 )
         return known[number]
 

@@ -1,4 +1,4 @@
-"""Bad moments: Ctrl-C, crashes, forks and abuse inside tasks. The session must still run a task afterwards."""
+"""Bad moments: crashes, forks and abuse inside tasks. The session must still run a task afterwards."""
 
 from __future__ import annotations
 
@@ -7,11 +7,9 @@ import os
 import signal
 import subprocess
 import sys
-import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -20,6 +18,7 @@ import pytest
 
 import sundog
 from sundog.exceptions import RayTaskError, WorkerCrashedError
+from tests.integration.programs_of_drivers import driver
 
 GET_S = 30
 
@@ -42,202 +41,6 @@ def assert_usable(ray: ModuleType) -> None:
     while ray.available_resources().get("CPU") != 2:  # a lease may be on its way here or back
         assert time.monotonic() < deadline, "a CPU was not given back"
         time.sleep(0.01)
-
-
-# ---------------------------------------------------------------------- Ctrl-C
-HEAD = """
-import sys, time
-import sundog
-
-@sundog.remote
-def sleep(seconds):
-    time.sleep(seconds)
-
-@sundog.remote
-def six():
-    return 6
-
-def say(*words):
-    print(*words, flush=True)
-
-def finish():
-    assert sundog.get([six.remote() for _ in range(20)], timeout=30) == [6] * 20
-    assert len(sundog.wait([six.remote()], timeout=30)[0]) == 1
-    say("usable")
-    sundog.shutdown()
-    say("done")
-"""
-
-
-@contextmanager
-def driver(body: str) -> Iterator[subprocess.Popen[str]]:
-    """Run a driver program of its own; it must end by itself."""
-    program = subprocess.Popen(
-        [sys.executable, "-c", HEAD + textwrap.dedent(body)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=dict(os.environ, PYTHONPATH=os.pathsep.join(path for path in sys.path if path)),
-        start_new_session=True,
-    )
-    try:
-        yield program
-    finally:
-        program.kill()
-        program.communicate()
-
-
-def expect(program: subprocess.Popen[str], word: str) -> None:
-    """Read the next line a driver says."""
-    assert program.stdout is not None
-    line = program.stdout.readline().strip()
-    if line != word:
-        program.kill()
-        rest = program.communicate()
-        pytest.fail(f"expected {word!r}, got {line!r}; then:\n{rest[0]}\n{rest[1]}")
-
-
-@pytest.mark.parametrize(
-    "blocking",
-    [
-        "sundog.get(ref)",
-        "sundog.get(ref, timeout=60)",
-        "sundog.get([six.remote(), ref])",
-        "sundog.wait([ref])",
-        "sundog.wait([ref], timeout=60)",
-    ],
-)
-def test_ctrl_c_interrupts_a_blocked_call_and_leaves_the_session_usable(blocking: str) -> None:
-    body = f"""
-    sundog.init(num_cpus=2)
-    ref = sleep.remote(60)
-    sundog.get(six.remote())
-    try:
-        say("ready")
-        {blocking}
-    except KeyboardInterrupt:
-        say("interrupted")
-    sundog.cancel(ref, force=True)
-    finish()
-    """
-    with driver(body) as program:
-        expect(program, "ready")
-        time.sleep(0.1)  # into the blocking call; the test holds either way
-        program.send_signal(signal.SIGINT)
-        expect(program, "interrupted")
-        expect(program, "usable")
-        expect(program, "done")
-        assert program.wait(30) == 0
-
-
-def test_ctrl_c_from_a_terminal_reaches_the_group_but_not_the_session() -> None:
-    body = """
-    sundog.init(num_cpus=2)
-    ref = sleep.remote(60)
-    sundog.get(six.remote())
-    try:
-        say("ready")
-        sundog.get(ref)
-    except KeyboardInterrupt:
-        say("interrupted")
-    say(len(sundog.wait([ref], timeout=0)[1]))
-    finish()
-    """
-    with driver(body) as program:
-        expect(program, "ready")
-        os.killpg(program.pid, signal.SIGINT)
-        expect(program, "interrupted")
-        expect(program, "1")  # the task was not told
-        expect(program, "usable")
-
-
-def test_ctrl_c_while_tasks_are_submitted_in_a_tight_loop() -> None:
-    body = """
-    import gc
-    sundog.init(num_cpus=2)
-    sundog.get(six.remote())
-    for round_number in range(8):
-        refs = []
-        try:
-            say("ready")
-            while True:
-                refs.append(six.remote())
-                if len(refs) % 2000 == 0:
-                    sundog.get(refs.pop())
-        except KeyboardInterrupt:
-            say("interrupted")
-        assert set(sundog.get(refs, timeout=60)) <= {6}
-    finish()
-    """
-    with driver(body) as program:
-        for number in range(8):
-            expect(program, "ready")
-            time.sleep(0.005 + 0.007 * number)
-            program.send_signal(signal.SIGINT)
-            expect(program, "interrupted")
-        expect(program, "usable")
-        expect(program, "done")
-
-
-def test_ctrl_c_while_large_objects_are_put_and_got() -> None:
-    body = """
-    import numpy as np
-    sundog.init(num_cpus=2)
-    array = np.arange(1 << 18)
-    for round_number in range(6):
-        try:
-            say("ready")
-            while True:
-                ref = sundog.put(array)
-                assert sundog.get(ref)[-1] == (1 << 18) - 1
-                sundog.get(six.remote())
-        except KeyboardInterrupt:
-            say("interrupted")
-    finish()
-    """
-    with driver(body) as program:
-        for number in range(6):
-            expect(program, "ready")
-            time.sleep(0.005 + 0.005 * number)
-            program.send_signal(signal.SIGINT)
-            expect(program, "interrupted")
-        expect(program, "usable")
-
-
-def test_an_uncaught_ctrl_c_ends_the_program_and_its_session(leak_check: Path) -> None:
-    body = """
-    sundog.init(num_cpus=2)
-    ref = sleep.remote(60)
-    sundog.get(six.remote())
-    say("ready")
-    sundog.get(ref)
-    """
-    with driver(body) as program:
-        expect(program, "ready")
-        program.send_signal(signal.SIGINT)
-        _, errors = program.communicate(timeout=30)
-        assert program.returncode in (-signal.SIGINT, 130, 1)
-        assert "KeyboardInterrupt" in errors
-
-
-def test_a_program_with_its_own_sigint_handler_keeps_it() -> None:
-    body = """
-    import signal
-    calls = []
-    signal.signal(signal.SIGINT, lambda *_: calls.append(1))
-    sundog.init(num_cpus=2)
-    ref = sleep.remote(0.6)
-    sundog.get(six.remote())
-    say("ready")
-    sundog.get(ref)
-    say("calls", len(calls))
-    finish()
-    """
-    with driver(body) as program:
-        expect(program, "ready")
-        program.send_signal(signal.SIGINT)
-        expect(program, "calls 1")
-        expect(program, "usable")
 
 
 # ---------------------------------------------------------------------- deaths of workers
@@ -618,26 +421,3 @@ def test_init_in_a_thread_that_is_not_the_main_thread(ray_session: Callable[...,
     ending.start()
     ending.join(50)
     assert not sundog.is_initialized()
-
-
-def test_ctrl_c_works_when_init_ran_in_another_thread() -> None:
-    body = """
-    import threading
-    thread = threading.Thread(target=lambda: sundog.init(num_cpus=2))
-    thread.start()
-    thread.join()
-    ref = sleep.remote(60)
-    sundog.get(six.remote())
-    try:
-        say("ready")
-        sundog.get(ref)
-    except KeyboardInterrupt:
-        say("interrupted")
-    finish()
-    """
-    with driver(body) as program:
-        expect(program, "ready")
-        time.sleep(0.1)
-        program.send_signal(signal.SIGINT)
-        expect(program, "interrupted")
-        expect(program, "usable")

@@ -275,7 +275,7 @@ def test_killing_idle_workers_disturbs_nothing(ray: ModuleType) -> None:
         for each in pids:
             os.kill(each, signal.SIGKILL)
         for each in pids:
-            drivers.await_true(lambda each=each: not Path(f"/proc/{each}").exists(), "the end")  # type: ignore[misc]
+            drivers.await_true(lambda each=each: not Path(f"/proc/{each}").exists(), "the end")
     assert ray.get(pid.remote(), timeout=30) not in pids
 
 

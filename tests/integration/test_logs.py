@@ -9,7 +9,7 @@ import pytest
 
 from tests.integration import drivers
 
-LINE = re.compile(r"^\((?P<who>.*) pid=(?P<pid>\d+)\) (?P<text>.*)$")
+LINE = re.compile(r"^\((?P<who>.*?) ?pid=(?P<pid>\d+)\) (?P<text>.*)$")
 
 
 def shown(program: str) -> tuple[list[tuple[str, int, str]], list[tuple[str, int, str]]]:
@@ -193,7 +193,7 @@ def test_long_and_odd_lines_arrive_whole() -> None:
             print("x" * 100_000)
             print("grüße ✓")
             print()
-            print("no newline at the end", end="")
+            print("no newline at the end", end="", flush=True)
         ray.get(speak.remote())
         """
     )

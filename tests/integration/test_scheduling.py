@@ -141,9 +141,7 @@ def test_label_conditions_choose_nodes(ray_session: Start, hard: dict[str, Any],
         assert ray.wait([ref], timeout=0.2)[0] == []
 
 
-def test_a_label_selector_chooses_nodes(
-    ray_session: Start, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_label_selector_chooses_nodes(ray_session: Start, capsys: pytest.CaptureFixture[str]) -> None:
     ray = ray_session(num_cpus=1, labels={"region": "eu", "tier": "gold"})
     assert ray.nodes()[0]["Labels"]["region"] == "eu"
 

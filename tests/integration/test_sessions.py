@@ -190,7 +190,7 @@ def test_a_folder_with_a_long_path_works(leak_check: Path) -> None:
         # A second driver goes through the socket's path.
         joined = drivers.run(
             f"""
-            ray.init(address={info['session_dir']!r})
+            ray.init(address={info["session_dir"]!r})
             @ray.remote
             def f(): return 2
             print(ray.get(f.remote()))
@@ -357,9 +357,7 @@ def test_a_killed_driver_takes_only_its_own_work_along(head: sessions.SessionInf
         blue.go_on()
         assert blue.line() == "blue"
         assert blue.end() == 0
-        drivers.await_true(
-            lambda: _resources(head, "available")["CPU"] == 2.0, "the return of all resources"
-        )
+        drivers.await_true(lambda: _resources(head, "available")["CPU"] == 2.0, "the return of all resources")
 
 
 def _is_gone(name: str, namespace: str) -> bool:

@@ -12,6 +12,7 @@ import os
 import pickle
 import shutil
 import signal
+import socket
 import sys
 import threading
 import time
@@ -45,6 +46,7 @@ class LocalEngine:
         self.executor: Any = None
         self._started_node = started_node
         self._logs: Any = None
+        self._heard = 0  # batches of workers' output so far
         self._previous_sigint: Any = None
         self._pid = os.getpid()
         self._environments: dict[str, str] = {}
@@ -123,7 +125,7 @@ class LocalEngine:
             from sundog.owner.logs import DriverLogs
 
             self._logs = DriverLogs(job_id=context.facts.job_id)
-            handlers["log"] = lambda batch: owner.when_ready_elsewhere(self._logs.feed, batch)
+            handlers["log"] = self._heard_log
         owner.control.on_lost = self._node_lost
         if threading.current_thread() is threading.main_thread():
             current = signal.getsignal(signal.SIGINT)
@@ -145,8 +147,8 @@ class LocalEngine:
         error = self.owner.control.lost_error()
         assemble.dismantle(self.owner, error)
         session = context.facts.session
-        shutil.rmtree(session["shm_root"], ignore_errors=True)
         sessions.withdraw(session["path"])
+        shutil.rmtree(session["shm_root"], ignore_errors=True)
 
     # ------------------------------------------------------------------ the end
     def _at_exit(self) -> None:
@@ -182,14 +184,24 @@ class LocalEngine:
         context.reset()
 
     def _say_goodbye(self) -> None:
-        """Tell the node; it sends the last of what workers printed, then closes our socket."""
+        """Tell the node; it sends the last of what workers printed, then that this was all."""
         lost = threading.Event()
         self.owner.control.on_lost = lost.set
+        self.owner.control.handlers["goodbye"] = lost.set
         try:
             self.owner.node.send(("bye",))
         except OSError:
             return
-        lost.wait(_GOODBYE_S)
+        heard = -1
+        while not lost.wait(_GOODBYE_S) and heard != self._heard:
+            heard = self._heard  # as long as output comes, the node is not stuck
+        # Only now may the node end: it removes the session's files, and long messages are among them.
+        with contextlib.suppress(OSError):
+            self.owner.node.sock.shutdown(socket.SHUT_WR)
+
+    def _heard_log(self, batch: Any) -> None:
+        self._heard += 1
+        self.owner.when_ready_elsewhere(self._logs.feed, batch)
 
     def _await_node(self, pid: int) -> None:
         deadline = time.monotonic() + _END_S

@@ -394,12 +394,7 @@ class Node:
                 if not self.keeper.is_detached_worker(each.process_id):
                     self.logs.finish(each.process_id)  # it ends with its job: a last line needs no newline
         self._flush_logs()
-
-        def leave() -> None:
-            process.line.close()
-            self._driver_gone(process)
-
-        process.line.when_sent(leave)
+        process.line.send(("goodbye",))  # it closes its end when it has read all of it
 
     # ------------------------------------------------------------------ instructions
     def do(self, instructions: Iterable[Instruction]) -> None:

@@ -360,7 +360,10 @@ class Owner:
             self._delivery_event.release()
             thread, self._delivery_thread = self._delivery_thread, None
             if thread is not None and thread is not threading.current_thread():
-                thread.join(timeout=2.0)
+                left = -1
+                while thread.is_alive() and left != len(self._deliveries or ()):
+                    left = len(self._deliveries or ())
+                    thread.join(timeout=2.0)  # again as long as it gets on: workers' output is among it
 
     # ------------------------------------------------------------------ asking others
     def ask_for(self, oid: bytes) -> None:

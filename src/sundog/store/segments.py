@@ -27,7 +27,7 @@ import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from sundog.exceptions import ObjectLostError, OutOfDiskError
+from sundog.exceptions import LocalRayletDiedError, ObjectLostError, OutOfDiskError
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -167,6 +167,11 @@ class Segments:
             self._write_file(self.path(name), size, offsets, buffers)
         except OSError as error:
             self._remove(name)
+            if error.errno == errno.ENOENT and not os.path.isdir(self.shm_root):
+                raise LocalRayletDiedError(
+                    f"The session's shared memory ({self.shm_root}) is gone: its node was killed, or the session has "
+                    "ended. Call sundog.shutdown() and sundog.init() to start anew."
+                ) from None
             if error.errno not in (errno.ENOSPC, errno.ENOMEM, errno.EDQUOT):
                 raise
             name = _DISK + name

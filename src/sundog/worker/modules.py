@@ -1,9 +1,9 @@
 """Notices that modules which this worker has imported were edited on disk.
 
 Owns the list of the user's source files that this process runs from, with their times. A worker looks when it
-gets a lease, not for each task; where that takes long, no more often than costs one percent of its time. What to do about
-a change is decided by its callers: a plain worker retires, a worker that is about to become an actor forgets the
-modules and imports them anew. Main thread only.
+gets a lease, not for each task; where that takes long, no more often than costs one percent of its time. What
+to do about a change is decided by its callers: a plain worker retires, a worker that is about to become an
+actor forgets the modules and imports them anew. Main thread only.
 
 A module's time cannot be asked at its import; so a file that is newer than the last look, when it is first
 seen, counts as changed. At worst that recycles a worker once for nothing: the next one starts after the edit.

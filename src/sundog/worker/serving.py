@@ -124,6 +124,10 @@ class Serving:
             if lane is not None and len(self.lanes) == 1:
                 size = self._spin(lane, spin_s)
             if size < 0:
+                if self.owner.ops:
+                    # Refs that died with the last task: nobody else would count them while we sleep.
+                    with self.owner.lock:
+                        self.owner.drain()
                 for fd, _ in self.epoll.poll():
                     if fd == self.wake_r:
                         with contextlib.suppress(BlockingIOError):

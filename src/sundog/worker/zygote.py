@@ -33,6 +33,7 @@ def main(argv: list[str]) -> None:
     control = Connection(socket.socket(fileno=int(argv[0])), argv[2])
     lifeline, shm_root = int(argv[1]), argv[2]
     os.set_inheritable(lifeline, False)
+    path = _session_path(shm_root)
     _preload_worker()
     wake_r, wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(wake_w, warn_on_full_buffer=False)
@@ -59,7 +60,7 @@ def main(argv: list[str]) -> None:
             except BlockingIOError:
                 continue
             if received is None:
-                _bury_session(shm_root)
+                _bury_session(shm_root, path)
             message, fds = received
             if message[0] == "fork":
                 _fork(control, message[1], message[2], fds[0], lifeline, (wake_r, wake_w))
@@ -77,12 +78,16 @@ def _be_subreaper() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def _bury_session(shm_root: str) -> NoReturn:
-    """The node is gone: end every process below us, and remove what only the living need."""
+def _session_path(shm_root: str) -> str:
+    """The session's folder; asked early, for whoever cleans up first removes the link to it."""
     try:
-        path = os.readlink(f"{shm_root}/.session")
+        return os.readlink(f"{shm_root}/.session")
     except OSError:
-        path = ""  # the node has cleaned up by itself
+        return ""  # it has ended already
+
+
+def _bury_session(shm_root: str, path: str) -> NoReturn:
+    """The node is gone: end every process below us, and remove what only the living need."""
     # The kernel kills the workers now; their own children come to us as they do, so look until none is left.
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
