@@ -34,6 +34,8 @@ from sundog.owner.core import Owner
 from sundog.owner.records import Fn
 
 _END_S = 5.0
+_PYTHON_SWITCH_S = 0.005
+_SWITCH_S = 0.001
 _GOODBYE_S = 2.0
 
 
@@ -48,6 +50,7 @@ class LocalEngine:
         self._logs: Any = None
         self._heard = 0  # batches of workers' output so far
         self._previous_sigint: Any = None
+        self._switched = False
         self._pid = os.getpid()
         self._environments: dict[str, str] = {}
         self._has_gpus = False
@@ -132,6 +135,10 @@ class LocalEngine:
             if current is signal.default_int_handler:
                 self._previous_sigint = current
                 signal.signal(signal.SIGINT, self._interrupt)
+        if sys.getswitchinterval() == _PYTHON_SWITCH_S:
+            # A driver that computes starves the thread that reads replies and sends the next tasks.
+            sys.setswitchinterval(_SWITCH_S)
+            self._switched = True
         atexit.register(self._at_exit)
 
     def _interrupt(self, number: int, frame: Any) -> None:
@@ -163,6 +170,8 @@ class LocalEngine:
             engines.plug(None)
         if self._previous_sigint is not None and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, self._previous_sigint)
+        if self._switched and sys.getswitchinterval() == _SWITCH_S:
+            sys.setswitchinterval(_PYTHON_SWITCH_S)
         atexit.unregister(self._at_exit)
         already = owner.closed is not None
         if not already:
