@@ -141,6 +141,9 @@ class ActorKeeper:
         if row is not None:
             owner = self.node.processes.get(row.owner)
             if owner is not None:
+                # The creator may never call it, and yet counts what its constructor keeps.
+                owner.peers.add(process.process_id)
+                process.peers.add(owner.process_id)
                 owner.line.send(("created", actor_id, process.process_id, held))
         self.do(self.actors.ready(actor_id, incarnation, self.node.now()))
 

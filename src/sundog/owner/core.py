@@ -18,10 +18,12 @@ any thread may call the public verbs.
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from pickle import dumps
 from typing import TYPE_CHECKING, Any
 
 from sundog import exceptions
@@ -177,6 +179,18 @@ class Owner:
         else:
             self.segments.forget(name)
             maker.freed.append((name, size))
+            if not maker.inflight:
+                self.return_segments(maker)  # no packet is due there that could take it along
+
+    def return_segments(self, lane: Any) -> None:
+        """Tell an idle worker which of its segments it may use again; they would wait for its next task."""
+        if lane.sock is None:
+            return
+        try:
+            lane.sock.send(dumps((None, [], lane.freed, None), 5), socket.MSG_DONTWAIT)
+        except OSError:
+            return  # they go with the next packet, or with the worker
+        lane.freed = []
 
     def _forget(self, oid: bytes) -> None:
         """A borrowed object has no hold left here."""

@@ -39,7 +39,7 @@ _SMALLEST_BITS = 17
 _DISK = "disk-"
 _FREE = "free-"
 _TWO_THREADS_BYTES = 8 << 20
-_FREE_MAX_BYTES = 1 << 30
+_FREE_MAX_BYTES = 512 << 20
 
 
 def size_class(size_bytes: int) -> int:
