@@ -9,6 +9,7 @@ from typing import Any
 from sundog import engines
 from sundog.ids import RESULT_SUFFIX
 from sundog.options import TaskOptions, parse_task_options
+from sundog.owner import context
 from sundog.owner.records import Fn
 from sundog.refs import ObjectRef
 
@@ -22,6 +23,7 @@ class RemoteFunction:
         self._name: str = getattr(function, "__qualname__", "") or type(function).__name__
         self._generator = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
         self._engine: Any = None
+        self._generation = -1
         self._fn: Fn | None = None
         functools.update_wrapper(self, function)
 
@@ -34,7 +36,7 @@ class RemoteFunction:
     def remote(self, *args: Any, **kwargs: Any) -> Any:
         """Run as a task; returns a ref (or several, or a generator, by `num_returns`)."""
         engine = engines.current()
-        if engine is not self._engine or engine is None:
+        if engine is not self._engine or engine is None or self._generation != context.generation:
             engine = self._bind()
         tasks = engine.owner.tasks
         fn: Any = self._fn
@@ -49,6 +51,7 @@ class RemoteFunction:
         engine = engine_or_init()
         self._fn = engine.bind(self._function, self._name, self._options, generator=self._generator)
         self._engine = engine
+        self._generation = context.generation
         return engine
 
     def options(self, **overrides: Any) -> RemoteFunction:

@@ -115,7 +115,9 @@ def find_sessions(temp_dir: str | None = None) -> list[SessionInfo]:
     found = []
     with contextlib.suppress(OSError):
         for name in sorted(os.listdir(folder), reverse=True):
-            if name.startswith("session_") and not name.startswith("session_latest"):  # also a link in the making
+            if name.startswith("session_") and not name.startswith(
+                "session_latest"
+            ):  # also a link in the making
                 info = read_session(os.path.join(folder, name))
                 if info is not None:
                     found.append(info)

@@ -48,6 +48,16 @@ running: ContextVar[Running | None] = ContextVar("sundog_running", default=None)
 # A worker that runs one task at a time notes it here instead: a tuple costs a tenth of a context variable.
 main_task: tuple[bytes, str, int, bytes] | None = None
 facts = ProcessFacts()
+# Counts changes of what tasks submitted from here inherit: functions bound before are bound anew.
+generation = 0
+
+
+def inherit(placement_group: bytes | None, capture: bool) -> None:
+    """From now on, tasks submitted here belong to this placement group, if it captures them."""
+    global generation
+    if (placement_group, capture) != (facts.placement_group, facts.capture_child_tasks):
+        facts.placement_group, facts.capture_child_tasks = placement_group, capture
+        generation += 1
 
 
 def current() -> Running | None:

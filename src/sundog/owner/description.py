@@ -30,6 +30,7 @@ def describe_objects(owner: Owner, pid: int, role: str) -> list[dict[str, Any]]:
                 "object_id": oid.hex(),
                 "object_size": sum(length for _, length in location[2]) if location else len(value[1]),
                 "task_status": "FINISHED" if index_of(oid) else "NIL",
+                "attempt_number": 0,
                 "reference_type": "LOCAL_REFERENCE" if mine else "BORROWED",
                 "local_ref_count": held.local if held is not None else 1,
                 "call_site": "",

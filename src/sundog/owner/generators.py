@@ -42,6 +42,7 @@ class ObjectRefGenerator:
             nonlocal found
             if found is None:
                 with owner.lock:
+                    owner.check_open()
                     found = owner.streams.take(self._task_id)
                     if found is None:
                         stream = owner.streams.streams[self._task_id]

@@ -59,8 +59,7 @@ def apply_lease(setup: dict[str, Any]) -> None:
     resources = setup.get("resources") or {}
     facts.resources = dict(resources)
     facts.gpu_ids = tuple(setup.get("gpu_ids") or ())
-    facts.placement_group = setup.get("pg_id")
-    facts.capture_child_tasks = bool(setup.get("capture"))
+    context.inherit(setup.get("pg_id"), bool(setup.get("capture")))
     updates: dict[str, str] = {}
     if setup.get("gpus_known"):
         updates["CUDA_VISIBLE_DEVICES"] = ",".join(str(each) for each in facts.gpu_ids)
