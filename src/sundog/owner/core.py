@@ -121,9 +121,18 @@ class Owner:
         take = ops.popleft
         for _ in range(len(ops)):
             op: Any = take()
+            entry = owned.get(op if type(op) is bytes else op[0])
             if type(op) is tuple:
-                refs.hold(op[0])
-            elif op not in owned and op[:PROCESS_BYTES] == me:
+                if entry is not None:
+                    entry.local += 1
+                else:
+                    refs.hold(op[0])
+            elif entry is not None:
+                if entry.local > 1:
+                    entry.local -= 1
+                else:
+                    refs.drop(op)
+            elif op[:PROCESS_BYTES] == me:
                 value = ready.get(op)
                 if value is not None and value[2] is None and value[3] is None:
                     del ready[op]  # the common end: a small value that only its maker held

@@ -247,17 +247,11 @@ class Reactor:
     ) -> bool:
         poll = self.ep.poll
         lock = self.lock
-        spin_s = self.spin_s
-        yield_core = os.sched_yield
         while not done():
             if self.closed:
                 return False
+            # No spinning here: who waits for many leaves the cores to those who work.
             ready: Any = poll(0)
-            if not ready:
-                end = _perf() + spin_s
-                while not ready and _perf() < end:
-                    yield_core()
-                    ready = poll(0)
             if not ready:
                 if on_block is not None:
                     block, on_block = on_block, None

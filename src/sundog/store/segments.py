@@ -39,7 +39,8 @@ _SMALLEST_BITS = 17
 _DISK = "disk-"
 _FREE = "free-"
 _TWO_THREADS_BYTES = 8 << 20
-_FREE_MAX_BYTES = 512 << 20
+# A process keeps at most this part of the machine's memory in segments that hold nothing.
+_FREE_SHARE = 12
 
 
 def size_class(size_bytes: int) -> int:
@@ -82,6 +83,8 @@ class Segments:
         self._lock = threading.Lock()
         self._free: dict[int, list[str]] = {}
         self._free_bytes = 0
+        self._free_order: dict[str, int] = {}  # name -> size, the oldest first
+        self._free_max = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _FREE_SHARE
         self._write_maps: dict[str, tuple[int, int]] = {}
         self._read_maps: dict[str, tuple[int, int]] = {}
         self._views: dict[int, tuple[weakref.ref[object], bytes]] = {}
@@ -121,6 +124,7 @@ class Segments:
                 return None
             self._free_bytes -= size
             free = names.pop()
+            del self._free_order[free]
             name = f"{prefix}{next(self._count)}"
             return name if self._rename(free, name) else None
 
@@ -253,11 +257,13 @@ class Segments:
     def recycle(self, name: str, size: int) -> None:
         """Our segment's object is free, here and everywhere: keep the file for the next write."""
         self._unmap_read(name)
-        with self._lock:
-            if self._free_bytes + size <= _FREE_MAX_BYTES and not name.startswith(_DISK):
+        if size <= self._free_max and not name.startswith(_DISK):
+            with self._lock:
+                self._make_room(size)
                 free = f"{_FREE}{self._me}-{next(self._count)}"
                 if self._rename(name, free):
                     self._free.setdefault(size, []).append(free)
+                    self._free_order[free] = size
                     self._free_bytes += size
                     return
         self.unlink(name)
@@ -269,6 +275,15 @@ class Segments:
             return {name for name in os.listdir(self.shm_root) if name.startswith(prefix)}
         except OSError:
             return set()  # the session has ended
+
+    def _make_room(self, size: int) -> None:
+        """Remove the segments that waited longest, so that one more fits: sizes in use push out others."""
+        while self._free_bytes + size > self._free_max:
+            oldest, its_size = next(iter(self._free_order.items()))
+            del self._free_order[oldest]
+            self._free[its_size].remove(oldest)
+            self._free_bytes -= its_size
+            self.unlink(oldest)
 
     def forget(self, name: str) -> None:
         """An object of another process is gone from here: end our mapping of it."""
@@ -297,6 +312,7 @@ class Segments:
         with self._lock:
             names = [name for free in self._free.values() for name in free]
             self._free.clear()
+            self._free_order.clear()
             self._free_bytes = 0
         for name in names:
             self.unlink(name)

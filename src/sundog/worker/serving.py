@@ -173,7 +173,14 @@ class Serving:
         packet = _loads(self.buffer[:size])
         if len(packet) == 2:
             packet = packets.read_big(packet[1])
-        if len(packet[1]) != 1 or self.todo or self.executor.concurrent or self.retired:
+        executor = self.executor
+        if (
+            len(packet[1]) != 1
+            or self.todo
+            or executor.concurrent
+            or self.retired
+            or executor.cancelled_early
+        ):
             self.accept(lane, packet)
             self._run_todo()
             return
