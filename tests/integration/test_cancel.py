@@ -23,8 +23,8 @@ def make_runner(ray: ModuleType, folder: Path, **options: Any) -> Any:
     """A task that says when it begins and when it is interrupted, and runs as it is told."""
 
     def run(name: str, how: str = "sleep") -> str:
-        (folder / name).touch()
         try:
+            (folder / name).touch()
             if how == "sleep":
                 time.sleep(LONG_S)
             else:

@@ -178,14 +178,7 @@ class References:
 
     def reply_held(self, receiver: bytes, oids: Iterable[bytes]) -> None:
         """A reply says that `receiver` goes on holding these (call before dropping the task's own holds)."""
-        for oid in oids:
-            if oid[:PROCESS_BYTES] == self.me:
-                owned = self.owned.get(oid)
-                if owned is None:
-                    owned = self.owned[oid] = Owned(1)
-                self._count_borrower(oid, owned, receiver, 1)
-            else:
-                self._keep_for(receiver, oid)
+        self.give(receiver, oids)
 
     # ------------------------------------------------------------------ messages
     def on_message(self, sender: bytes, message: tuple[object, ...], known: bool = True) -> None:
