@@ -424,12 +424,14 @@ class Serving:
         lane.reply((task_id, wire.R_ERROR, payload, 0.0), len(meta), self.spill_dir)
         lane.flush(self.spill_dir)
 
-    def interrupt(self, _signal: int, _frame: Any) -> None:
+    def interrupt(self, _signal: int, frame: Any) -> None:
         """SIGINT in the main thread: raise in the task that is to be cancelled, if it still runs."""
         if self.current is None or self.current != self.executor.interrupting:
             return
-        if context.current() is None or self.owner.lock._is_owned():  # type: ignore[attr-defined]
-            # In our own code: come back in a moment, when the user's code (or a poll) is on top.
+        ours = context.current() is None or self.owner.lock._is_owned()  # type: ignore[attr-defined]
+        if ours or frame.f_code.co_name == "__del__":
+            # In our own code, or where an exception would be lost: come back in a moment, when the user's
+            # code (or a poll) is on top.
             threading.Timer(0.002, signal.pthread_kill, (self.main_thread, signal.SIGINT)).start()
             return
         raise KeyboardInterrupt
