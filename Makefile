@@ -57,7 +57,11 @@ imports: $(STAMP)
 	$(BIN)/lint-imports
 
 unit: $(STAMP)
-	$(BIN)/python -m pytest $(PYTEST)
+	@# A test that fails and then passes is a defect that has not been found yet: it is named, and tried once more,
+	@# so that it does not hide the verdict on the rest.
+	$(BIN)/python -m pytest $(PYTEST) || { code=$$?; test $$code -eq 1 || exit $$code; \
+	  echo "== These failed. What passes now is FLAKY, which is a bug: =="; \
+	  $(BIN)/python -m pytest --last-failed $(PYTEST); }
 
 chaos: $(STAMP)
 	$(BIN)/python -m pytest tests/chaos --seeds $(SEEDS) $(PYTEST)

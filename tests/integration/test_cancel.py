@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -350,7 +351,8 @@ def test_queued_calls_of_an_actor_are_cancelled_unrun(ray: ModuleType, tmp_path:
     ran = [number for number in range(150) if (tmp_path / f"mark-{number}").exists()]
     for number, ref in enumerate(marks[:150]):
         if number in ran:
-            assert ray.get(ref, timeout=GET_S) == f"mark-{number}"
+            with contextlib.suppress(TaskCancelledError):  # interrupted while it ran
+                assert ray.get(ref, timeout=GET_S) == f"mark-{number}"
         else:
             assert_cancelled(ray, ref)
     assert len(ran) < 150
