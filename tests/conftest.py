@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -23,6 +24,11 @@ from tests import leaks
 DEFAULT_SEEDS = 10
 
 _numbers = itertools.count()
+
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell's background jobs ignore Ctrl-C, and pass that on: the drivers that tests interrupt would too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -20,9 +20,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from math import isfinite
 from typing import Any, NamedTuple
+
+from sundog.plain import plain
 
 __all__ = ["Config", "Setting", "describe", "load", "set_child_environ", "user_environ"]
 
@@ -38,7 +40,7 @@ def _setting(default: Any, doc: str, *, low: float | None = None, high: float | 
     return field(default=default, metadata={"doc": doc, "low": low, "high": high})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, kw_only=True)
 class Config:
     """The settings of one session. Immutable: the node hands the same values to every worker.
 

@@ -21,8 +21,9 @@ import os
 import struct
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from struct import Struct
+
+from sundog.plain import plain
 
 _MAGIC = b"SUNDOG\x01\x00"
 HEADER_BYTES = 128
@@ -39,7 +40,7 @@ KIND_NAMES = {TASK: "task", CALL: "call", CREATE: "create", GET: "get", PUT: "pu
 FAILED = 1
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class Event:
     """One thing that a process did, with wall-clock times in seconds."""
 
@@ -187,7 +188,7 @@ def started_last(path: str) -> bytes | None:
     return None if task_id == bytes(16) else task_id
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class RingInfo:
     """What a ring's header says."""
 

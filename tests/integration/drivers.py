@@ -146,10 +146,11 @@ def node_pid(driver: int) -> int:
 
 def zygote_pid(driver: int) -> int:
     """The zygote of the session that a driver started."""
-    for child in psutil.Process(node_pid(driver)).children():
-        if any("sundog.worker.zygote" in word for word in child.cmdline()):
-            return child.pid
-    raise AssertionError(f"the node of process {driver} has no zygote")
+    children = psutil.Process(node_pid(driver)).children()
+    assert children, f"the node of process {driver} has no zygote"
+    # The first, unless it died and was replaced: then the one that says so.
+    named = [child for child in children if "worker.zygote" in " ".join(child.cmdline())]
+    return (named or sorted(children, key=psutil.Process.create_time))[0].pid
 
 
 def await_true(question: Callable[[], object], what: str, timeout_s: float = TIMEOUT_S) -> None:

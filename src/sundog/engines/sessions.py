@@ -16,7 +16,7 @@ import signal
 import socket
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from sundog import config as config_module
@@ -24,9 +24,10 @@ from sundog.config import Config
 from sundog.exceptions import RaySystemError
 from sundog.ids import random_id
 from sundog.net.packets import Connection, make_pair
+from sundog.plain import plain
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class SessionInfo:
     """A session that can be joined."""
 

@@ -1,9 +1,10 @@
-"""The node's first milliseconds: start the zygote, then import the rest.
+"""The node's first milliseconds: fork the zygote, then import the rest.
 
-The zygote's start is the longest part of `init()` → first result, so it begins before the node has
-imported anything of weight: this module uses `_socket` instead of `socket`, and takes the environment from
-its parameters. Run as a program with the path of those; descriptors 3 (the driver's socket, if there is
-one) and 4 (the session's lock) are inherited.
+The start of the zygote and that of the node are the longest parts of `init()` → first result. Both begin as one
+process, which imports what they share and forks the zygote while it has neither a thread nor a socket of the
+session's; each then imports its own part at the same time (docs/decisions/0007). A zygote that dies later is
+replaced by a new program, for by then the node is no place to fork from. Run as a program with the path
+of its parameters; descriptors 3 (the driver's socket, if there is one) and 4 (the session's lock) are inherited.
 """
 
 from __future__ import annotations
@@ -11,17 +12,16 @@ from __future__ import annotations
 import _socket
 import os
 import sys
+from typing import NoReturn
 
 SNDBUF_BYTES = 4 << 20
 
 
 def spawn_zygote(session: dict[str, str], environ: dict[str, str], lifeline_read: int) -> tuple[int, int]:
-    """Start a zygote; returns its pid and the descriptor of our end of its socket."""
+    """Start a zygote as a program; returns its pid and the descriptor of our end of its socket."""
     import fcntl
 
-    ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
-    for side in (ours, theirs):
-        side.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF, SNDBUF_BYTES)
+    ours, theirs = _pair()
     source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     code = (
         f"import sys; sys.path[:0]=[{source!r}]; from sundog.worker.zygote import main; "
@@ -29,7 +29,7 @@ def spawn_zygote(session: dict[str, str], environ: dict[str, str], lifeline_read
     )
     # Numbers that the targets below cannot collide with.
     high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64) for fd in (theirs.fileno(), lifeline_read)]
-    log = f"{session['path']}/logs/zygote.log"
+    log = _log_path(session)
     pid = os.posix_spawn(
         sys.executable,
         [sys.executable, "-c", code],
@@ -47,17 +47,74 @@ def spawn_zygote(session: dict[str, str], environ: dict[str, str], lifeline_read
     return pid, ours.detach()
 
 
+def fork_zygote(session: dict[str, str], lifeline: tuple[int, int], others: list[int]) -> tuple[int, int]:
+    """Fork a zygote off this young process; it closes `others`. Returns as `spawn_zygote` does."""
+    ours, theirs = _pair()
+    pid = os.fork()
+    if pid == 0:
+        _be_zygote(session, ours, theirs, lifeline, others)
+    theirs.close()
+    return pid, ours.detach()
+
+
+def _be_zygote(
+    session: dict[str, str],
+    ours: _socket.socket,
+    theirs: _socket.socket,
+    lifeline: tuple[int, int],
+    others: list[int],
+) -> NoReturn:
+    try:
+        ours.close()
+        for fd in (lifeline[1], *others):
+            os.close(fd)
+        log = os.open(_log_path(session), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        os.close(log)
+        from sundog.worker.zygote import main
+
+        main([str(theirs.detach()), str(lifeline[0]), session["shm_root"]])
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        os._exit(1)
+
+
+def _pair() -> tuple[_socket.socket, _socket.socket]:
+    ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+    for side in (ours, theirs):
+        side.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF, SNDBUF_BYTES)
+    return ours, theirs
+
+
+def _log_path(session: dict[str, str]) -> str:
+    return f"{session['path']}/logs/zygote.log"
+
+
+def _import_shared() -> None:
+    """What both the node and the zygote need: imported once, before the one becomes two."""
+    import sundog.config
+    import sundog.events
+    import sundog.net.packets
+    import sundog.store.segments
+    import sundog.wire.cause  # noqa: F401
+
+
 def main(params_path: str) -> None:
     """Be the node; does not return."""
     import json
 
     with open(params_path, encoding="utf-8") as file:
         params = json.load(file)
-    for fd in (3, 4):
-        if fd == 4 or params.get("driver_fd") is not None:
-            os.set_inheritable(fd, False)
+    inherited = [4] if params.get("driver_fd") is None else [3, 4]
+    for fd in inherited:
+        os.set_inheritable(fd, False)
     lifeline_read, lifeline_write = os.pipe2(os.O_CLOEXEC)
-    zygote = spawn_zygote(params["session"], params["environ"], lifeline_read)
+    _import_shared()
+    zygote = fork_zygote(params["session"], (lifeline_read, lifeline_write), inherited)
     from sundog.node.program import run
 
     run(params, zygote, lifeline_read, lifeline_write)

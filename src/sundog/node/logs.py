@@ -25,7 +25,6 @@ import re
 import zlib
 from collections.abc import Iterable
 from typing import NamedTuple
-from urllib.parse import unquote
 
 MARK = b"\x1e"
 _LITERAL = b"\x1elit #%08x;" % zlib.crc32(b"lit")
@@ -99,6 +98,8 @@ class LineParser:
             self._emit(line[: found.start()], out)
         key, _, value = found[1].partition(b"=")
         if key == b"name":
+            from urllib.parse import unquote
+
             self.name = unquote(value.decode("ascii", "backslashreplace"))
         elif value.isdigit():
             if key == b"part":

@@ -15,9 +15,7 @@ Everyone else dies or fails with it: workers by the kernel, drivers by the end o
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
-import shutil
 import signal
 import socket
 import time
@@ -148,8 +146,8 @@ class Node:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.workers.zygote_pid, signal.SIGKILL)
         sessions.kill_children(os.getpid())
-        shutil.rmtree(self.session["shm_root"], ignore_errors=True)
-        shutil.rmtree(f"{self.session['path']}/spilled_objects", ignore_errors=True)
+        sessions.remove_folder(self.session["shm_root"])
+        sessions.remove_folder(f"{self.session['path']}/spilled_objects")
         sessions.withdraw(self.session)
         for process in list(self.processes.values()):
             process.line.close()
@@ -435,8 +433,16 @@ def run(params: dict[str, Any], zygote: tuple[int, int], lifeline_read: int, lif
     """Run a node to its end. `lifeline_write` stays open until then: its closing ends the workers."""
     with contextlib.suppress(OSError):
         os.setsid()
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     node = Node(params)
+    # As soon as the first messages are dealt with: the zygote has not begun to fork by then.
+    node.loop.after(0.0, _be_subreaper)
     node.workers.use_zygote(zygote, lifeline_read)
     node.run()
     os.close(lifeline_write)
+
+
+def _be_subreaper() -> None:
+    """Have the zygote's children become ours if it dies, so that their ends are still told by the kernel."""
+    import ctypes
+
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

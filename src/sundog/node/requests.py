@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from sundog.exceptions import ActorUnschedulableError, RaySystemError
 from sundog.ids import random_id
 from sundog.node.rows import Process
-from sundog.observe.records import finished_tasks
 from sundog.state.actors import DEAD
 from sundog.state.instructions import GROUP_REMOVED, Infeasible
 
@@ -279,6 +278,8 @@ class Requests:
         def finish() -> None:
             if self._gathering.pop(token, None) is not None:
                 if kind == "tasks":
+                    from sundog.observe.records import finished_tasks
+
                     rows.extend(finished_tasks(self.node.session["path"], self.node.node_id.hex(), rows))
                 process.line.send(("answer", number, True, rows))
 

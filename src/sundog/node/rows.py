@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from sundog.net.loop import Line
+from sundog.plain import plain
 
 
-@dataclass(slots=True)
+@plain()
 class Process:
     """A driver or worker connected to the node."""
 
@@ -27,7 +28,7 @@ class Process:
     peers: set[bytes] = field(default_factory=set)  # processes to tell of its death
 
 
-@dataclass(slots=True)
+@plain()
 class Job:
     """A driver's program."""
 
@@ -42,7 +43,7 @@ class Job:
     log_to_driver: bool = True
 
 
-@dataclass(slots=True)
+@plain()
 class Environment:
     """What a worker needs beyond its job: a runtime environment, prepared once."""
 

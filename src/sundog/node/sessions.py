@@ -11,7 +11,6 @@ import contextlib
 import fcntl
 import json
 import os
-import shutil
 import signal
 import socket
 import time
@@ -59,6 +58,13 @@ def withdraw(session: dict[str, Any]) -> None:
             os.unlink(f"{session['path']}/{name}")
 
 
+def remove_folder(path: str) -> None:
+    """Remove a folder with all that is in it, if it is there."""
+    import shutil  # with four compressors in tow, which would come before the first task
+
+    shutil.rmtree(path, ignore_errors=True)
+
+
 def sweep(session: dict[str, Any]) -> None:
     """Remove the shared memory of sessions whose node is gone."""
     folder = os.path.dirname(session["shm_root"])
@@ -74,7 +80,7 @@ def _sweep_one(shm_root: str) -> None:
         if not os.path.isdir(path):
             # The session's folder was removed, so nobody can hold its lock; a new one is a moment old at most.
             if time.time() - os.stat(shm_root).st_mtime > _NEW_S:
-                shutil.rmtree(shm_root, ignore_errors=True)
+                remove_folder(shm_root)
             return
         lock = os.open(f"{path}/lock", os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -84,8 +90,8 @@ def _sweep_one(shm_root: str) -> None:
     except OSError:
         return
     else:
-        shutil.rmtree(shm_root, ignore_errors=True)
-        shutil.rmtree(f"{path}/spilled_objects", ignore_errors=True)
+        remove_folder(shm_root)
+        remove_folder(f"{path}/spilled_objects")
         withdraw({"path": path})
     finally:
         os.close(lock)

@@ -13,8 +13,9 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from sundog.plain import plain
 
 _US = 1_000_000
 # Rows beyond a worker's first get numbers above any process id that Linux hands out.
@@ -22,7 +23,7 @@ _FIRST_EXTRA_TID = 1 << 23
 _SUBMIT_SLICE_US = 1.0
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class TaskRow:
     """One attempt of one task. Times are seconds of one clock; None where it has not come to that yet."""
 
@@ -51,7 +52,7 @@ class TaskRow:
         return "FINISHED" if self.ok else "FAILED"
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class SpanRow:
     """A stretch of time a driver or worker spent in `get`, `put`, `wait`, a transfer, a spill, …"""
 
@@ -64,7 +65,7 @@ class SpanRow:
     node_id: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class FunctionSummary:
     """What all finished attempts of one function took; queue time is from submission to start."""
 

@@ -7,11 +7,13 @@ variable serves threads and asyncio tasks alike.
 from __future__ import annotations
 
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from sundog.plain import plain
 
-@dataclass(slots=True)
+
+@plain()
 class Running:
     """The task or call that the current thread (or asyncio task) runs."""
 
@@ -21,7 +23,7 @@ class Running:
     owner: bytes
 
 
-@dataclass
+@plain(slots=False)
 class ProcessFacts:
     """Facts of this process that user code may ask for."""
 

@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TextIO, TypeAlias
+
+from sundog.plain import plain
 
 # worker id, pid, job id, name of the task or actor, is it stderr, lines (see node/logs.py: LogBatch)
 BatchTuple: TypeAlias = tuple[bytes, int, bytes, str, bool, Sequence[str]]
@@ -96,7 +98,7 @@ def _write(stream: TextIO, text: str) -> None:
         return
 
 
-@dataclass(slots=True)
+@plain()
 class _Seen:
     """One text within its window: who said it first, and what has been counted since."""
 

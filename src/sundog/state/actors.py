@@ -25,7 +25,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from sundog.plain import plain
 
 DEPENDENCIES_UNREADY = "DEPENDENCIES_UNREADY"
 PENDING_CREATION = "PENDING_CREATION"
@@ -40,21 +41,21 @@ class ActorInstruction:
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class Place(ActorInstruction):
     """Ask for one lease for this actor; answer with ``placed``."""
 
     actor_id: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class Unplace(ActorInstruction):
     """Withdraw that ask: nobody needs the lease any more."""
 
     actor_id: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class Construct(ActorInstruction):
     """Send the constructor call to ``worker``, once per incarnation; answer ``ready`` or ``init_failed``."""
 
@@ -63,7 +64,7 @@ class Construct(ActorInstruction):
     incarnation: int
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class Terminate(ActorInstruction):
     """End ``worker``: at once, or (``graceful``) after the calls that have reached it. It is not reused."""
 
@@ -72,7 +73,7 @@ class Terminate(ActorInstruction):
     graceful: bool
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class Publish(ActorInstruction):
     """Tell everyone who holds a handle. ``worker`` is where to send calls: set only when ALIVE.
 
@@ -103,7 +104,7 @@ class NameTaken(Exception):
         )
 
 
-@dataclass(slots=True)
+@plain()
 class ActorRow:
     """Everything known of one actor. Read it freely; only ``Actors`` writes it."""
 

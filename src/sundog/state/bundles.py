@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from sundog.plain import plain
 from sundog.state import labels
 from sundog.state.nodes import Node
 from sundog.state.resources import CPU, GPU, Demand, Holding, Pool, demand_of
@@ -31,7 +32,7 @@ RESCHEDULING = "RESCHEDULING"
 REMOVED = "REMOVED"
 
 
-@dataclass(slots=True, eq=False)
+@plain(eq=False)
 class Bundle:
     """One placed bundle: what it drew from its node, and the pool that leases draw from in turn."""
 
@@ -41,7 +42,7 @@ class Bundle:
     pool: Pool
 
 
-@dataclass(slots=True, eq=False)
+@plain(eq=False)
 class Group:
     pg_id: bytes
     demands: list[Demand]

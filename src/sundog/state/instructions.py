@@ -8,8 +8,8 @@ Made and read in the node program; specs are also made by owners and travel to t
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 
+from sundog.plain import plain
 from sundog.state.lease_spec import GROUP_REMOVED, LeaseSpec
 
 __all__ = [
@@ -32,7 +32,7 @@ class Instruction:
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class StartWorker(Instruction):
     """Start one worker process for ``env_key``; answer with ``worker_started`` or ``worker_start_failed``."""
 
@@ -40,7 +40,7 @@ class StartWorker(Instruction):
     env_key: str
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class StopWorker(Instruction):
     """End this process (it may be idle or at work); answer with ``worker_died`` once it is gone.
 
@@ -51,7 +51,7 @@ class StopWorker(Instruction):
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class Grant(Instruction):
     """Connect ``worker`` to ``owner``, for whose ``key`` it works until the owner releases ``lease``."""
 
@@ -64,7 +64,7 @@ class Grant(Instruction):
     gpu_ids: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class Reclaim(Instruction):
     """Ask ``owner`` to finish what runs on ``lease``, send nothing more there, and release it: someone
     starves.
@@ -77,7 +77,7 @@ class Reclaim(Instruction):
     worker: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class Infeasible(Instruction):
     """Tell ``owner`` that ``key`` cannot be met by any node as things stand; it stays pending, a node may
     join.
@@ -92,14 +92,14 @@ class Infeasible(Instruction):
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class GroupReady(Instruction):
     """All bundles of the placement group are set aside (sent again when lost bundles found a new node)."""
 
     pg_id: bytes
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class GroupRemoved(Instruction):
     """The placement group is gone; StopWorker for each worker in it comes before this."""
 

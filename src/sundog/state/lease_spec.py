@@ -5,13 +5,13 @@ Owns: ``LeaseSpec``. A module of its own, because every driver and worker import
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from sundog.plain import plain
 
 GROUP_REMOVED = "placement group removed"
 """The ``reason`` of StopWorker and of Infeasible when a placement group went away: owners fail such work."""
 
 
-@dataclass(frozen=True)
+@plain(frozen=True, slots=False)
 class LeaseSpec:
     """What one lease must offer. Equal specs share one queue.
 

@@ -29,8 +29,8 @@ the
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
+from sundog.plain import plain
 from sundog.state import starvation
 from sundog.state.granting import Granting
 from sundog.state.instructions import (
@@ -72,7 +72,7 @@ FIRST_BACKOFF_S = 0.1
 LAST_BACKOFF_S = 10.0
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class WorkerCounts:
     """How many processes there are, by what they do."""
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Hashable
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from sundog.plain import plain
 from sundog.state.resources import Holding, Pool
 from sundog.state.shapes import Shape, Want
 
 
-@dataclass(slots=True, eq=False)
+@plain(eq=False)
 class Worker:
     worker: bytes
     node: Node
@@ -30,7 +31,7 @@ class Worker:
     last_owner: bytes = b""
 
 
-@dataclass(slots=True, eq=False)
+@plain(eq=False)
 class Lease:
     """Resources drawn for an owner, and the worker that has them (None while that one is being started)."""
 
@@ -54,7 +55,7 @@ class Lease:
         self.cpu_lent = False
 
 
-@dataclass(slots=True)
+@plain()
 class Backoff:
     """Workers of one env_key failed to start: how often in a row, and when to try again."""
 
@@ -62,7 +63,7 @@ class Backoff:
     until: float
 
 
-@dataclass(slots=True, eq=False)
+@plain(eq=False)
 class Node:
     node_id: bytes
     pool: Pool

@@ -9,7 +9,8 @@ Runs in the node program, on its only thread; the simulator runs it in tests.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+
+from sundog.plain import plain
 
 UNIT = 10_000
 CPU = "CPU"
@@ -73,7 +74,7 @@ def describe(demand: Demand) -> str:
     return "{" + ", ".join(f"{name}: {from_units(units):g}" for name, units in demand) + "}"
 
 
-@dataclass(slots=True)
+@plain()
 class Holding:
     """What one lease or bundle has drawn from a pool, to be given back as it is."""
 

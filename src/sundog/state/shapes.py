@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from sundog.plain import plain
 from sundog.state.instructions import LeaseSpec
 from sundog.state.resources import Demand, Pool, at_least_both, demand_of
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from sundog.state.nodes import Lease, Node
 
 
-@dataclass(slots=True, eq=False)
+@plain(eq=False)
 class Want:
     owner: bytes
     key: Hashable
@@ -41,7 +42,7 @@ class Want:
         return self.count - len(self.pending)
 
 
-@dataclass(slots=True)
+@plain()
 class Reservation:
     """The state of keeping resources for a request that starves: windows of keeping, with pauses in between.
 

@@ -7,8 +7,8 @@ Runs in the node program, on its only thread, when somebody asks.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
 
+from sundog.plain import plain
 from sundog.state.bundles import CREATED, REMOVED, Group, choose_nodes
 from sundog.state.instructions import LeaseSpec
 from sundog.state.nodes import Lease, Node
@@ -16,7 +16,7 @@ from sundog.state.resources import Demand, from_units
 from sundog.state.shapes import Want
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class WaitingRow:
     owner: bytes
     key: Hashable
@@ -27,7 +27,7 @@ class WaitingRow:
     infeasible: bool
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class HeldRow:
     lease: int
     owner: bytes
@@ -41,7 +41,7 @@ class HeldRow:
     ending: bool
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class GroupRow:
     pg_id: bytes
     name: str

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import signal as signals
-from dataclasses import dataclass
+
+from sundog.plain import plain
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class Cause:
     """The end of a process as the kernel and the node know it.
 
