@@ -190,9 +190,16 @@ def _segments() -> frozenset[str]:
 def _in_use_by_others(segment: str, marker: str) -> bool:
     """Whether a live process that is no part of this test works with ``segment``: then it is not ours.
 
-    Two test runs on one machine see each other's segments. A session's processes name it in their titles or
-    map its files, so a foreign process that knows the session's name is the proof.
+    Two test runs on one machine see each other's segments. A session's shared memory has a link to its folder, which
+    is below the marker for the sessions of this test. Without one (a session just begun, or about to end) a foreign
+    process that knows the session's name is the proof.
     """
+    try:
+        return not os.readlink(SHM_DIR / segment / ".session").startswith(marker)
+    except OSError:
+        pass
+    if not (SHM_DIR / segment).exists():
+        return True  # gone since we looked
     session = segment.removeprefix(SHM_PREFIX).strip("-_.")
     tokens = [segment.encode()]
     if len(session) >= 6:  # shorter ones occur in any process by chance

@@ -4,8 +4,8 @@ Owns the class and the two thread-local collectors through which pickling tells 
 went into, or came out of, a value. Knows no runtime: the engine of this process plugs itself in as
 `hooks`. Runs in any process and thread.
 
-A ref's birth by unpickling and its death are only *appended* to ``hooks.ops`` (an id in a tuple is a
-birth, a bare id a death). ``__del__`` may run anywhere, even under the runtime's own lock, so it must
+A ref's birth by unpickling and its death are only *appended* to ``hooks.ops`` (ids in a tuple are
+births, a bare id is a death). ``__del__`` may run anywhere, even under the runtime's own lock, so it must
 not do more; the owner drains the deque later, and always before it lets go of anything.
 """
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 class Hooks(Protocol):
     """What a runtime must offer for refs to work in its process."""
 
-    ops: deque[bytes | tuple[bytes]]
+    ops: deque[bytes | tuple[bytes, ...]]
 
     def future_of(self, oid: bytes) -> concurrent.futures.Future[Any]: ...
 
@@ -40,7 +40,7 @@ class _NoRuntime:
     """Stands in while no runtime is up: refs may still die, and old ones may be unpickled."""
 
     def __init__(self) -> None:
-        self.ops: deque[bytes | tuple[bytes]] = deque(maxlen=1)
+        self.ops: deque[bytes | tuple[bytes, ...]] = deque(maxlen=1)
 
     def future_of(self, oid: bytes) -> concurrent.futures.Future[Any]:
         raise RuntimeError(

@@ -378,6 +378,45 @@ def test_a_nested_object_goes_with_the_one_that_contains_it(ray: ModuleType) -> 
     until(lambda: used_bytes(ray) == 0, "the nested objects were freed")
 
 
+def test_hundreds_of_refs_in_one_object_are_counted_one_for_one(ray: ModuleType) -> None:
+    first = ray.put(np.zeros(LARGE))
+    outer = ray.put([first, first, *[ray.put(number) for number in range(300)], [first]])
+    del first
+    boxes = [ray.get(outer) for _ in range(3)]
+    kept = boxes[1][7]
+    del outer, boxes
+    until(lambda: used_bytes(ray) == 0, "the large object inside was freed")
+    assert ray.get(kept) == 5
+
+
+class Fragile:
+    """Can be pickled; unpickling it fails while its flag is up."""
+
+    broken = False
+
+    def __init__(self, refs: list[Any]) -> None:
+        self.refs = refs
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if Fragile.broken:
+            raise ValueError("not today")
+        self.__dict__.update(state)
+
+
+def test_refs_of_a_value_that_cannot_be_unpickled_are_not_held_for_ever(ray: ModuleType) -> None:
+    refs = [ray.put(np.zeros(LARGE)) for _ in range(12)]
+    outer = ray.put([refs[:6], Fragile(refs[6:]), refs[:3]])
+    Fragile.broken = True
+    try:
+        with pytest.raises(ValueError, match="not today"):
+            ray.get(outer)
+    finally:
+        Fragile.broken = False
+    assert len(ray.get(outer)[1].refs) == 6
+    del outer, refs
+    until(lambda: used_bytes(ray) == 0, "every object was freed")
+
+
 # ---------------------------------------------------------------------- refs as Python objects
 def test_refs_are_equal_and_hash_by_the_object_they_name(ray: ModuleType) -> None:
     one, two = ray.put(1), ray.put(1)

@@ -25,7 +25,7 @@ from sundog.store.segments import Segments
 
 def assemble(me: bytes, node: Connection, session: dict[str, Any], config: Config, role: str) -> Owner:
     """An owner for this process, reading its sockets, with refs reporting to it."""
-    ops: deque[bytes | tuple[bytes]] = deque()
+    ops: deque[bytes | tuple[bytes, ...]] = deque()
     segments = Segments(session["shm_root"], f"{session['path']}/spilled_objects", me, ops)
     ring: Ring | NoRing = NoRing()
     if config.record_enabled:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from pickle import dumps
 from typing import TYPE_CHECKING, Any
@@ -33,8 +33,8 @@ from sundog.ids import PROCESS_BYTES, IdMaker, task_of
 from sundog.net.packets import Connection
 from sundog.owner.reactor import Reactor
 from sundog.owner.records import Lane, Task, Value
-from sundog.refs import ObjectRef
-from sundog.serialize.pack import pack, unpack
+from sundog.refs import ObjectRef, collectors
+from sundog.serialize.pack import pack, unpack, unpack_counted
 from sundog.state.references import References
 from sundog.store.segments import Segments
 from sundog.wire.lanes import ERROR, OK
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from sundog.owner.tasks import Tasks
 
 Callback = Callable[[bytes], None]
+_FEW = 8  # refs in a value that are counted one by one
 
 
 class Owner:
@@ -69,7 +70,7 @@ class Owner:
         me: bytes,
         node: Connection,
         segments: Segments,
-        ops: deque[bytes | tuple[bytes]],
+        ops: deque[bytes | tuple[bytes, ...]],
         ring: Ring | NoRing,
         config: Config,
     ) -> None:
@@ -118,26 +119,30 @@ class Owner:
     def drain(self) -> None:
         """Count the births and deaths of refs so far, and carry out what follows."""
         ops, refs, owned, me, ready = self.ops, self.refs, self.refs.owned, self.me, self.ready
+        borrowed = refs.borrowed
         take = ops.popleft
+        entry: Any
         for _ in range(len(ops)):
             op: Any = take()
-            entry = owned.get(op if type(op) is bytes else op[0])
             if type(op) is tuple:
-                if entry is not None:
-                    entry.local += 1
-                else:
-                    refs.hold(op[0])
-            elif entry is not None:
-                if entry.local > 1:
-                    entry.local -= 1
-                else:
-                    refs.drop(op)
-            elif op[:PROCESS_BYTES] == me:
+                for oid in op:
+                    entry = owned.get(oid) or borrowed.get(oid)
+                    if entry is not None:
+                        entry.local += 1
+                    else:
+                        refs.hold(oid)
+                continue
+            entry = owned.get(op)
+            if entry is None and op[:PROCESS_BYTES] == me:
                 value = ready.get(op)
                 if value is not None and value[2] is None and value[3] is None:
                     del ready[op]  # the common end: a small value that only its maker held
                 else:
                     self.free(op)
+                continue
+            entry = entry or borrowed.get(op)
+            if entry is not None and entry.local > 1:
+                entry.local -= 1
             else:
                 refs.drop(op)
         self.carry_out()
@@ -286,14 +291,25 @@ class Owner:
     # ------------------------------------------------------------------ reading a value
     def load(self, oid: bytes) -> Any:
         """The value of a ready object; raises its error if it is one."""
-        flag, meta, location, _, _ = self.ready[oid]
-        if location is None:
-            value = unpack(meta, None)
+        flag, meta, location, inner, _ = self.ready[oid]
+        views = None if location is None else self.segments.view(location, oid)
+        if inner is not None and len(inner) > _FEW and collectors.received is None:
+            value = self._load_many_refs(meta, views, inner)
         else:
-            value = unpack(meta, self.segments.view(location, oid))
+            value = unpack(meta, views)
         if flag == ERROR:
             raise self.as_raised(value)
         return value
+
+    def _load_many_refs(self, meta: bytes, views: Any, inner: list[bytes]) -> Any:
+        """Count the refs inside at once, before any of them can die; take back what was not rebuilt."""
+        made: list[bytes] = []
+        self.ops.append(tuple(inner))
+        try:
+            return unpack_counted(meta, views, made)
+        finally:
+            if len(made) != len(inner):
+                self.ops.extend((Counter(inner) - Counter(made)).elements())
 
     @staticmethod
     def as_raised(error: Any) -> BaseException:
