@@ -1,11 +1,13 @@
 """The shortest task that pays off: the duration from which two workers beat a plain loop by 1.5 times.
 
 A task is a fixed amount of counting, calibrated in the driver. Each probe runs the plain loop and the tasks
-side by side, so a change of clock speed between probes cancels out.
+side by side, so a change of clock speed between probes cancels out. What the machine itself can give, two bare
+processes against one, stands beside it: where that is below 1.5, no runtime can pay off.
 """
 
 from __future__ import annotations
 
+import os
 import statistics
 from collections.abc import Callable
 
@@ -74,3 +76,27 @@ def shortest_task(api: System, effort: Effort) -> list[Reading]:
     if found is None:
         return [Reading("shortest paying task", "ms", None, f"no task up to {HIGH_S * 1e3:.0f} ms paid off")]
     return [Reading("shortest paying task", "ms", found * 1e3)]
+
+
+def spin_in_processes(count: int, iterations: int) -> None:
+    """Do `iterations` in each of `count` forked processes at the same time."""
+    children = []
+    for _ in range(count):
+        child = os.fork()
+        if child == 0:
+            work.spin(iterations)
+            os._exit(0)
+        children.append(child)
+    for child in children:
+        os.waitpid(child, 0)
+
+
+@measured("speed-up of two bare processes", group="pay-off", needs="echo")
+def two_processes(_: System, effort: Effort) -> list[Reading]:
+    iterations = int(PROBE_S * iterations_per_second())
+    speed_ups = []
+    for _turn in range(5):
+        one = time_call(lambda: spin_in_processes(1, iterations))
+        two = time_call(lambda: spin_in_processes(2, iterations))
+        speed_ups.append(2 * one / two)
+    return [Reading("speed-up of two bare processes", "×", statistics.median(speed_ups))]

@@ -11,8 +11,10 @@ from sundog.options import ActorOptions, MethodOptions, parse_actor_options, par
 from sundog.owner import context
 from sundog.owner.records import DONE, Fn
 from sundog.refs import ObjectRef, rebuild
+from sundog.signatures import Signature
 from sundog.wire import lanes as wire
 
+_ANYTHING = Signature(None)
 _BUILT_IN = ("__ray_ready__", "__ray_terminate__", "__ray_call__")
 
 
@@ -57,7 +59,7 @@ class _Core:
 class ActorMethod:
     """A method of an actor; `.remote()` calls it there."""
 
-    __slots__ = ("_core", "_fn", "_link", "_name", "_options")
+    __slots__ = ("_core", "_fn", "_link", "_name", "_options", "_signature")
 
     def __init__(self, core: _Core, name: str, options: MethodOptions) -> None:
         self._core = core
@@ -65,6 +67,7 @@ class ActorMethod:
         self._options = options
         self._link: Any = None
         self._fn: Fn | None = None
+        self._signature: Signature = core.data["signatures"].get(name) or _ANYTHING
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(
@@ -78,6 +81,9 @@ class ActorMethod:
         link = self._link
         if link is None or engine is None or link.calls.owner is not engine.owner:
             engine, link = self._bind()
+        signature = self._signature
+        if kwargs or not signature.low <= len(args) <= signature.high:
+            signature.check(f"{self._core.class_name}.{self._name}", args, kwargs)
         owner = engine.owner
         fn: Any = self._fn
         task = owner.actors.call(link, fn, args, kwargs)
@@ -213,6 +219,8 @@ class ActorClass:
     def __init__(self, cls: type, options: ActorOptions) -> None:
         self._cls = cls
         self._options = options
+        self._members = _members(cls)
+        self._takes = Signature.of(cls.__init__, bound=True)  # type: ignore[misc]
         self._name = cls.__name__
         self.__name__ = cls.__name__
         self.__doc__ = cls.__doc__
@@ -251,9 +259,9 @@ class ActorClass:
     def _create(self, options: ActorOptions, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ActorHandle:
         from sundog.api import engine_or_init
 
-        self._check_arguments(args, kwargs)
+        self._takes.check(self._name, args, kwargs)
         engine = engine_or_init()
-        data = _describe(self._cls, options)
+        data = _with_options(self._members, options)
         actor_id, is_new = engine.create_actor(self._cls, self._name, options, data, args, kwargs)
         if not is_new:
             from sundog.api import get_actor
@@ -262,17 +270,6 @@ class ActorClass:
         if options.lifetime == "detached":
             return ActorHandle(actor_id, data, None)
         return ActorHandle(actor_id, data, ObjectRef(actor_id + RESULT_SUFFIX))
-
-    def _check_arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Raises TypeError here, where the mistake is, rather than in a process that dies of it."""
-        try:
-            signature = inspect.signature(self._cls.__init__)  # type: ignore[misc]
-        except (TypeError, ValueError):
-            return  # a constructor in C that tells nothing of itself
-        try:
-            signature.bind(None, *args, **kwargs)
-        except TypeError as error:
-            raise TypeError(f"{self._name}.remote(): {error}; its constructor takes {signature}.") from None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuild_class, (self._cls, self._options))
@@ -304,22 +301,32 @@ def _rebuild_class(cls: type, options: ActorOptions) -> ActorClass:
 _DEFAULT_METHOD = MethodOptions()
 
 
-def _describe(cls: type, options: ActorOptions) -> dict[str, Any]:
-    """What a handle has to know of its class."""
+def _members(cls: type) -> dict[str, Any]:
+    """What a handle has to know of its class: its methods, their options and what they take."""
     methods: dict[str, MethodOptions] = {}
     generators = []
+    signatures = {}
     for name, member in inspect.getmembers(cls, callable):
         if name.startswith("__") and name != "__call__":
             continue
         methods[name] = getattr(member, "__sundog_options__", _DEFAULT_METHOD)
         if inspect.isgeneratorfunction(member) or inspect.isasyncgenfunction(member):
             generators.append(name)
+        is_static = isinstance(inspect.getattr_static(cls, name), staticmethod)
+        signatures[name] = Signature.of(member, bound=inspect.isfunction(member) and not is_static)
     if isinstance(inspect.getattr_static(cls, "__call__", None), type(None)):
         methods.pop("__call__", None)
     return {
         "class_name": cls.__name__,
         "methods": methods,
         "generators": frozenset(generators),
+        "signatures": signatures,
+    }
+
+
+def _with_options(members: dict[str, Any], options: ActorOptions) -> dict[str, Any]:
+    return {
+        **members,
         "groups": tuple(sorted(options.concurrency_groups or ())),
         "max_task_retries": options.max_task_retries,
         "max_pending_calls": options.max_pending_calls,
@@ -330,11 +337,12 @@ def _describe(cls: type, options: ActorOptions) -> dict[str, Any]:
 def make_actor_class(cls: type, given: dict[str, Any]) -> ActorClass:
     """`@remote` or `@remote(**given)` on a class."""
     options = parse_actor_options(given)
-    described = _describe(cls, options)
-    for name, method_options in described["methods"].items():
+    made = ActorClass(cls, options)
+    groups = tuple(sorted(options.concurrency_groups or ()))
+    for name, method_options in made._members["methods"].items():
         if method_options.concurrency_group:
-            _check_group(cls.__name__, name, method_options.concurrency_group, described["groups"])
-    return ActorClass(cls, options)
+            _check_group(cls.__name__, name, method_options.concurrency_group, groups)
+    return made
 
 
 def exit_actor() -> None:

@@ -12,6 +12,7 @@ from sundog.options import TaskOptions, parse_task_options
 from sundog.owner import context
 from sundog.owner.records import Fn
 from sundog.refs import ObjectRef
+from sundog.signatures import Signature
 
 
 class RemoteFunction:
@@ -25,6 +26,7 @@ class RemoteFunction:
         self._engine: Any = None
         self._generation = -1
         self._fn: Fn | None = None
+        self._signature = Signature.of(function)
         functools.update_wrapper(self, function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -38,6 +40,9 @@ class RemoteFunction:
         engine = engines.current()
         if engine is not self._engine or engine is None or self._generation != context.generation:
             engine = self._bind()
+        signature = self._signature
+        if kwargs or not signature.low <= len(args) <= signature.high:
+            signature.check(self._name, args, kwargs)
         tasks = engine.owner.tasks
         fn: Any = self._fn
         task = tasks.submit(fn, args, kwargs)

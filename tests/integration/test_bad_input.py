@@ -541,3 +541,28 @@ def test_a_shared_memory_folder_that_is_too_small_falls_back_to_disk(tmp_path: P
         env=dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path)),
     )
     assert done.stdout.strip().endswith("fine"), done.stdout + done.stderr
+
+
+# ---------------------------------------------------------------------- arguments that do not fit
+def test_arguments_that_do_not_fit_are_refused_where_the_call_is_written(ray: ModuleType) -> None:
+    @ray.remote
+    def add(a: int, b: int = 0) -> int:
+        return a + b
+
+    @ray.remote
+    class Counter:
+        def up(self, by: int) -> int:
+            return by
+
+    counter = Counter.remote()
+    for call in (
+        lambda: add.remote(),
+        lambda: add.remote(1, 2, 3),
+        lambda: add.remote(1, c=2),
+        lambda: counter.up.remote(),
+        lambda: counter.up.remote(1, by=1),
+        lambda: counter.up.options(num_returns=1).remote(1, 2),
+    ):
+        with pytest.raises(TypeError, match=r"\.remote\(\): .* it takes \("):
+            call()
+    assert ray.get([add.remote(1, b=2), counter.up.remote(by=4)], timeout=30) == [3, 4]

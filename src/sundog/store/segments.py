@@ -74,7 +74,9 @@ mapping: Any = _Lazy()
 class Segments:
     """The segments that one process makes and the mappings it reads through."""
 
-    def __init__(self, shm_root: str, disk_root: str, me: bytes, ops: deque[bytes | tuple[bytes, ...]]) -> None:
+    def __init__(
+        self, shm_root: str, disk_root: str, me: bytes, ops: deque[bytes | tuple[bytes, ...]]
+    ) -> None:
         self.shm_root = shm_root
         self.disk_root = disk_root
         self._me = me.hex()
