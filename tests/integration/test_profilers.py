@@ -77,7 +77,7 @@ def profiled(function: Callable[[], object]) -> dict[str, tuple[int, float]]:
     profile = cProfile.Profile()
     profile.runcall(function)
     found: dict[str, tuple[int, float]] = {}
-    for (path, _, name), row in pstats.Stats(profile).stats.items():  # type: ignore[attr-defined]
+    for (path, _, name), row in pstats.Stats(profile).stats.items():
         key = f"{Path(path).name}({name})"
         calls, seconds = found.get(key, (0, 0.0))
         found[key] = calls + row[1], seconds + row[3]
@@ -140,5 +140,5 @@ def test_line_profiler_names_the_line_that_waits(tmp_path: Path, leak_check: Pat
     assert by_code["list1.append(ray.get(func.remote()))"][1] > 90
     assert by_code["ray.get(list2)"][0] == 1
     assert by_code["ray.get(list2)"][1] > by_code["list2.append(func.remote())"][1]
-    assert by_code["other_func()"] == (LOOPS, pytest.approx(by_code["other_func()"][1]))
+    assert by_code["other_func()"][0] == LOOPS
     assert by_code["other_func()"][1] > by_code["list3.append(func.remote())"][1]

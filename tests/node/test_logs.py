@@ -18,6 +18,7 @@ from sundog.node.logs import (
     LogTail,
     LogTails,
 )
+from sundog.wire import marks
 from sundog.worker import stdio
 
 
@@ -65,7 +66,7 @@ def lines_of(batches: list[LogBatch]) -> list[str]:
 
 def test_the_parser_gives_the_same_lines_however_the_bytes_are_cut() -> None:
     data = stdio.name_mark("a") + b"one\ntwo\xff\n" + stdio.name_mark("b b") + b"\rp 1\rp 2\r\n"
-    data += b"x" + stdio.mark("lit") + b";y\n" + b"\xc3\xa9 open" + stdio.name_mark("c") + b"end"
+    data += b"x" + marks.mark("lit") + b";y\n" + b"\xc3\xa9 open" + stdio.name_mark("c") + b"end"
     expected = [("a", "one"), ("a", "two\\xff"), ("b b", "p 1\r"), ("b b", "p 2"), ("b b", "x\x1ey")]
     expected += [("b b", "é open"), ("c", "end")]
     for seed in range(300):
@@ -177,8 +178,8 @@ def test_parts_deleted_before_they_were_read_are_named(tmp_path: Path, tail: Log
 
 
 def test_a_rotation_cut_short_by_a_crash_is_still_followed(tmp_path: Path, tail: LogTail) -> None:
-    (tmp_path / "w.out").write_bytes(b"old\n" + stdio.mark("next=1") + b"\n")
-    (tmp_path / "w.out.new").write_bytes(stdio.mark("part=1") + b"\nnew\n")
+    (tmp_path / "w.out").write_bytes(b"old\n" + marks.mark("next=1") + b"\n")
+    (tmp_path / "w.out.new").write_bytes(marks.mark("part=1") + b"\nnew\n")
     assert lines_of(tail.poll(1000, final=True)) == ["old", "new"]
 
 

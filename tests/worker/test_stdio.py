@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from sundog.node.logs import LogTail
+from sundog.wire import marks
 from sundog.worker import stdio
 
 Lines = list[tuple[str, str]]
@@ -107,7 +108,7 @@ def test_names_with_newlines_and_separators_survive(child: Child) -> None:
 
 
 def test_output_that_looks_like_a_marker_is_not_taken_for_one(child: Child) -> None:
-    forged = (stdio.name_mark("forged") + b"a\x1eb" + stdio.mark("next=7")).decode()
+    forged = (stdio.name_mark("forged") + b"a\x1eb" + marks.mark("next=7")).decode()
 
     def body() -> None:
         print("before")

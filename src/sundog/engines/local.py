@@ -16,6 +16,7 @@ import socket
 import sys
 import threading
 import time
+from importlib import import_module
 from typing import Any
 
 from sundog import config as config_module
@@ -33,6 +34,7 @@ from sundog.owner import assemble, context
 from sundog.owner.core import Owner
 from sundog.owner.records import Fn
 
+_BAR_TOKEN = "__ray_tqdm_magic_token__"
 _END_S = 5.0
 _PYTHON_SWITCH_S = 0.005
 _SWITCH_S = 0.001
@@ -127,7 +129,7 @@ class LocalEngine:
         if log_to_driver:
             from sundog.owner.logs import DriverLogs
 
-            self._logs = DriverLogs(job_id=context.facts.job_id)
+            self._logs = DriverLogs(job_id=context.facts.job_id, takes=_draws_bar)
             handlers["log"] = self._heard_log
         owner.control.on_lost = self._node_lost
         if threading.current_thread() is threading.main_thread():
@@ -240,6 +242,15 @@ def _in_our_code(frame: Any) -> bool:
         frame = frame.f_back
         depth += 1
     return False
+
+
+def _draws_bar(line: str) -> bool:
+    """Draw a worker's progress bar, if that is what a line of its output says."""
+    if _BAR_TOKEN not in line:
+        return False
+    # By name: bars are an application of sundog, which the engine must not depend on.
+    taken: bool = import_module("sundog.experimental.tqdm_ray").show_line(line)
+    return taken
 
 
 def _dumps_types(types: tuple[type, ...]) -> bytes:

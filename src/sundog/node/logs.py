@@ -21,14 +21,11 @@ from __future__ import annotations
 import heapq
 import itertools
 import os
-import re
-import zlib
 from collections.abc import Iterable
 from typing import NamedTuple
 
-MARK = b"\x1e"
-_LITERAL = b"\x1elit #%08x;" % zlib.crc32(b"lit")
-_MARKER = re.compile(rb"\x1e((?:name|part|next)=[^\x1e\r\n]*) #([0-9a-f]{8})$")
+from sundog.wire.marks import LITERAL, MARK, find_mark
+
 # Longer lines are handed over in pieces: one line of 100 MB must not be held in the node's memory.
 LINE_MAX_BYTES = 1024 * 1024
 # A marker never straddles the cut of an over-long line as long as it is shorter than this.
@@ -89,14 +86,14 @@ class LineParser:
         return out
 
     def _finish_line(self, line: bytes, out: list[tuple[str, str]]) -> None:
-        found = _MARKER.search(line) if MARK in line else None
-        if found is None or zlib.crc32(found[1]) != int(found[2], 16):
+        found = find_mark(line)
+        if found is None:
             self._emit(line[:-1] if line.endswith(b"\r") else line, out)
             return
-        if found.start():
+        start, key, value = found
+        if start:
             # Text without a newline stood before the marker: it ends here, under the name it began with.
-            self._emit(line[: found.start()], out)
-        key, _, value = found[1].partition(b"=")
+            self._emit(line[:start], out)
         if key == b"name":
             from urllib.parse import unquote
 
@@ -109,7 +106,7 @@ class LineParser:
 
     def _emit(self, line: bytes, out: list[tuple[str, str]], *, progress: bool = False) -> None:
         if MARK in line:
-            line = line.replace(_LITERAL, MARK)
+            line = line.replace(LITERAL, MARK)
         *overwritten, last = line.split(b"\r")
         for segment in overwritten:
             if segment:

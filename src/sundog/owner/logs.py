@@ -13,7 +13,7 @@ text folds, so nothing that was said is lost; a worker that repeats itself is ne
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from typing import TextIO, TypeAlias
 
@@ -121,6 +121,7 @@ class DriverLogs:
         job_id: show this job only; None shows all.
         hint: said once, beside the first count: how to switch folding off.
         local_ip: batches from this address carry no `ip=` in their prefix.
+        takes: asked for each line first; one that it takes (the state of a progress bar) is not printed as text.
     """
 
     def __init__(
@@ -133,7 +134,9 @@ class DriverLogs:
         job_id: bytes | None = None,
         hint: str = _HINT,
         local_ip: str = "",
+        takes: Callable[[str], bool] | None = None,
     ) -> None:
+        self._takes = takes
         self._streams = (stream_out, stream_err)
         self._color = color
         self._dedup = dedup
@@ -157,6 +160,8 @@ class DriverLogs:
             return
         now = time.monotonic() if now is None else now
         ip = "" if ip == self._local_ip else ip
+        if self._takes is not None:
+            lines = [line for line in lines if not self._takes(line)]
         if self._dedup:
             lines = [line for line in lines if self._is_news(line, batch, now, ip)]
         self._print((worker_id, pid, job_id, name, is_err, lines), ip)

@@ -32,11 +32,11 @@ import os
 import sys
 import threading
 import time
-import zlib
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
-MARK = b"\x1e"
+from sundog.wire.marks import LITERAL, MARK, mark
+
 DEFAULT_MAX_BYTES = 512 * 1024 * 1024
 DEFAULT_BACKUPS = 5
 # Keeps a marker far shorter than the window in which the reader looks for one.
@@ -48,16 +48,6 @@ PARTIAL_MAX_BYTES = 64 * 1024
 _CHECK_EVERY_S = 0.001
 # A log that takes no newline at all is cut anyway once it is this many times over its limit.
 _FORCE_ROTATE_FACTOR = 2
-
-
-def mark(body: str) -> bytes:
-    """The bytes of one marker, without its terminator."""
-    raw = body.encode("ascii")
-    return b"%s%s #%08x" % (MARK, raw, zlib.crc32(raw))
-
-
-# Ends in no separator, which together with the text after it could read as a marker.
-_LITERAL = mark("lit") + b";"
 
 
 def name_mark(name: str) -> bytes:
@@ -100,7 +90,7 @@ class Channel:
     def write(self, data: bytes, *, through: bool = False) -> None:
         """Append `data`; whole lines go to the file now, the rest waits for its newline or a flush."""
         if MARK in data:
-            data = data.replace(MARK, _LITERAL)
+            data = data.replace(MARK, LITERAL)
             self._checked_at = 0.0
         ident = threading.get_ident()
         if b"\n" not in data and not through and len(data) < PARTIAL_MAX_BYTES:
@@ -189,7 +179,7 @@ class Channel:
         if place is None:
             # The user has put something else on fd 1/2 on purpose (dup2): plain output goes there, and
             # what goes wrong with it is theirs to see.
-            _write_all(self.target_fd, data.replace(_LITERAL, MARK))
+            _write_all(self.target_fd, data.replace(LITERAL, MARK))
 
     def _append_to_log(self, fd: int, size: int, data: bytes) -> None:
         if self.lost_bytes:

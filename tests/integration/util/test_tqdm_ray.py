@@ -16,6 +16,7 @@ import pytest
 
 from sundog.experimental import tqdm_ray
 from sundog.util.addresses import get_node_ip_address
+from tests.integration import drivers
 
 pytest.importorskip("tqdm")
 
@@ -151,3 +152,25 @@ def test_a_worker_describes_its_bar_on_stdout(ray: ModuleType) -> None:
     said = [json.loads(line) for line in ray.get(work.remote())]
     assert [(s["x"], s["closed"]) for s in said] == [(1, False), (2, False), (3, False), (3, True)]
     assert {s["desc"] for s in said} == {"remote"}
+
+
+def test_a_bar_of_a_task_is_drawn_in_the_driver() -> None:
+    program = """
+        @ray.remote
+        def work():
+            from sundog.experimental.tqdm_ray import tqdm
+
+            for _ in tqdm(range(20), desc="resize", flush_interval_s=0.0):
+                pass
+            print("worked")
+
+        ray.init(num_cpus=1)
+        ray.get(work.remote())
+        ray.shutdown()
+        """
+    with drivers.running(program) as driver:
+        output = driver.rest()
+        assert driver.end() == 0
+    assert any("worked" in line for line in output)
+    assert not any(tqdm_ray.RAY_TQDM_MAGIC in line for line in output)
+    assert any("resize" in line and "20.0/20.0" in line for line in driver.errors)
