@@ -319,6 +319,39 @@ def test_recursive_cancel_spares_what_an_earlier_task_of_that_worker_left_runnin
     assert ray.get(left, timeout=GET_S) == 7
 
 
+@pytest.mark.parametrize("kind", ["async", "threaded"])
+def test_recursive_cancel_reaches_the_children_of_one_of_several_calls(
+    ray: ModuleType, tmp_path: Path, kind: str
+) -> None:
+    run = make_runner(ray, tmp_path)
+
+    @ray.remote
+    class Async:
+        async def work(self, name: str) -> Any:
+            return await run.remote(name)
+
+    @ray.remote(max_concurrency=2)
+    class Threaded:
+        def work(self, name: str) -> Any:
+            return sundog.get(run.remote(name))
+
+    ray.shutdown()
+    ray.init(num_cpus=4)
+    made: Any = Async if kind == "async" else Threaded
+    actor = made.remote()
+    refs = [actor.work.remote(name) for name in ("one", "two")]
+    for name in ("one", "two"):
+        await_true((tmp_path / name).exists, name)
+    ray.cancel(refs[0])
+    await_true((tmp_path / "one-interrupted").exists, "the cancelled call's child was interrupted")
+    with pytest.raises(ray.exceptions.RayError):
+        ray.get(refs[0], timeout=GET_S)
+    assert not (tmp_path / "two-interrupted").exists()
+    assert ray.wait(refs[1:], timeout=0)[0] == []
+    ray.cancel(refs[1])
+    await_true((tmp_path / "two-interrupted").exists, "the other child")
+
+
 # ---------------------------------------------------------------------- calls
 def make_holder(ray: ModuleType, folder: Path) -> Any:
     @ray.remote

@@ -30,6 +30,7 @@ from sundog.exceptions import (
 )
 from sundog.ids import RESULT_SUFFIX
 from sundog.net import packets
+from sundog.owner import context
 from sundog.owner.records import DONE, QUEUED, SENT, WAITING, Fn, Task
 from sundog.serialize.pack import SIMPLE
 from sundog.wire.cause import Cause
@@ -189,6 +190,8 @@ class ActorCalls:
                 max_pending_calls=link.max_pending,
             )
         task = Task(owner.ids.task(), fn, fn.number, None, _time())
+        if owner.concurrent:
+            task.parent = context.current_id()
         task.what = fn.extra["method"] if fn.extra and "method" in fn.extra else fn.name
         task.extra = fn.extra["wire"] if fn.extra else None
         task.actor = link

@@ -77,6 +77,13 @@ class Cancels:
                 if task.submit_s >= since_s:
                     self.cancel_task(task, force=False, recursive=True)
 
+    def cancel_children_of(self, parent: bytes) -> None:
+        """Cancel what one of the calls that run here at the same time has submitted."""
+        with self.owner.lock:
+            for task in list(self.owner.table.values()):
+                if task.parent == parent:
+                    self.cancel_task(task, force=False, recursive=True)
+
     def cancel_for(self, task_id: bytes, *, force: bool, recursive: bool) -> None:
         """Another process, which has a ref to a result of our task, cancels it."""
         task = self.owner.table.get(task_id)

@@ -70,6 +70,12 @@ def current() -> Running | None:
     return found
 
 
+def current_id() -> bytes | None:
+    """The id of what this thread or asyncio task runs."""
+    found = current()
+    return None if found is None else found.task_id
+
+
 def reset() -> None:
     """Back to what a fresh process knows."""
     global facts

@@ -90,6 +90,7 @@ class Owner:
         self.freed_early: set[bytes] = set()
         self.dropped_generators: deque[bytes] = deque()
         self.closed: BaseException | None = None
+        self.concurrent = False  # several calls run here at a time: tasks note which of them is their parent
         # A worker plugs these in: what to do before and after it blocks in a get or wait.
         self.before_block: Callable[[], None] | None = None
         self.after_block: Callable[[], None] | None = None

@@ -74,6 +74,7 @@ class Task:
     estimate_s = 0.0
     lane: Any = None
     actor: Any = None
+    parent: bytes | None = None  # the call that submitted it, where several run at a time
 
     def __init__(self, task_id: bytes, fn: Fn, what: Any, args: Any, submit_s: float) -> None:
         self.id = task_id

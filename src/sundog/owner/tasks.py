@@ -16,6 +16,7 @@ from pickle import dumps
 from typing import TYPE_CHECKING, Any
 
 from sundog.ids import RESULT_SUFFIX, result_id
+from sundog.owner import context
 from sundog.owner.dispatch import Dispatch
 from sundog.owner.records import DONE, QUEUED, WAITING, Fn, Shape, Task
 from sundog.refs import ObjectRef
@@ -96,6 +97,8 @@ class Tasks(Dispatch):
         """Queue a task and return its row; the caller makes the refs."""
         owner = self.owner
         task = Task(owner.ids.task(), fn, fn.number, None, _time())
+        if owner.concurrent:
+            task.parent = context.current_id()
         if args or kwargs:
             if kwargs:
                 self.pack_args(task, args, kwargs)

@@ -44,7 +44,7 @@ class AsyncServing(Serving):
         self, owner: Owner, executor: Executor, limit: int, groups: dict[str, int], cls: type
     ) -> None:
         super().__init__(owner, executor)
-        executor.concurrent = True
+        executor.concurrent = owner.concurrent = True
         self.cls = cls
         self.groups = {name: Group(size) for name, size in {**groups, "": limit}.items()}
         self.loop = asyncio.new_event_loop()
@@ -224,6 +224,8 @@ class AsyncServing(Serving):
     def cancel(self, task_id: bytes, recursive: bool) -> None:
         """Cancel a call: its asyncio task, or its place in the queue."""
         self.loop.call_soon_threadsafe(self._cancel, task_id)
+        if recursive:
+            self.owner.cancels.cancel_children_of(task_id)
 
     def _cancel(self, task_id: bytes) -> None:
         task = self._tasks.get(task_id)

@@ -35,7 +35,7 @@ class ThreadedServing(Serving):
         self, owner: Owner, executor: Executor, limit: int, groups: dict[str, int], cls: type
     ) -> None:
         super().__init__(owner, executor)
-        executor.concurrent = True
+        executor.concurrent = owner.concurrent = True
         self.cls = cls
         self.pools = {
             name: ThreadPoolExecutor(size, thread_name_prefix=f"sundog-{name or 'default'}")
@@ -84,7 +84,9 @@ class ThreadedServing(Serving):
             self.wake()
 
     def cancel(self, task_id: bytes, recursive: bool) -> None:
-        """A call that has not begun can be cancelled; a thread cannot be interrupted."""
+        """A call that has not begun can be cancelled; a thread cannot be interrupted, but what it waits for can."""
+        if recursive:
+            self.owner.cancels.cancel_children_of(task_id)
         with self._count:
             if task_id not in self._pending:
                 self.cancel_early(task_id)
