@@ -102,7 +102,7 @@ class ActorMethod:
         link = engine.owner.actors.link(core.actor_id, core.class_name)
         link.max_pending = data["max_pending_calls"]
         link.out_of_order = data["out_of_order"]
-        fn = Fn(0, f"{core.class_name}.{self._name}")
+        fn = Fn(self._name, f"{core.class_name}.{self._name}")
         returns: Any = options.num_returns
         if returns is None:
             returns = "streaming" if self._name in data["generators"] else 1
@@ -124,7 +124,7 @@ class ActorMethod:
         if limit is not None and limit > 0:
             fn.backpressure = limit
             extra[wire.EXTRA_BACKPRESSURE] = limit
-        fn.extra = {"method": self._name, "wire": extra or None}
+        fn.extra = extra or None
         self._fn, self._link = fn, link
         return engine, link
 

@@ -192,8 +192,6 @@ class ActorCalls:
         task = Task(owner.ids.task(), fn, fn.number, None, _time())
         if owner.concurrent:
             task.parent = context.current_id()
-        task.what = fn.extra["method"] if fn.extra and "method" in fn.extra else fn.name
-        task.extra = fn.extra["wire"] if fn.extra else None
         task.actor = link
         if args or kwargs:
             if kwargs:

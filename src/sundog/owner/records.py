@@ -40,8 +40,8 @@ class Fn:
         "shape",
     )
 
-    def __init__(self, number: int, name: str) -> None:
-        self.number = number
+    def __init__(self, number: Any, name: str) -> None:
+        self.number = number  # by which a worker knows the function; a method's own name
         self.name = name
         self.blob = b""
         self.code_hash = b""
