@@ -317,9 +317,11 @@ class NodeDiedError(RayError):
 
 
 class LocalRayletDiedError(RayError):
-    """This machine's node process is gone, and the session with it."""
+    """This machine's node process is gone, and the session with it. Facts: pid, exit_code, signal."""
 
     default = "The node process of this session died, so the session is over. Call init() to start a new one."
+    exit_code: int | None = None
+    signal: int | None = None
 
 
 class GetTimeoutError(RayError, TimeoutError):

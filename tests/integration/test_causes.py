@@ -74,7 +74,7 @@ def test_a_fault_is_shown_with_the_line_it_happened_in(
         ray.get(crash.remote())
     text = str(caught.value)
     assert caught.value.signal == number
-    assert f"ended by {number.name}." in text
+    assert f"it crashed with {number.name}." in text
     assert f"Fatal Python error: {named}" in text
     assert f'test_causes.py", line {crash._function.__code__.co_firstlineno + 2} in crash' in text
     assert "/worker/" not in text.split("Its output")[0]

@@ -29,6 +29,7 @@ Thread 0x00007f01 (most recent call first):
 Current thread 0x00007f02 (most recent call first):
   File "/home/me/resize.py", line 12 in crash
   File "{ours}worker/executor.py", line 99 in run
+  File "<string>", line 1 in <module>
 
 Extension modules: numpy.core (total: 1)
 """

@@ -232,5 +232,7 @@ def fault_lines(lines: list[str]) -> list[str]:
         if not line.startswith("  File"):
             break
         stack.append(line)
+    if stack and stack[-1].endswith('File "<string>", line 1 in <module>'):
+        del stack[-1]  # the command by which the zygote was started
     users = [line for line in stack if _OURS not in line]
     return [dump[0], dump[current], *(users or stack)[:_DETAIL_LINES]]

@@ -397,7 +397,7 @@ class ActorCalls:
             refused = pickle.loads(link.cause)
             if isinstance(refused, (ActorUnschedulableError, RuntimeEnvSetupError)):
                 return refused
-        what = f" {task.fn.name}() was not completed." if task is not None else ""
+        what = f"{task.fn.name}() was not completed. " if task is not None else ""
         cause = link.cause
         facts: dict[str, Any] = {
             "actor_id": link.actor_id.hex(),
@@ -409,9 +409,9 @@ class ActorCalls:
         elif isinstance(cause, bytes):
             facts |= {"cause": pickle.loads(cause), "actor_init_failed": True}
         kind = OutOfMemoryError if deaths.is_memory(cause) else ActorDiedError
-        told = deaths.closed(f"{_text(cause)}{what}")
+        told = deaths.closed(_text(cause))
         return kind(
-            f"Actor {link.name} ({link.actor_id.hex()}) is dead: {told}{self._output_of(link)}", **facts
+            f"Actor {link.name} ({link.actor_id.hex()}) is dead: {told}{what}{self._output_of(link)}", **facts
         )
 
 
@@ -419,5 +419,5 @@ def _text(cause: Any) -> str:
     if isinstance(cause, Cause):
         return cause.text()
     if isinstance(cause, bytes):
-        return f"its constructor raised:\n{pickle.loads(cause)}\n"
+        return f"its constructor raised:\n{pickle.loads(cause)}"
     return str(cause or "it ended.")

@@ -7,11 +7,15 @@ its lock.
 
 from __future__ import annotations
 
+import os
+import time
 from typing import Any
 
 from sundog.exceptions import ActorUnavailableError, OutOfMemoryError, RayError, WorkerCrashedError
 from sundog.owner.records import Task
-from sundog.wire.cause import KERNEL_OOM, MEMORY, Cause
+from sundog.wire.cause import EXIT, KERNEL_OOM, MEMORY, SIGNAL, Cause
+
+_STATUS_S = 0.5
 
 
 def facts_of(cause: Cause) -> dict[str, Any]:
@@ -75,10 +79,28 @@ def call_error(task: Task, actor: str, actor_id: bytes, pid: int, cause: Any, to
     )
 
 
+def child_cause(pid: int) -> Cause | None:
+    """Why a child of this process ended; it stays to be reaped. None if it is no child of ours, or lives."""
+    deadline = time.monotonic() + _STATUS_S
+    while True:
+        try:
+            found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return None  # started by somebody else, who alone is told
+        if found is not None:
+            if found.si_code == os.CLD_EXITED:
+                return Cause(exit_code=found.si_status, kind=EXIT)
+            return Cause(signal=found.si_status, kind=SIGNAL)
+        if time.monotonic() > deadline:
+            return None
+        time.sleep(0.001)  # its sockets close a moment before its status is known
+
+
 def closed(text: str) -> str:
     """A text that another sentence follows: on the same line, or below if it is a block of lines.
 
     >>> closed("it exited.")
     'it exited. '
     """
+    text = text.rstrip("\n")
     return f"{text}\n" if "\n" in text else f"{text} "

@@ -61,14 +61,13 @@ class Cause:
         if self.kind == KERNEL_OOM:
             return self._out_of_memory()
         if self.signal is not None:
-            return f"it was ended by {signal_name(self.signal)}{self._sender()}."
+            # A fault is the process' own doing; anything else came from outside, and not from us.
+            if self.signal in FAULTS:
+                return f"it crashed with {signal_name(self.signal)}."
+            return f"it was ended by {signal_name(self.signal)}, which sundog did not send."
         if self.exit_code is not None:
             return f"its process exited by itself with code {self.exit_code}."
         return "its process is gone."
-
-    def _sender(self) -> str:
-        # A fault is the process' own doing; anything else came from outside, and not from us.
-        return "" if self.signal in FAULTS else ", which sundog did not send"
 
     def _out_of_memory(self) -> str:
         counter, before, after = (self.facts.get(name) for name in ("counter", "before", "after"))
