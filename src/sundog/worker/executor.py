@@ -515,7 +515,9 @@ class Executor:
                 error, function_name=name, pid=os.getpid(), task_id=task_id.hex(), skip_frames_of=_NOTHING
             )
         retryable = retry is True or (isinstance(retry, (tuple, list)) and isinstance(error, tuple(retry)))
-        error.__traceback__ = None  # its frames hold the arguments
+        BaseException.with_traceback(
+            error, None
+        )  # its frames hold the arguments; a frozen class sets nothing
         error = None  # type: ignore[assignment]
         meta, _, inner = pack(stored, 1 << 62)
         value = self.value_of(lane, meta, None, inner)
