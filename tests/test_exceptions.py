@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import dataclasses
 import pickle
 import subprocess
 import sys
 import threading
+import traceback
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn
 
 import cloudpickle
@@ -407,3 +410,76 @@ def test_an_exception_that_prints_all_its_data_has_its_text_cut_in_the_middle() 
     assert len(text) < 300_000
     assert "characters left out" in text
     assert text.endswith("xend")
+
+
+# --- exceptions that resist -------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen(Exception):
+    """Sets no attribute, not even its traceback."""
+
+    code: int
+
+
+@dataclasses.dataclass
+class Comparable(Exception):
+    """Has no hash."""
+
+    code: int
+
+
+class Hidden(Exception):
+    """Hides its arguments, and computes its message."""
+
+    @property
+    def args(self) -> NoReturn:  # type: ignore[override]
+        raise RuntimeError("hidden")
+
+    @property
+    def message(self) -> str:
+        return "computed"
+
+
+class Quits(Exception):
+    """Ends the interpreter when it is pickled or printed."""
+
+    def __reduce__(self) -> NoReturn:
+        raise SystemExit(3)
+
+    __str__ = __reduce__
+
+
+class Curious(Exception):
+    """Fails whoever asks for what it has not, the interpreter included."""
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise ValueError(name)
+
+
+@pytest.mark.parametrize("cls", [Frozen, Comparable, Hidden, Quits, Curious])
+def test_an_exception_that_resists_arrives_as_its_class_and_can_be_raised(cls: type[Any]) -> None:
+    exc = cls(3)
+
+    @contextlib.contextmanager
+    def block() -> Iterator[None]:
+        yield
+
+    with pytest.raises(cls) as caught, block():
+        throw(arrived(exc))
+    assert isinstance(caught.value, RayTaskError)
+    assert hash(caught.value) is not None
+    assert "in throw" in str(caught.value)
+    assert f"{cls.__name__}: " in str(caught.value)
+
+
+def test_a_computed_message_is_not_hidden_by_ours() -> None:
+    assert arrived(Hidden("x")).message == "computed"
+
+
+def test_notes_are_told_once() -> None:
+    exc = ValueError("v")
+    exc.add_note("look here")
+    error = arrived(exc)
+    assert "".join(traceback.format_exception(error)).count("look here") == 1
+    assert error.cause.__notes__ == ["look here"]

@@ -16,7 +16,7 @@ from sundog import engines
 from sundog.actor import ActorClass, ActorHandle, make_actor_class
 from sundog.engines import local, sessions
 from sundog.engines.local import LocalEngine
-from sundog.exceptions import RaySystemError
+from sundog.exceptions import ActorHandleNotFoundError, RaySystemError
 from sundog.generator import ObjectRefGenerator
 from sundog.ids import PROCESS_BYTES, task_of
 from sundog.owner import context
@@ -485,6 +485,7 @@ def kill(actor: Any, *, no_restart: bool = True) -> None:
 
     Raises:
         ValueError: not an actor handle.
+        ActorHandleNotFoundError: a handle of another session.
     """
     if not isinstance(actor, ActorHandle):
         raise ValueError(
@@ -493,9 +494,13 @@ def kill(actor: Any, *, no_restart: bool = True) -> None:
     engine = engines.current() or engine_of_session()
     core = actor._core
     engine.owner.control.send(("actor_kill", core.actor_id, no_restart))
-    if no_restart:
-        # Calls made after kill() fail, even if the node's word has not come yet.
-        engine.owner.control.request("actor_info", core.actor_id)
+    # Calls made after kill() fail, even if the node's word has not come yet.
+    if engine.owner.control.request("actor_info", core.actor_id) is None:
+        raise ActorHandleNotFoundError(
+            f"This session has no actor {core.actor_id.hex()} to kill: a handle ends with the session that made it. "
+            "Create the actor again, or find one that runs with sundog.get_actor(name).",
+            actor_id=core.actor_id.hex(),
+        )
 
 
 def get_actor(name: str, namespace: str | None = None) -> ActorHandle:

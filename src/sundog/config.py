@@ -100,6 +100,10 @@ class Config:
     dashboard_port: int = _setting(
         8265, "Port of the dashboard on 127.0.0.1; 0 takes any free one.", low=0, high=65_535
     )
+    allow_out_of_band_object_ref_serialization: bool = _setting(
+        True,
+        "Whether a ref may be pickled by hand, which keeps its object until shutdown; if not, that raises.",
+    )
     event_loop_debug: bool = _setting(False, "Run the asyncio loops of node and actors in debug mode.")
 
 

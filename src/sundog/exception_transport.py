@@ -1,9 +1,10 @@
 """The user's own exceptions on their way between processes: as text, as bytes, and as stand-ins.
 
 Owns: formatting a remote traceback without sundog's frames; packing any exception so that it arrives whatever
-its constructor, its attributes and the modules of the receiver look like. Refuses: raising. An exception that
-resists becomes a stand-in that keeps its text, its loadable base classes and its loadable attributes. Runs
-wherever a task fails (the worker) and wherever the error is read (any owner). ::
+its constructor, its attributes and the modules of the receiver look like. Refuses: raising, and setting or reading
+through what the user's class overrides. An exception that resists becomes a stand-in that keeps its text, its
+loadable base classes and its loadable attributes. Runs wherever a task fails (the worker) and wherever the error is
+read (any owner). ::
 
     worker    exception ── portable ──► exception or stand-in ── pack ──► {exact bytes, outline}
     owner     {exact bytes, outline} ── unpack ──► the exception, or a stand-in made from the outline
@@ -11,9 +12,12 @@ wherever a task fails (the worker) and wherever the error is read (any owner). :
 
 from __future__ import annotations
 
+import contextlib
 import pickle
+import sys
 import types
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -21,6 +25,7 @@ if TYPE_CHECKING:
 
 _CHAIN_MAX = 16  # arbitrary; a retry loop can chain thousands of contexts, and the last few tell the story
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: set on classes made by Python code, clear on those written in C
+_ARGS: Any = vars(BaseException)["args"]
 _NATIVE = (types.MemberDescriptorType, types.GetSetDescriptorType)
 _PLAIN = (str, int, float, bool, bytes, type(None))
 _REPR_MAX = 2000  # characters; enough to recognise a value, too few to make an error a burden
@@ -50,8 +55,27 @@ def format_chain(exc: BaseException, hidden: tuple[str, ...]) -> str:
             seen.add(id(earlier))
             current = earlier
         return _shorten("".join(reversed(parts)), _TEXT_MAX)
-    except Exception as trouble:  # an exception whose own methods raise must not hide that the task failed
-        return f"{_safe(repr, exc)}\n[its traceback could not be formatted: {_safe(repr, trouble)}]\n"
+    except KeyboardInterrupt:
+        raise
+    except (
+        BaseException
+    ) as trouble:  # an exception whose own methods raise must not hide that the task failed
+        return _format_frames(exc, hidden, trouble)
+
+
+def _format_frames(exc: BaseException, hidden: tuple[str, ...], trouble: BaseException) -> str:
+    """The least that can be said of an exception: where it was raised, and its name."""
+    import traceback
+
+    frames = [
+        each for each in traceback.extract_tb(exc.__traceback__) if not each.filename.startswith(hidden)
+    ]
+    return (
+        "Traceback (most recent call last):\n"
+        + "".join(traceback.format_list(frames))
+        + f"{type(exc).__qualname__}: {_safe(str, exc)}\n"
+        + f"[not all of it could be formatted: {_safe(repr, trouble)}]\n"
+    )
 
 
 def _format_one(exc: BaseException, hidden: tuple[str, ...]) -> str:
@@ -85,7 +109,9 @@ def _shorten(text: str, limit: int) -> str:
 def _safe(show: Callable[[Any], str], value: object) -> str:
     try:
         return show(value)
-    except Exception:
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
         return f"<{type(value).__qualname__}, whose {show.__name__}() fails>"
 
 
@@ -101,9 +127,65 @@ def bare_instance(cls: type[Any], like: BaseException) -> Any:
     raise TypeError(f"{cls!r} cannot be instantiated")
 
 
+def args_of(exc: BaseException) -> tuple[Any, ...]:
+    """The arguments of an exception, whatever its class has put in the place of `args`."""
+    found: tuple[Any, ...] = _ARGS.__get__(exc)
+    return found
+
+
+def set_args(exc: BaseException, args: tuple[Any, ...]) -> None:
+    """Set them, even if the class is frozen."""
+    _ARGS.__set__(exc, args)
+
+
 def copy_native_fields(source: BaseException, target: BaseException) -> None:
     """Copy what C classes keep outside of `__dict__`: errno, filename, encoding, value, code, ..."""
     _set_fields(target, _native_fields(source))
+
+
+def as_dual(error: Any, plain: type[Any]) -> Any:
+    """`error`, which tells of `error.cause`, as an instance of the class of that cause as well as of `plain`.
+
+    The error itself where that adds nothing or cannot be, and for what steers the interpreter: an error of a
+    remote task must not end the driver, or cancel its coroutines.
+    """
+    cause: BaseException = error.cause
+    if isinstance(error, type(cause)) or isinstance(cause, _control_flow()):
+        return error
+    try:
+        # mypy takes the __hash__ of the class's instances for that of the class.
+        dual = bare_instance(_dual_class(plain, type(cause)), cause)  # type: ignore[arg-type]
+        copy_native_fields(cause, dual)
+        inherited = dict(vars(cause))
+        inherited.pop("_sundog_packed", None)  # marks a stand-in, which the dual itself is not
+        inherited.pop("__notes__", None)  # they stand in the text, and would be printed again after it
+        if "message" not in inherited:
+            with contextlib.suppress(Exception):  # a property of theirs, which our attribute would hide
+                inherited["message"] = cause.message  # type: ignore[attr-defined]
+        dual.__dict__.update(inherited)
+        dual.__dict__.update(error.__dict__)
+        if not isinstance(cause, BaseExceptionGroup):
+            set_args(dual, (cause,))
+    except Exception:  # a metaclass, __init_subclass__ or memory layout that does not allow it
+        return error
+    return dual
+
+
+def _control_flow() -> tuple[type[BaseException], ...]:
+    # asyncio is slow to import; if nobody has, nobody can have raised its CancelledError.
+    cancelled = getattr(sys.modules.get("asyncio.exceptions"), "CancelledError", SystemExit)
+    return (SystemExit, KeyboardInterrupt, GeneratorExit, cancelled)
+
+
+@lru_cache(maxsize=256)
+def _dual_class(plain: type[Any], cause_class: type[BaseException]) -> type[Any]:
+    namespace = {"__module__": plain.__module__, "__doc__": plain.__doc__, "_dual_of": cause_class}
+    # A frozen or comparable dataclass would make an error that cannot pass a with-block, or be hashed.
+    namespace |= {
+        name: getattr(BaseException, name) for name in ("__setattr__", "__delattr__", "__hash__", "__eq__")
+    }
+    name = f"{plain.__name__}({cause_class.__name__})"
+    return types.new_class(name, (plain, cause_class), exec_body=lambda ns: ns.update(namespace))
 
 
 def _native_fields(exc: BaseException) -> dict[str, Any]:
@@ -134,7 +216,7 @@ def dumps(value: object) -> bytes:
 
 def _is_plain(exc: BaseException) -> bool:
     """Built in, with nothing but plain values in it: certain to survive pickling."""
-    plain = all(type(arg) in _PLAIN for arg in exc.args)
+    plain = all(type(arg) in _PLAIN for arg in args_of(exc))
     return plain and type(exc).__module__ == "builtins" and not exc.__dict__
 
 
@@ -146,7 +228,9 @@ def portable(exc: BaseException) -> BaseException:
         if isinstance(back := pickle.loads(dumps(exc)), type(exc)):
             return exc
         reason = f"it came back as {type(back).__qualname__}"
-    except Exception as trouble:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as trouble:
         reason = _safe(repr, trouble)
     return unpack({"exact": None, **_outline(exc, reason)})
 
@@ -159,7 +243,9 @@ def pack(exc: BaseException) -> dict[str, Any]:
         return {"plain": exc}
     try:
         exact = dumps(exc)
-    except Exception as trouble:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as trouble:
         return {"exact": None, **_outline(exc, _safe(repr, trouble))}
     reason = "its class is missing in this process, or its constructor wants other arguments"
     # The values are in `exact` already; a large one must not travel twice for so rare a case.
@@ -180,7 +266,7 @@ def _outline(exc: BaseException, reason: str, *, brief: bool = False) -> dict[st
         "members": [pack(member) for member in group.exceptions] if group else [],
         "group_message": group.message if group else "",
         "classes": [data for data in map(_bytes_or_repr, bases) if isinstance(data, bytes)],
-        "args": [keep(arg) for arg in exc.args],
+        "args": [keep(arg) for arg in args_of(exc)],
         "fields": {name: keep(value) for name, value in _native_fields(exc).items()},
         "attributes": {name: keep(value) for name, value in list(vars(exc).items())},
         "type": type(exc).__qualname__,
@@ -196,7 +282,9 @@ def _bytes_or_repr(value: object) -> bytes | str:
         data = dumps(value)
         pickle.loads(data)
         return data
-    except Exception:
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
         return _safe(repr, value)[:_REPR_MAX]
 
 
@@ -208,7 +296,9 @@ def _plain_or_repr(value: object) -> bytes | str:
 def _value(packed: bytes | str) -> Any:
     try:
         return pickle.loads(packed) if isinstance(packed, bytes) else packed
-    except Exception as trouble:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as trouble:
         return f"<could not be unpickled here: {_safe(repr, trouble)}>"
 
 
@@ -221,7 +311,9 @@ def unpack(packed: dict[str, Any]) -> BaseException:
             exact = pickle.loads(packed["exact"])
             if isinstance(exact, BaseException):
                 return exact
-        except Exception:  # the outline below exists for exactly this
+        except KeyboardInterrupt:
+            raise
+        except BaseException:  # the outline below exists for exactly this
             pass
     bases: list[type[BaseException]] = []
     for cls in map(_value, packed["classes"]):
@@ -254,8 +346,8 @@ def _stand_in(packed: dict[str, Any], bases: tuple[type[BaseException], ...]) ->
     if issubclass(cls, BaseExceptionGroup):
         group = BaseExceptionGroup(packed["group_message"], [unpack(member) for member in packed["members"]])
         stand_in: BaseException = bare_instance(cls, group)
-        stand_in.args = (group.message, list(group.exceptions))
+        set_args(stand_in, (group.message, list(group.exceptions)))
     else:
         stand_in = bare_instance(cls, Exception())
-        stand_in.args = tuple(map(_value, packed["args"]))
+        set_args(stand_in, tuple(map(_value, packed["args"])))
     return stand_in

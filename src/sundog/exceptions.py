@@ -36,20 +36,9 @@ from __future__ import annotations
 
 import os
 import pickle
-import sys
-import types
-from functools import lru_cache
 from typing import Any, ClassVar
 
-from sundog.exception_transport import (
-    bare_instance,
-    copy_native_fields,
-    dumps,
-    format_chain,
-    pack,
-    portable,
-    unpack,
-)
+from sundog.exception_transport import as_dual, bare_instance, dumps, format_chain, pack, portable, unpack
 
 _PACKAGE_DIR = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -188,22 +177,8 @@ class RayTaskError(RayError):
         and for SystemExit, KeyboardInterrupt, GeneratorExit and asyncio's CancelledError: an error of a
         remote task must not end the driver's interpreter or cancel its coroutines.
         """
-        cause_class: type[BaseException] = type(self.cause)
-        if isinstance(self, cause_class) or issubclass(cause_class, _control_flow()):
-            return self
-        try:
-            # mypy takes the __hash__ of the class's instances for that of the class.
-            dual = bare_instance(_dual_class(cause_class), self.cause)  # type: ignore[arg-type]
-            copy_native_fields(self.cause, dual)
-            dual.__dict__.update(vars(self.cause))
-            dual.__dict__.pop("_sundog_packed", None)  # marks a stand-in, which the dual itself is not
-            dual.__dict__.update(self.__dict__)
-            if not isinstance(self.cause, BaseExceptionGroup):
-                dual.args = (self.cause,)
-        except Exception:
-            # A metaclass, __init_subclass__ or memory layout that does not allow it.
-            return self
-        return dual  # type: ignore[no-any-return]
+        dual: RayTaskError = as_dual(self, RayTaskError)
+        return dual
 
     def __getattr__(self, name: str) -> Any:
         # Only reached when normal lookup fails. Dunders stay ours: copy and pickle probe for them.
@@ -317,9 +292,11 @@ class NodeDiedError(RayError):
 
 
 class LocalRayletDiedError(RayError):
-    """This machine's node process is gone, and the session with it."""
+    """This machine's node process is gone, and the session with it. Facts: pid, exit_code, signal."""
 
     default = "The node process of this session died, so the session is over. Call init() to start a new one."
+    exit_code: int | None = None
+    signal: int | None = None
 
 
 class GetTimeoutError(RayError, TimeoutError):
@@ -529,19 +506,6 @@ class StreamingGeneratorReplayInconsistentError(RaySystemError):
 RAY_EXCEPTION_TYPES: list[type[RayError]] = [
     value for value in list(globals().values()) if isinstance(value, type) and issubclass(value, RayError)
 ]
-
-
-def _control_flow() -> tuple[type[BaseException], ...]:
-    # asyncio is slow to import; if nobody has, nobody can have raised its CancelledError.
-    cancelled = getattr(sys.modules.get("asyncio.exceptions"), "CancelledError", SystemExit)
-    return (SystemExit, KeyboardInterrupt, GeneratorExit, cancelled)
-
-
-@lru_cache(maxsize=256)
-def _dual_class(cause_class: type[BaseException]) -> type[Any]:
-    namespace = {"__module__": __name__, "__doc__": RayTaskError.__doc__, "_dual_of": cause_class}
-    name = f"RayTaskError({cause_class.__name__})"
-    return types.new_class(name, (RayTaskError, cause_class), exec_body=lambda ns: ns.update(namespace))
 
 
 def _rebuild_error(cls: type[RayError], args: tuple[Any, ...], state: dict[str, Any]) -> RayError:

@@ -167,6 +167,7 @@ class Node:
     def _slow_tick(self) -> None:
         self.do(self.leases.tick(self.now()))
         self.keeper.tick(self.now())
+        self.workers.causes.oom.look(self.now())
         self.loop.after(_IDLE_TICK_S, self._slow_tick)
 
     # ------------------------------------------------------------------ logs

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sundog.exceptions import ActorUnschedulableError, RaySystemError
-from sundog.ids import random_id
+from sundog.ids import PROCESS_BYTES, random_id
 from sundog.node.rows import Process
 from sundog.state.actors import DEAD
 from sundog.state.instructions import GROUP_REMOVED, Infeasible
@@ -150,9 +150,12 @@ class Requests:
         return row.actor_id, row.spec["handle"]
 
     def do_actor_info(self, _process: Process, _number: int, actor_id: bytes) -> dict[str, Any] | None:
-        """State and process of one actor."""
+        """State and process of one actor; None if it cannot be of this session."""
         row = self.node.keeper.actors.get(actor_id)
-        return None if row is None else self._actor_dict(row)
+        if row is not None:
+            return self._actor_dict(row)
+        # Not known yet, or no longer: whoever made it is here.
+        return {} if actor_id[:PROCESS_BYTES] in self.node.processes else None
 
     def do_list_named_actors(self, process: Process, _number: int, all_namespaces: bool) -> list[Any]:
         """Names of live actors."""

@@ -23,17 +23,14 @@ from typing import TYPE_CHECKING, Any
 from sundog.ids import random_id
 from sundog.net.loop import Line
 from sundog.net.packets import Connection, make_pair
+from sundog.node.causes import Causes, tail
 from sundog.node.launch import spawn_zygote
 from sundog.node.rows import Environment, Process
 from sundog.state.instructions import StartWorker, StopWorker
-from sundog.wire.cause import Cause
 
 if TYPE_CHECKING:
     from sundog.node.program import Node
 
-_DETAIL_BYTES = 16384
-_DETAIL_LINES = 12
-_OURS = f"{os.sep}sundog{os.sep}worker{os.sep}"
 _EXIT_ASK_S = 5.0
 _STARTS_MAX = 3
 
@@ -51,7 +48,7 @@ class Workers:
         self._zygote_served = False
         self._failed_starts = 0
         self._unstarted: dict[bytes, str] = {}
-        self._deaths = {"memory": 0, "signal": 0, "exit": 0}
+        self.causes = Causes(f"{node.session['path']}/rings")
 
     # ------------------------------------------------------------------ the zygote
     def use_zygote(self, zygote: tuple[int, int], lifeline_read: int) -> None:
@@ -71,7 +68,7 @@ class Workers:
             self._zygote_served = True
             self._forked(message[1], message[2])
         elif kind == "exit":
-            self.exited(message[1], message[2])
+            self.exited(message[1], message[2], message[3] * 1024)
         elif kind == "fork_failed":
             env_key = self._unstarted.pop(message[1], "")
             process = self.node.processes.pop(message[1], None)
@@ -87,10 +84,8 @@ class Workers:
         self.node.log("the zygote is gone; starting another")
         self._failed_starts = 0 if self._zygote_served else self._failed_starts + 1
         if self._failed_starts >= _STARTS_MAX:
-            tail = _tail(f"{self.node.session['path']}/logs/zygote.log")
-            self.node.stop(
-                f"the zygote cannot start, so there can be no workers. The end of its log:\n{tail}"
-            )
+            log = "\n".join(tail(f"{self.node.session['path']}/logs/zygote.log")[-20:])
+            self.node.stop(f"the zygote cannot start, so there can be no workers. The end of its log:\n{log}")
             return
         self._zygote_served = False
         self.use_zygote(
@@ -104,6 +99,9 @@ class Workers:
                 process.line.close()
             self.node.do(self.node.leases.worker_start_failed(self.node.node_id, env_key, self.node.now()))
         self.reap()
+        for pid in list(self.by_pid):
+            if not os.path.exists(f"/proc/{pid}"):
+                self.exited(pid, None)  # reaped by the zygote, which did not live to tell the status
 
     # ------------------------------------------------------------------ starting
     def start(self, instruction: StartWorker) -> None:
@@ -190,7 +188,7 @@ class Workers:
         if process is None:
             return
         if not process.kill_reason:
-            process.kill_reason, process.intended = reason, intended
+            process.kill_reason, process.intended, process.killed = reason, intended, True
         process.state = "stopping"
         if process.pid:
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -211,7 +209,7 @@ class Workers:
             if pid in self.by_pid:
                 self.exited(pid, status)
 
-    def exited(self, pid: int, status: int) -> None:
+    def exited(self, pid: int, status: int | None, peak_bytes: int = 0) -> None:
         """A worker is gone: find the one cause and tell who has to know."""
         worker_id = self.by_pid.pop(pid, None)
         process = self.node.processes.pop(worker_id, None) if worker_id else None
@@ -222,51 +220,9 @@ class Workers:
         process.line._read()
         process.line.close()
         self.lingering.discard(process.process_id)
-        cause = self._cause(process, status)
+        cause = self.causes.of(process, status, peak_bytes)
         if not cause.intended and not self.node.stopping:
             self.node.log(f"worker {process.process_id.hex()} (pid {pid}) died: {cause.text()}")
         self.node.logs.finish(process.process_id)
         self.node.wake_logs()
         self.node.process_died(process, cause)
-
-    def _cause(self, process: Process, status: int) -> Cause:
-        code = os.waitstatus_to_exitcode(status)
-        detail = ""
-        if not process.kill_reason and code != 0:
-            detail = _tail(process.err_path)
-        return Cause(
-            reason=process.kill_reason,
-            exit_code=code if code >= 0 else None,
-            signal=-code if code < 0 else None,
-            detail=detail,
-            intended=process.intended,
-        )
-
-
-def _tail(path: str) -> str:
-    """The last lines of a worker's error output: a fault handler's dump, a traceback."""
-    try:
-        with open(path, "rb") as file:
-            file.seek(0, os.SEEK_END)
-            file.seek(max(0, file.tell() - _DETAIL_BYTES))
-            text = file.read().decode(errors="replace")
-    except OSError:
-        return ""
-    lines = [line for line in text.splitlines() if not line.startswith("\x1e")]
-    return "\n".join(_fault(lines) or lines[-_DETAIL_LINES:])
-
-
-def _fault(lines: list[str]) -> list[str]:
-    """Of a fault handler's dump: what happened, and the stack of the thread it happened in; empty if none."""
-    starts = [number for number, line in enumerate(lines) if line.startswith("Fatal Python error")]
-    if not starts:
-        return []
-    dump = lines[starts[-1] :]
-    current = next((n for n, line in enumerate(dump) if line.startswith("Current thread")), 0)
-    stack = []
-    for line in dump[current + 1 :]:
-        if not line.startswith("  File"):
-            break
-        stack.append(line)
-    users = [line for line in stack if _OURS not in line]
-    return [dump[0], dump[current], *(users or stack)[:_DETAIL_LINES]]

@@ -20,17 +20,16 @@ from typing import TYPE_CHECKING, Any
 
 from sundog.exceptions import (
     ActorDiedError,
-    ActorUnavailableError,
     ActorUnschedulableError,
+    OutOfMemoryError,
     PendingCallsLimitExceeded,
-    RayActorError,
     RayError,
     RuntimeEnvSetupError,
     TaskCancelledError,
 )
 from sundog.ids import RESULT_SUFFIX
 from sundog.net import packets
-from sundog.owner import context
+from sundog.owner import context, deaths
 from sundog.owner.records import DONE, QUEUED, SENT, WAITING, Fn, Task
 from sundog.serialize.pack import SIMPLE
 from sundog.wire.cause import Cause
@@ -384,14 +383,8 @@ class ActorCalls:
             error = self.died_error(link, task)
         self.owner.replies.fail_with(task, error)
 
-    def _unavailable(self, link: ActorLink, task: Task, cause: Any) -> RayActorError:
-        return ActorUnavailableError(
-            f"Actor {link.name} ({link.actor_id.hex()}) died while it had {task.fn.name}() in hand and is being "
-            f"restarted: {_text(cause)} The call may or may not have run. Give the actor max_task_retries to have "
-            "such calls made again.",
-            actor_id=link.actor_id.hex(),
-            task_id=task.id.hex(),
-        )
+    def _unavailable(self, link: ActorLink, task: Task, cause: Any) -> RayError:
+        return deaths.call_error(task, link.name, link.actor_id, link.pid, cause, _text(cause))
 
     def _output_of(self, link: ActorLink) -> str:
         if not link.worker:
@@ -404,7 +397,7 @@ class ActorCalls:
             refused = pickle.loads(link.cause)
             if isinstance(refused, (ActorUnschedulableError, RuntimeEnvSetupError)):
                 return refused
-        what = f" {task.fn.name}() was not completed." if task is not None else ""
+        what = f"{task.fn.name}() was not completed. " if task is not None else ""
         cause = link.cause
         facts: dict[str, Any] = {
             "actor_id": link.actor_id.hex(),
@@ -412,20 +405,19 @@ class ActorCalls:
             "pid": link.pid or None,
         }
         if isinstance(cause, Cause):
-            facts.update(exit_code=cause.exit_code, signal=cause.signal, cause=cause.text())
-        error = ActorDiedError(
-            f"Actor {link.name} ({link.actor_id.hex()}) is dead: {_text(cause)}{what} "
-            f"{self._output_of(link)}",
-            **facts,
+            facts = deaths.facts_of(cause) | facts
+        elif isinstance(cause, bytes):
+            facts |= {"cause": pickle.loads(cause), "actor_init_failed": True}
+        kind = OutOfMemoryError if deaths.is_memory(cause) else ActorDiedError
+        told = deaths.closed(_text(cause))
+        return kind(
+            f"Actor {link.name} ({link.actor_id.hex()}) is dead: {told}{what}{self._output_of(link)}", **facts
         )
-        if isinstance(cause, bytes):
-            error.__cause__ = pickle.loads(cause)
-        return error
 
 
 def _text(cause: Any) -> str:
     if isinstance(cause, Cause):
         return cause.text()
     if isinstance(cause, bytes):
-        return f"its constructor raised:\n{pickle.loads(cause)}\n"
+        return f"its constructor raised:\n{pickle.loads(cause)}"
     return str(cause or "it ended.")

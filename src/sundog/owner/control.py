@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sundog.exceptions import GetTimeoutError, LocalRayletDiedError, RaySystemError
 from sundog.net.packets import RECV_BYTES
+from sundog.owner.deaths import child_cause
 from sundog.owner.records import Shape
 
 if TYPE_CHECKING:
@@ -113,10 +114,14 @@ class Control:
 
     def lost_error(self) -> LocalRayletDiedError:
         """The error once the node is gone."""
+        pid = self.session.get("node_pid")
+        cause = child_cause(pid) if pid else None
+        told = cause.text() if cause is not None else "its end of our socket is closed."
         return LocalRayletDiedError(
-            f"The node process (pid {self.session.get('node_pid')}) of session {self.session.get('name')} is "
-            "gone: it was killed or it crashed, so everything of this session has ended. Call "
-            "sundog.shutdown() and sundog.init() to start anew. "
+            f"The node process (pid {pid}) of session {self.session.get('name')} is gone: {told} Everything of this "
+            "session has ended with it. Call sundog.shutdown() and sundog.init() to start anew. "
             f"Its log: {self.session.get('path')}/logs/node.log{self._last_words()}",
-            pid=self.session.get("node_pid"),
+            pid=pid,
+            exit_code=cause.exit_code if cause is not None else None,
+            signal=cause.signal if cause is not None else None,
         )

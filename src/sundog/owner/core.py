@@ -327,7 +327,18 @@ class Owner:
         return ObjectRef(oid)
 
     def pin_forever(self, oid: bytes) -> None:
-        """A ref was pickled by hand: its object stays until shutdown."""
+        """A ref was pickled by hand: its object stays until shutdown.
+
+        Raises:
+            OufOfBandObjectRefSerializationException: the settings do not allow it.
+        """
+        if not self.config.allow_out_of_band_object_ref_serialization:
+            raise exceptions.OufOfBandObjectRefSerializationException(
+                f"ObjectRef({oid.hex()}) was pickled outside of a task's arguments, a result or put(), where it cannot "
+                "be counted, and allow_out_of_band_object_ref_serialization=0 forbids that. Pass the ref to a task or "
+                "actor, or put() what contains it.",
+                object_id=oid.hex(),
+            )
         self.ops.append((oid,))
 
     def job_id(self) -> bytes:

@@ -11,9 +11,10 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from sundog import events
-from sundog.exceptions import TaskCancelledError, TaskPlacementGroupRemoved, WorkerCrashedError
+from sundog.exceptions import TaskCancelledError, TaskPlacementGroupRemoved
 from sundog.ids import RESULT_SUFFIX, result_id
 from sundog.net import packets
+from sundog.owner import deaths
 from sundog.owner.actors import ActorLink
 from sundog.owner.records import DONE, QUEUED, Lane, Task, Value
 from sundog.state.lease_spec import GROUP_REMOVED
@@ -279,17 +280,5 @@ class Replies:
         elif self._may_retry(task):
             self._retry(task)
         else:
-            self.fail_with(
-                task,
-                WorkerCrashedError(
-                    f"Worker {lane.worker.hex()} (pid {lane.pid}) died running {task.fn.name}() "
-                    f"(task {task.id.hex()}, attempt {task.attempt + 1}): {cause.text()} "
-                    f"Its output: {self.owner.control.log_path(lane.worker)}",
-                    task_id=task.id.hex(),
-                    worker_id=lane.worker.hex(),
-                    pid=lane.pid,
-                    exit_code=cause.exit_code,
-                    signal=cause.signal,
-                    cause=cause.text(),
-                ),
-            )
+            output = self.owner.control.log_path(lane.worker)
+            self.fail_with(task, deaths.task_error(task, lane.worker, lane.pid, cause, output))

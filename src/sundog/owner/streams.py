@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from sundog.exceptions import StreamingGeneratorReplayInconsistentError
 from sundog.ids import RESULT_SUFFIX, index_of, result_id, task_of
 from sundog.owner.records import DONE, Lane, Task, Value
 from sundog.serialize.pack import pack
@@ -89,6 +90,18 @@ class Streams:
     def ended(self, task: Task, count: int) -> None:
         """The generator returned after `count` items."""
         stream = self.of(task)
+        if count < stream.arrived and not stream.closed:
+            error = StreamingGeneratorReplayInconsistentError(
+                f"{task.fn.name}() (task {task.id.hex()}) was run again and ended after {count} items, but an earlier "
+                f"attempt had yielded {stream.arrived} already. A generator that may be retried must yield the same "
+                "items each time; otherwise give it max_retries=0.",
+                task_id=task.id.hex(),
+                attempt=task.attempt,
+                yielded=count,
+                expected=stream.arrived,
+            )
+            self.failed(task, self.owner.error_value(error))
+            return
         stream.end = stream.arrived
         self._complete(stream)
         self._wake(stream)

@@ -1,10 +1,25 @@
-"""Why a process ended: one cause, with its evidence. A value that the node makes and everyone may show."""
+"""Why a process ended: one cause, with its evidence. A value that the node makes and everyone may show.
+
+Owns the words in which an end is told, wherever it is told: the node's log, a task's error, an actor's. Refuses
+guesses: what the kernel, the node and the dead process' own recorder do not know is not said. Pure; pickled
+from the node to every process that dealt with the dead one.
+"""
 
 from __future__ import annotations
 
 import signal as signals
+from collections.abc import Mapping
+from dataclasses import field
+from typing import Any
 
 from sundog.plain import plain
+
+# What brought the end about. Owners choose the class of their error by it.
+ENDED = "ended"  # the node did, for `reason`
+EXIT = "exit"  # the process exited by itself
+SIGNAL = "signal"  # somebody else's signal, or its own
+KERNEL_OOM = "kernel_oom"  # the kernel's out-of-memory killer
+MEMORY = "memory"  # the node did, because memory ran short
 
 
 @plain(frozen=True)
@@ -15,8 +30,12 @@ class Cause:
         reason: why the node ended it ("killed", "cancelled", "idle", …); empty if the node did not.
         exit_code: what it exited with; None if a signal ended it.
         signal: the signal that ended it; None if it exited.
-        detail: evidence: the last lines of its error output, what it had been asked.
+        detail: evidence: a fault handler's stack, the last lines of its error output.
         intended: whether the user or the system wanted this end.
+        kind: one of the words above; empty if nothing is known but that it is gone.
+        last_line: where the user's code was seen last ("file.py:12 in resize"), and how long before the end.
+        last_task: the task (hex) it had begun last; empty if none, or if nothing was recorded.
+        facts: what an error may carry as attributes beyond these (memory figures, counters).
     """
 
     reason: str = ""
@@ -24,19 +43,71 @@ class Cause:
     signal: int | None = None
     detail: str = ""
     intended: bool = False
+    kind: str = ""
+    last_line: str = ""
+    last_task: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     def text(self) -> str:
-        """One sentence (or a few lines) for people."""
+        """A sentence, or a few lines where there is evidence to show."""
+        lines = [self._what()]
+        if self.last_line:
+            lines.append(f"Its code was last seen at {self.last_line}.")
+        if self.detail:
+            lines.append(self.detail)
+        return "\n".join(lines)
+
+    def _what(self) -> str:
         if self.reason:
-            words = f"it was ended: {self.reason}."
-        elif self.signal is not None:
-            try:
-                name = signals.Signals(self.signal).name
-            except ValueError:
-                name = f"signal {self.signal}"
-            words = f"it was ended by {name}, which sundog did not send."
-        elif self.exit_code is not None:
-            words = f"its process exited with code {self.exit_code}."
-        else:
-            words = "its process is gone."
-        return f"{words}\n{self.detail}" if self.detail else words
+            return f"it was ended: {self.reason}."
+        if self.kind == KERNEL_OOM:
+            return self._out_of_memory()
+        if self.signal is not None:
+            # A fault is the process' own doing; anything else came from outside, and not from us.
+            if self.signal in FAULTS:
+                return f"it crashed with {signal_name(self.signal)}."
+            return f"it was ended by {signal_name(self.signal)}, which sundog did not send."
+        if self.exit_code is not None:
+            return f"its process exited by itself with code {self.exit_code}."
+        return "its process is gone."
+
+    def _out_of_memory(self) -> str:
+        counter, before, after = (self.facts.get(name) for name in ("counter", "before", "after"))
+        peak = self.facts.get("peak_bytes")
+        size = f" Its peak was {shown_bytes(peak)}." if peak else ""
+        limit = self.facts.get("limit_bytes")
+        within = f" within a limit of {shown_bytes(limit)}" if limit else ""
+        return (
+            f"the kernel killed it because memory ran out{within}: the count of such kills in {counter} went "
+            f"from {before} to {after} as it died of SIGKILL.{size}"
+        )
+
+
+# Signals by which the kernel answers what a process itself did.
+FAULTS = frozenset((signals.SIGSEGV, signals.SIGABRT, signals.SIGBUS, signals.SIGFPE, signals.SIGILL))
+
+
+def signal_name(number: int) -> str:
+    """The name of a signal; of one without a name its number.
+
+    >>> signal_name(11)
+    'SIGSEGV'
+    """
+    try:
+        return signals.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def shown_bytes(size: int) -> str:
+    """A size for people.
+
+    >>> shown_bytes(1_500_000_000)
+    '1.5 GB'
+    """
+    amount = float(size)
+    for unit in ("bytes", "kB", "MB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "bytes" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} GB"

@@ -128,8 +128,8 @@ class AsyncServing(Serving):
             result = executor.method(what)(*positional, **named)
             positional = named = None  # type: ignore[assignment]
             if inspect.isasyncgen(result) or (returns == "streaming" and inspect.isgenerator(result)):
-                await self._stream(lane, task_id, name, result, extra)
-                payload: Any = (0, executor.held(lane, received))
+                count = await self._stream(lane, task_id, name, result, extra)
+                payload: Any = (count, executor.held(lane, received))
                 lane.reply((task_id, wire.R_END, payload, _time() - start), 64, self.spill_dir)
             else:
                 if inspect.isawaitable(result):
@@ -173,19 +173,20 @@ class AsyncServing(Serving):
             (task_id, wire.R_VALUES, payload, seconds), sum(len(value[1]) for value in values), self.spill_dir
         )
 
-    async def _stream(self, lane: AnswerLane, task_id: bytes, name: str, result: Any, extra: Any) -> None:
+    async def _stream(self, lane: AnswerLane, task_id: bytes, name: str, result: Any, extra: Any) -> int:
         limit = extra.get(wire.EXTRA_BACKPRESSURE, 0) if extra else 0
         gate: list[Any] = [0, _AsyncGate(self.loop)]
         if limit > 0:
             self.executor.generators[task_id] = gate
+        index = 0
         try:
-            index = 0
             async for each in _as_async(result):
                 index += 1
                 self.executor.send_item(lane, task_id, index, each, name)
                 self._flush_soon(lane)
                 while limit > 0 and index - gate[0] >= limit:
                     await gate[1].wait()
+            return index
         finally:
             self.executor.generators.pop(task_id, None)
 

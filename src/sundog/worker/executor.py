@@ -422,9 +422,9 @@ class Executor:
                 size = sum(len(value[1]) for value in values)
                 lane.reply((task_id, wire.R_DYNAMIC, payload, _time() - start), size, self.spill_dir)
                 return
-            self._stream(lane, task_id, name, result, extra)
+            count = self._stream(lane, task_id, name, result, extra)
             del result
-            payload = (0, self.held(lane, received))
+            payload = (count, self.held(lane, received))
             lane.reply((task_id, wire.R_END, payload, _time() - start), 64, self.spill_dir)
             return
         values = [self.value_of(lane, *packed) for packed in self.split(name, returns, result)]
@@ -449,9 +449,10 @@ class Executor:
             raise ValueError(f"{name}() has num_returns={returns} but returned {len(results)} values.")
         return [self.pack_result(each, name) for each in results]
 
-    def _stream(self, lane: AnswerLane, task_id: bytes, name: str, result: Any, extra: Any) -> None:
+    def _stream(self, lane: AnswerLane, task_id: bytes, name: str, result: Any, extra: Any) -> int:
         limit = extra.get(wire.EXTRA_BACKPRESSURE, 0) if extra else 0
         gate: list[Any] = [0, threading.Event()]
+        index = 0
         if limit > 0:
             self.generators[task_id] = gate
         try:
@@ -463,6 +464,7 @@ class Executor:
                     gate[1].clear()
                     if task_id in self.cancelled:
                         raise KeyboardInterrupt
+            return index
         finally:
             self.generators.pop(task_id, None)
             close = getattr(result, "close", None)
@@ -513,7 +515,9 @@ class Executor:
                 error, function_name=name, pid=os.getpid(), task_id=task_id.hex(), skip_frames_of=_NOTHING
             )
         retryable = retry is True or (isinstance(retry, (tuple, list)) and isinstance(error, tuple(retry)))
-        error.__traceback__ = None  # its frames hold the arguments
+        BaseException.with_traceback(
+            error, None
+        )  # its frames hold the arguments; a frozen class sets nothing
         error = None  # type: ignore[assignment]
         meta, _, inner = pack(stored, 1 << 62)
         value = self.value_of(lane, meta, None, inner)

@@ -1,0 +1,238 @@
+"""The one cause of a worker's death, out of what the kernel, the node and the dead process' own files say.
+
+::
+
+    wait status ──────────────┐
+    our own kill, its reason ─┤
+    oom_kill counters ────────┼──► Cause ──► the node's log, leases, actors, every process that dealt with it
+    fault handler's dump ─────┤
+    flight recorder ──────────┘
+
+Owns the counters of the kernel's out-of-memory kills and the reading of a dead worker's last words. Refuses to
+guess: a counter that did not move is no evidence, and one movement explains one death. Runs on the node's only
+thread, once per death that was not asked for; besides, one small file is read each second.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import Any
+
+from sundog import events
+from sundog.node.rows import Process
+from sundog.wire.cause import ENDED, EXIT, FAULTS, KERNEL_OOM, SIGNAL, Cause
+
+_CGROUPS = "/sys/fs/cgroup"
+_VMSTAT = "/proc/vmstat"
+# A kill by the kernel and the news of the death are milliseconds apart; a loaded machine is granted more. What
+# moved the counter longer ago was somebody else: a process that the user's code had started, another container.
+_CLAIM_S = 5.0
+_DETAIL_BYTES = 16384
+_DETAIL_LINES = 12
+_OURS = os.path.dirname(os.path.abspath(events.__file__)) + os.sep
+_MARK = "\x1e"  # opens the lines by which a worker's log says whose output follows
+
+
+class OomCounters:
+    """The kernel's counts of out-of-memory kills: of this node's cgroup, of others it was told of, of the machine.
+
+    The cgroup's own count names the culprit: its limit. The machine's, in /proc/vmstat, counts every such kill,
+    and is the evidence where no cgroup says more.
+    """
+
+    def __init__(self, paths: list[str] | None = None) -> None:
+        self._seen: dict[str, int] = {}
+        self._moves: list[tuple[float, str, int]] = []  # (when noticed, counter, count before)
+        for path in own_counters() if paths is None else paths:
+            self.watch(path)
+
+    def watch(self, path: str) -> None:
+        """Watch one more counter: the cgroup of a worker that got one of its own."""
+        count = read_count(path)
+        if count is not None:
+            self._seen[path] = count
+
+    def unwatch(self, path: str) -> None:
+        """A cgroup is gone."""
+        self._seen.pop(path, None)
+        self._moves = [move for move in self._moves if move[1] != path]
+
+    def look(self, now: float) -> None:
+        """Notice what moved; forget movements that are too old to explain a death of now."""
+        for path, before in self._seen.items():
+            count = read_count(path)
+            if count is not None and count > before:
+                self._moves += [(now, path, each) for each in range(before, count)]
+                self._seen[path] = count
+        self._moves = [move for move in self._moves if now - move[0] <= _CLAIM_S]
+
+    def claim(self, now: float) -> dict[str, Any] | None:
+        """Evidence that the kernel killed a process just now, used up by this; None if there is none."""
+        self.look(now)
+        if not self._moves:
+            return None
+        # One kill moves the machine's count and the cgroup's: take one of each, tell the cgroup's.
+        move = next((move for move in self._moves if move[1] != _VMSTAT), self._moves[0])
+        self._moves.remove(move)
+        if move[1] != _VMSTAT:
+            machine = next((each for each in self._moves if each[1] == _VMSTAT), None)
+            if machine is not None:
+                self._moves.remove(machine)
+        facts = {"counter": move[1], "before": move[2], "after": move[2] + 1}
+        limit = read_limit(move[1])
+        return facts | ({"limit_bytes": limit} if limit else {})
+
+
+class Causes:
+    """Makes the cause of each death on this node."""
+
+    def __init__(self, rings: str) -> None:
+        self.rings = rings
+        self.oom = OomCounters()
+
+    def of(self, process: Process, status: int | None, peak_bytes: int = 0) -> Cause:
+        """The cause of a worker's end.
+
+        Args:
+            status: the wait status; None if nobody lived to tell it.
+            peak_bytes: the most memory it had, as the kernel counted; 0 if not known.
+        """
+        if status is None:
+            return Cause(reason=process.kill_reason, intended=process.intended)
+        code = os.waitstatus_to_exitcode(status)
+        exit_code, number = (code, None) if code >= 0 else (None, -code)
+        if process.kill_reason and not (process.killed and number in FAULTS):
+            return Cause(
+                reason=process.kill_reason,
+                exit_code=exit_code,
+                signal=number,
+                intended=process.intended,
+                kind=process.kill_kind or ENDED,
+                facts=process.kill_facts,
+            )
+        kind, facts = (EXIT, {}) if number is None else (SIGNAL, {})
+        if number == signal.SIGKILL and (found := self.oom.claim(time.monotonic())) is not None:
+            kind, facts = KERNEL_OOM, found
+        if peak_bytes:
+            facts = {**facts, "peak_bytes": peak_bytes}
+        task, line = self.last_seen(process.process_id)
+        return Cause(
+            exit_code=exit_code,
+            signal=number,
+            detail="" if code == 0 or kind == KERNEL_OOM else last_words(process.err_path, number),
+            kind=kind,
+            last_line=line,
+            last_task=task,
+            facts=facts,
+        )
+
+    def last_seen(self, process_id: bytes) -> tuple[str, str]:
+        """The task (hex) that a process had begun last, and the line of it that was sampled last."""
+        path = f"{self.rings}/{process_id.hex()}.ring"
+        task = events.started_last(path)
+        if task is None:
+            return "", ""
+        # Workers that keep no samples leave the task alone as evidence.
+        read_sample = getattr(events, "last_sample", None)
+        sample = read_sample(path) if read_sample is not None else None
+        if sample is None or sample.task_id != task or not sample.line:
+            return task.hex(), ""  # too short to be sampled; an earlier task's line would mislead
+        return task.hex(), f"{sample.line}, {max(0.0, time.time() - sample.at):.1f} s before"
+
+
+# ---------------------------------------------------------------------- the kernel's counters
+def own_counters(membership: str = "/proc/self/cgroup", root: str = _CGROUPS) -> list[str]:
+    """The counters that tell of kills among this process and its children: its cgroup's, and the machine's."""
+    return [path for path in (_cgroup_counter(membership, root), _VMSTAT) if path]
+
+
+def _cgroup_counter(membership: str, root: str) -> str:
+    try:
+        with open(membership, encoding="utf-8") as file:
+            lines = [line.rstrip("\n").split(":", 2) for line in file]
+    except OSError:
+        return ""
+    for _, controllers, path in sorted(lines, key=lambda parts: parts[1], reverse=True):
+        if "memory" in controllers.split(","):
+            places = [f"{root}/memory{path}/memory.oom_control", f"{root}/memory/memory.oom_control"]
+        elif not controllers:
+            # Inside a container the path may be the host's, and our own cgroup is mounted at the root.
+            places = [f"{base}{path}/memory.events" for base in (root, f"{root}/unified")]
+            places.append(f"{root}/memory.events")
+        else:
+            continue
+        for place in places:
+            place = os.path.normpath(place)
+            if read_count(place) is not None:
+                return place
+    return ""
+
+
+def read_count(path: str) -> int | None:
+    """The value of ``oom_kill`` in a counter's file (cgroup v1 or v2, /proc/vmstat); None if it has none."""
+    try:
+        with open(path, encoding="ascii") as file:
+            for line in file:
+                if line.startswith("oom_kill "):
+                    return int(line.split()[1])
+    except (OSError, ValueError):
+        pass
+    return None
+
+
+def read_limit(counter: str) -> int | None:
+    """The memory limit of the cgroup that a counter belongs to; None without one."""
+    for name in ("memory.max", "memory.limit_in_bytes"):
+        try:
+            with open(f"{os.path.dirname(counter)}/{name}", encoding="ascii") as file:
+                limit = int(file.read())
+        except (OSError, ValueError):  # not there, or "max"
+            continue
+        return limit if limit < 1 << 60 else None  # v1 says "unlimited" by a huge number
+    return None
+
+
+# ---------------------------------------------------------------------- last words
+def last_words(path: str, number: int | None) -> str:
+    """What a dead worker's error output tells: the stack of a fault, else the lines it wrote last."""
+    lines = tail(path)
+    if number in FAULTS:
+        fault = fault_lines([line for line in lines if not line.startswith(_MARK)])
+        if fault:
+            return "\n".join(fault)
+    # What an earlier task of the same worker printed says nothing about this end.
+    last_mark = next((at for at in range(len(lines) - 1, -1, -1) if lines[at].startswith(_MARK)), -1)
+    words = [line for line in lines[last_mark + 1 :] if line.strip()][-_DETAIL_LINES:]
+    return "The end of its error output:\n" + "\n".join(f"  {line}" for line in words) if words else ""
+
+
+def tail(path: str) -> list[str]:
+    """The last lines of a file, marker lines included; empty if it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - _DETAIL_BYTES))
+            # Not splitlines(): it takes the mark itself for the end of a line.
+            return file.read().decode(errors="replace").split("\n")
+    except OSError:
+        return []
+
+
+def fault_lines(lines: list[str]) -> list[str]:
+    """Of a fault handler's dump: what happened, and the stack of the thread it happened in; empty if none."""
+    starts = [number for number, line in enumerate(lines) if line.startswith("Fatal Python error")]
+    if not starts:
+        return []
+    dump = lines[starts[-1] :]
+    current = next((n for n, line in enumerate(dump) if line.startswith("Current thread")), 0)
+    stack = []
+    for line in dump[current + 1 :]:
+        if not line.startswith("  File"):
+            break
+        stack.append(line)
+    if stack and stack[-1].endswith('File "<string>", line 1 in <module>'):
+        del stack[-1]  # the command by which the zygote was started
+    users = [line for line in stack if _OURS not in line]
+    return [dump[0], dump[current], *(users or stack)[:_DETAIL_LINES]]

@@ -1,0 +1,106 @@
+"""The errors that follow from a death: of the worker that ran a task, of the process an actor lived in.
+
+Owns their words and their facts, and the choice of class: memory is told as `OutOfMemoryError` whoever killed for
+it, everything else as what it meant for the caller. Decides nothing about retries. Runs in every owner, under
+its lock.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from sundog.exceptions import ActorUnavailableError, OutOfMemoryError, RayError, WorkerCrashedError
+from sundog.owner.records import Task
+from sundog.wire.cause import EXIT, KERNEL_OOM, MEMORY, SIGNAL, Cause
+
+_STATUS_S = 0.5
+
+
+def facts_of(cause: Cause) -> dict[str, Any]:
+    """What an error carries of a cause."""
+    facts: dict[str, Any] = dict(cause.facts)
+    facts.update(exit_code=cause.exit_code, signal=cause.signal, cause=cause.text())
+    if cause.last_line:
+        facts["last_line"] = cause.last_line
+    return facts
+
+
+def is_memory(cause: object) -> bool:
+    """Whether a process died because memory ran out."""
+    return isinstance(cause, Cause) and cause.kind in (KERNEL_OOM, MEMORY)
+
+
+def task_error(task: Task, worker: bytes, pid: int, cause: Cause, output: str) -> RayError:
+    """The error of a task whose worker died while it ran, or may have run, and that is not tried again."""
+    message = (
+        f"Worker {worker.hex()} (pid {pid}) died running {task.fn.name}() (task {task.id.hex()}, "
+        f"attempt {task.attempt + 1}): {closed(cause.text())}Its output: {output}"
+    )
+    kind = OutOfMemoryError if is_memory(cause) else WorkerCrashedError
+    return kind(
+        message,
+        **facts_of(cause)
+        | {
+            "task_id": task.id.hex(),
+            "worker_id": worker.hex(),
+            "pid": pid,
+            "function_name": task.fn.name,
+            "attempt": task.attempt,
+        },
+    )
+
+
+def call_error(task: Task, actor: str, actor_id: bytes, pid: int, cause: Any, told: str) -> RayError:
+    """The error of a call that an actor had in hand when it died, and that is not made again.
+
+    Args:
+        actor: the name of its class.
+        told: the cause in words; a cause may be more than a `Cause`.
+    """
+    message = (
+        f"Actor {actor} ({actor_id.hex()}) died while it had {task.fn.name}() in hand and is being restarted: "
+        f"{closed(told)}The call may or may not have run. Give the actor max_task_retries to have such calls made "
+        "again."
+    )
+    facts = facts_of(cause) if isinstance(cause, Cause) else {}
+    kind = OutOfMemoryError if is_memory(cause) else ActorUnavailableError
+    return kind(
+        message,
+        **facts
+        | {
+            "actor_id": actor_id.hex(),
+            "actor_name": actor,
+            "task_id": task.id.hex(),
+            "function_name": task.fn.name,
+            "pid": pid or None,
+        },
+    )
+
+
+def child_cause(pid: int) -> Cause | None:
+    """Why a child of this process ended; it stays to be reaped. None if it is no child of ours, or lives."""
+    deadline = time.monotonic() + _STATUS_S
+    while True:
+        try:
+            found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return None  # started by somebody else, who alone is told
+        if found is not None:
+            if found.si_code == os.CLD_EXITED:
+                return Cause(exit_code=found.si_status, kind=EXIT)
+            return Cause(signal=found.si_status, kind=SIGNAL)
+        if time.monotonic() > deadline:
+            return None
+        time.sleep(0.001)  # its sockets close a moment before its status is known
+
+
+def closed(text: str) -> str:
+    """A text that another sentence follows: on the same line, or below if it is a block of lines.
+
+    >>> closed("it exited.")
+    'it exited. '
+    """
+    text = text.rstrip("\n")
+    return f"{text}\n" if "\n" in text else f"{text} "

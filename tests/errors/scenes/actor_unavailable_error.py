@@ -1,0 +1,28 @@
+"""When it happens: an actor died while it had this call in hand, and is being restarted. The call may have run
+to its end, in part, or not at all.
+
+What to do: if the call may safely be made twice, create the actor with `max_task_retries`; otherwise ask the
+actor what became of it.
+"""
+
+from __future__ import annotations
+
+from sundog.exceptions import ActorUnavailableError
+
+RAISES = ActorUnavailableError
+
+
+def happen() -> None:
+    import os
+
+    import sundog as ray
+
+    ray.init(num_cpus=1)
+
+    @ray.remote(max_restarts=1)
+    class Counter:
+        def crash(self) -> None:
+            os._exit(3)
+
+    counter = Counter.remote()
+    ray.get(counter.crash.remote())

@@ -1,0 +1,25 @@
+"""When it happens: `get(refs, timeout=…)` waited that long, and not every object was there. The tasks go on.
+
+What to do: ask again later, `cancel()` what you no longer want, or see what it waits for with `sundog
+status`.
+"""
+
+from __future__ import annotations
+
+from sundog.exceptions import GetTimeoutError
+
+RAISES = GetTimeoutError
+
+
+def happen() -> None:
+    import time
+
+    import sundog as ray
+
+    ray.init(num_cpus=1)
+
+    @ray.remote
+    def wait_for_ever() -> None:
+        time.sleep(1e6)
+
+    ray.get(wait_for_ever.remote(), timeout=0.1)

@@ -1,0 +1,21 @@
+"""When it happens: a ref was pickled by hand while `allow_out_of_band_object_ref_serialization=0`. By default
+that is allowed, and keeps the object until shutdown, for nobody can tell when the bytes are gone. (The class
+is spelt as in Ray.)
+
+What to do: pass the ref to a task or actor, return it, or `put()` what contains it.
+"""
+
+from __future__ import annotations
+
+from sundog.exceptions import OufOfBandObjectRefSerializationException
+
+RAISES = OufOfBandObjectRefSerializationException
+
+
+def happen() -> None:
+    import pickle
+
+    import sundog as ray
+
+    ray.init(num_cpus=1, _system_config={"allow_out_of_band_object_ref_serialization": False})
+    pickle.dumps(ray.put("a value"))

@@ -1,0 +1,128 @@
+"""Deaths of real workers, each told by its one cause and the evidence for it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.integration import drivers
+
+_CGROUPS = Path("/sys/fs/cgroup/memory")
+_LIMIT = 256 << 20
+
+Start = Callable[..., ModuleType]
+
+
+@pytest.fixture
+def cgroup() -> Iterator[Path]:
+    """A memory cgroup (v1) of 256 MiB, empty; removed after the test."""
+    path = _CGROUPS / f"sundog-test-{secrets.token_hex(4)}"
+    try:
+        path.mkdir()
+        (path / "memory.limit_in_bytes").write_text(str(_LIMIT))
+        with contextlib.suppress(OSError):  # there is none without swap accounting
+            (path / "memory.memsw.limit_in_bytes").write_text(str(_LIMIT))
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            path.rmdir()
+        pytest.skip(f"no memory cgroup (v1) can be made here: {error}")
+    yield path
+    deadline = time.monotonic() + 10
+    while True:
+        try:
+            path.rmdir()
+            return
+        except OSError:  # busy until its last process is gone
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.05)
+
+
+def test_an_exit_code_comes_with_the_last_words_of_the_process(ray: ModuleType) -> None:
+    @ray.remote(max_retries=0)
+    def leave() -> None:
+        os.write(2, b"no licence left\n")
+        os._exit(41)
+
+    with pytest.raises(ray.exceptions.WorkerCrashedError) as caught:
+        ray.get(leave.remote())
+    error = caught.value
+    assert (error.exit_code, error.signal, error.attempt) == (41, None, 0)
+    assert "exited by itself with code 41" in str(error)
+    assert "no licence left" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("number", "named"), [(signal.SIGSEGV, "Segmentation fault"), (signal.SIGABRT, "Aborted")]
+)
+def test_a_fault_is_shown_with_the_line_it_happened_in(
+    ray: ModuleType, number: signal.Signals, named: str
+) -> None:
+    @ray.remote(max_retries=0)
+    def crash() -> None:
+        signal.raise_signal(number)
+
+    with pytest.raises(ray.exceptions.WorkerCrashedError) as caught:
+        ray.get(crash.remote())
+    text = str(caught.value)
+    assert caught.value.signal == number
+    assert f"it crashed with {number.name}." in text
+    assert f"Fatal Python error: {named}" in text
+    assert f'test_causes.py", line {crash._function.__code__.co_firstlineno + 2} in crash' in text
+    assert "/worker/" not in text.split("Its output")[0]
+
+
+def test_an_actor_that_faults_shows_the_line_too(ray: ModuleType) -> None:
+    @ray.remote
+    class Fragile:
+        def crash(self) -> None:
+            signal.raise_signal(signal.SIGSEGV)
+
+    fragile = Fragile.remote()
+    with pytest.raises(
+        ray.exceptions.ActorDiedError, match=r"Fatal Python error: Segmentation fault"
+    ) as caught:
+        ray.get(fragile.crash.remote())
+    assert caught.value.signal == signal.SIGSEGV
+    assert "in crash" in str(caught.value)
+
+
+def test_the_kernels_kill_for_memory_is_an_out_of_memory_error(cgroup: Path, leak_check: Path) -> None:
+    program = f"""
+        import os
+        with open({str(cgroup / "cgroup.procs")!r}, "w") as file:
+            file.write(str(os.getpid()))
+        ray.init(num_cpus=1, _system_config={{"memory_monitor_refresh_ms": 0}})
+
+        @ray.remote(max_retries=0)
+        def eat():
+            with open("/proc/self/oom_score_adj", "w") as file:
+                file.write("1000")  # the kernel shall take this process, not the driver
+            return len(bytearray({2 * _LIMIT}))
+
+        @ray.remote
+        class Eater:
+            def eat(self):
+                return eat._function()
+
+        for call in (eat.remote, Eater.remote().eat.remote):
+            try:
+                ray.get(call())
+            except ray.exceptions.OutOfMemoryError as error:
+                print(error.signal, error.limit_bytes, error.after - error.before, error.peak_bytes > 0)
+                print(str(error).replace(chr(10), " "))
+        ray.shutdown()
+    """
+    lines = drivers.run(program)
+    assert lines[0::2] == [f"9 {_LIMIT} 1 True"] * 2
+    for line in lines[1::2]:
+        assert "the kernel killed it because memory ran out within a limit of 268.4 MB" in line
+        assert str(cgroup / "memory.oom_control") in line
