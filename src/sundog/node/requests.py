@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from sundog.exceptions import ActorUnschedulableError, RaySystemError
 from sundog.ids import random_id
 from sundog.node.rows import Process
-from sundog.observe.records import finished_tasks
 from sundog.state.actors import DEAD
 from sundog.state.instructions import GROUP_REMOVED, Infeasible
 
@@ -259,6 +258,10 @@ class Requests:
         return rows if pg_id is None else rows.get(pg_id.hex(), {})
 
     # ------------------------------------------------------------------ lists
+    def do_usage(self, _process: Process, _number: int) -> dict[str, Any]:
+        """What functions and classes used so far."""
+        return self.node.records.usage()
+
     def do_list(self, process: Process, number: int, kind: str, detail: bool) -> Any:
         """Rows for the state API."""
         if kind in ("objects", "tasks"):
@@ -278,8 +281,6 @@ class Requests:
 
         def finish() -> None:
             if self._gathering.pop(token, None) is not None:
-                if kind == "tasks":
-                    rows.extend(finished_tasks(self.node.session["path"], self.node.node_id.hex(), rows))
                 process.line.send(("answer", number, True, rows))
 
         self._gathering[token] = (asked, rows, finish)

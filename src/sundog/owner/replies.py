@@ -15,6 +15,7 @@ from sundog.exceptions import TaskCancelledError, TaskPlacementGroupRemoved, Wor
 from sundog.ids import RESULT_SUFFIX, result_id
 from sundog.net import packets
 from sundog.owner.actors import ActorLink
+from sundog.owner.losses import record_lost
 from sundog.owner.records import DONE, QUEUED, Lane, Task, Value
 from sundog.state.lease_spec import GROUP_REMOVED
 from sundog.wire import lanes as wire
@@ -202,6 +203,7 @@ class Replies:
         self.close_lane(lane)
         lost = self.sort_lost(worker, lane.inflight)
         lane.inflight = {}
+        record_lost(owner, lost, worker)
         for task in lost:
             self._lost(task, lane, cause)
 
