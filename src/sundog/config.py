@@ -96,6 +96,9 @@ class Config:
     record_ring_events: int = _setting(
         65_536, "Events each process keeps in its ring before the oldest are overwritten.", low=64
     )
+    session_keep: int = _setting(
+        10, "Folders of ended sessions (logs, records) that the next session leaves in place.", low=0
+    )
     log_to_driver: bool = _setting(True, "Show what workers print in the driver's terminal.")
     dashboard_port: int = _setting(
         8265, "Port of the dashboard on 127.0.0.1; 0 takes any free one.", low=0, high=65_535

@@ -7,9 +7,14 @@ node and the command line.
 
 ::
 
-    header (128 bytes)   magic · version · pid · events written · task started last, and when · role
-    event  (64 bytes)    task id · submitted · start · end · name · kind · flags · attempt · cpu · peak
+    header (2048 bytes)  magic · version · pid · task started last, and when · role · two samples
+    sample               number · task id · when · own bytes · line · number again
+    event  (64 bytes)    task id · submitted · start · end · name · kind · flags · attempt · cpu · peak · number
     <ring>.names         "number<TAB>name<TAB>code" lines: a name with the fingerprint of its code, once
+
+An event's number is written last (`pack_into` clears the slot first), so a slot that holds the number a
+reader expects is whole. The sampler writes its two slots in turn: when a process is killed within one, the
+other is whole. An event's bytes are its task's peak of own memory; a put's are its size.
 """
 
 from __future__ import annotations
@@ -18,26 +23,38 @@ import contextlib
 import itertools
 import mmap
 import os
-import struct
 import threading
 from collections.abc import Iterator
 from struct import Struct
+from typing import Any
 
 from sundog.plain import plain
 
-_MAGIC = b"SUNDOG\x01\x00"
-HEADER_BYTES = 128
+_MAGIC = b"SUNDOG\x02\x00"
+HEADER_BYTES = 2048
 EVENT_BYTES = 64
-_HEADER = Struct("<8sIIQ16sd16s")
-_COUNT = Struct("<Q")
-_COUNT_AT = 16
+_HEADER = Struct("<8sII16sd16s")
 _CURRENT = Struct("<16sd")
-_CURRENT_AT = 24
-_EVENT = Struct("<16sdddIHBBff8s")
+_CURRENT_AT = 16
+_SAMPLE = Struct("<Q16sdQ600sQ")
+_SAMPLES_AT = (256, 1024)
+LINE_MAX_BYTES = 600
+EVENT = Struct("<16sdddIHBBffQ")
+_HOLES_MAX = 16  # threads that may be within a write at one moment, and then some
 
-TASK, CALL, CREATE, GET, PUT, WAIT = 1, 2, 3, 4, 5, 6
-KIND_NAMES = {TASK: "task", CALL: "call", CREATE: "create", GET: "get", PUT: "put", WAIT: "wait"}
+TASK, CALL, CREATE, GET, PUT, WAIT, SAMPLE, LOST = 1, 2, 3, 4, 5, 6, 7, 8
+KIND_NAMES = {
+    TASK: "task",
+    CALL: "call",
+    CREATE: "create",
+    GET: "get",
+    PUT: "put",
+    WAIT: "wait",
+    SAMPLE: "sample",  # of a long task: its name is the line that ran
+    LOST: "lost",  # from the owner: an attempt whose process died under it
+}
 FAILED = 1
+MEASURED = 2  # processor time and memory were read at its end; without it: its wall time, the last reading
 
 
 @plain(frozen=True)
@@ -56,6 +73,19 @@ class Event:
     failed: bool
     attempt: int
     code: str = ""  # fingerprint of the function's code, if it has any
+    cpu_s: float = 0.0
+    own_bytes: int = 0  # most memory of its own (no shared segments) that the process had meanwhile
+    measured: bool = False  # False: too short to be worth a reading
+
+
+@plain(frozen=True)
+class Sample:
+    """What a process was doing when it was last looked at, within a tenth of a second or so."""
+
+    task_id: bytes
+    at: float
+    own_bytes: int
+    line: str  # "file:line function" of the user's code
 
 
 class Ring:
@@ -80,7 +110,8 @@ class Ring:
         self._next = itertools.count().__next__
         self._names: dict[tuple[str, str], int] = {}
         self._names_lock = threading.Lock()
-        _HEADER.pack_into(self._map, 0, _MAGIC, 1, os.getpid(), 0, b"", 0.0, role.encode())
+        self._samples = itertools.count(1).__next__
+        _HEADER.pack_into(self._map, 0, _MAGIC, 2, os.getpid(), b"", 0.0, role.encode())
 
     def started(self, task_id: bytes, now: float) -> None:
         """Note which task is about to run: what a dead process did last, and what it never began."""
@@ -114,12 +145,14 @@ class Ring:
         submit_s: float,
         start_s: float,
         end_s: float,
-        failed: int = 0,
+        flags: int = 0,
         attempt: int = 0,
+        cpu_s: float = 0.0,
+        own_bytes: float = 0.0,
     ) -> None:
         """Record one event."""
         index = self._next()
-        _EVENT.pack_into(
+        EVENT.pack_into(
             self._map,
             HEADER_BYTES + (index % self._capacity) * EVENT_BYTES,
             task_id,
@@ -128,13 +161,18 @@ class Ring:
             end_s,
             name,
             kind,
-            failed,
+            flags,
             attempt & 255,
-            0.0,
-            0.0,
-            b"",
+            cpu_s,
+            own_bytes,
+            index + 1,
         )
-        _COUNT.pack_into(self._map, _COUNT_AT, index + 1)
+
+    def sample(self, task_id: bytes, now: float, own_bytes: int, line: str) -> None:
+        """Note what a long task does now; the sampler's thread only."""
+        number = self._samples()
+        text = line.encode(errors="replace")[:LINE_MAX_BYTES]
+        _SAMPLE.pack_into(self._map, _SAMPLES_AT[number & 1], number, task_id, now, own_bytes, text, number)
 
     def close(self) -> None:
         """Unmap; the file stays."""
@@ -166,10 +204,15 @@ class NoRing:
         submit_s: float,
         start_s: float,
         end_s: float,
-        failed: int = 0,
+        flags: int = 0,
         attempt: int = 0,
+        cpu_s: float = 0.0,
+        own_bytes: float = 0.0,
     ) -> None:
         """Nothing is written."""
+
+    def sample(self, task_id: bytes, now: float, own_bytes: int, line: str) -> None:
+        """Nothing is noted."""
 
     def close(self) -> None:
         """Nothing to close."""
@@ -177,58 +220,142 @@ class NoRing:
 
 def started_last(path: str) -> bytes | None:
     """The id of the task that a process (dead or alive) began last; None if it began none."""
-    try:
-        with open(path, "rb") as file:
-            header = file.read(HEADER_BYTES)
-    except OSError:
-        return None
-    if len(header) < HEADER_BYTES or header[:8] != _MAGIC:
+    header = _header(path)
+    if header is None:
         return None
     task_id = header[_CURRENT_AT : _CURRENT_AT + 16]
     return None if task_id == bytes(16) else task_id
 
 
+def started_last_at(path: str) -> float:
+    """When the task of `started_last` began; 0.0 if there is none."""
+    header = _header(path)
+    return 0.0 if header is None else float(_CURRENT.unpack_from(header, _CURRENT_AT)[1])
+
+
+def last_sample(path: str) -> Sample | None:
+    """What a process (dead or alive) was last seen doing; None if none of its tasks ran long enough.
+
+    The sample is of the last *long* task: compare its `task_id` with `started_last` to know whether it is
+    the one that ran at the end.
+    """
+    header = _header(path)
+    best = 0
+    found: Sample | None = None
+    for at in _SAMPLES_AT if header is not None else ():
+        number, task_id, when, own_bytes, line, again = _SAMPLE.unpack_from(header, at)  # type: ignore[arg-type]
+        if number == again and number > best:
+            best = number
+            found = Sample(task_id, when, own_bytes, line.rstrip(b"\0").decode(errors="replace"))
+    return found
+
+
+def _header(path: str) -> bytes | None:
+    try:
+        with open(path, "rb") as file:
+            header = file.read(HEADER_BYTES)
+    except OSError:
+        return None
+    return header if len(header) == HEADER_BYTES and header[:8] == _MAGIC else None
+
+
 @plain(frozen=True)
 class RingInfo:
-    """What a ring's header says."""
+    """What a ring tells of its process, and how much of it is lost."""
 
     pid: int
     role: str
     written: int
     dropped: int
+    current: bytes = b""  # the task begun last, and when
+    current_at: float = 0.0
+
+
+@plain(frozen=True)
+class Slots:
+    """A copy of a part of a ring: `data` holds the slots of the events from number `first` on, in order."""
+
+    info: RingInfo
+    first: int
+    data: bytes
+
+    def raw(self) -> Iterator[tuple[Any, ...]]:
+        """The fields of each event that is whole, oldest first; the last field is its number."""
+        for number, fields in enumerate(EVENT.iter_unpack(self.data), self.first):
+            if fields[10] == number and fields[5] in KIND_NAMES and fields[3] >= fields[2]:
+                yield fields
+
+
+def read_slots(path: str, after: int = 0, most: int = 1 << 30) -> Slots | None:
+    """The events written after number `after`, or as many of them as the ring still holds; None if it is no ring.
+
+    Of more than `most` events the newer ones are left for the next time.
+
+    Which events are there is found before any is copied: each is whole in the copy unless it was overwritten
+    meanwhile, which its number in the copy tells.
+    """
+    try:
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as map_:
+            if len(map_) < HEADER_BYTES + EVENT_BYTES or map_[:8] != _MAGIC:
+                return None
+            capacity = (len(map_) - HEADER_BYTES) // EVENT_BYTES
+            written = _written(map_, capacity, after)
+            dropped = max(0, written - capacity)
+            first = max(after, dropped) + 1
+            last = min(written, first + most - 1)
+            low, high = (first - 1) % capacity, (last - 1) % capacity + 1
+            if last < first:
+                data = b""
+            elif low < high:
+                data = map_[HEADER_BYTES + low * EVENT_BYTES : HEADER_BYTES + high * EVENT_BYTES]
+            else:
+                data = map_[HEADER_BYTES + low * EVENT_BYTES : HEADER_BYTES + capacity * EVENT_BYTES]
+                data += map_[HEADER_BYTES : HEADER_BYTES + high * EVENT_BYTES]
+            _, _, pid, current, current_at, role = _HEADER.unpack_from(map_, 0)
+    except (OSError, ValueError):
+        return None
+    text = role.rstrip(b"\0").decode()
+    return Slots(RingInfo(pid, text, written, dropped, current, current_at), first, data)
+
+
+def _written(map_: mmap.mmap, capacity: int, after: int) -> int:
+    """The number of the newest event, at least `after`: searched from there, by halves.
+
+    A few slots beyond the first that is missing are looked at too: another thread may be ahead, and one that
+    was killed within a write leaves its slot empty for ever.
+    """
+
+    def there(number: int) -> bool:
+        at = HEADER_BYTES + (number - 1) % capacity * EVENT_BYTES + EVENT_BYTES - 8
+        return int.from_bytes(map_[at : at + 8], "little") >= number
+
+    newest, high = after, after + capacity
+    while True:
+        low = next((number for number in range(newest + 1, newest + _HOLES_MAX) if there(number)), 0)
+        if not low:
+            return newest
+        if low >= high or there(high):  # once round or more: only all the slots tell
+            numbers = (map_[at : at + 8] for at in range(HEADER_BYTES + 56, len(map_), EVENT_BYTES))
+            return max(int.from_bytes(number, "little") for number in numbers)
+        top = high
+        while top - low > 1:
+            middle = (low + top) // 2
+            low, top = (middle, top) if there(middle) else (low, middle)
+        newest = low
 
 
 def read_ring(path: str) -> tuple[RingInfo, Iterator[Event]] | None:
-    """A ring's header and its events, oldest first; None if the file is no ring.
-
-    A half-written event (its process was killed within `pack_into`) has an end before its start or
-    no id and is left out.
-    """
-    try:
-        with open(path, "rb") as file:
-            data = file.read()
-    except OSError:
+    """A ring's header and its events, oldest first; None if the file is no ring."""
+    slots = read_slots(path)
+    if slots is None:
         return None
-    if len(data) < HEADER_BYTES or data[:8] != _MAGIC:
-        return None
-    _, _, pid, written, _, _, role_bytes = _HEADER.unpack_from(data, 0)
-    capacity = (len(data) - HEADER_BYTES) // EVENT_BYTES
-    info = RingInfo(pid, role_bytes.rstrip(b"\0").decode(), written, max(0, written - capacity))
-    process_id = bytes.fromhex(os.path.basename(path).split(".")[0])
-    return info, _events(data, process_id, info, capacity, read_names(path))
+    return slots.info, _events(slots, bytes.fromhex(os.path.basename(path).split(".")[0]), read_names(path))
 
 
-def _events(
-    data: bytes, process_id: bytes, info: RingInfo, capacity: int, names: dict[int, tuple[str, str]]
-) -> Iterator[Event]:
-    for index in range(info.dropped, info.written):
-        at = HEADER_BYTES + (index % capacity) * EVENT_BYTES
-        try:
-            task_id, submit, start, end, name, kind, flags, attempt, *_ = _EVENT.unpack_from(data, at)
-        except struct.error:
-            return
-        if kind not in KIND_NAMES or end < start:
-            continue
+def _events(slots: Slots, process_id: bytes, names: dict[int, tuple[str, str]]) -> Iterator[Event]:
+    info = slots.info
+    for fields in slots.raw():
+        task_id, submit, start, end, name, kind, flags, attempt, cpu_s, own_bytes, _ = fields
         known = names.get(name, ("?", ""))
         yield Event(
             process_id,
@@ -243,6 +370,9 @@ def _events(
             bool(flags & FAILED),
             attempt,
             known[1],
+            cpu_s,
+            int(own_bytes),
+            bool(flags & MEASURED),
         )
 
 

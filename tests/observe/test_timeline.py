@@ -57,6 +57,8 @@ def test_a_task_is_a_complete_event_on_its_workers_row() -> None:
         "status": "FINISHED",
         "submitter": DRIVER.hex(),
         "queued_ms": pytest.approx(100.0),
+        "cpu_ms": 0.0,
+        "peak_memory_bytes": 0,
     }
     json.dumps(trace)
 

@@ -25,9 +25,10 @@ from typing import Any
 from sundog.config import Config
 from sundog.net.loop import Line, Loop
 from sundog.net.packets import Connection
-from sundog.node import sessions
+from sundog.node import retention, sessions
 from sundog.node.actors import ActorKeeper
 from sundog.node.logs import LogTails
+from sundog.node.records import Records
 from sundog.node.requests import Requests
 from sundog.node.rows import Environment, Job, Process
 from sundog.node.workers import Workers
@@ -75,6 +76,7 @@ class Node:
         self.workers = Workers(self)
         self.keeper = ActorKeeper(self)
         self.requests = Requests(self)
+        self.records = Records(self)
         self.logs = LogTails()
         self._ticking = False
         self._logs_scheduled = False
@@ -98,7 +100,9 @@ class Node:
             self._connected(socket.socket(fileno=self.params["driver_fd"]))
         sessions.publish(self.session, self.params["resources"])
         self.loop.after(0.5, lambda: sessions.sweep(self.session))
+        retention.remove_in_turn(self.loop, self.session["path"], self.config.session_keep)
         self.loop.after(_IDLE_TICK_S, self._slow_tick)
+        self.records.start()
         self.loop.run()
         self._clean_up()
 
@@ -148,6 +152,7 @@ class Node:
         sessions.kill_children(os.getpid())
         sessions.remove_folder(self.session["shm_root"])
         sessions.remove_folder(f"{self.session['path']}/spilled_objects")
+        self.records.save()
         sessions.withdraw(self.session)
         for process in list(self.processes.values()):
             process.line.close()
@@ -284,6 +289,7 @@ class Node:
     def process_died(self, process: Process, cause: Cause) -> None:
         """Tell the machines and everyone who dealt with a process that it is gone."""
         now = self.now()
+        self.records.process_died(process.process_id)
         if process.kind == "worker":
             self.do(self.leases.worker_died(process.process_id, now))
             self.keeper.worker_died(process.process_id, cause, now)

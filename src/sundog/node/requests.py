@@ -261,6 +261,10 @@ class Requests:
         return rows if pg_id is None else rows.get(pg_id.hex(), {})
 
     # ------------------------------------------------------------------ lists
+    def do_usage(self, _process: Process, _number: int) -> dict[str, Any]:
+        """What functions and classes used so far."""
+        return self.node.records.usage()
+
     def do_list(self, process: Process, number: int, kind: str, detail: bool) -> Any:
         """Rows for the state API."""
         if kind in ("objects", "tasks"):
@@ -280,10 +284,6 @@ class Requests:
 
         def finish() -> None:
             if self._gathering.pop(token, None) is not None:
-                if kind == "tasks":
-                    from sundog.observe.records import finished_tasks
-
-                    rows.extend(finished_tasks(self.node.session["path"], self.node.node_id.hex(), rows))
                 process.line.send(("answer", number, True, rows))
 
         self._gathering[token] = (asked, rows, finish)

@@ -41,6 +41,10 @@ class TaskRow:
     node_id: bytes = b""
     phases: tuple[tuple[str, float, float], ...] = ()  # (name, start, end) inside the attempt
     code: str = ""  # fingerprint of the code that ran
+    cpu_s: float = 0.0
+    peak_bytes: int = 0  # of memory of its own, without shared segments
+    actor_id: bytes = b""
+    lost: bool = False  # its process died under it
 
     @property
     def status(self) -> str:
@@ -63,6 +67,7 @@ class SpanRow:
     owner_id: bytes
     detail: str = ""
     node_id: bytes = b""
+    size_bytes: int = 0  # of a put
 
 
 @plain(frozen=True)
@@ -152,7 +157,7 @@ def _span_event(span: SpanRow, process: int, tid: int) -> dict[str, Any]:
         "dur": (span.end_s - span.start_s) * _US,
         "pid": process,
         "tid": tid,
-        "args": {"detail": span.detail},
+        "args": {"detail": span.detail, **({"bytes": span.size_bytes} if span.size_bytes else {})},
     }
 
 
@@ -168,6 +173,8 @@ def _task_events(row: TaskRow, process: int, tid: int, now: float) -> list[dict[
         "status": row.status,
         "submitter": row.owner_id.hex(),
         "queued_ms": (start - row.submit_s) * 1000,
+        "cpu_ms": row.cpu_s * 1000,
+        "peak_memory_bytes": row.peak_bytes,
     }
     event: dict[str, Any] = {**slice_, **place, "args": args}
     if row.status == "FAILED":

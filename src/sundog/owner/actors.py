@@ -30,6 +30,7 @@ from sundog.exceptions import (
 from sundog.ids import RESULT_SUFFIX
 from sundog.net import packets
 from sundog.owner import context, deaths
+from sundog.owner.losses import record_lost
 from sundog.owner.records import DONE, QUEUED, SENT, WAITING, Fn, Task
 from sundog.serialize.pack import SIMPLE
 from sundog.wire.cause import Cause
@@ -323,6 +324,8 @@ class ActorCalls:
             link.state, link.cause = state, cause
             self.scopes.discard(self.scope_id(actor_id))
             lost = self._leave(link)
+            if link.worker:
+                record_lost(self.owner, self._begun(link, lost), link.worker)
             for task in [*lost, *link.queue]:
                 self._fail(link, task)
             link.queue.clear()
@@ -345,6 +348,7 @@ class ActorCalls:
     def _sort_out(self, link: ActorLink, lost: list[Task], cause: Any) -> None:
         """In-flight calls of an actor that restarts: try again what may be, fail the rest, keep the order."""
         begun = self._begun(link, lost)
+        record_lost(self.owner, begun, link.worker)
         again = []
         for task in lost:
             if task.state == DONE:

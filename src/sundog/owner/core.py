@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from sundog import exceptions
 from sundog.config import Config
-from sundog.events import NoRing, Ring
+from sundog.events import PUT, NoRing, Ring
 from sundog.ids import PROCESS_BYTES, IdMaker, task_of
 from sundog.net.packets import Connection
 from sundog.owner.reactor import Reactor
@@ -271,9 +271,15 @@ class Owner:
                 self.drain()
                 for ref in inner or ():
                     self.refs.hold(ref)
-        location = self.segments.write(buffers) if buffers else None
+        if not buffers:
+            self.ready[oid] = (OK, meta, None, inner, None)
+            return
+        started = self.now()
+        location = self.segments.write(buffers)
         self.ready[oid] = (OK, meta, location, inner, None)
-        if buffers and self.reactor.dormant:
+        size = sum(length for _, length in location[2])
+        self.ring.write(PUT, oid[:16], self.ring.name("put"), started, started, self.now(), 0, 0, 0.0, size)
+        if self.reactor.dormant:
             self.reactor.rouse()
 
     def pack_value(self, value: Any, what: str) -> tuple[bytes, Any, Any]:

@@ -16,6 +16,7 @@ from sundog.ids import RESULT_SUFFIX, result_id
 from sundog.net import packets
 from sundog.owner import deaths
 from sundog.owner.actors import ActorLink
+from sundog.owner.losses import record_lost
 from sundog.owner.records import DONE, QUEUED, Lane, Task, Value
 from sundog.state.lease_spec import GROUP_REMOVED
 from sundog.wire import lanes as wire
@@ -203,6 +204,7 @@ class Replies:
         self.close_lane(lane)
         lost = self.sort_lost(worker, lane.inflight)
         lane.inflight = {}
+        record_lost(owner, lost, worker)
         for task in lost:
             self._lost(task, lane, cause)
 

@@ -111,7 +111,7 @@ class ActorLife:
             context.running.reset(token)
             self.serving.current = None
         name = owner.ring.name(f"{spec['class_name']}.__init__", fingerprint(cls))
-        owner.ring.write(events.CREATE, actor_id, name, start, start, owner.now(), failed, incarnation)
+        executor.meter.write(events.CREATE, actor_id, name, start, start, owner.now(), failed, incarnation)
 
     def _choose_serving(self, cls: Any, spec: dict[str, Any]) -> Any:
         """None for a sequential actor; else what serves an asyncio or a threaded one."""

@@ -12,6 +12,8 @@ import inspect
 import os
 import time
 from collections import deque
+from collections.abc import Iterator
+from types import FrameType
 from typing import Any
 
 from sundog import events
@@ -19,6 +21,8 @@ from sundog.owner import context
 from sundog.owner.core import Owner
 from sundog.wire import lanes as wire
 from sundog.worker.executor import AnswerLane, Executor
+from sundog.worker.meter import LoopMeter, Steps
+from sundog.worker.sampler import Call, await_stack, thread_stack
 from sundog.worker.serving import Serving
 from sundog.worker.threaded_actor import group_of
 
@@ -45,6 +49,7 @@ class AsyncServing(Serving):
     ) -> None:
         super().__init__(owner, executor)
         executor.concurrent = owner.concurrent = True
+        executor.meter = self.meter = LoopMeter(executor.ring)
         self.cls = cls
         self.groups = {name: Group(size) for name, size in {**groups, "": limit}.items()}
         self.loop = asyncio.new_event_loop()
@@ -70,6 +75,8 @@ class AsyncServing(Serving):
         if self.stopping is not None:
             self.loop.stop()
             return
+        if self.executor.sampler.dormant:
+            self.executor.sampler.wake()
         for fd, _ in self.epoll.poll(0):
             if fd == self.wake_r:
                 with contextlib.suppress(BlockingIOError):
@@ -107,21 +114,22 @@ class AsyncServing(Serving):
 
     def _start(self, group: Group, lane: AnswerLane, item: wire.Item) -> None:
         group.running += 1
-        task = self.loop.create_task(self._one(group, lane, item))
+        steps = Steps(self.meter, lambda steps: self._one(group, lane, item, steps))
+        task = self.loop.create_task(steps)
         self._tasks[item[0]] = task
 
-    async def _one(self, group: Group, lane: AnswerLane, item: wire.Item) -> None:
+    async def _one(self, group: Group, lane: AnswerLane, item: wire.Item, steps: Steps) -> None:
         task_id, what, args, submit_s, extra = item
         executor = self.executor
         start = _time()
         executor.ring.started(task_id, start)
         received: list[bytes] = []
-        failed = 0
+        failed = attempt = 0
         name = what
         try:
             if extra is not None:
                 name = extra.get(wire.EXTRA_NAME, what)
-            attempt = extra.get(wire.EXTRA_ATTEMPT, 0) if extra is not None else 0
+                attempt = extra.get(wire.EXTRA_ATTEMPT, 0)
             context.running.set(context.Running(task_id, name, attempt, lane.owner_id))
             returns = extra.get(wire.EXTRA_RETURNS, 1) if extra is not None else 1
             positional, named = executor.arguments(args, extra, received)
@@ -147,8 +155,8 @@ class AsyncServing(Serving):
                 lane, task_id, name, error, executor._call_retry(extra), received, _time() - start
             )
         finally:
-            executor.ring.write(
-                events.CALL, task_id, executor._method_id(what), submit_s, start, _time(), failed
+            self.meter.write_call(
+                steps, task_id, executor._method_id(what), submit_s, start, _time(), failed, attempt
             )
             self._tasks.pop(task_id, None)
             group.running -= 1
@@ -245,6 +253,17 @@ class AsyncServing(Serving):
                     return
         self.cancel_early(task_id)
 
+    def oldest_call(self) -> Call | None:
+        """The call that holds the loop now, else the one that has been suspended longest, for the sampler."""
+        held = _frame_of_one(thread_stack(self.main_thread))
+        if held is not None:
+            return held.f_locals["item"][0], held.f_locals["start"], thread_stack(self.main_thread)
+        for task_id, task in self._tasks.items():
+            coro: Any = task.get_coro()
+            names = coro.cr_frame.f_locals if coro.cr_frame is not None else {}
+            return None if "start" not in names else (task_id, names["start"], await_stack(coro))
+        return super().oldest_call()
+
     def before_block(self) -> None:
         """A get in a coroutine blocks the loop; at least send what is done."""
         self._flush_all()
@@ -252,6 +271,14 @@ class AsyncServing(Serving):
     def after_block(self) -> None:
         """Nothing was given back."""
         time.sleep(0)
+
+
+def _frame_of_one(frames: Iterator[FrameType]) -> FrameType | None:
+    """The frame of the call that a stack belongs to, once it has begun."""
+    for frame in frames:
+        if frame.f_code is AsyncServing._one.__code__:
+            return frame if "start" in frame.f_locals else None
+    return None
 
 
 class _AsyncGate:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sundog import events
+from sundog.events import NoRing, Ring
 from sundog.exceptions import RayTaskError, TaskCancelledError
 from sundog.net import packets
 from sundog.owner import context
@@ -23,6 +24,7 @@ from sundog.refs import collectors
 from sundog.serialize.fingerprint import fingerprint
 from sundog.serialize.pack import Slot, pack, unpack
 from sundog.wire import lanes as wire
+from sundog.worker.meter import Meter
 
 _time = time.time
 _loads = pickle.loads
@@ -110,7 +112,9 @@ class Executor:
     def __init__(self, owner: Owner) -> None:
         self.owner = owner
         self.spill_dir = owner.control.spill_dir
-        self.ring = owner.ring
+        self.ring: Ring | NoRing = owner.ring
+        self.meter = Meter(owner.ring)
+        self.sampler: Any = None  # plugged in by the process: it looks at who serves
         self.codes: dict[bytes, Any] = {}
         self.actor: Any = None
         self.actor_id: bytes | None = None
@@ -125,6 +129,12 @@ class Executor:
         self.exit_after: str | None = None
         self.exit_code = 0  # not 0: an end that nobody intended, after which the actor may restart
         self.exit_error: type[BaseException] = SystemExit
+
+    def disown(self) -> None:
+        """In a child that user code forked: what it does is not recorded, the ring is its parent's."""
+        self.ring = self.owner.ring = NoRing()
+        self.meter = Meter(self.ring)
+        self.sampler.dormant = False
 
     # ------------------------------------------------------------------ functions
     def learn(self, lane: AnswerLane, fns: list[wire.FnWire]) -> None:
@@ -241,7 +251,7 @@ class Executor:
         except BaseException as error:
             context.main_task = None
             end = _time()
-            self.ring.write(kind, task_id, name_id, submit_s, start, end, events.FAILED, 0)
+            self.meter.write(kind, task_id, name_id, submit_s, start, end, events.FAILED)
             self.reply_error(lane, task_id, name, error, retry, received, end - start)
             return
         context.main_task = None
@@ -249,7 +259,11 @@ class Executor:
             lane.send_one(reply)
         else:
             lane.reply(reply, len(meta), self.spill_dir)
-        self.ring.write(kind, task_id, name_id, submit_s, start, end, 0, 0)
+        meter = self.meter
+        if end > meter.again_at:
+            meter.write(kind, task_id, name_id, submit_s, start, end)
+        else:
+            self.ring.write(kind, task_id, name_id, submit_s, start, end, 0, 0, end - start, meter.own_bytes)
 
     def _run_any(self, lane: AnswerLane, item: wire.Item) -> None:
         """Any task or call: options, several results, generators, several at a time."""
@@ -308,12 +322,12 @@ class Executor:
                     end = _time()
             finally:
                 context.running.reset(token)
-            self.ring.write(kind, task_id, name_id, submit_s, start, end, 0, attempt)
+            self.meter.write(kind, task_id, name_id, submit_s, start, end, 0, attempt)
             if fn is not None and fn.max_calls:
                 self._count_call(lane, task_id, fn)
         except BaseException as error:
             end = _time()
-            self.ring.write(
+            self.meter.write(
                 events.TASK if fn is not None else events.CALL,
                 task_id,
                 self.ring.name(name or "?", fn.code if fn is not None else ""),

@@ -28,6 +28,7 @@ from sundog.owner.assemble import assemble
 from sundog.worker import setup, stdio
 from sundog.worker.actor_life import ActorLife
 from sundog.worker.executor import Executor
+from sundog.worker.sampler import Sampler
 from sundog.worker.serving import Serving
 
 if TYPE_CHECKING:
@@ -79,9 +80,11 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     executor = _executor = Executor(owner)
     serving = Serving(owner, executor)
     life = ActorLife(owner, executor, serving)
+    executor.sampler = Sampler(executor, lambda: life.serving)
     owner.before_block, owner.after_block = serving.before_block, serving.after_block
     signal.signal(signal.SIGINT, serving.interrupt)
     os.register_at_fork(after_in_child=lambda: life.serving.disown())
+    os.register_at_fork(after_in_child=executor.disown)
     handlers = owner.control.handlers
     handlers["lane"] = lambda owner_id, fd: life.serving.add_lane(owner_id, fd)
     handlers["construct"] = life.construct

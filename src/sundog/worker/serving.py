@@ -32,6 +32,7 @@ from sundog.wire import lanes as wire
 from sundog.worker import stdio
 from sundog.worker.executor import AnswerLane, Executor
 from sundog.worker.modules import ModuleWatch
+from sundog.worker.sampler import Call, thread_stack
 
 _perf = time.perf_counter
 _loads = pickle.loads
@@ -128,7 +129,11 @@ class Serving:
                     # Refs that died with the last task: nobody else would count them while we sleep.
                     with self.owner.lock:
                         self.owner.drain()
-                for fd, _ in self.epoll.poll():
+                ready = self.epoll.poll()
+                self.executor.meter.settle()
+                if self.executor.sampler.dormant:
+                    self.executor.sampler.wake()
+                for fd, _ in ready:
                     if fd == self.wake_r:
                         with contextlib.suppress(BlockingIOError):
                             os.read(self.wake_r, 4096)
@@ -414,6 +419,11 @@ class Serving:
     def current_start(self) -> float:
         """When the running task began: what was submitted since is its own."""
         return self.executor.ring.started_at()
+
+    def oldest_call(self) -> Call | None:
+        """What has been running longest, for the sampler; None when nothing runs."""
+        current = self.current
+        return None if current is None else (current, self.current_start(), thread_stack(self.main_thread))
 
     def _reply_cancelled(self, lane: AnswerLane, task_id: bytes) -> None:
         error = TaskCancelledError(

@@ -7,14 +7,18 @@ they came. Replies are flushed by the thread that made them.
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from types import FrameType
 from typing import Any
 
 from sundog.owner.core import Owner
 from sundog.wire import lanes as wire
 from sundog.worker.executor import AnswerLane, Executor
+from sundog.worker.meter import ThreadsMeter
+from sundog.worker.sampler import Call, stack_of
 from sundog.worker.serving import Serving
 
 
@@ -36,6 +40,7 @@ class ThreadedServing(Serving):
     ) -> None:
         super().__init__(owner, executor)
         executor.concurrent = owner.concurrent = True
+        executor.meter = ThreadsMeter(executor.ring)
         self.cls = cls
         self.pools = {
             name: ThreadPoolExecutor(size, thread_name_prefix=f"sundog-{name or 'default'}")
@@ -103,6 +108,21 @@ class ThreadedServing(Serving):
         if idle:
             self.stopping = reason
             self.wake()
+
+    def oldest_call(self) -> Call | None:
+        """The call whose thread has been at it longest, for the sampler."""
+        found: list[tuple[float, bytes, FrameType]] = []
+        for innermost in sys._current_frames().values():
+            for frame in stack_of(innermost):
+                if frame.f_code is Executor._run_any.__code__:
+                    names = frame.f_locals
+                    if "start" in names:
+                        found.append((names["start"], names["task_id"], innermost))
+                    break
+        if not found:
+            return super().oldest_call()
+        start, task_id, innermost = min(found, key=lambda each: each[0])
+        return task_id, start, stack_of(innermost)
 
     def before_block(self) -> None:
         """Other calls go on while one blocks: the actor keeps its CPU."""

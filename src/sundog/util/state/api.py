@@ -12,6 +12,8 @@ from typing import Any, TypeVar, cast
 
 import sundog
 from sundog import api
+from sundog.observe.records import finished_tasks
+from sundog.owner import context
 from sundog.util.state.exception import RayStateApiException, ServerUnavailable
 from sundog.util.state.schema import (
     KINDS,
@@ -39,9 +41,22 @@ _FALSE = frozenset({"false", "0"})
 
 
 def ask(kind: str, detail: bool, address: str | None) -> list[dict[str, Any]]:
-    """Give every row of a kind as the node has it, connecting first if need be."""
+    """Give every row of a kind, connecting first if need be.
+
+    What the node and the processes know comes from the node; tasks that have ended are read from the session's
+    records, here, so that the node has no work with them.
+    """
     _connect(address)
-    return list(cast("list[dict[str, Any]]", api.control("list", kind, detail)))
+    rows = list(cast("list[dict[str, Any]]", api.control("list", kind, detail)))
+    if kind == "tasks":
+        rows += finished_tasks(context.facts.session["path"], context.facts.node_id.hex(), rows)
+    return rows
+
+
+def ask_usage(address: str | None) -> dict[str, Any]:
+    """Give what functions and classes used so far, each by name."""
+    _connect(address)
+    return cast("dict[str, Any]", api.control("usage"))
 
 
 def _connect(address: str | None) -> None:

@@ -171,6 +171,9 @@ class TaskState(StateSchema):
     call_site: str | None = detail_column()
     label_selector: dict[str, str] | None = detail_column()
     fallback_strategy: dict[str, Any] | None = detail_column()
+    # Sundog's own: what the attempt used; bytes of memory of its own, without shared segments.
+    cpu_s: float | None = detail_column()
+    peak_memory: int | None = detail_column()
 
 
 @dataclass

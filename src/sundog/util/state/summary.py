@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import Any
 
-from sundog.util.state.api import DEFAULT_RPC_TIMEOUT, ask
+from sundog.util.state.api import DEFAULT_RPC_TIMEOUT, ask, ask_usage
 
 MIB = 1024**2
 
@@ -17,8 +17,8 @@ def _cluster(summary: dict[str, Any]) -> dict[str, Any]:
     return {"cluster": summary}
 
 
-def count_tasks(rows: Rows) -> dict[str, Any]:
-    """Count tasks by name and state."""
+def count_tasks(rows: Rows, usage: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Count tasks by name and state; what is known of a function's `usage` stands beside its counts."""
     by_name: dict[str, dict[str, Any]] = {}
     states: defaultdict[str, Counter[str]] = defaultdict(Counter)
     types: Counter[str] = Counter()
@@ -27,8 +27,13 @@ def count_tasks(rows: Rows) -> dict[str, Any]:
         by_name.setdefault(name, {"func_or_class_name": name, "type": row["type"]})
         states[name][row["state"]] += 1
         types[row["type"]] += 1
+    known = usage or {}
     return {
-        "summary": {name: {**entry, "state_counts": dict(states[name])} for name, entry in by_name.items()},
+        "summary": {
+            name: {**entry, "state_counts": dict(states[name])}
+            | ({"usage": known[name]} if name in known else {})
+            for name, entry in by_name.items()
+        },
         "total_tasks": types["NORMAL_TASK"],
         "total_actor_tasks": types["ACTOR_TASK"],
         "total_actor_scheduled": types["ACTOR_CREATION_TASK"],
@@ -36,12 +41,17 @@ def count_tasks(rows: Rows) -> dict[str, Any]:
     }
 
 
-def count_actors(rows: Rows) -> dict[str, Any]:
-    """Count actors by class and state."""
+def count_actors(rows: Rows, usage: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Count actors by class and state; what is known of a class's `usage` stands beside its counts."""
     states: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
         states[row["class_name"]][row["state"]] += 1
-    summary = {name: {"class_name": name, "state_counts": dict(found)} for name, found in states.items()}
+    known = usage or {}
+    summary = {
+        name: {"class_name": name, "state_counts": dict(found)}
+        | ({"usage": known[name]} if name in known else {})
+        for name, found in states.items()
+    }
     return {"summary": summary, "total_actors": len(rows), "summary_by": "class"}
 
 
@@ -79,8 +89,12 @@ def summarize_tasks(
     raise_on_missing_output: bool = True,
     _explain: bool = False,
 ) -> dict[str, Any]:
-    """Count the session's tasks by function name and state, under the key "cluster"."""
-    return _cluster(count_tasks(ask("tasks", False, address)))
+    """Count the session's tasks by function name and state, under the key "cluster".
+
+    Each function's entry has its `usage`: how many attempts ended, failed and were lost with their process, and
+    mean, p95 and max of `duration_s`, `cpu_s` and `peak_memory` (bytes of its own, without shared segments).
+    """
+    return _cluster(count_tasks(ask("tasks", False, address), ask_usage(address)["functions"]))
 
 
 def summarize_actors(
@@ -89,8 +103,11 @@ def summarize_actors(
     raise_on_missing_output: bool = True,
     _explain: bool = False,
 ) -> dict[str, Any]:
-    """Count the session's actors by class and state, under the key "cluster"."""
-    return _cluster(count_actors(ask("actors", False, address)))
+    """Count the session's actors by class and state, under the key "cluster".
+
+    A class's `usage` is that of all its methods and its constructor, in the form of `summarize_tasks`.
+    """
+    return _cluster(count_actors(ask("actors", False, address), ask_usage(address)["classes"]))
 
 
 def summarize_objects(

@@ -1,0 +1,168 @@
+"""A session's rings read on and on: totals that stay complete though rings forget.
+
+::
+
+    <session>/rings/*.ring ──drain──► Totals (by function)        ──► summary, admission
+                                      position in each ring  ──save──► <session>/usage.json
+
+Owns how far each ring has been read. The node keeps one for its session and drains it every second, in
+small portions; a finished session is read from what the node saved, and from what the rings hold beyond
+that. If a ring went round before it was read, the events that are lost are counted (`missed`). Runs on one
+thread; reads files and takes what it needs of their bytes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import json
+import os
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sundog import events
+from sundog.observe.usage import Key, Totals
+
+_FILE = "usage.json"
+_COUNTED = frozenset({events.TASK, events.CALL, events.CREATE, events.LOST})
+_CONSTRUCTOR = ".__init__"
+
+# Called with a function's name and the peak of own memory of one of its attempts, in bytes.
+Observer = Callable[[str, int], None]
+
+
+@dataclass(slots=True)
+class Tail:
+    """How far a ring has been read."""
+
+    path: str
+    after: int = 0
+    class_name: str = ""  # of the actor that lives there
+    hole: int = 0  # the number of an event that was not there at the last look, though later ones were
+    names: dict[int, tuple[str, str]] | None = None
+
+
+class Ledger:
+    """Totals of one session, and the place in each of its rings up to which they go."""
+
+    def __init__(self, session_path: str) -> None:
+        self.path = session_path
+        self.totals = Totals()
+        self.missed = 0
+        self.tails: dict[str, Tail] = {}
+        self.observers: list[Observer] = []
+
+    # ------------------------------------------------------------------ reading
+    def drain_all(self) -> None:
+        """Read every ring of the session to its end."""
+        for path in glob.glob(f"{glob.escape(self.path)}/rings/*.ring"):
+            while self.drain(path, final=True):
+                pass
+
+    def drain(self, path: str, most: int = 1 << 30, final: bool = False) -> int:
+        """Read up to `most` events of one ring; returns how many it read.
+
+        Args:
+            path: The ring.
+            most: Where to stop, so that a program with other things to do can do them.
+            final: Its process is gone: an event that is not there by now never will be.
+        """
+        name = os.path.basename(path)
+        tail = self.tails.get(name) or self.tails.setdefault(name, Tail(path))
+        slots = events.read_slots(path, tail.after, most)
+        if slots is None or not slots.data:
+            return 0
+        self.missed += slots.first - 1 - tail.after
+        groups: dict[tuple[int, int], list[tuple[Any, ...]]] = defaultdict(list)
+        expected = slots.first
+        last = slots.first + len(slots.data) // events.EVENT_BYTES - 1
+        for fields in slots.raw():
+            if fields[10] != expected:
+                if not final and tail.hole != expected:
+                    tail.hole, last = expected, expected - 1  # being written: come back for it, once
+                    break
+                self.missed += fields[10] - expected
+            expected = fields[10] + 1
+            if fields[5] in _COUNTED:
+                groups[fields[4], fields[5]].append(fields)
+        read = last - tail.after
+        tail.after = last
+        for (number, kind), found in groups.items():
+            self._count(tail, number, kind, found)
+        return read
+
+    def _count(self, tail: Tail, number: int, kind: int, found: list[tuple[Any, ...]]) -> None:
+        name, code = self._name(tail, number)
+        if kind == events.CREATE:
+            tail.class_name = name.removesuffix(_CONSTRUCTOR)
+        class_name = tail.class_name if kind != events.TASK else ""
+        if kind == events.LOST:
+            class_name = self._class_of(code)
+        usage = self.totals.row(Key(name, class_name))
+        usage.count += len(found)
+        usage.failed += sum(fields[6] & events.FAILED for fields in found)
+        usage.duration_s.add([fields[3] - fields[2] for fields in found])
+        if kind == events.LOST:
+            usage.lost += len(found)
+            # What it used is not known, but for the memory it was last seen with.
+            found = [fields for fields in found if fields[9]]
+            usage.peak_memory.add([fields[9] for fields in found])
+        else:
+            usage.cpu_s.add([fields[8] for fields in found])
+            usage.peak_memory.add([fields[9] for fields in found])
+            found = [fields for fields in found if fields[6] & events.MEASURED]
+        if self.observers and kind in (events.TASK, events.LOST) and not class_name:
+            for fields in found:
+                for observe in self.observers:
+                    observe(name, int(fields[9]))
+
+    def _name(self, tail: Tail, number: int) -> tuple[str, str]:
+        if tail.names is None or number not in tail.names:
+            tail.names = events.read_names(tail.path)
+        return tail.names.get(number, ("?", ""))
+
+    def _class_of(self, process: str) -> str:
+        """The class of the actor that lived in a process; "" if none did."""
+        tail = self.tails.get(f"{process}.ring")
+        return tail.class_name if tail is not None else ""
+
+    # ------------------------------------------------------------------ keeping
+    def save(self) -> None:
+        """Write what is known to the session's folder, for those who read it when the node is gone."""
+        state = {
+            "missed": self.missed,
+            "rings": {name: [tail.after, tail.class_name] for name, tail in self.tails.items()},
+            "functions": self.totals.dump(),
+        }
+        temporary = f"{self.path}/{_FILE}.new"
+        with open(temporary, "w", encoding="utf-8") as file:
+            json.dump(state, file)
+        os.replace(temporary, f"{self.path}/{_FILE}")
+
+    def load(self) -> None:
+        """Take up what `save` wrote; nothing if there is none."""
+        state: dict[str, Any] = {}
+        with contextlib.suppress(OSError, ValueError), open(f"{self.path}/{_FILE}", encoding="utf-8") as file:
+            state = json.load(file)
+        self.missed = state.get("missed", 0)
+        self.totals.load(state.get("functions", []))
+        for name, (after, class_name) in state.get("rings", {}).items():
+            self.tails[name] = Tail(f"{self.path}/rings/{name}", after, class_name)
+
+
+def session_usage(session_path: str) -> dict[str, Any]:
+    """What a session's functions and classes used, as `Usage.figures`; works when its node is gone.
+
+    Returns:
+        "functions" and "classes", each by name, and "missed": events that no total contains.
+    """
+    ledger = Ledger(session_path)
+    ledger.load()
+    ledger.drain_all()
+    return {
+        "functions": ledger.totals.functions(),
+        "classes": ledger.totals.classes(),
+        "missed": ledger.missed,
+    }

@@ -1,0 +1,288 @@
+"""What a task costs: its processor seconds and the most memory of its own that its process had.
+
+Owns the readings and the rule when one is made; writes the event of each task that ends here. Runs in the
+thread that ran the task; in an asyncio actor that is the loop's.
+
+A reading costs one system call (`getrusage`, about 1 µs) and is made at the end of a task when a millisecond
+has passed since the last one. So a task of a millisecond or more is always measured, and a flood of short
+ones is measured a thousand times a second: one comparison for each is all that the rest pay. A short task's
+processor seconds are its wall time (wrong by less than a millisecond), its memory that of the last reading
+(a task of a millisecond cannot touch much more than a few new MiB).
+
+*Own memory* is what is resident and anonymous: shared segments, files and libraries are left out; what came
+from the zygote by fork is in. Its peak is the kernel's own high-water mark, which is set back after each
+look, so a peak between two looks is not missed; files of /proc are opened only when the mark has moved.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Coroutine
+from math import inf
+from typing import Any
+
+from sundog import events
+
+_getrusage = resource.getrusage
+_SELF, _CHILDREN = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
+_thread_time = time.thread_time
+_perf = time.perf_counter
+STEP_S = 1e-3
+_LOOK_S = 0.1  # memory that went away is noticed after this long, at the latest
+_CHILDREN_S = 0.02  # a shorter task has started no process worth counting
+_NOTABLE_BYTES = 1 << 20
+_PAGE = resource.getpagesize()
+_STAIRS_MAX = 64
+
+
+def own_and_shared() -> tuple[int, int]:
+    """This process's resident memory: anonymous bytes, and bytes of files and shared segments."""
+    # Opened anew each time: a descriptor of ours that user code closed might be somebody's file by now.
+    fd = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fields = os.read(fd, 128).split()
+    finally:
+        os.close(fd)
+    shared = int(fields[2]) * _PAGE
+    return int(fields[1]) * _PAGE - shared, shared
+
+
+def _reset_high_water() -> bool:
+    """Set the kernel's mark of this process's largest resident size back to the size now."""
+    try:
+        fd = os.open("/proc/self/clear_refs", os.O_WRONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        os.write(fd, b"5")
+    except OSError:
+        return False
+    finally:
+        os.close(fd)
+    return True
+
+
+class Memory:
+    """Own memory now, and its peak since any moment that a running task may have begun at."""
+
+    def __init__(self) -> None:
+        self.own_bytes, self._shared = own_and_shared()
+        self._level = self.own_bytes + self._shared if _reset_high_water() else _high_water()
+        self._look_at = 0.0
+        # Peaks of looks, falling: all that is needed for "the highest since t", whatever t is.
+        self._stairs: deque[tuple[float, int]] = deque(maxlen=_STAIRS_MAX)
+        self._lock = threading.Lock()  # the sampler notes too
+
+    def look(self, now: float, high_water: int) -> None:
+        """Take note of the kernel's mark; read the details if it moved, or after a while."""
+        if high_water < self._level + _NOTABLE_BYTES and now < self._look_at:
+            return
+        self._look_at = now + _LOOK_S
+        own, shared = own_and_shared()
+        # Segments that were mapped only between two looks would count as own: assume that there were none.
+        peak = max(own, high_water - max(shared, self._shared)) if high_water > self._level else own
+        self.own_bytes, self._shared = own, shared
+        self._level = own + shared if _reset_high_water() else high_water
+        self.note(now, peak)
+
+    def note(self, now: float, own_bytes: int) -> None:
+        """Own memory was this much at `now`."""
+        stairs = self._stairs
+        with self._lock:
+            while stairs and stairs[-1][1] <= own_bytes:
+                stairs.pop()
+            stairs.append((now, own_bytes))
+
+    def peak_since(self, start: float) -> int:
+        """The most own memory that was seen at `start` or later."""
+        with self._lock:
+            for at, own_bytes in self._stairs:
+                if at >= start:
+                    return max(own_bytes, self.own_bytes)
+        return self.own_bytes
+
+
+def _high_water() -> int:
+    return int(_getrusage(_SELF).ru_maxrss) * 1024
+
+
+class Meter:
+    """Writes the events of tasks that end, with what they cost: one task at a time in this process.
+
+    Its processor seconds are those of all threads and of the processes it waited for.
+    """
+
+    def __init__(self, ring: events.Ring | events.NoRing) -> None:
+        self.ring = ring
+        # A task that ends after this is measured.
+        self.again_at = inf if isinstance(ring, events.NoRing) else 0.0
+        self.memory = Memory()
+        self.own_bytes = float(self.memory.own_bytes)
+        self._cpu_s = 0.0
+        self._children_s = 0.0
+        self.settle()
+
+    def settle(self) -> None:
+        """What was spent until now belongs to no task: the worker was idle."""
+        self._cpu_s = time.process_time()
+
+    def write(
+        self,
+        kind: int,
+        task_id: bytes,
+        name: int,
+        submit_s: float,
+        start_s: float,
+        end_s: float,
+        flags: int = 0,
+        attempt: int = 0,
+    ) -> None:
+        """Record a task that ended, measured if it is time to."""
+        if end_s <= self.again_at:
+            self.ring.write(
+                kind, task_id, name, submit_s, start_s, end_s, flags, attempt, end_s - start_s, self.own_bytes
+            )
+            return
+        cpu_s = self._spent(start_s, end_s)
+        peak = self.memory.peak_since(start_s)
+        self.own_bytes = float(self.memory.own_bytes)
+        flags |= events.MEASURED
+        self.ring.write(kind, task_id, name, submit_s, start_s, end_s, flags, attempt, cpu_s, peak)
+
+    def _spent(self, start_s: float, end_s: float) -> float:
+        usage = _getrusage(_SELF)
+        self.again_at = end_s + STEP_S
+        self.memory.look(end_s, usage[2] * 1024)
+        total = usage[0] + usage[1]
+        spent, self._cpu_s = total - self._cpu_s, total
+        wall = end_s - start_s
+        if wall > _CHILDREN_S:
+            children = _getrusage(_CHILDREN)
+            total = children[0] + children[1]
+            spent, self._children_s = spent + total - self._children_s, total
+        # A little more than its wall time is what short tasks before it used; much more is its own threads'.
+        return wall if wall < spent < wall + 2 * STEP_S else spent
+
+
+class ThreadsMeter(Meter):
+    """Of an actor whose calls run in threads: each is charged for its own thread.
+
+    Memory is the process's: calls that overlap share a peak.
+    """
+
+    def __init__(self, ring: events.Ring | events.NoRing) -> None:
+        super().__init__(ring)
+        self._mine = threading.local()
+        self._looking = threading.Lock()
+
+    def write(
+        self,
+        kind: int,
+        task_id: bytes,
+        name: int,
+        submit_s: float,
+        start_s: float,
+        end_s: float,
+        flags: int = 0,
+        attempt: int = 0,
+    ) -> None:
+        """Record a call that ended in this thread."""
+        wall, mine = end_s - start_s, self._mine
+        cpu_s, peak = wall, self.own_bytes
+        if end_s > getattr(mine, "again_at", 0.0):
+            mine.again_at = end_s + STEP_S
+            total = _thread_time()
+            # A thread of the pool does nothing but calls, so what it spent since is this one's.
+            cpu_s, mine.cpu_s = min(wall, total - getattr(mine, "cpu_s", 0.0)), total
+            with self._looking:
+                self.memory.look(end_s, _high_water())
+                peak = self.memory.peak_since(start_s)
+                self.own_bytes = float(self.memory.own_bytes)
+            flags |= events.MEASURED
+        self.ring.write(kind, task_id, name, submit_s, start_s, end_s, flags, attempt, cpu_s, peak)
+
+
+class LoopMeter(Meter):
+    """Of an asyncio actor: a call is charged for the time that its own steps held the loop."""
+
+    def __init__(self, ring: events.Ring | events.NoRing) -> None:
+        super().__init__(ring)
+        self._loop_s = 0.0
+
+    def long_step(self, seconds: float) -> float:
+        """What a step of a millisecond or more used of its wall time: it may have slept or been preempted."""
+        total = _thread_time()
+        spent, self._loop_s = total - self._loop_s, total
+        return min(seconds, spent)
+
+    def write_call(
+        self,
+        steps: Steps,
+        task_id: bytes,
+        name: int,
+        submit_s: float,
+        start_s: float,
+        end_s: float,
+        flags: int,
+        attempt: int,
+    ) -> None:
+        """Record a call from within its last step."""
+        peak = self.own_bytes
+        if end_s > self.again_at:
+            self.again_at = end_s + STEP_S
+            self.memory.look(end_s, _high_water())
+            peak = self.memory.peak_since(start_s)
+            self.own_bytes = float(self.memory.own_bytes)
+            flags |= events.MEASURED
+        self.ring.write(
+            events.CALL, task_id, name, submit_s, start_s, end_s, flags, attempt, steps.held_s(), peak
+        )
+
+
+class Steps(Coroutine[Any, Any, None]):
+    """A coroutine that knows how long its steps held the loop, and otherwise is the one it wraps."""
+
+    __slots__ = ("_began", "_coro", "_held_s", "_long_step")
+
+    def __init__(self, meter: LoopMeter, body: Callable[[Steps], Coroutine[Any, Any, None]]) -> None:
+        self._long_step = meter.long_step
+        self._held_s = 0.0
+        self._began = 0.0
+        self._coro = body(self)
+
+    def send(self, value: Any) -> Any:
+        """One step."""
+        began = self._began = _perf()
+        try:
+            return self._coro.send(value)
+        finally:
+            seconds = _perf() - began
+            self._held_s += seconds if seconds < STEP_S else self._long_step(seconds)
+
+    def held_s(self) -> float:
+        """Seconds so far, the step that runs now included."""
+        seconds = _perf() - self._began
+        return self._held_s + (seconds if seconds < STEP_S else self._long_step(seconds))
+
+    def throw(self, *error: Any) -> Any:
+        """One step that begins with an error."""
+        began = self._began = _perf()
+        try:
+            return self._coro.throw(*error)
+        finally:
+            seconds = _perf() - began
+            self._held_s += seconds if seconds < STEP_S else self._long_step(seconds)
+
+    def close(self) -> None:
+        """As the coroutine's own."""
+        self._coro.close()
+
+    def __await__(self) -> Any:
+        return self._coro.__await__()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._coro, name)

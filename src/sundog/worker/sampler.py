@@ -1,0 +1,171 @@
+"""What long tasks do: a look every tenth of a second at the line of user code that runs, and at its memory.
+
+Owns one daemon thread per worker, started when the first task arrives. It looks at the longest-running task
+or call, notes it in the ring's header (readable after SIGKILL: the last line of a process that died), and
+now and then as an event (0.1, 0.2, 0.4 … s after the task began, and whenever its memory grew by a tenth).
+A task shorter than the step costs nothing; a worker that has been idle for a second has a thread that sleeps
+until the main thread wakes it, on its way out of its own sleep.
+
+A look needs the interpreter lock: while C code holds it, the last look is the one before that call.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from sundog import events
+from sundog.worker.meter import own_and_shared
+
+if TYPE_CHECKING:
+    from sundog.worker.executor import Executor
+    from sundog.worker.serving import Serving
+
+_STEP_S = 0.1
+_STEP_MAX_S = 1.0
+_STEPS_PER_AGE = 100  # a task that has run for an hour is looked at once a second
+_IDLE_LOOKS = 10
+_EVENT_EVERY_MAX_S = 60.0
+_GROWN = 1.1
+_NOTABLE_BYTES = 1 << 20
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+_PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+
+# A running call: its id, when it began, and its frames, innermost first.
+Call = tuple[bytes, float, Iterator[FrameType]]
+
+
+class Sampler:
+    """Looks at what the worker runs. `wake` is the main thread's; everything else is its own thread's."""
+
+    def __init__(self, executor: Executor, serving: Callable[[], Serving]) -> None:
+        self._ring = executor.ring
+        self._executor = executor
+        self._serving = serving
+        self.dormant = isinstance(self._ring, events.Ring)  # without recording it is never woken
+        self._gate = threading.Lock()
+        self._gate.acquire()
+        self._thread: threading.Thread | None = None
+        self._task = b""
+        self._event_age_s = 0.0
+        self._event_bytes = 0
+
+    def wake(self) -> None:
+        """Something came for the worker: look again."""
+        self.dormant = False
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, daemon=True, name="sundog-sampler")
+            self._thread.start()
+        else:
+            self._gate.release()
+
+    def _run(self) -> None:
+        idle = 0
+        step = _STEP_S
+        while True:
+            time.sleep(step)
+            age = self._look(time.time())
+            if age is not None:
+                idle = 0
+                step = min(_STEP_MAX_S, max(_STEP_S, age / _STEPS_PER_AGE))
+                continue
+            step = _STEP_S
+            idle += 1
+            if idle >= _IDLE_LOOKS:
+                # The main thread spins for microseconds after a task, then sleeps: after a second of
+                # nothing it passes `wake` before it can begin another.
+                self.dormant = True
+                self._gate.acquire()
+                idle = 0
+
+    def _look(self, now: float) -> float | None:
+        """Note what runs; returns its age, None when nothing does."""
+        try:
+            call = self._serving().oldest_call()
+        except (RuntimeError, KeyError):
+            return 0.0  # it changed while we looked: something runs
+        if call is None:
+            return None
+        task_id, start, frames = call
+        age = now - start
+        if age >= _STEP_S:
+            own_bytes, _ = own_and_shared()
+            self._executor.meter.memory.note(now, own_bytes)
+            line = user_line(frames)
+            self._ring.sample(task_id, now, own_bytes, line)
+            self._keep(task_id, now, age, own_bytes, line)
+        return age
+
+    def _keep(self, task_id: bytes, now: float, age: float, own_bytes: int, line: str) -> None:
+        """Write an event too, if it is time for one or memory has grown."""
+        if task_id != self._task:
+            self._task, self._event_age_s, self._event_bytes = task_id, 0.0, 0
+        if age < self._event_age_s and own_bytes < self._event_bytes * _GROWN + _NOTABLE_BYTES:
+            return
+        self._event_age_s = age + min(age, _EVENT_EVERY_MAX_S)
+        self._event_bytes = own_bytes
+        name = self._ring.name(line)
+        self._ring.write(events.SAMPLE, task_id, name, now, now, now, 0, 0, time.process_time(), own_bytes)
+
+
+def stack_of(frame: FrameType | None) -> Iterator[FrameType]:
+    """A thread's frames, innermost first."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def thread_stack(ident: int) -> Iterator[FrameType]:
+    """The frames of another thread, innermost first; none if it is gone."""
+    return stack_of(sys._current_frames().get(ident))
+
+
+def await_stack(awaited: Any) -> Iterator[FrameType]:
+    """The frames of a suspended coroutine and of those it awaits, innermost first."""
+    frames: list[FrameType] = []
+    while awaited is not None:
+        for frame_name, next_name in _CHAINS:
+            frame = getattr(awaited, frame_name, None)
+            if frame is not None:
+                frames.append(frame)
+                awaited = getattr(awaited, next_name, None)
+                break
+        else:
+            break
+    return reversed(frames)
+
+
+_CHAINS = (("cr_frame", "cr_await"), ("gi_frame", "gi_yieldfrom"), ("ag_frame", "ag_await"))
+
+
+def user_line(frames: Iterator[FrameType]) -> str:
+    """ "file:line function" of the innermost frame that is the user's own; of a library's if there is none."""
+    fallback: FrameType | None = None
+    for frame in frames:
+        path = frame.f_code.co_filename
+        if path.startswith(_OURS):
+            if fallback is not None and frame.f_code.co_name in _RUNNERS:
+                break  # what lies further out is the worker's own
+            continue
+        if not _is_library(path):
+            return _shown(frame)
+        fallback = fallback or frame
+    return "" if fallback is None else _shown(fallback)
+
+
+# The functions of the worker that call the user's: see executor.py, async_actor.py and actor_life.py.
+_RUNNERS = frozenset({"_run_plain", "_run_any", "_run_many", "_one", "_construct"})
+
+
+def _is_library(path: str) -> bool:
+    return path.startswith((_LIBRARY, "<frozen ")) or any(part in path for part in _PACKAGES)
+
+
+def _shown(frame: FrameType) -> str:
+    return f"{frame.f_code.co_filename}:{frame.f_lineno} {frame.f_code.co_qualname}"

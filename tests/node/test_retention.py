@@ -1,0 +1,74 @@
+"""Folders of ended sessions: the newest stay, those of living sessions always do."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+import pytest
+
+from sundog.net.loop import Loop
+from sundog.node import retention
+
+
+def session(folder: Path, number: int, old: bool = True) -> Path:
+    made = folder / f"session_2026-01-{number:02d}_00-00-00_7_ab"
+    (made / "logs").mkdir(parents=True)
+    lock = made / "lock"
+    lock.touch()
+    if old:
+        os.utime(lock, (1.0, 1.0))
+    return made
+
+
+def test_the_newest_ended_sessions_stay_and_older_ones_go(tmp_path: Path) -> None:
+    made = [session(tmp_path, number) for number in range(1, 8)]
+    own = session(tmp_path, 9)
+    assert retention.surplus(str(own), 3) == [str(path) for path in reversed(made[:4])]
+    assert retention.surplus(str(own), 0) == [str(path) for path in reversed(made)]
+    assert retention.surplus(str(own), 10) == []
+
+
+def test_a_living_session_is_neither_counted_nor_removed(tmp_path: Path) -> None:
+    living, ended = session(tmp_path, 1), session(tmp_path, 2)
+    own = session(tmp_path, 9)
+    with open(living / "lock", "r+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert retention.surplus(str(own), 0) == [str(ended)]
+        retention.remove(str(living))
+        assert (living / "logs").is_dir()
+    retention.remove(str(living))
+    assert not living.exists()
+
+
+@pytest.mark.parametrize("what", ["no lock yet", "a lock not held yet", "not a session", "the link"])
+def test_what_may_be_in_the_making_or_is_no_session_stays(tmp_path: Path, what: str) -> None:
+    own = session(tmp_path, 9)
+    if what == "the link":
+        (tmp_path / "session_latest").symlink_to(own.name)
+    elif what == "not a session":
+        session(tmp_path, 1).rename(tmp_path / "notes")
+    else:
+        made = session(tmp_path, 1, old=False)
+        if what == "no lock yet":
+            (made / "lock").unlink()
+    assert retention.surplus(str(own), 0) == []
+
+
+def test_folders_go_one_per_turn_of_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retention, "_FIRST_S", 0.0)
+    monkeypatch.setattr(retention, "_PAUSE_S", 0.0)
+    made = [session(tmp_path, number) for number in range(1, 5)]
+    own = session(tmp_path, 9)
+    loop = Loop()
+    retention.remove_in_turn(loop, str(own), 1)
+
+    def look() -> None:
+        loop.stopped = not any(path.exists() for path in made[:3])
+        loop.after(0.0, look)
+
+    loop.after(0.0, look)
+    loop.run()
+    loop._epoll.close()
+    assert made[3].exists() and own.exists()
