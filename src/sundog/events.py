@@ -187,6 +187,18 @@ def started_last(path: str) -> bytes | None:
     return None if task_id == bytes(16) else task_id
 
 
+def running_since(path: str) -> float:
+    """When the task that a process (dead or alive) began last began; 0 if it began none."""
+    try:
+        with open(path, "rb") as file:
+            header = file.read(HEADER_BYTES)
+    except OSError:
+        return 0.0
+    if len(header) < HEADER_BYTES or header[:8] != _MAGIC:
+        return 0.0
+    return float(_CURRENT.unpack_from(header, _CURRENT_AT)[1])
+
+
 @dataclass(frozen=True, slots=True)
 class RingInfo:
     """What a ring's header says."""

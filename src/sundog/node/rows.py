@@ -21,6 +21,8 @@ class Process:
     started_at: float = 0.0
     state: str = "starting"  # starting | idle | leased | actor | stopping
     kill_reason: str = ""
+    kill_kind: str = ""  # of wire.cause: MEMORY, or "" for an end of any other sort
+    kill_facts: dict[str, Any] = field(default_factory=dict)  # attributes for the errors that follow
     intended: bool = False
     out_path: str = ""
     err_path: str = ""

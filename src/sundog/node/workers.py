@@ -222,7 +222,7 @@ class Workers:
         process.line._read()
         process.line.close()
         self.lingering.discard(process.process_id)
-        cause = self._cause(process, status)
+        cause = self.node.memory.explained(self._cause(process, status))
         if not cause.intended and not self.node.stopping:
             self.node.log(f"worker {process.process_id.hex()} (pid {pid}) died: {cause.text()}")
         self.node.logs.finish(process.process_id)
@@ -240,6 +240,8 @@ class Workers:
             signal=-code if code < 0 else None,
             detail=detail,
             intended=process.intended,
+            kind=process.kill_kind,
+            facts=process.kill_facts,
         )
 
 

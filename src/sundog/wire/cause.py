@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import signal as signals
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+MEMORY = "memory"  # the kind of an end that the node brought about because memory ran short
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +20,8 @@ class Cause:
         signal: the signal that ended it; None if it exited.
         detail: evidence: the last lines of its error output, what it had been asked.
         intended: whether the user or the system wanted this end.
+        kind: MEMORY, or empty.
+        facts: what an error may carry as attributes beyond these (memory figures).
     """
 
     reason: str = ""
@@ -23,6 +29,8 @@ class Cause:
     signal: int | None = None
     detail: str = ""
     intended: bool = False
+    kind: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
 
     def text(self) -> str:
         """One sentence (or a few lines) for people."""
