@@ -88,6 +88,35 @@ class Config:
     memory_usage_threshold: float = _setting(
         0.95, "Share of memory in use above which the monitor stops a worker.", low=0.0, high=1.0
     )
+    min_memory_free_bytes: int = _setting(
+        -1,
+        "Bytes that may stay free at most: on a large machine, raises the limit above memory_usage_threshold; "
+        "-1 leaves it at that.",
+        low=-1,
+    )
+    task_oom_retries: int = _setting(
+        -1,
+        "How often a task ended for lack of memory is tried again while others run; -1 is no limit.",
+        low=-1,
+    )
+    memory_admission: bool = _setting(
+        True, "When memory is short, start only as many of a function as its past runs say will fit."
+    )
+    memory_summary_s: float = _setting(
+        60.0,
+        "Least seconds between two summaries, in the driver, of workers ended for lack of memory.",
+        low=0,
+    )
+    enforce_memory_by_cgroup: bool = _setting(
+        True,
+        "Fence tasks with enforce_memory=True in a control group where one can be made; off only watches.",
+    )
+    worker_oom_score_adjustment: int = _setting(
+        1000,
+        "How much sooner the kernel's out-of-memory killer picks a worker than other processes; 0 leaves it.",
+        low=0,
+        high=1000,
+    )
     object_store_fraction: float = _setting(
         0.3, "Share of memory the object store may take when no size is given.", low=0.0, high=1.0
     )

@@ -86,6 +86,7 @@ class TaskOptions(_Options):
     num_cpus: float | None = None
     num_gpus: float | None = None
     memory: float | None = None
+    enforce_memory: bool = False
     resources: Resources | None = None
     accelerator_type: str | None = None
     max_retries: int = 3
@@ -118,6 +119,7 @@ class ActorOptions(_Options):
     num_cpus: float | None = None
     num_gpus: float | None = None
     memory: float | None = None
+    enforce_memory: bool = False
     resources: Resources | None = None
     accelerator_type: str | None = None
     max_restarts: int = 0
@@ -361,6 +363,7 @@ _CHECKS: dict[str, _Check] = {
     "num_cpus": _amount,
     "num_gpus": _gpus,
     "memory": _amount,
+    "enforce_memory": _FLAG,
     "resources": _resources,
     "accelerator_type": _TEXT,
     "max_retries": _whole(-1, _FOREVER),

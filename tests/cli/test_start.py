@@ -37,6 +37,7 @@ def test_without_options_the_machine_decides(sundog: Sundog, sessions: FakeSessi
             "dashboard_port": 8265,
             "labels": {},
             "block": False,
+            "system_config": {},
         }
     ]
 
@@ -59,8 +60,23 @@ def test_every_option_reaches_the_session(sundog: Sundog, sessions: FakeSessions
             "dashboard_port": 0,
             "labels": {"zone": "a", "disk": "ssd"},
             "block": False,
+            "system_config": {},
         }
     ]
+
+
+def test_the_memory_options_become_settings_and_the_named_ones_win(
+    sundog: Sundog, sessions: FakeSessions
+) -> None:
+    named = "--memory 5000000 --memory-usage-threshold 0.9 --memory-monitor-refresh-ms 0"
+    options = [*named.split(), "--system-config", '{"memory_usage_threshold": 0.5, "spin_us": 0}']
+    assert sundog("start", "--head", *options).exit_code == 0
+    assert sessions.started[0]["resources"] == {"memory": 5_000_000.0}
+    assert sessions.started[0]["system_config"] == {
+        "memory_usage_threshold": 0.9,
+        "memory_monitor_refresh_ms": 0,
+        "spin_us": 0,
+    }
 
 
 @pytest.mark.parametrize(
@@ -76,6 +92,9 @@ def test_every_option_reaches_the_session(sundog: Sundog, sessions: FakeSessions
         (["--head", "--resources", '{"disk": -1}'], "must be zero or more, not -1"),
         (["--head", "--resources", '{"disk": NaN}'], "must be zero or more, not nan"),
         (["--head", "--resources", '{"CPU": 2}'], "--num-cpus 2"),
+        (["--head", "--system-config", "spin_us=0"], "not JSON"),
+        (["--head", "--system-config", "[1]"], "a JSON object is needed"),
+        (["--head", "--memory-usage-threshold", "95"], "95.0 is not in the range"),
         (["--head", "--labels", "zone"], "'zone' is not key=value"),
         (["--head", "--num-cpus", "-1"], "-1 is not in the range"),
         (["--head", "--object-store-memory", "0"], "0 is not in the range"),

@@ -77,6 +77,17 @@ def describe(info: "SessionInfo") -> str:
     )
 
 
+def parse_settings(_ctx: click.Context, _option: click.Parameter, text: str | None) -> dict[str, object]:
+    """`--system-config '{"memory_usage_threshold": 0.9}'` as settings by name; their values are checked later."""
+    try:
+        settings = json.loads(text or "{}")
+    except json.JSONDecodeError as error:
+        raise click.BadParameter(f"not JSON ({error}). Write it like: '{{\"spin_us\": 0}}'") from error
+    if not isinstance(settings, dict):
+        raise click.BadParameter(f"a JSON object is needed, like '{{\"spin_us\": 0}}', not {text}")
+    return settings
+
+
 @contextmanager
 def _signals_stop() -> Iterator[None]:
     def stop(_number: int, _frame: object) -> None:
@@ -123,6 +134,20 @@ def _stay_with(info: "SessionInfo") -> int:
 @click.option(
     "--resources", callback=parse_resources, metavar="JSON", help="Your own resources, like '{\"disk\": 2}'."
 )
+@click.option("--memory", type=click.IntRange(min=1), help="Bytes that tasks can ask for with memory=.")
+@click.option(
+    "--memory-usage-threshold",
+    type=click.FloatRange(0.0, 1.0),
+    help="Share of memory in use above which a worker is ended.",
+)
+@click.option(
+    "--memory-monitor-refresh-ms",
+    type=click.IntRange(min=0),
+    help="Milliseconds between looks at memory; 0 switches the monitor off.",
+)
+@click.option(
+    "--system-config", callback=parse_settings, metavar="JSON", help="Any other settings, by their names."
+)
 @click.option("--object-store-memory", type=click.IntRange(min=1), help="Bytes of shared memory for objects.")
 @click.option("--temp-dir", type=click.Path(file_okay=False), help="Where sessions keep their files.")
 @click.option("--dashboard-host", default="127.0.0.1", show_default=True, help="Where the dashboard listens.")
@@ -142,6 +167,10 @@ def command(
     num_cpus: int | None,
     num_gpus: int | None,
     resources: dict[str, float],
+    memory: int | None,
+    memory_usage_threshold: float | None,
+    memory_monitor_refresh_ms: int | None,
+    system_config: dict[str, object],
     object_store_memory: int | None,
     temp_dir: str | None,
     dashboard_host: str,
@@ -162,6 +191,15 @@ def command(
         raise click.UsageError("say --head to start a session on this machine: sundog start --head")
     from sundog.engines import sessions
 
+    settings = dict(system_config)
+    for name, value in (
+        ("memory_usage_threshold", memory_usage_threshold),
+        ("memory_monitor_refresh_ms", memory_monitor_refresh_ms),
+    ):
+        if value is not None:
+            settings[name] = value
+    if memory is not None:
+        resources = {**resources, "memory": float(memory)}
     info = sessions.start_head(
         num_cpus=num_cpus,
         num_gpus=num_gpus,
@@ -173,6 +211,7 @@ def command(
         labels=labels,
         # The waiting is done here, after the message: who blocks must read how to join first.
         block=False,
+        system_config=settings,
     )
     click.echo(describe(info))
     return _stay_with(info) if block else exits.OK

@@ -51,6 +51,21 @@ def _conditions(labels: Any) -> tuple[Any, ...]:
     return tuple(out)
 
 
+def _memory_cap(options: TaskOptions | ActorOptions) -> float:
+    """The bytes beyond which a task or actor is ended; 0 for none.
+
+    Raises:
+        ValueError: a cap is asked for and none is given.
+    """
+    if not options.enforce_memory:
+        return 0.0
+    if not options.memory:
+        raise ValueError(
+            "enforce_memory=True needs memory=: the bytes that the task or actor may use at most."
+        )
+    return options.memory
+
+
 def _check_fits(group: Any, index: object, demand: dict[str, float]) -> None:
     """Refuse a bundle that the group does not have, or a demand that none of its bundles can ever meet.
 
@@ -97,6 +112,7 @@ def lease_of(options: TaskOptions | ActorOptions, env_key: str) -> tuple[LeaseSp
         label_selector=tuple(sorted((options.label_selector or {}).items())),
         placement=placement,
         permanent=is_actor,
+        memory_cap=_memory_cap(options),
     )
     setup: dict[str, Any] = {"resources": demand}
     group = getattr(options.scheduling_strategy, "placement_group", None)

@@ -20,6 +20,7 @@ from dataclasses import asdict
 from typing import Any
 
 from sundog import config as config_module
+from sundog import machine
 from sundog.config import Config
 from sundog.exceptions import RaySystemError
 from sundog.ids import random_id
@@ -224,13 +225,15 @@ def start_head(
     dashboard_port: int | None = None,
     labels: dict[str, str] | None = None,
     block: bool = False,
+    system_config: dict[str, object] | None = None,
 ) -> SessionInfo:
     """Start a session that stays until it is stopped; waits until it can be joined.
 
     Raises:
         RaySystemError: the node did not come up; the message has the end of its log.
+        ValueError: a setting does not exist or has a value that makes no sense.
     """
-    overrides: dict[str, object] = {}
+    overrides: dict[str, object] = dict(system_config or {})
     if temp_dir:
         overrides["temp_dir"] = temp_dir
     config = config_module.load(overrides)
@@ -328,8 +331,4 @@ def node_resources(
 
 def memory_bytes() -> int:
     """Memory of this machine or, if that is less, of its control group."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        with contextlib.suppress(OSError, ValueError), open(path, encoding="ascii") as file:
-            total = min(total, int(file.read()))
-    return total
+    return machine.limit_bytes()

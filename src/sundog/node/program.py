@@ -28,6 +28,7 @@ from sundog.net.packets import Connection
 from sundog.node import retention, sessions
 from sundog.node.actors import ActorKeeper
 from sundog.node.logs import LogTails
+from sundog.node.memory import MemoryKeeper
 from sundog.node.records import Records
 from sundog.node.requests import Requests
 from sundog.node.rows import Environment, Job, Process
@@ -78,6 +79,7 @@ class Node:
         self.requests = Requests(self)
         self.records = Records(self)
         self.logs = LogTails()
+        self.memory = MemoryKeeper(self)
         self._ticking = False
         self._logs_scheduled = False
         self._next_job = 1
@@ -103,6 +105,8 @@ class Node:
         retention.remove_in_turn(self.loop, self.session["path"], self.config.session_keep)
         self.loop.after(_IDLE_TICK_S, self._slow_tick)
         self.records.start()
+        self.records.observers.append(self.memory.admission.observed)
+        self.memory.start()
         self.loop.run()
         self._clean_up()
 
@@ -150,6 +154,7 @@ class Node:
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.workers.zygote_pid, signal.SIGKILL)
         sessions.kill_children(os.getpid())
+        self.memory.stop()
         sessions.remove_folder(self.session["shm_root"])
         sessions.remove_folder(f"{self.session['path']}/spilled_objects")
         self.records.save()
@@ -302,6 +307,7 @@ class Node:
             if peer is not None:
                 peer.peers.discard(process.process_id)
                 peer.line.send(("died", process.process_id, cause))
+        self.memory.died(process, cause)
 
     # ------------------------------------------------------------------ messages
     def from_process(self, process: Process, message: Any, fds: list[int]) -> None:
@@ -322,17 +328,21 @@ class Node:
         """A runtime environment that leases will be asked for."""
         self.environment(process, env_key, runtime_env, prepared)
 
-    def on_want(self, process: Process, key: Any, spec: Any, count: int) -> None:
-        """An owner could use so many more leases."""
+    def on_want(
+        self, process: Process, key: Any, spec: Any, count: int, functions: tuple[str, ...] = ()
+    ) -> None:
+        """An owner could use so many more leases, for these functions among others."""
         environment = self.workers.environments.get(spec.env_key)
         if environment is not None and environment.error and count:
             process.line.send(("env_failed", spec.env_key, environment.error))
             return
+        self.memory.wanted(process.process_id, key, functions)
         self.do(self.leases.want(process.process_id, key, spec, count, self.now()))
         self.wake_ticks()
 
     def on_release(self, process: Process, lease: int, reusable: bool) -> None:
         """An owner gives a lease back."""
+        self.memory.caps.released(lease)
         self.do(self.leases.release(lease, self.now(), reusable))
 
     def on_blocked(self, process: Process) -> None:
@@ -342,6 +352,10 @@ class Node:
     def on_unblocked(self, process: Process) -> None:
         """A worker goes on."""
         self.do(self.leases.unblocked(process.process_id, self.now()))
+
+    def on_runs(self, process: Process, token: int, rows: list[Any]) -> None:
+        """An owner tells what runs on its workers, as it was asked."""
+        self.memory.runs(process, token, rows)
 
     def on_lane(self, process: Process, worker_id: bytes, fd: int) -> None:
         """An owner opens a lane to a worker."""
@@ -399,6 +413,7 @@ class Node:
                 if not self.keeper.is_detached_worker(each.process_id):
                     self.logs.finish(each.process_id)  # it ends with its job: a last line needs no newline
         self._flush_logs()
+        self.memory.deaths.summarise()
         process.line.send(("goodbye",))  # it closes its end when it has read all of it
 
     # ------------------------------------------------------------------ instructions
@@ -424,6 +439,8 @@ class Node:
         worker = self.processes.get(step.worker)
         if worker is None:
             return
+        spec = self.leases.spec_of(step.lease)
+        self.memory.caps.granted(step.lease, step.worker, int(spec.memory_cap) if spec is not None else 0)
         if len(step.owner) != 8:
             worker.state = "actor"
             self.keeper.granted(step)

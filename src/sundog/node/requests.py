@@ -102,6 +102,7 @@ class Requests:
             ],
             "actors": actors,
             "pending": self._pending(),
+            "memory": node.memory.figures(),
             "store": _store_figures(node.session["shm_root"]),
         }
 

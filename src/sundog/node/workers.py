@@ -220,7 +220,7 @@ class Workers:
         process.line._read()
         process.line.close()
         self.lingering.discard(process.process_id)
-        cause = self.causes.of(process, status, peak_bytes)
+        cause = self.node.memory.explained(self.causes.of(process, status, peak_bytes))
         if not cause.intended and not self.node.stopping:
             self.node.log(f"worker {process.process_id.hex()} (pid {pid}) died: {cause.text()}")
         self.node.logs.finish(process.process_id)

@@ -16,6 +16,7 @@ from sundog.owner.control import Control
 from sundog.owner.core import Owner
 from sundog.owner.description import describe_objects, describe_tasks
 from sundog.owner.getting import Getting
+from sundog.owner.memory import MemoryLosses
 from sundog.owner.peers import Peers
 from sundog.owner.replies import Replies
 from sundog.owner.streams import Streams
@@ -33,6 +34,7 @@ def assemble(me: bytes, node: Connection, session: dict[str, Any], config: Confi
     owner = Owner(me, node, segments, ops, ring, config)
     owner.control = Control(owner, session)
     owner.replies = Replies(owner)
+    owner.memory = MemoryLosses(owner)
     owner.getting = Getting(owner)
     owner.peers = Peers(owner)
     owner.streams = Streams(owner)
@@ -42,6 +44,8 @@ def assemble(me: bytes, node: Connection, session: dict[str, Any], config: Confi
     handlers = owner.control.handlers
     handlers["grant"] = owner.tasks.granted
     handlers["reclaim"] = owner.tasks.reclaim
+    handlers["running"] = owner.memory.running
+    handlers["notice"] = owner.memory.notice
     handlers["actor"] = owner.actors.published
     handlers["peer"] = owner.peers.opened
     handlers["died"] = lambda process, cause: _died(owner, process, cause)

@@ -52,8 +52,10 @@ class Control:
                 raise self.lost_error() from None
 
     def want(self, shape: Shape, count: int) -> None:
-        """Tell how many more leases a shape could use."""
-        self.send(("want", shape.key, shape.spec, count))
+        """Tell how many more leases a shape could use, and for which functions (the first and last that wait)."""
+        queue = shape.queue
+        functions = tuple({queue[0].fn.name, queue[-1].fn.name}) if count and queue else ()
+        self.send(("want", shape.key, shape.spec, count, functions))
 
     def request(
         self, verb: str, *args: Any, timeout_s: float | None = None, fds: tuple[int, ...] = ()

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from sundog.owner.cancels import Cancels
     from sundog.owner.control import Control
     from sundog.owner.getting import Getting
+    from sundog.owner.memory import MemoryLosses
     from sundog.owner.peers import Peers
     from sundog.owner.replies import Replies
     from sundog.owner.streams import Streams
@@ -62,6 +63,7 @@ class Owner:
     streams: Streams
     control: Control
     replies: Replies
+    memory: MemoryLosses
     getting: Getting
     cancels: Cancels
 
@@ -115,6 +117,8 @@ class Owner:
 
     def _tick(self) -> None:
         self.tasks.release_idle()
+        if self.memory.delayed:
+            self.memory.tick()
 
     # ------------------------------------------------------------------ ref births and deaths (locked)
     def drain(self) -> None:

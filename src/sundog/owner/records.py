@@ -70,6 +70,7 @@ class Task:
     deps: list[bytes] | None = None  # refs whose values travel along, by slot
     missing = 0
     attempt = 0
+    memory_attempt = 0  # attempts that ended because memory ran out
     cancelled = False
     estimate_s = 0.0
     lane: Any = None

@@ -20,7 +20,7 @@ from sundog.owner.losses import record_lost
 from sundog.owner.records import DONE, QUEUED, Lane, Task, Value
 from sundog.state.lease_spec import GROUP_REMOVED
 from sundog.wire import lanes as wire
-from sundog.wire.cause import Cause
+from sundog.wire.cause import MEMORY, Cause
 
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
@@ -279,6 +279,8 @@ class Replies:
                     task_id=task.id.hex(),
                 ),
             )
+        elif cause.kind == MEMORY:
+            self.owner.memory.lost(task, lane, cause)
         elif self._may_retry(task):
             self._retry(task)
         else:

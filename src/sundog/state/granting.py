@@ -4,8 +4,9 @@ Owns: the tables, and the steps that ``leases.Leases`` builds its events from: q
 resources), start or reuse a worker, grant, take back. Refuses: being called from outside ``Leases``.
 Runs in the node program, on its only thread.
 
-After every event holds: each request that fits a pool it may draw from, beside what is kept for others, has
-been assigned. Hence a new request only has to look at its own shape, and only freed resources look at all
+After every event holds: each request that fits a pool it may draw from, beside what is kept for others, and that the
+gate (if there is one) lets through, has been assigned; what the gate holds back is asked about again at every tick.
+Hence a new request only has to look at its own shape, and only freed resources look at all
 shapes.
 """
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter, OrderedDict
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 
 from sundog.state import placement, starvation
 from sundog.state.bundles import Groups
@@ -55,6 +56,8 @@ class Granting:
         self._reserved: list[Pool] = []
         self._lease_count = 0
         self._turns = 0
+        # Asked before a request that fits is assigned: "" or why it has to wait (memory is short).
+        self.gate: Callable[[Want], str] | None = None
         self._epoch = 0  # moves when nodes or groups change, so that each shape looks again where it may run
 
     # ---- requests ----------------------------------------------------------------------------------------
@@ -187,6 +190,11 @@ class Granting:
         place = placement.choose(shape, now)
         if place is None:
             return False
+        if self.gate is not None:
+            admitted = self._admitted(shape, self.gate)
+            if admitted is None:
+                return False
+            want = admitted
         pool, node = place
         worker = node.take_idle(shape.spec.env_key, want.owner)
         self._lease_count += 1
@@ -204,6 +212,15 @@ class Granting:
             node.add_pending(lease)
             self._start_workers(node, now, out)
         return True
+
+    @staticmethod
+    def _admitted(shape: Shape, gate: Callable[[Want], str]) -> Want | None:
+        """The first want in turn that the gate lets through: one that is held back holds up no other."""
+        for want in shape:
+            want.held_back = gate(want)
+            if not want.held_back:
+                return want
+        return None
 
     def _grant(self, lease: Lease, worker: Worker, now: float, out: list[Instruction]) -> None:
         lease.worker, lease.since = worker, now

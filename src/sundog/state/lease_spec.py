@@ -21,6 +21,8 @@ class LeaseSpec:
     ``strategy`` is one of ``("default",)``, ``("spread",)``, ``("node", node_id, soft)``,
     ``("pg", pg_id, bundle_index)`` with index -1 for any bundle, and ``("labels", hard, soft)`` where hard
     and soft are tuples of conditions as in ``labels.py``.
+
+    ``memory_cap``: bytes of its own memory beyond which the node ends what runs on the lease; 0 = no cap.
     """
 
     resources: tuple[tuple[str, float], ...]
@@ -29,3 +31,4 @@ class LeaseSpec:
     label_selector: tuple[tuple[str, str], ...] = ()
     placement: tuple[tuple[str, float], ...] = ()
     permanent: bool = False
+    memory_cap: float = 0.0

@@ -393,6 +393,19 @@ class Leases(Granting):
         """Return every lease in use."""
         return held_rows(self._leases.values(), now)
 
+    def spec_of(self, lease: int) -> LeaseSpec | None:
+        """Return what a granted lease was asked for with."""
+        held = self._leases.get(lease)
+        return None if held is None else held.shape.spec
+
+    def lease_count(self) -> int:
+        """Return how many leases are in use."""
+        return len(self._leases)
+
+    def idle_workers(self) -> list[bytes]:
+        """Return the workers that serve nobody."""
+        return [worker for node in self._nodes.values() for worker in node.idle]
+
     def group_table(self) -> list[GroupRow]:
         """Return every placement group, the removed ones included, with the node of each bundle."""
         return group_rows(self._groups, list(self._nodes.values()))

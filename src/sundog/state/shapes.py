@@ -36,6 +36,8 @@ class Want:
     """The same as a sequence number: the smaller, the longer it has waited."""
     pending: OrderedDict[int, Lease] = field(default_factory=OrderedDict)
     told_infeasible: str = ""
+    held_back: str = ""
+    """Why it waits though there is room for it: what the gate of the lease machine said last."""
 
     @property
     def unmet(self) -> int:

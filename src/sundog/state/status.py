@@ -94,6 +94,8 @@ def _why(want: Want, worker_max: int) -> str:
     for pool, node in shape.candidates:
         missing = pool.missing(shape.need)
         if not missing:
+            if want.held_back:
+                return f"held back for {want.held_back}"
             backoff = node.backoffs.get(shape.spec.env_key)
             if backoff is not None:
                 return f"workers failed to start {backoff.failures} times, tried again soon"

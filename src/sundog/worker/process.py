@@ -69,6 +69,7 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     gc.unfreeze()
     setup.join_job(job)
     config = Config(**spec["config"])
+    setup.offer_to_kernel(config.worker_oom_score_adjustment)
     owner = assemble(
         worker_id,
         Connection(socket.socket(fileno=control_fd), session["shm_root"]),

@@ -5,6 +5,7 @@ Owns the process' environment, working folder, import path and title. Main threa
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import signal
@@ -44,6 +45,13 @@ def join_job(job: dict[str, Any]) -> None:
         os.chdir("/")
     set_child_environ(job.get("environ") or {})
     reseed()
+
+
+def offer_to_kernel(adjustment: int) -> None:
+    """If the kernel itself has to end a process for memory, let it be a worker: its task can be tried again."""
+    if adjustment:
+        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
+            file.write(str(adjustment))
 
 
 def reseed() -> None:

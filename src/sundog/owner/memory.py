@@ -1,0 +1,117 @@
+"""Memory as owners see it: tasks whose worker was ended for it, and what runs where when the node asks.
+
+Owns the tasks that wait for their next attempt, and the words of `OutOfMemoryError`. A task ended while others run has
+a budget of its own (`task_oom_retries`), for it was not its fault; one that was ended with nothing else to blame uses
+up its `max_retries`; one that fills most of the memory by itself is not tried again. Runs under the owner's lock, in
+whichever thread reads the sockets.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from sundog.exceptions import OutOfMemoryError
+from sundog.owner.records import QUEUED, Lane, Task
+from sundog.state.backoff import delay_s
+from sundog.state.memory import COUNTED, FREE
+from sundog.wire.cause import Cause
+
+if TYPE_CHECKING:
+    from sundog.owner.core import Owner
+
+_perf = time.perf_counter
+_LONGEST_ATTEMPT = 4
+
+
+class MemoryLosses:
+    """What memory took from one owner."""
+
+    def __init__(self, owner: Owner) -> None:
+        self.owner = owner
+        self.delayed: list[tuple[float, int, Task]] = []  # a heap: due, order, task
+        self._order = itertools.count()
+
+    # ------------------------------------------------------------------ losing a task
+    def lost(self, task: Task, lane: Lane, cause: Cause) -> None:
+        """The worker of a task was ended for memory: try again after a while, or fail it."""
+        if not self._may_retry(task, str(cause.facts.get("retry"))):
+            self.owner.replies.fail_with(task, error_of(task, lane, cause))
+            return
+        task.attempt += 1
+        task.memory_attempt += 1
+        self.owner.replies.retries += 1
+        task.state = QUEUED
+        task.lane = None
+        # Admission keeps too many from starting again at once, so a long streak need not wait for ever longer.
+        due = _perf() + delay_s(min(task.memory_attempt, _LONGEST_ATTEMPT), "memory")
+        heapq.heappush(self.delayed, (due, next(self._order), task))
+        self.owner.reactor.start_ticking()
+
+    def _may_retry(self, task: Task, retry: str) -> bool:
+        if task.retries == 0:
+            return False
+        if retry == FREE:
+            most = self.owner.config.task_oom_retries
+            return most < 0 or task.memory_attempt < most
+        if retry == COUNTED and task.retries > 0:
+            task.retries -= 1
+        return retry == COUNTED
+
+    def tick(self) -> None:
+        """Queue again what has waited long enough."""
+        now = _perf()
+        queued = False
+        while self.delayed and self.delayed[0][0] <= now:
+            task = heapq.heappop(self.delayed)[2]
+            if task.state == QUEUED:  # not cancelled meanwhile
+                task.fn.shape.queue.append(task)  # type: ignore[union-attr]
+                queued = True
+        if queued:
+            self.owner.tasks.dispatch_all()
+
+    # ------------------------------------------------------------------ from the node
+    def running(self, token: int) -> None:
+        """The node wants to know what runs on our workers: it has to choose one of them."""
+        rows = []
+        for worker, lane in self.owner.tasks.lanes.items():
+            task = next(iter(lane.inflight.values()), None)  # packets run in order: the oldest runs
+            if task is not None:
+                rows.append((worker, task.id, task.fn.name, task.retries))
+        self.owner.control.send(("runs", token, rows))
+
+    def notice(self, text: str) -> None:
+        """The node has something to say to the user."""
+        self.owner.when_ready_elsewhere(_print, text)
+
+
+def error_of(task: Task, lane: Lane, cause: Cause) -> OutOfMemoryError:
+    """The error of a task that was ended for memory for the last time."""
+    facts: dict[str, Any] = dict(cause.facts)
+    facts.update(
+        task_id=task.id.hex(),
+        worker_id=lane.worker.hex(),
+        pid=lane.pid,
+        function_name=task.fn.name,
+        attempt=task.attempt,
+        exit_code=cause.exit_code,
+        signal=cause.signal,
+    )
+    if "cap_bytes" in facts:
+        advice = "Ask for more memory=, or have it use less."
+    elif not task.retries and task.attempt == 0:
+        advice = "It has max_retries=0. With memory= fewer run at once, and with max_retries it would be tried again."
+    else:
+        advice = "With memory= or more num_cpus= fewer run at once."
+    return OutOfMemoryError(
+        f"{task.fn.name}() (task {task.id.hex()}, attempt {task.attempt + 1}) on worker {lane.worker.hex()} (pid "
+        f"{lane.pid}) of node {facts.get('node_id')} did not finish: {cause.text()}\n{advice} See: sundog status",
+        **facts,
+    )
+
+
+def _print(text: str) -> None:
+    print(f"(sundog) WARNING: {text}", file=sys.stderr, flush=True)

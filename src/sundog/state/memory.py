@@ -1,0 +1,208 @@
+"""Whom the memory monitor ends, and when: readings and candidates in, instructions out.
+
+::
+
+    CALM ──look: above──► ASKING ──told──► RETIRING (idle workers) ──gone, or too slow──┐
+      ▲    Freeze, Ask                └──► ENDING (one process)    ──dead──────────────►┤ look again
+      └────────────── look: below: Thaw ◄───────────────────────────────────────────────┘
+
+Owns: the threshold, the order (idle, then what can be tried again, then the most recently started), one at a time,
+and how a task that is ended may be tried again. While it decides, what runs is stopped, so that memory cannot fill
+up under its hands; it goes on as soon as there is room. Refuses: reading, signals, processes and clocks (``now`` is
+given). Runs in the node program, on its only thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+# How a task that was ended for memory may be tried again.
+FREE = "free"  # others still run and will end: as often as task_oom_retries allows
+COUNTED = "counted"  # nothing that runs will make room: within the task's own max_retries
+NEVER = "never"  # it fills most of the memory by itself, or passed its own request
+
+ENDING_PATIENCE_S = 2.0
+RETIRING_PATIENCE_S = 0.2
+ASKING_PATIENCE_S = 0.5
+HELPLESS_S = 1.0
+LEAST_ROOM_BYTES = 64 << 20
+
+CALM, ASKING, RETIRING, ENDING = "calm", "asking", "retiring", "ending"
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A worker that could be ended.
+
+    ``retriable``: its task has attempts left, or its actor restarts. ``lasting``: it will not end by itself soon,
+    being an actor or blocked in a get. ``started_at`` is the start of its task, or of its actor.
+    """
+
+    worker: bytes
+    own_bytes: int
+    started_at: float
+    what: str = ""
+    idle: bool = False
+    retriable: bool = True
+    lasting: bool = False
+
+
+class MemoryInstruction:
+    """Base of what the monitor asks the node program to do."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Freeze(MemoryInstruction):
+    """Stop every process that runs a task or an actor, without ending it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thaw(MemoryInstruction):
+    """Let what was stopped go on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask(MemoryInstruction):
+    """Find out what runs; answer with ``told``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Retire(MemoryInstruction):
+    """Ask these idle workers to end (they may refuse: others may rely on what they own); report ``died``."""
+
+    workers: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class End(MemoryInstruction):
+    """End this worker now, for this reason; report ``died`` when it is gone."""
+
+    worker: bytes
+    own_bytes: int
+    why: str
+    retry: str
+
+
+@dataclass(frozen=True, slots=True)
+class Helpless(MemoryInstruction):
+    """Memory is short, and nothing of ours could be ended to change that."""
+
+
+@dataclass
+class Monitor:
+    """See the module's docstring.
+
+    Args:
+        threshold: the share of memory above which something is ended.
+        min_free_bytes: if not negative, so much may be left free at most before the threshold counts: it moves the
+            limit up on large machines.
+        idle_bytes: an idle worker with less memory of its own is not worth ending.
+    """
+
+    threshold: float
+    min_free_bytes: int = -1
+    idle_bytes: int = 16 << 20
+    state: str = CALM
+    frozen: bool = False
+    _since: float = 0.0
+    _waiting: set[bytes] = field(default_factory=set)
+    _given_up: set[bytes] = field(default_factory=set)
+
+    def limit(self, total_bytes: int) -> int:
+        """The most that may be in use.
+
+        Room is left for what is written while we act, or the kernel would act first: in a small control group 5 % are
+        filled within a few milliseconds.
+        """
+        limit = int(total_bytes * self.threshold)
+        if self.threshold < 1.0:
+            limit = min(limit, total_bytes - min(LEAST_ROOM_BYTES, total_bytes // 4))
+        return max(limit, total_bytes - self.min_free_bytes) if self.min_free_bytes >= 0 else limit
+
+    def look(self, used_bytes: int, total_bytes: int, now: float) -> list[MemoryInstruction]:
+        """A reading came in."""
+        if used_bytes <= self.limit(total_bytes):
+            self.state = CALM
+            return self._thaw()
+        patience = {
+            CALM: 0.0,
+            ASKING: ASKING_PATIENCE_S,
+            RETIRING: RETIRING_PATIENCE_S,
+            ENDING: ENDING_PATIENCE_S,
+        }[self.state]
+        if now < self._since + (patience if self._waiting or self.state == ASKING else 0.0):
+            return []
+        self._given_up |= self._waiting  # lingers, or the kernel cannot end it: look for another
+        self._waiting.clear()
+        self.state, self._since = ASKING, now
+        out: list[MemoryInstruction] = [] if self.frozen else [Freeze()]
+        self.frozen = True
+        return [*out, Ask()]
+
+    def told(self, candidates: Iterable[Candidate], limit_bytes: int, now: float) -> list[MemoryInstruction]:
+        """What runs is known: choose."""
+        if self.state != ASKING:
+            return []
+        left = [each for each in candidates if each.worker not in self._given_up]
+        idle = [each for each in left if each.idle and each.own_bytes >= self.idle_bytes]
+        if idle:
+            self.state, self._since = RETIRING, now
+            self._waiting = {each.worker for each in idle}
+            return [Retire(tuple(each.worker for each in idle))]
+        running = [each for each in left if not each.idle]
+        if not running:
+            self.state, self._since = CALM, now + HELPLESS_S
+            return [*self._thaw(), Helpless()]
+        end = choose(running, limit_bytes)
+        self.state, self._since, self._waiting = ENDING, now, {end.worker}
+        return [end]
+
+    def died(self, worker: bytes) -> bool:
+        """A process ended; whether the monitor waited for that and wants to look again at once."""
+        self._given_up.discard(worker)
+        if worker not in self._waiting:
+            return False
+        self._waiting.discard(worker)
+        return not self._waiting
+
+    def _thaw(self) -> list[MemoryInstruction]:
+        was, self.frozen = self.frozen, False
+        return [Thaw()] if was else []
+
+
+def choose(running: list[Candidate], limit_bytes: int) -> End:
+    """Of what runs, the one to end: what can be tried again before what cannot, the newest before the older.
+
+    ``running`` must not be empty.
+    """
+    retriable = [each for each in running if each.retriable]
+    pool = retriable or running
+    victim = max(pool, key=lambda each: (each.started_at, each.worker))
+    others = [each for each in running if each is not victim and not each.lasting]
+    if len(running) == 1:
+        why = "nothing else was running that could have been ended instead"
+    elif len(retriable) == len(running):
+        why = f"it was the most recently started of the {len(running)} that ran, all of which can be tried again"
+    elif len(retriable) == 1:
+        why = f"of the {len(running)} that ran it alone can be tried again"
+    elif retriable:
+        why = f"of the {len(retriable)} (among {len(running)}) that can be tried again it was started last"
+    else:
+        why = f"none of the {len(running)} that ran can be tried again, and it was started last"
+    if others:
+        retry = FREE
+    else:
+        retry = NEVER if victim.own_bytes * 2 >= limit_bytes else COUNTED
+    return End(victim.worker, victim.own_bytes, why, retry)
+
+
+def next_look_s(free_bytes: int, refresh_s: float, fill_bytes_per_s: float, least_s: float = 0.01) -> float:
+    """When to look again: at the latest after ``refresh_s``, sooner the less memory is left to fill.
+
+    >>> next_look_s(20 << 30, 0.25, 8e9), next_look_s(50 << 20, 0.25, 8e9)
+    (0.25, 0.01)
+    """
+    return max(least_s, min(refresh_s, free_bytes / fill_bytes_per_s / 2))
