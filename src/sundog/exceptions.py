@@ -228,6 +228,8 @@ class RayActorError(RayError):
     exit_code: int | None = None
     signal: int | None = None
     cause: Any = None
+    last_line: str | None = None
+    peak_bytes: int | None = None
     actor_init_failed: bool = False
     preempted: bool = False
 
@@ -264,17 +266,23 @@ class ActorUnavailableError(RayActorError):
 
 
 class WorkerCrashedError(RayError):
-    """The process died while it ran the task. Facts: pid, exit_code, signal, function_name, attempt."""
+    """The process died while it ran the task. Facts: those below, and pid, task_id, worker_id."""
 
     default = "The worker process died while it ran this task."
     exit_code: int | None = None
     signal: int | None = None
     function_name: str | None = None
     attempt: int | None = None
+    cause: str | None = None  # the whole of it in words
+    last_line: str | None = None  # where the user's code was seen last
+    peak_bytes: int | None = None
 
 
 class OutOfMemoryError(RayError):
-    """The task or actor was stopped because memory ran out; the facts say how much, and why this one."""
+    """The task or actor was stopped because memory ran out; the facts say how much, and why this one.
+
+    A kill by the kernel has the limit of the cgroup and the peak of the process for facts.
+    """
 
     default = "The worker was stopped because the machine ran out of memory."
     function_name: str | None = None
@@ -283,6 +291,9 @@ class OutOfMemoryError(RayError):
     threshold: float | None = None
     top_users: Any = None
     reason: str | None = None
+    signal: int | None = None
+    limit_bytes: int | None = None
+    peak_bytes: int | None = None
 
 
 class NodeDiedError(RayError):

@@ -59,6 +59,7 @@ Ray's names that nothing here raises. Programs that catch them run:
 
 {names}
 """
+_WORDS = re.compile(r"When it happens[:.]? (\S.*?) What to do[:.]? (\S.*)")
 _TITLE = re.compile(r"^## (\w+)$", re.MULTILINE)
 
 
@@ -66,8 +67,7 @@ def section(name: str, played: stage.Outcome) -> str:
     """What the page says about the class of a scene."""
     module = stage.load(name)
     raises = module.RAISES.__name__
-    words = " ".join((module.__doc__ or "").split())
-    when, _, do = words.removeprefix("When it happens: ").partition(" What to do: ")
+    when, do = words_of(module.__doc__ or "")
     below = [base for base in played.bases if base not in (raises, played.type, "BaseException", "object")]
     facts = ", ".join(f"`{fact}`" for fact in sorted(played.facts))
     program = stage.program_of((stage.SCENES / f"{name}.py").read_text(encoding="utf-8")).strip("\n")
@@ -91,6 +91,18 @@ def section(name: str, played: stage.Outcome) -> str:
     if facts:
         lines += ["", f"Facts: {facts}."]
     return "\n".join(lines) + "\n"
+
+
+def words_of(docstring: str) -> tuple[str, str]:
+    """When it happens, and what to do.
+
+    Raises:
+        ValueError: the docstring does not say both.
+    """
+    found = _WORDS.fullmatch(" ".join(docstring.split()))
+    if found is None:
+        raise ValueError("a scene's docstring says: When it happens: …, and then: What to do: …")
+    return found[1], found[2]
 
 
 def sections_of(page: str) -> dict[str, str]:

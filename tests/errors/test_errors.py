@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from pathlib import Path
 
 import pytest
@@ -73,6 +72,15 @@ def test_what_differs_from_run_to_run_is_made_alike(text: str, expected: str) ->
     assert stage.alike(text) == expected
 
 
+def test_a_scene_that_does_not_say_what_to_do_is_refused() -> None:
+    assert page.words_of("When it happens: now\nand then. \n\nWhat to do: wait.") == (
+        "now and then.",
+        "wait.",
+    )
+    with pytest.raises(ValueError, match="What to do"):
+        page.words_of("When it happens: now and then.")
+
+
 def test_a_class_that_is_made_or_raised_is_found() -> None:
     source = (
         "raise RpcError\nraise exceptions.NodeDiedError\nx = CrossLanguageError('no')\nexcept_ = RayError\n"
@@ -94,7 +102,7 @@ def test_every_scene_is_named_after_its_class_and_says_when_and_what_to_do() -> 
     for name in stage.names():
         module = stage.load(name)
         assert name == stage.snake(module.RAISES.__name__)
-        assert re.match(r"When it happens: \S.*\s+What to do: \S", module.__doc__ or "", re.DOTALL), name
+        assert all(page.words_of(module.__doc__ or "")), name
 
 
 def test_nothing_raises_a_class_that_is_said_to_be_a_name_only() -> None:

@@ -126,3 +126,31 @@ def test_the_kernels_kill_for_memory_is_an_out_of_memory_error(cgroup: Path, lea
     for line in lines[1::2]:
         assert "the kernel killed it because memory ran out within a limit of 268.4 MB" in line
         assert str(cgroup / "memory.oom_control") in line
+
+
+def test_a_timeout_says_what_the_object_waits_for(ray_session: Start) -> None:
+    ray = ray_session(num_cpus=1)
+
+    @ray.remote
+    def sleep(seconds: float, *_: object) -> None:
+        time.sleep(seconds)
+
+    @ray.remote
+    def pass_on(refs: list[object]) -> list[object]:
+        return [sleep.options(num_cpus=0).remote(1e6)]
+
+    ray.get(sleep.remote(0))
+    running = sleep.remote(1e6)
+    cases = [
+        (running, r"the result of .*sleep\(\), which was sent to the process with pid \d+"),
+        (sleep.options(num_cpus=0.5).remote(1e6), r"sleep\(\), which waits for a worker"),
+        (sleep.remote(0, running), r"sleep\(\), which waits for its arguments"),
+        (
+            ray.get(pass_on.options(num_cpus=0).remote([]))[0],
+            r"which belongs to process \w{16} and is not ready",
+        ),
+    ]
+    for ref, words in cases:
+        with pytest.raises(ray.exceptions.GetTimeoutError, match=words) as caught:
+            ray.get([ref], timeout=0.05)
+        assert (caught.value.timeout_s, caught.value.pending) == (0.05, [ref.hex()])

@@ -1,10 +1,10 @@
-"""What an owner tells about its objects and unfinished tasks when the node asks: rows for the state API."""
+"""What an owner tells about its objects and unfinished tasks: rows for the state API, words for a timeout."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from sundog.ids import index_of
+from sundog.ids import PROCESS_BYTES, index_of, task_of
 from sundog.owner.records import QUEUED, SENT, WAITING
 
 if TYPE_CHECKING:
@@ -57,3 +57,21 @@ def describe_tasks(owner: Owner, pid: int) -> list[dict[str, Any]]:
         }
         for task in owner.table.values()
     ]
+
+
+def explain_missing(owner: Owner, oid: bytes) -> str:
+    """Why an object is not ready, as a clause that follows its id; empty if that is not known here.
+
+    Cheap, for programs poll with `get(ref, timeout=0)`.
+    """
+    if oid[:PROCESS_BYTES] != owner.me:
+        return f", which belongs to process {oid[:PROCESS_BYTES].hex()} and is not ready there"
+    task = owner.table.get(task_of(oid))
+    if task is None:
+        return ""
+    made = f", the result of {task.fn.name}(), "
+    if task.state == WAITING:
+        return f"{made}which waits for its arguments"
+    if task.state == SENT and task.lane is not None and task.lane.pid:
+        return f"{made}which was sent to the process with pid {task.lane.pid}"
+    return made + ("which waits for a worker" if task.actor is None else "which waits for its actor")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from sundog import events
 from sundog.exceptions import GetTimeoutError
+from sundog.owner.description import explain_missing
 from sundog.serialize.pack import unpack
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
 _perf = time.perf_counter
 _time = time.time
+_PENDING_MAX = 100  # ids that a timeout carries; a list of refs may have millions
 
 
 class Getting:
@@ -116,12 +118,14 @@ class Getting:
 
         if not self._block(done, lambda: oids[position] if position < count else None, timeout_s):
             owner.check_open()
-            missing = sum(1 for oid in oids if oid not in ready)
-            first = oids[min(position, count - 1)].hex()
+            pending = [oid for oid in oids if oid not in ready]
+            first = oids[min(position, count - 1)]
             raise GetTimeoutError(
-                f"get() gave up after {timeout_s} s: {missing} of {count} objects were not ready, the first "
-                f"being {first}. What the session waits for: sundog status",
-                object_ref_hex=first,
+                f"get() gave up after {timeout_s} s: {len(pending)} of {count} objects were not ready, the first being "
+                f"{first.hex()}{explain_missing(owner, first)}. What the session waits for: sundog status",
+                object_ref_hex=first.hex(),
+                timeout_s=timeout_s,
+                pending=[oid.hex() for oid in pending[:_PENDING_MAX]],
             )
         owner.ring.write(events.GET, oids[0][:16], self._name_get, started, started, _time())
         if failed is not None:

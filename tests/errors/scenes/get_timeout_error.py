@@ -19,7 +19,8 @@ def happen() -> None:
     ray.init(num_cpus=1)
 
     @ray.remote
-    def wait_for_ever() -> None:
-        time.sleep(1e6)
+    def sleep(seconds: float) -> None:
+        time.sleep(seconds)
 
-    ray.get(wait_for_ever.remote(), timeout=0.1)
+    ray.get(sleep.remote(0))
+    ray.get(sleep.remote(1e6), timeout=0.1)
