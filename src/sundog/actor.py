@@ -8,7 +8,7 @@ from typing import Any
 from sundog import engines
 from sundog.ids import RESULT_SUFFIX
 from sundog.options import ActorOptions, MethodOptions, parse_actor_options, parse_method_options
-from sundog.owner import context
+from sundog.owner import context, timeouts
 from sundog.owner.records import DONE, Fn
 from sundog.refs import ObjectRef, rebuild
 from sundog.wire import lanes as wire
@@ -118,6 +118,8 @@ class ActorMethod:
         if limit is not None and limit > 0:
             fn.backpressure = limit
             extra[wire.EXTRA_BACKPRESSURE] = limit
+        if options.timeout_s or options.queue_timeout_s:
+            extra = timeouts.bind(fn, options, extra)
         fn.extra = {"method": self._name, "wire": extra or None}
         self._fn, self._link = fn, link
         return engine, link

@@ -59,7 +59,7 @@ class ActorLink:
         self.sock: socket.socket | None = None
         self.peer: socket.socket | None = None  # the actor's end, until it is up: to take calls back
         self.fns: dict[Any, Fn] = {}
-        self.cancels: list[tuple[bytes, bool]] = []  # to be sent once we know whose process it is
+        self.untold: list[tuple[Any, ...]] = []  # to be sent once we know whose process it is
         self.max_pending = -1
         self.out_of_order = False
         self.keep: Any = None  # the ref that keeps the actor alive while calls are on their way
@@ -141,9 +141,16 @@ class ActorCalls:
     def worker_known(self, link: ActorLink, worker: bytes, pid: int) -> None:
         """The node or the worker itself told which process the actor lives in."""
         link.worker, link.pid = worker, pid
-        cancels, link.cancels = link.cancels, []
-        for task_id, recursive in cancels:
-            self.owner.peers.send(worker, ("cancel", task_id, recursive))
+        untold, link.untold = link.untold, []
+        for message in untold:
+            self.owner.peers.send(worker, message)
+
+    def tell(self, lane: Any, message: tuple[Any, ...]) -> None:
+        """Send a message to the worker behind a lane or link, now or as soon as we know who it is (locked)."""
+        if lane.worker:
+            self.owner.peers.send(lane.worker, message)
+        elif isinstance(lane, ActorLink):
+            lane.untold.append(message)
 
     def _close_peer(self, link: ActorLink) -> None:
         if link.peer is not None:
@@ -316,7 +323,7 @@ class ActorCalls:
             lost = self._leave(link)
             link.incarnation = incarnation
             self._sort_out(link, lost, cause)
-            link.worker, link.cancels = b"", []
+            link.worker, link.untold = b"", []
             self._open_lane(link)
             self.send_calls(link)
         elif state == "DEAD":
@@ -356,7 +363,8 @@ class ActorCalls:
             elif task.retries != 0:
                 if task.retries > 0:
                     task.retries -= 1
-                task.attempt += 1
+                self.owner.replies.begin_attempt(task)
+                self.owner.timeouts.watch(task)
                 again.append(task)
             else:
                 self.owner.replies.fail_with(task, self._unavailable(link, task, cause))
