@@ -50,9 +50,9 @@ def test_an_agenda_without_entries_has_no_descriptor(agenda: Agenda, sockets: So
 
 def test_entries_come_in_the_order_of_their_moments(agenda: Agenda, sockets: Sockets) -> None:
     seen: list[str] = []
-    agenda.after(0.03, task(), seen.append, "third")
-    agenda.after(0.01, task(), seen.append, "first")
-    agenda.after(0.02, task(), seen.append, "second")
+    agenda.after(-10, task(), seen.append, "third")
+    agenda.after(-30, task(), seen.append, "first")
+    agenda.after(-20, task(), seen.append, "second")
     while len(seen) < 3:
         sockets.read()
     assert seen == ["first", "second", "third"]
