@@ -96,6 +96,7 @@ class ActorMethod:
         link = engine.owner.actors.link(core.actor_id, core.class_name)
         link.max_pending = data["max_pending_calls"]
         link.out_of_order = data["out_of_order"]
+        link.concurrent = data["concurrent"]
         fn = Fn(0, f"{core.class_name}.{self._name}")
         returns: Any = options.num_returns
         if returns is None:

@@ -30,6 +30,7 @@ from sundog.exceptions import (
 )
 from sundog.ids import RESULT_SUFFIX
 from sundog.net import packets
+from sundog.owner import evidence
 from sundog.owner.records import DONE, QUEUED, SENT, WAITING, Fn, Task
 from sundog.serialize.pack import SIMPLE
 from sundog.wire.cause import Cause
@@ -62,6 +63,7 @@ class ActorLink:
         self.untold: list[tuple[Any, ...]] = []  # to be sent once we know whose process it is
         self.max_pending = -1
         self.out_of_order = False
+        self.concurrent = False  # runs several calls at a time
         self.keep: Any = None  # the ref that keeps the actor alive while calls are on their way
         # What the shared reply handler expects of a lane:
         self.load_s = 0.0
@@ -224,6 +226,10 @@ class ActorCalls:
                 if not owner.reactor.leader:
                     owner.reactor.pump()
                 self.send_calls(link)
+        elif link.concurrent and not self.busy:
+            # No reply need come before this call may start: whoever reads sends it, with those that follow now.
+            self.busy.add(link)
+            owner.reactor.wake()
         else:
             self.busy.add(link)
         return task
@@ -351,14 +357,23 @@ class ActorCalls:
 
     def _sort_out(self, link: ActorLink, lost: list[Task], cause: Any) -> None:
         """In-flight calls of an actor that restarts: try again what may be, fail the rest, keep the order."""
-        begun = self._begun(link, lost)
+        # A worker that never said who it is had not taken a call out of its socket.
+        begun = (
+            evidence.begun_calls(
+                self.owner.control.ring_path(link.worker),
+                [task.id for task in lost],
+                certain=self.owner.config.record_enabled and not link.concurrent,
+            )
+            if link.worker
+            else set()
+        )
         again = []
         for task in lost:
             if task.state == DONE:
                 continue
             if task.cancelled:
                 self._fail(link, task)
-            elif task not in begun:
+            elif task.id not in begun:
                 again.append(task)
             elif task.retries != 0:
                 if task.retries > 0:
@@ -369,18 +384,6 @@ class ActorCalls:
             else:
                 self.owner.replies.fail_with(task, self._unavailable(link, task, cause))
         link.requeue(again)
-
-    def _begun(self, link: ActorLink, lost: list[Task]) -> list[Task]:
-        from sundog.events import started_last
-
-        if not link.worker:
-            return []
-        last = started_last(self.owner.control.ring_path(link.worker))
-        for position, task in enumerate(lost, 1):
-            if task.id == last:
-                return lost[:position]
-        # A concurrent actor begins calls of several callers: without evidence, assume that all began.
-        return lost
 
     def _fail(self, link: ActorLink, task: Task) -> None:
         if task.cancelled:
