@@ -8,7 +8,7 @@ from typing import Any
 from sundog import engines
 from sundog.ids import RESULT_SUFFIX
 from sundog.options import ActorOptions, MethodOptions, parse_actor_options, parse_method_options
-from sundog.owner import context
+from sundog.owner import context, timeouts
 from sundog.owner.records import DONE, Fn
 from sundog.refs import ObjectRef, rebuild
 from sundog.signatures import Signature
@@ -102,6 +102,7 @@ class ActorMethod:
         link = engine.owner.actors.link(core.actor_id, core.class_name)
         link.max_pending = data["max_pending_calls"]
         link.out_of_order = data["out_of_order"]
+        link.concurrent = data["concurrent"]
         fn = Fn(self._name, f"{core.class_name}.{self._name}")
         returns: Any = options.num_returns
         if returns is None:
@@ -124,6 +125,8 @@ class ActorMethod:
         if limit is not None and limit > 0:
             fn.backpressure = limit
             extra[wire.EXTRA_BACKPRESSURE] = limit
+        if options.timeout_s or options.queue_timeout_s:
+            extra = timeouts.bind(fn, options, extra)
         fn.extra = extra or None
         self._fn, self._link = fn, link
         return engine, link

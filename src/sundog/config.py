@@ -80,6 +80,9 @@ class Config:
     reload_changed_modules: bool = _setting(
         True, "Replace workers that hold an older version of a module edited on disk; off only warns."
     )
+    timeout_grace_s: float = _setting(
+        2.0, "Seconds that a task has to stop once its timeout_s is over; then its worker is killed.", low=0
+    )
     enable_deadlock_check: bool = _setting(True, "Raise in a get that takes part in a cycle of waits.")
 
     memory_monitor_refresh_ms: int = _setting(

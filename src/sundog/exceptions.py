@@ -14,6 +14,8 @@ process and on every thread, and imports nothing heavy. ::
     ├── OutOfMemoryError                         the memory monitor or the kernel stopped it
     ├── NodeDiedError, LocalRayletDiedError      the machine, or its node process, is gone
     ├── GetTimeoutError (TimeoutError)
+    ├── TaskTimeoutError (TimeoutError)          it ran longer than its timeout_s
+    ├── TaskQueueTimeoutError (TimeoutError)     it was not begun within its queue_timeout_s
     ├── ObjectLostError
     │   ├── ObjectFetchTimedOutError, ObjectFreedError, OwnerDiedError
     │   ├── ObjectReconstructionFailedError      and could not be computed again
@@ -538,3 +540,35 @@ def _rebuild_task_error(
 
 def _hex(value: Any) -> Any:
     return value.hex() if isinstance(value, bytes) else value
+
+
+class TaskTimeoutError(RayError, TimeoutError):
+    """A task or call ran longer than its `timeout_s`. Facts: those below; attempt counts from 1.
+
+    `stack` is where its worker was when the time was over; `goes_on` tells that a call could not be ended and still
+    runs in its actor.
+    """
+
+    default = "The task ran longer than its timeout_s."
+    function_name: str | None = None
+    timeout_s: float | None = None
+    attempt: int | None = None
+    stack: str = ""
+    goes_on: bool = False
+
+
+class TaskQueueTimeoutError(RayError, TimeoutError):
+    """A task or call was not begun within its `queue_timeout_s`, and will not be. Facts: those below.
+
+    `waited_for` says what kept it; `stack` is where a worker was that had it in its queue, if one had.
+    """
+
+    default = "The task was not begun within its queue_timeout_s."
+    function_name: str | None = None
+    queue_timeout_s: float | None = None
+    attempt: int | None = None
+    waited_for: str = ""
+    stack: str = ""
+
+
+RAY_EXCEPTION_TYPES += [TaskTimeoutError, TaskQueueTimeoutError]

@@ -79,6 +79,8 @@ class _Options:
 class TaskOptions(_Options):
     """Options of a remote function. `num_returns=None` is 1, or "streaming" for a generator function.
 
+    Of each attempt: `queue_timeout_s` bounds the time before it starts, `timeout_s` the time it runs; None is no bound.
+
     >>> parse_task_options({"num_cpus": 0.5, "resources": {"disk": 1}}).demand()
     {'CPU': 0.5, 'disk': 1.0}
     """
@@ -93,6 +95,8 @@ class TaskOptions(_Options):
     retry_exceptions: bool | ExceptionTypes = False
     max_calls: int = 0
     num_returns: int | str | None = None
+    timeout_s: float | None = None
+    queue_timeout_s: float | None = None
     name: str | None = None
     runtime_env: dict[str, Any] | None = None
     scheduling_strategy: object = None
@@ -173,12 +177,14 @@ class ActorOptions(_Options):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MethodOptions(_Options):
-    """Options of an actor's method. `max_task_retries=None` takes the actor's."""
+    """Options of an actor's method. `max_task_retries=None` takes the actor's. Timeouts as in `TaskOptions`."""
 
     num_returns: int | str | None = None
     concurrency_group: str | None = None
     max_task_retries: int | None = None
     retry_exceptions: bool | ExceptionTypes = False
+    timeout_s: float | None = None
+    queue_timeout_s: float | None = None
     name: str | None = None
     enable_task_events: bool = True
     _generator_backpressure_num_objects: int | None = None
@@ -233,6 +239,16 @@ def _amount(name: str, value: Any) -> float:
             f"{name}={value!r} is not allowed: the smallest share of a resource is {GRANULARITY}."
         )
     return amount
+
+
+def _seconds(name: str, value: Any) -> float:
+    """A bound on time."""
+    if isinstance(value, (str, bytes, bool)) or not hasattr(value, "__float__"):
+        raise _wrong_type(name, "a number of seconds", value)
+    seconds = float(value)
+    if not isfinite(seconds) or seconds <= 0:
+        raise ValueError(f"{name}={value!r} is not allowed: more than zero seconds, or None for no bound.")
+    return seconds
 
 
 def _gpus(name: str, value: Any) -> float:
@@ -374,6 +390,8 @@ _CHECKS: dict[str, _Check] = {
     "max_calls": _whole(0, "zero (no limit) or more"),
     "retry_exceptions": _retry_exceptions,
     "num_returns": _returns,
+    "timeout_s": _seconds,
+    "queue_timeout_s": _seconds,
     "name": _TEXT,
     "namespace": _filled_text,
     "lifetime": _lifetime,

@@ -209,6 +209,51 @@ def test_another_callers_calls_survive_a_restart_too(ray: ModuleType, tmp_path: 
     assert ray.get(others, timeout=GET_S) == [list(range(base, base + 50)) for base in (1000, 2000)]
 
 
+def test_a_call_that_had_begun_in_another_group_is_not_made_twice(ray: ModuleType, tmp_path: Path) -> None:
+    @ray.remote(max_restarts=1, concurrency_groups={"a": 1, "b": 1})
+    class Groups:
+        def hold(self, name: str) -> None:
+            with (tmp_path / f"{name}-runs").open("a") as file:
+                file.write("1 ")
+            (tmp_path / f"{name}-begun").touch()
+            await_file(tmp_path / name)
+
+        def pid(self) -> int:
+            return os.getpid()
+
+    groups = Groups.remote()
+    pid = ray.get(groups.pid.remote(), timeout=GET_S)
+    in_a, in_b = (groups.hold.options(concurrency_group=name) for name in "ab")
+    first, behind, other = in_a.remote("first"), in_a.remote("behind"), in_b.remote("other")
+    await_true((tmp_path / "other-begun").exists, "the call in group b")
+    (tmp_path / "first").touch()
+    ray.get(first, timeout=GET_S)
+    await_true((tmp_path / "behind-begun").exists, "the second call in group a, which began last")
+    os.kill(pid, signal.SIGKILL)
+    for ref in (behind, other):
+        with pytest.raises(ActorUnavailableError):
+            ray.get(ref, timeout=GET_S)
+    assert ray.get(groups.pid.remote(), timeout=GET_S) != pid
+    assert lines(tmp_path / "other-runs") == lines(tmp_path / "behind-runs") == [1]
+
+
+def test_calls_behind_those_of_another_caller_are_not_lost(ray: ModuleType, tmp_path: Path) -> None:
+    phoenix = make_phoenix(ray, tmp_path, max_restarts=1).remote()
+    pid = ray.get(phoenix.pid.remote(), timeout=GET_S)
+
+    @ray.remote
+    def occupy(handle: Any) -> None:
+        sundog.get(handle.hold.remote("gate"))
+
+    busy = occupy.remote(phoenix)
+    await_true((tmp_path / "gate-begun").exists, "the call of the other caller")
+    mine = [phoenix.add.remote() for _ in range(3)]
+    os.kill(pid, signal.SIGKILL)
+    assert ray.get(mine, timeout=GET_S) == [1, 2, 3]
+    with pytest.raises(ActorUnavailableError):
+        ray.get(busy, timeout=GET_S)
+
+
 # ---------------------------------------------------------------------- kill
 def test_kill_without_no_restart_brings_the_actor_back(ray: ModuleType, tmp_path: Path) -> None:
     phoenix = make_phoenix(ray, tmp_path, max_restarts=1).remote(5)

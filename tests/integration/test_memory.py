@@ -7,9 +7,9 @@ lowered to a little above what the machine uses when they start.
 from __future__ import annotations
 
 import contextlib
-import re
 import os
 import pickle
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -104,7 +104,9 @@ ray.shutdown()
     assert decisions > 0, "that some were held back is on record"
     assert 20 * MB < learnt < 120 * MB
     assert kernel_kills() == before
-    told = re.findall(r"(\d+) workers? ended for lack of memory and 0 workers crashed", "".join(driver.errors))
+    told = re.findall(
+        r"(\d+) workers? ended for lack of memory and 0 workers crashed", "".join(driver.errors)
+    )
     assert told and 0 < int(told[-1]) <= ended, "a summary from time to time; the last one may be yet to come"
 
 

@@ -12,6 +12,7 @@ from sundog.state.actors import (
     DEPENDENCIES_UNREADY,
     PENDING_CREATION,
     RESTARTING,
+    SETTLED_S,
     ActorRow,
     Actors,
     Construct,
@@ -64,7 +65,7 @@ def test_a_dead_worker_restarts_its_actor_while_restarts_are_left() -> None:
     row = alive(actors, max_restarts=1)
     assert actors.worker_died(W1, "signal 9", 1.0) == [
         Publish(ID, RESTARTING, None, 1, "signal 9"),
-        Place(ID),
+        Place(ID, 0.0, 1),
     ]
     assert actors.placed(ID, W2, 2, 1.0) == [Construct(ID, W2, 1)]
     assert actors.ready(ID, 1) == [Publish(ID, ALIVE, W2, 1)]
@@ -81,6 +82,37 @@ def test_minus_one_restarts_for_ever() -> None:
         actors.placed(ID, f"w{life}".encode(), life, 1.0)
         actors.ready(ID, life)
     assert row.state == ALIVE and row.incarnation == 49
+
+
+def restart_delay(actors: Actors, now: float) -> float:
+    """Let the actor die, bring it back, and give the delay that its restart had."""
+    row = actors.get(ID)
+    assert row is not None and row.worker is not None
+    place = actors.worker_died(row.worker, "crash", now)[-1]
+    assert isinstance(place, Place) and place.incarnation == row.incarnation
+    actors.placed(ID, b"worker-%d" % (row.incarnation + 1), row.incarnation, now)
+    actors.ready(ID, row.incarnation, now)
+    return place.delay_s
+
+
+def test_an_actor_that_dies_young_again_and_again_is_restarted_ever_later() -> None:
+    actors = Actors()
+    alive(actors, max_restarts=-1)
+    delays = [restart_delay(actors, float(number)) for number in range(12)]
+    assert delays[0] == 0.0, "the first restart is at once"
+    assert 0 < delays[1] < delays[3] < delays[5] < delays[7]
+    assert max(delays) <= 10
+    now = 12 + SETTLED_S
+    assert restart_delay(actors, now) == 0.0, "it had settled: this is another matter"
+    assert restart_delay(actors, now + 1) > 0
+
+
+def test_a_kill_does_not_count_against_the_actor() -> None:
+    actors = Actors()
+    alive(actors, max_restarts=-1)
+    for number in range(5):
+        actors.kill(ID, False, "kill", float(number))
+        assert restart_delay(actors, float(number)) == 0.0
 
 
 def test_a_worker_that_dies_in_the_constructor_counts_as_a_life() -> None:

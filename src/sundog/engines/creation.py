@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sundog.engines.leases import lease_of
 from sundog.options import ActorOptions
 from sundog.owner import context
+from sundog.owner.evidence import runs_several
 from sundog.owner.records import WAITING, Fn, Task
 from sundog.owner.tasks import ArgumentWaiter
 
@@ -47,6 +48,7 @@ class Creations:
         if "GPU" in dict(spec.resources):
             setup["gpus_known"] = True
         detached = options.lifetime == "detached"
+        handle_data["concurrent"] = runs_several(cls, options)
         registration = {
             "detached": detached,
             "max_restarts": options.max_restarts,
@@ -61,7 +63,7 @@ class Creations:
             "concurrency_groups": options.concurrency_groups,
             "retry_exceptions": False,
             "job_id": context.facts.job_id,
-            "handle": handle_data,
+            "handle": handle_data,  # the dict of the handle that the creator gets, too
         }
         task = Task(actor_id, Fn(0, f"{class_name}.__init__"), 0, None, owner.now())
         if args or kwargs:

@@ -30,7 +30,7 @@ from sundog.exceptions import RaySystemError
 from sundog.ids import random_id
 from sundog.net.packets import Connection
 from sundog.options import ActorOptions, TaskOptions
-from sundog.owner import assemble, context
+from sundog.owner import assemble, context, timeouts
 from sundog.owner.core import Owner
 from sundog.owner.records import Fn
 
@@ -98,6 +98,8 @@ class LocalEngine:
         if limit is not None and limit > 0:
             fn.backpressure = limit
             fn.extra = {"b": limit}
+        if options.timeout_s or options.queue_timeout_s:
+            fn.extra = timeouts.bind(fn, options, fn.extra)
         spec, setup = lease_of(options, self.env_key(options.runtime_env))
         if "GPU" in dict(spec.resources):
             setup["gpus_known"] = True

@@ -215,17 +215,10 @@ class ActorKeeper:
         """Carry out what the actor machine says."""
         for step in instructions:
             if isinstance(step, Place):
-                row = self.actors.get(step.actor_id)
-                if row is not None:
-                    spec = _spec(row)["lease"]
-                    environment = self.node.workers.environments.get(spec.env_key)
-                    if environment is not None and environment.error:
-                        self.refuse(row, _environment_error(row, environment.error))
-                        continue
-                    self.node.do(
-                        self.node.leases.want(step.actor_id, step.actor_id, spec, 1, self.node.now())
-                    )
-                    self.node.wake_ticks()
+                if step.delay_s:
+                    self.node.loop.after(step.delay_s, lambda step=step: self._place(step))  # type: ignore[misc]
+                else:
+                    self._place(step)
             elif isinstance(step, Unplace):
                 row = self.actors.get(step.actor_id)
                 if row is not None:
@@ -239,6 +232,18 @@ class ActorKeeper:
                 self._terminate(step)
             elif isinstance(step, Publish):
                 self._publish(step.actor_id, step.state, step.worker, step.incarnation, step.cause)
+
+    def _place(self, step: Place) -> None:
+        row = self.actors.get(step.actor_id)
+        if row is None or not row.asked or row.incarnation != step.incarnation:
+            return  # it ended while it waited to be restarted
+        spec = _spec(row)["lease"]
+        environment = self.node.workers.environments.get(spec.env_key)
+        if environment is not None and environment.error:
+            self.refuse(row, _environment_error(row, environment.error))
+            return
+        self.node.do(self.node.leases.want(step.actor_id, step.actor_id, spec, 1, self.node.now()))
+        self.node.wake_ticks()
 
     def _construct(self, step: Construct) -> None:
         row = self.actors.get(step.actor_id)

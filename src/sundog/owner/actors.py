@@ -29,7 +29,7 @@ from sundog.exceptions import (
 )
 from sundog.ids import RESULT_SUFFIX
 from sundog.net import packets
-from sundog.owner import context, deaths
+from sundog.owner import context, deaths, evidence
 from sundog.owner.losses import record_lost
 from sundog.owner.records import DONE, QUEUED, SENT, WAITING, Fn, Task
 from sundog.serialize.pack import SIMPLE
@@ -60,9 +60,10 @@ class ActorLink:
         self.sock: socket.socket | None = None
         self.peer: socket.socket | None = None  # the actor's end, until it is up: to take calls back
         self.fns: dict[Any, Fn] = {}
-        self.cancels: list[tuple[bytes, bool]] = []  # to be sent once we know whose process it is
+        self.untold: list[tuple[Any, ...]] = []  # to be sent once we know whose process it is
         self.max_pending = -1
         self.out_of_order = False
+        self.concurrent = False  # runs several calls at a time
         self.keep: Any = None  # the ref that keeps the actor alive while calls are on their way
         # What the shared reply handler expects of a lane:
         self.load_s = 0.0
@@ -142,9 +143,16 @@ class ActorCalls:
     def worker_known(self, link: ActorLink, worker: bytes, pid: int) -> None:
         """The node or the worker itself told which process the actor lives in."""
         link.worker, link.pid = worker, pid
-        cancels, link.cancels = link.cancels, []
-        for task_id, recursive in cancels:
-            self.owner.peers.send(worker, ("cancel", task_id, recursive))
+        untold, link.untold = link.untold, []
+        for message in untold:
+            self.owner.peers.send(worker, message)
+
+    def tell(self, lane: Any, message: tuple[Any, ...]) -> None:
+        """Send a message to the worker behind a lane or link, now or as soon as we know who it is (locked)."""
+        if lane.worker:
+            self.owner.peers.send(lane.worker, message)
+        elif isinstance(lane, ActorLink):
+            lane.untold.append(message)
 
     def _close_peer(self, link: ActorLink) -> None:
         if link.peer is not None:
@@ -218,6 +226,10 @@ class ActorCalls:
                 if not owner.reactor.leader:
                     owner.reactor.pump()
                 self.send_calls(link)
+        elif link.concurrent and not self.busy:
+            # No reply need come before this call may start: whoever reads sends it, with those that follow now.
+            self.busy.add(link)
+            owner.reactor.wake()
         else:
             self.busy.add(link)
         return task
@@ -317,7 +329,7 @@ class ActorCalls:
             lost = self._leave(link)
             link.incarnation = incarnation
             self._sort_out(link, lost, cause)
-            link.worker, link.cancels = b"", []
+            link.worker, link.untold = b"", []
             self._open_lane(link)
             self.send_calls(link)
         elif state == "DEAD":
@@ -325,10 +337,21 @@ class ActorCalls:
             self.scopes.discard(self.scope_id(actor_id))
             lost = self._leave(link)
             if link.worker:
-                record_lost(self.owner, self._begun(link, lost), link.worker)
+                begun = self._begun(link, lost)
+                record_lost(self.owner, [task for task in lost if task.id in begun], link.worker)
             for task in [*lost, *link.queue]:
                 self._fail(link, task)
             link.queue.clear()
+
+    def _begun(self, link: ActorLink, lost: list[Task]) -> set[bytes]:
+        """Which of its calls a dead worker may have begun."""
+        if not link.worker:
+            return set()  # it never said who it is: it had not taken a call out of its socket
+        return evidence.begun_calls(
+            self.owner.control.ring_path(link.worker),
+            [task.id for task in lost],
+            certain=self.owner.config.record_enabled and not link.concurrent,
+        )
 
     def _leave(self, link: ActorLink) -> list[Task]:
         """Close the lane to a worker that is gone; what was in flight is returned in order."""
@@ -348,35 +371,24 @@ class ActorCalls:
     def _sort_out(self, link: ActorLink, lost: list[Task], cause: Any) -> None:
         """In-flight calls of an actor that restarts: try again what may be, fail the rest, keep the order."""
         begun = self._begun(link, lost)
-        record_lost(self.owner, begun, link.worker)
+        record_lost(self.owner, [task for task in lost if task.id in begun], link.worker)
         again = []
         for task in lost:
             if task.state == DONE:
                 continue
             if task.cancelled:
                 self._fail(link, task)
-            elif task not in begun:
+            elif task.id not in begun:
                 again.append(task)
             elif task.retries != 0:
                 if task.retries > 0:
                     task.retries -= 1
-                task.attempt += 1
+                self.owner.replies.begin_attempt(task)
+                self.owner.timeouts.watch(task)
                 again.append(task)
             else:
                 self.owner.replies.fail_with(task, self._unavailable(link, task, cause))
         link.requeue(again)
-
-    def _begun(self, link: ActorLink, lost: list[Task]) -> list[Task]:
-        from sundog.events import started_last
-
-        if not link.worker:
-            return []
-        last = started_last(self.owner.control.ring_path(link.worker))
-        for position, task in enumerate(lost, 1):
-            if task.id == last:
-                return lost[:position]
-        # A concurrent actor begins calls of several callers: without evidence, assume that all began.
-        return lost
 
     def _fail(self, link: ActorLink, task: Task) -> None:
         if task.cancelled:

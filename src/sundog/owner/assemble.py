@@ -11,6 +11,7 @@ from sundog.config import Config
 from sundog.events import NoRing, Ring
 from sundog.net.packets import Connection
 from sundog.owner.actors import ActorCalls
+from sundog.owner.agenda import Agenda
 from sundog.owner.cancels import Cancels
 from sundog.owner.control import Control
 from sundog.owner.core import Owner
@@ -21,6 +22,7 @@ from sundog.owner.peers import Peers
 from sundog.owner.replies import Replies
 from sundog.owner.streams import Streams
 from sundog.owner.tasks import Tasks
+from sundog.owner.timeouts import Timeouts
 from sundog.store.segments import Segments
 
 
@@ -39,6 +41,8 @@ def assemble(me: bytes, node: Connection, session: dict[str, Any], config: Confi
     owner.peers = Peers(owner)
     owner.streams = Streams(owner)
     owner.cancels = Cancels(owner)
+    owner.agenda = Agenda(owner)
+    owner.timeouts = Timeouts(owner)
     owner.tasks = Tasks(owner)
     owner.actors = ActorCalls(owner)
     handlers = owner.control.handlers
@@ -92,6 +96,7 @@ def dismantle(owner: Owner, reason: BaseException) -> None:
 def release(owner: Owner) -> None:
     """After `dismantle`: give back descriptors, mappings and threads."""
     owner.reactor.release()
+    owner.agenda.close()
     for lane in owner.tasks.lanes.values():
         lane.sock.close()
         if lane.peer is not None:

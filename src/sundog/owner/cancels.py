@@ -53,11 +53,8 @@ class Cancels:
                 return
         if force:
             self.owner.control.send(("kill_worker", lane.worker, "its task was cancelled with force=True"))
-        elif isinstance(lane, (Lane, ActorLink)):
-            if lane.worker:
-                self.owner.peers.send(lane.worker, ("cancel", task.id, recursive))
-            elif isinstance(lane, ActorLink):
-                lane.cancels.append((task.id, recursive))  # it runs there, but who it is we learn in a moment
+        else:
+            self.owner.actors.tell(lane, ("cancel", task.id, recursive))
 
     def _fail(self, task: Task) -> None:
         self.owner.replies.fail_with(

@@ -42,6 +42,10 @@ class Control:
         """Where a worker's error output is; what it printed is beside it, in a file that ends in .out."""
         return f"{self.session['path']}/logs/worker-{process.hex()}.err"
 
+    def stack_path(self, process: bytes) -> str:
+        """Where a worker that cannot run Python writes its stacks when it is asked to."""
+        return f"{self.session['path']}/logs/worker-{process.hex()}.stack"
+
     # ------------------------------------------------------------------ sending
     def send(self, message: tuple[Any, ...], fds: tuple[int, ...] = ()) -> None:
         """Send one message; if the node is gone, that is noticed by its reader."""

@@ -8,6 +8,7 @@ Owns the table of values, the waiters, the references and the parts around them:
     replies   what workers answer; retries; deaths of workers                  replies.py
     actors    handles, calls, restarts                                         actors.py
     streams   generators                                                       streams.py
+    agenda    what is done later: delayed attempts, deadlines                  agenda.py, timeouts.py
     peers     values and reference counts of other processes' objects          peers.py
     control   requests to the node and its messages                            control.py
 
@@ -41,6 +42,7 @@ from sundog.wire.lanes import ERROR, OK
 
 if TYPE_CHECKING:
     from sundog.owner.actors import ActorCalls
+    from sundog.owner.agenda import Agenda
     from sundog.owner.cancels import Cancels
     from sundog.owner.control import Control
     from sundog.owner.getting import Getting
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
     from sundog.owner.replies import Replies
     from sundog.owner.streams import Streams
     from sundog.owner.tasks import Tasks
+    from sundog.owner.timeouts import Timeouts
 
 Callback = Callable[[bytes], None]
 _FEW = 8  # refs in a value that are counted one by one
@@ -66,6 +69,8 @@ class Owner:
     memory: MemoryLosses
     getting: Getting
     cancels: Cancels
+    agenda: Agenda
+    timeouts: Timeouts
 
     def __init__(
         self,
@@ -117,8 +122,6 @@ class Owner:
 
     def _tick(self) -> None:
         self.tasks.release_idle()
-        if self.memory.delayed:
-            self.memory.tick()
 
     # ------------------------------------------------------------------ ref births and deaths (locked)
     def drain(self) -> None:

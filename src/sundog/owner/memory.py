@@ -1,6 +1,6 @@
 """Memory as owners see it: tasks whose worker was ended for it, and what runs where when the node asks.
 
-Owns the tasks that wait for their next attempt, and the words of `OutOfMemoryError`. A task ended while others run has
+Owns the budgets of such tasks, and the words of `OutOfMemoryError`. A task ended while others run has
 a budget of its own (`task_oom_retries`), for it was not its fault; one that was ended with nothing else to blame uses
 up its `max_retries`; one that fills most of the memory by itself is not tried again. Runs under the owner's lock, in
 whichever thread reads the sockets.
@@ -8,22 +8,18 @@ whichever thread reads the sockets.
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 
 from sundog.exceptions import OutOfMemoryError
-from sundog.owner.records import QUEUED, Lane, Task
-from sundog.state.backoff import delay_s
+from sundog.owner.records import Lane, Task
+from sundog.state import backoff
 from sundog.state.memory import COUNTED, FREE
 from sundog.wire.cause import Cause
 
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
 
-_perf = time.perf_counter
 _LONGEST_ATTEMPT = 4
 
 
@@ -32,8 +28,6 @@ class MemoryLosses:
 
     def __init__(self, owner: Owner) -> None:
         self.owner = owner
-        self.delayed: list[tuple[float, int, Task]] = []  # a heap: due, order, task
-        self._order = itertools.count()
 
     # ------------------------------------------------------------------ losing a task
     def lost(self, task: Task, lane: Lane, cause: Cause) -> None:
@@ -41,15 +35,12 @@ class MemoryLosses:
         if not self._may_retry(task, str(cause.facts.get("retry"))):
             self.owner.replies.fail_with(task, error_of(task, lane, cause))
             return
-        task.attempt += 1
+        replies = self.owner.replies
+        replies.begin_attempt(task)
         task.memory_attempt += 1
-        self.owner.replies.retries += 1
-        task.state = QUEUED
-        task.lane = None
         # Admission keeps too many from starting again at once, so a long streak need not wait for ever longer.
-        due = _perf() + delay_s(min(task.memory_attempt, _LONGEST_ATTEMPT), "memory")
-        heapq.heappush(self.delayed, (due, next(self._order), task))
-        self.owner.reactor.start_ticking()
+        wait_s = backoff.delay_s(min(task.memory_attempt, _LONGEST_ATTEMPT), backoff.MEMORY, task.id)
+        replies.requeue_later(task, wait_s)
 
     def _may_retry(self, task: Task, retry: str) -> bool:
         if task.retries == 0:
@@ -60,18 +51,6 @@ class MemoryLosses:
         if retry == COUNTED and task.retries > 0:
             task.retries -= 1
         return retry == COUNTED
-
-    def tick(self) -> None:
-        """Queue again what has waited long enough."""
-        now = _perf()
-        queued = False
-        while self.delayed and self.delayed[0][0] <= now:
-            task = heapq.heappop(self.delayed)[2]
-            if task.state == QUEUED:  # not cancelled meanwhile
-                task.fn.shape.queue.append(task)  # type: ignore[union-attr]
-                queued = True
-        if queued:
-            self.owner.tasks.dispatch_all()
 
     # ------------------------------------------------------------------ from the node
     def running(self, token: int) -> None:

@@ -35,9 +35,12 @@ class Fn:
         "name",
         "number",
         "one",
+        "queue_timeout_s",
         "retry_exceptions",
+        "retry_timeout",
         "returns",
         "shape",
+        "timeout_s",
     )
 
     def __init__(self, number: Any, name: str) -> None:
@@ -47,7 +50,10 @@ class Fn:
         self.code_hash = b""
         self.captured: list[bytes] = []
         self.returns: Any = 1
-        self.one = True  # returns exactly one ref
+        self.one = True  # returns exactly one ref, and nothing has to be watched: the hot path
+        self.timeout_s: float | None = None
+        self.queue_timeout_s: float | None = None
+        self.retry_timeout = False  # a run that took too long is tried again
         self.generator = False
         self.max_retries = 3
         self.retry_exceptions: Any = False
@@ -76,6 +82,9 @@ class Task:
     lane: Any = None
     actor: Any = None
     parent: bytes | None = None  # the call that submitted it, where several run at a time
+    began = -1  # the attempt that its worker said has begun; told of tasks with a timeout_s, or when asked
+    overdue = False  # its worker was killed for it: it ran too long and did not stop
+    stack = ""  # where it was when its time was over
 
     def __init__(self, task_id: bytes, fn: Fn, what: Any, args: Any, submit_s: float) -> None:
         self.id = task_id

@@ -18,6 +18,7 @@ from sundog.owner import deaths
 from sundog.owner.actors import ActorLink
 from sundog.owner.losses import record_lost
 from sundog.owner.records import DONE, QUEUED, Lane, Task, Value
+from sundog.state import backoff
 from sundog.state.lease_spec import GROUP_REMOVED
 from sundog.wire import lanes as wire
 from sundog.wire.cause import MEMORY, Cause
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _perf = time.perf_counter
 _ESTIMATE_MIN_S = 1e-5
+_NOT_THE_END = frozenset({wire.R_ITEM, wire.R_STARTED, wire.R_STACK})
 
 
 class Replies:
@@ -101,22 +103,30 @@ class Replies:
             # The node's word of it may come later, but whose refs these replies hold must be known now.
             self.owner.actors.worker_known(lane, task_id, payload)  # type: ignore[arg-type]
             return
-        if kind == wire.R_ITEM:
+        if kind in _NOT_THE_END:
             task = lane.inflight.get(task_id)
-            if task is not None:
+            if task is None:
+                self._late(lane, kind, payload)
+            elif kind == wire.R_ITEM:
                 self.owner.streams.item(task, payload[0], payload[1], lane)
+            elif kind == wire.R_STARTED:
+                self.owner.timeouts.started(task)
+            else:
+                task.stack = payload
             return
         task = lane.inflight.pop(task_id, None)
         if task is None:
+            self._late(lane, kind, payload)
             return
         lane.load_s -= task.estimate_s
         if kind == wire.R_ERROR:
             retryable, value, held = payload
             self.owner.refs.reply_held(lane.worker, held)
-            if retryable and not task.cancelled and self._may_retry(task):
-                self._retry(task)
-                return
             self._accept(lane, value)
+            if retryable and not task.cancelled and self._may_retry(task):
+                self.owner.discard((*value, None))
+                self.retry(task, backoff.EXCEPTION)
+                return
             self.fail(task, value + (lane,))
             return
         values, held = payload
@@ -136,6 +146,25 @@ class Replies:
         for index, value in enumerate(values, 1):
             self.owner.store(result_id(task_id, index), value + (lane if value[2] else None,))
         self.owner.carry_out()
+
+    def _late(self, lane: Lane, kind: int, payload: Any) -> None:
+        """The reply of a call that was given up: nobody wants it, but refs that came with it are counted."""
+        owner = self.owner
+        values: list[Any] = []
+        held: list[bytes] = []
+        if kind == wire.R_ITEM:
+            values = [payload[1]]
+        elif kind == wire.R_ERROR:
+            values, held = [payload[1]], payload[2]
+        elif kind in (wire.R_VALUES, wire.R_DYNAMIC):
+            values, held = payload
+        elif kind == wire.R_END:
+            held = payload[1]
+        owner.refs.reply_held(lane.worker, held)
+        for value in values:
+            self._accept(lane, value)
+            owner.discard((*value, lane if value[2] else None))
+        owner.carry_out()
 
     def _accept(self, lane: Lane, value: Any) -> None:
         if value[3]:
@@ -179,17 +208,38 @@ class Replies:
     def _may_retry(self, task: Task) -> bool:
         return task.retries != 0
 
-    def _retry(self, task: Task) -> None:
+    def retry(self, task: Task, why: str) -> None:
+        """Make another attempt, after the delay that `state.backoff` has for this reason."""
         if task.retries > 0:
             task.retries -= 1
+        self.begin_attempt(task)
+        self.requeue_later(task, backoff.delay_s(task.attempt, why, task.id))
+
+    def requeue_later(self, task: Task, delay_s: float) -> None:
+        """Queue an attempt that has been begun, after its delay."""
+        if task.fn.queue_timeout_s is not None:
+            self.owner.timeouts.watch(task, delay_s)
+        if delay_s:
+            self.owner.agenda.after(delay_s, task, self._requeue, task)
+        else:
+            self._requeue(task)
+
+    def begin_attempt(self, task: Task) -> None:
+        """From here on the task's next attempt is meant; it is in no queue yet."""
         task.attempt += 1
         self.retries += 1
         task.state = QUEUED
         task.lane = None
-        if task.actor is not None:
-            task.actor.requeue([task])
-        else:
+        task.stack = ""
+
+    def _requeue(self, task: Task) -> None:
+        link = task.actor
+        if link is None:
             task.fn.shape.queue.append(task)  # type: ignore[union-attr]
+        elif link.state == "DEAD":  # it died while the call waited its delay
+            self.fail_with(task, self.owner.actors.died_error(link, task))
+        else:
+            link.requeue([task])
 
     # ------------------------------------------------------------------ death of a worker
     def worker_died(self, worker: bytes, cause: Cause) -> None:
@@ -281,8 +331,10 @@ class Replies:
             )
         elif cause.kind == MEMORY:
             self.owner.memory.lost(task, lane, cause)
+        elif task.overdue:
+            self.owner.timeouts.killed(task)
         elif self._may_retry(task):
-            self._retry(task)
+            self.retry(task, backoff.CRASH)
         else:
             output = self.owner.control.log_path(lane.worker)
             self.fail_with(task, deaths.task_error(task, lane.worker, lane.pid, cause, output))

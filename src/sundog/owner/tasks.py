@@ -130,6 +130,8 @@ class Tasks(Dispatch):
 
     def refs_of(self, task: Task) -> Any:
         """The refs that `.remote()` returns for a task."""
+        if task.fn.queue_timeout_s is not None:
+            self.owner.timeouts.watch(task)
         returns = task.returns
         if returns == 1 and type(returns) is int:
             return ObjectRef(task.id + RESULT_SUFFIX)

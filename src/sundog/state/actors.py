@@ -27,12 +27,15 @@ from collections import OrderedDict
 from collections.abc import Iterator
 
 from sundog.plain import plain
+from sundog.state import backoff
 
 DEPENDENCIES_UNREADY = "DEPENDENCIES_UNREADY"
 PENDING_CREATION = "PENDING_CREATION"
 ALIVE = "ALIVE"
 RESTARTING = "RESTARTING"
 DEAD = "DEAD"
+
+SETTLED_S = 10.0  # an actor that has been up for so long does not die of its start
 
 
 class ActorInstruction:
@@ -43,9 +46,14 @@ class ActorInstruction:
 
 @plain(frozen=True)
 class Place(ActorInstruction):
-    """Ask for one lease for this actor; answer with ``placed``."""
+    """Ask for one lease for this actor, after a delay; answer with ``placed``.
+
+    Ask only if the row still has ``asked`` and this incarnation by then.
+    """
 
     actor_id: bytes
+    delay_s: float = 0.0
+    incarnation: int = 0
 
 
 @plain(frozen=True)
@@ -126,6 +134,8 @@ class ActorRow:
     kill_cause: object = None
     asked: bool = False
     """A lease was asked for and has not been granted yet."""
+    young_deaths: int = 0
+    """How often in a row it died before it had lived for ``SETTLED_S``: its restarts are spaced by it."""
     leaving: bool = False
     """Out of scope: its worker was asked to finish; its end is not a failure."""
 
@@ -257,13 +267,20 @@ class Actors:
         row.worker = row.lease = None
         if row.leaving:
             return self._bury(row, row.cause, now)
+        if row.kill_cause is not None or (row.state == ALIVE and now - row.changed_at >= SETTLED_S):
+            row.young_deaths = 0
+        row.young_deaths += 1
         cause = row.kill_cause if row.kill_cause is not None else cause
         row.kill_cause = None
         if not row.restarts_left:
             return self._bury(row, cause, now)
         row.incarnation += 1
         row.state, row.cause, row.changed_at, row.asked = RESTARTING, cause, now, True
-        return [Publish(actor_id, RESTARTING, None, row.incarnation, cause), Place(actor_id)]
+        delay_s = backoff.delay_s(row.young_deaths, backoff.RESTART, actor_id)
+        return [
+            Publish(actor_id, RESTARTING, None, row.incarnation, cause),
+            Place(actor_id, delay_s, row.incarnation),
+        ]
 
     def kill(self, actor_id: bytes, no_restart: bool, cause: object, now: float) -> list[ActorInstruction]:
         """End it at once. Unless ``no_restart``, it comes back while it has restarts left."""

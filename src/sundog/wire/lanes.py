@@ -35,6 +35,7 @@ EXTRA_NAME = "m"  # task name, when it differs from the function's own
 EXTRA_GROUP = "g"  # concurrency group of an actor call
 EXTRA_RETRY = "r"  # retry_exceptions of an actor call
 EXTRA_BACKPRESSURE = "b"  # how many generator items may be unread
+EXTRA_TIMEOUT = "t"  # timeout_s, or 0.0 when only the time before the start is bounded
 
 # Replies: (task id, kind, payload, seconds)
 R_ONE = 0  # payload: the pickle stream of the one small result
@@ -47,6 +48,8 @@ R_BLOCKED = 6  # payload: whether the worker blocks in a get (no new work then)
 R_DYNAMIC = 7  # payload: (wire values of the items, refs still held)
 R_EXIT = 8  # the worker ends after this reply (max_calls): do not send it more
 R_WORKER = 9  # task id: the process id of who answers here, payload: its pid; first on every lane to an actor
+R_STARTED = 10  # a task with a timeout_s began
+R_STACK = 11  # payload: where a task was when its time was over; its reply follows if it can be interrupted
 
 WireValue = tuple[int, bytes, Any, Any]
 Reply = tuple[bytes, int, Any, float]

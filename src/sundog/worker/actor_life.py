@@ -117,6 +117,8 @@ class ActorLife:
         """None for a sequential actor; else what serves an asyncio or a threaded one."""
         groups: dict[str, int] = dict(spec.get("concurrency_groups") or {})
         limit: int | None = spec.get("max_concurrency")
+        from sundog.owner.evidence import is_async_class
+
         if is_async_class(cls):
             from sundog.worker.async_actor import AsyncServing
 
@@ -126,18 +128,6 @@ class ActorLife:
 
             return ThreadedServing(self.owner, self.executor, limit or 1, groups, cls)
         return None
-
-
-def is_async_class(cls: type) -> bool:
-    """Whether any method is a coroutine or an async generator."""
-    import inspect
-
-    for name in dir(cls):
-        member = inspect.getattr_static(cls, name, None)
-        member = getattr(member, "__func__", member)
-        if inspect.iscoroutinefunction(member) or inspect.isasyncgenfunction(member):
-            return True
-    return False
 
 
 def _set_title(class_name: str) -> None:

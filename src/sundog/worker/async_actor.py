@@ -20,6 +20,7 @@ from sundog import events
 from sundog.owner import context
 from sundog.owner.core import Owner
 from sundog.wire import lanes as wire
+from sundog.worker import stacks
 from sundog.worker.executor import AnswerLane, Executor
 from sundog.worker.meter import LoopMeter, Steps
 from sundog.worker.sampler import Call, await_stack, thread_stack
@@ -28,6 +29,7 @@ from sundog.worker.threaded_actor import group_of
 
 _time = time.time
 _PACKETS_A_TURN = 8
+_SHOWN_MAX = 4
 
 
 class Group:
@@ -114,9 +116,23 @@ class AsyncServing(Serving):
 
     def _start(self, group: Group, lane: AnswerLane, item: wire.Item) -> None:
         group.running += 1
-        steps = Steps(self.meter, lambda steps: self._one(group, lane, item, steps))
+        timed = item[4] is not None and wire.EXTRA_TIMEOUT in item[4]
+        run = self._bounded if timed else self._one
+        steps = Steps(self.meter, lambda steps: run(group, lane, item, steps))
         task = self.loop.create_task(steps)
         self._tasks[item[0]] = task
+
+    async def _bounded(self, group: Group, lane: AnswerLane, item: wire.Item, steps: Steps) -> None:
+        """A call with a timeout_s or a queue_timeout_s."""
+        call = self._one(group, lane, item, steps)
+        if not self.executor.deadlines.begin(lane, item, call):
+            call.close()
+            self._ended(group, lane, item[0])
+            return
+        try:
+            await call
+        finally:
+            self.executor.deadlines.end(item[0])
 
     async def _one(self, group: Group, lane: AnswerLane, item: wire.Item, steps: Steps) -> None:
         task_id, what, args, submit_s, extra = item
@@ -158,12 +174,15 @@ class AsyncServing(Serving):
             self.meter.write_call(
                 steps, task_id, executor._method_id(what), submit_s, start, _time(), failed, attempt
             )
-            self._tasks.pop(task_id, None)
-            group.running -= 1
-            if group.waiting:
-                self._start(group, *group.waiting.popleft())
-            self._flush_soon(lane)
-            self._maybe_stop()
+            self._ended(group, lane, task_id)
+
+    def _ended(self, group: Group, lane: AnswerLane, task_id: bytes) -> None:
+        self._tasks.pop(task_id, None)
+        group.running -= 1
+        if group.waiting:
+            self._start(group, *group.waiting.popleft())
+        self._flush_soon(lane)
+        self._maybe_stop()
 
     def _reply(
         self,
@@ -235,6 +254,18 @@ class AsyncServing(Serving):
         self.loop.call_soon_threadsafe(self._cancel, task_id)
         if recursive:
             self.owner.cancels.cancel_children_of(task_id)
+
+    def end_call(self, task_id: bytes) -> bool:
+        """The time of a call is over: cancel it."""
+        self.loop.call_soon_threadsafe(self._cancel, task_id)
+        return True
+
+    def busy_with(self) -> str:
+        """Where the loop is, if it is in a call; else where the first of the calls that run await something."""
+        if asyncio.current_task(self.loop) is not None:
+            return stacks.of_thread(self.main_thread)
+        found = (stacks.of_coroutine(task.get_coro()) for task in list(self._tasks.values())[:_SHOWN_MAX])
+        return "\n  and\n".join(stack for stack in found if stack)
 
     def _cancel(self, task_id: bytes) -> None:
         task = self._tasks.get(task_id)

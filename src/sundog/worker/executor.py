@@ -24,6 +24,7 @@ from sundog.refs import collectors
 from sundog.serialize.fingerprint import fingerprint
 from sundog.serialize.pack import Slot, pack, unpack
 from sundog.wire import lanes as wire
+from sundog.worker.deadlines import Deadlines
 from sundog.worker.meter import Meter
 
 _time = time.time
@@ -126,6 +127,7 @@ class Executor:
         self.cancelled: set[bytes] = set()
         self.cancelled_early: dict[bytes, None] = {}  # not here yet: still in a socket, or done already
         self.item_waits: Callable[[], None] = _nobody  # an item was queued and not sent; serving plugs in
+        self.deadlines = Deadlines(owner)
         self.exit_after: str | None = None
         self.exit_code = 0  # not 0: an end that nobody intended, after which the actor may restart
         self.exit_error: type[BaseException] = SystemExit
@@ -205,6 +207,14 @@ class Executor:
                     name_id = self.method_names.get(what) or self._method_id(what)
                     self._run_plain(lane, item, method, what, name_id, events.CALL, self.actor_retry, last)
                     return
+        elif item[4] is not None and wire.EXTRA_TIMEOUT in item[4]:
+            if self.deadlines.begin(lane, item):
+                try:
+                    self._run_any(lane, item)
+                finally:
+                    self.deadlines.end(item[0])
+                    self.cancelled.discard(item[0])  # it may have caught the interrupt and answered
+            return
         self._run_any(lane, item)
 
     def _run_plain(
@@ -513,10 +523,17 @@ class Executor:
                 self.exit_code = _exit_code(error)
                 self.exit_after = f"sys.exit({error.code!r}) was called in its method {name}()"
             return  # the actor ends, and the node tells the callers why
-        if task_id in self.cancelled or (
+        overdue = self.deadlines.error_of(task_id)
+        if overdue is not None:
+            error.__traceback__ = None
+            stored: BaseException = overdue
+            error = overdue  # what retry_exceptions is asked about
+            self.interrupting = None
+            self.cancelled.discard(task_id)
+        elif task_id in self.cancelled or (
             self.interrupting == task_id and isinstance(error, KeyboardInterrupt)
         ):
-            stored: BaseException = TaskCancelledError(
+            stored = TaskCancelledError(
                 f"Task {name} ({task_id.hex()}) was cancelled while it ran.", task_id=task_id.hex()
             )
             retry = False

@@ -94,6 +94,9 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     handlers["may_exit"] = lambda: owner.control.send(("exit_ok", may_exit(owner)))
     owner.control.on_lost = lambda: os._exit(1)
     owner.peers.handlers["cancel"] = lambda _process, message: life.serving.cancel(message[1], message[2])
+    owner.peers.handlers["expire"] = lambda process, message: executor.deadlines.expire(
+        process, message, list(life.serving.lanes.values())
+    )
     owner.peers.handlers["consumed"] = lambda _process, message: _consumed(executor, message[1], message[2])
     engines.plug_later(lambda: _make_engine(owner, executor))
     _apply_runtime_env(owner, spec)

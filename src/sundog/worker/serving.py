@@ -29,7 +29,7 @@ from sundog.owner import context
 from sundog.owner.core import Owner
 from sundog.serialize.pack import pack
 from sundog.wire import lanes as wire
-from sundog.worker import stdio
+from sundog.worker import stacks, stdio
 from sundog.worker.executor import AnswerLane, Executor
 from sundog.worker.modules import ModuleWatch
 from sundog.worker.sampler import Call, thread_stack
@@ -76,6 +76,8 @@ class Serving:
         self._guard_once = False
         self._guard = threading.Condition()
         executor.item_waits = self._guard_item
+        executor.deadlines.end_call = self.end_call
+        executor.deadlines.busy_with = self.busy_with
         self._guard_thread: threading.Thread | None = None
 
     # ------------------------------------------------------------------ lanes (called by the reader thread)
@@ -405,16 +407,29 @@ class Serving:
                     self._reply_cancelled(entry[0], task_id)
                     return
         if self.current == task_id:
-            self.executor.interrupting = task_id
-            self.executor.cancelled.add(task_id)
-            gate = self.executor.generators.get(task_id)
-            if gate is not None:
-                gate[1].set()
-            signal.pthread_kill(self.main_thread, signal.SIGINT)
-            if recursive:
-                self.owner.cancels.cancel_children(self.current_start())
+            self._interrupt_current(task_id, recursive)
             return
         self.cancel_early(task_id)
+
+    def _interrupt_current(self, task_id: bytes, recursive: bool) -> None:
+        self.executor.interrupting = task_id
+        self.executor.cancelled.add(task_id)
+        gate = self.executor.generators.get(task_id)
+        if gate is not None:
+            gate[1].set()
+        signal.pthread_kill(self.main_thread, signal.SIGINT)
+        if recursive:
+            self.owner.cancels.cancel_children(self.current_start())
+
+    def end_call(self, task_id: bytes) -> bool:
+        """The time of a running task is over: end it and its children; False if that cannot be."""
+        if self.current == task_id:
+            self._interrupt_current(task_id, True)
+        return True
+
+    def busy_with(self) -> str:
+        """Where the task or call is that runs here; empty if none does."""
+        return stacks.of_thread(self.main_thread, only_users=True)
 
     def current_start(self) -> float:
         """When the running task began: what was submitted since is its own."""

@@ -16,10 +16,13 @@ from typing import Any
 
 from sundog.owner.core import Owner
 from sundog.wire import lanes as wire
+from sundog.worker import stacks
 from sundog.worker.executor import AnswerLane, Executor
 from sundog.worker.meter import ThreadsMeter
 from sundog.worker.sampler import Call, stack_of
 from sundog.worker.serving import Serving
+
+_SHOWN_MAX = 4
 
 
 def group_of(cls: type, method: Any, extra: Any) -> str:
@@ -99,6 +102,16 @@ class ThreadedServing(Serving):
             self._pending.discard(task_id)
         for lane in list(self.lanes.values()):
             self._reply_cancelled(lane, task_id)
+
+    def end_call(self, task_id: bytes) -> bool:
+        """A thread cannot be interrupted."""
+        return False
+
+    def busy_with(self) -> str:
+        """Where the calls are that run in the pools' threads."""
+        threads = [thread.ident for pool in self.pools.values() for thread in pool._threads]
+        found = [stacks.of_thread(ident, only_users=True) for ident in threads if ident is not None]
+        return "\n  and\n".join(stack for stack in found[:_SHOWN_MAX] if stack)
 
     def finish_then_stop(self, reason: str) -> None:
         """End when the calls that are here have ended."""

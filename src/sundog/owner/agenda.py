@@ -1,0 +1,82 @@
+"""What an owner does later: attempts that wait their delay, deadlines of tasks.
+
+Owns a heap of moments and one alarm among the owner's sockets, made on first use: a process without delays and
+deadlines pays nothing. Runs under the owner's lock, in whichever thread reads. An entry belongs to a task and is
+dropped unrung when the task is done; a program that gives a million short tasks an hour each does not keep a million
+entries for an hour.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING, Any, Protocol
+
+from sundog.owner.records import DONE
+
+if TYPE_CHECKING:
+    from sundog.net.alarm import Alarm
+    from sundog.owner.core import Owner
+
+_PRUNE_MIN = 256
+
+
+class Ends(Protocol):
+    """What an entry belongs to: a task, or what a worker knows of one."""
+
+    state: int
+
+
+class Agenda:
+    """The moments that one owner waits for."""
+
+    def __init__(self, owner: Owner) -> None:
+        self.owner = owner
+        self._heap: list[tuple[float, int, Ends, Callable[..., None], tuple[Any, ...]]] = []
+        self._numbers = itertools.count()
+        self._prune_at = _PRUNE_MIN
+        self._alarm: Alarm | None = None
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    def after(self, delay_s: float, task: Ends, call: Callable[..., None], *args: Any) -> None:
+        """Call `call(*args)` in `delay_s` seconds, under the lock, unless `task` is done by then (locked)."""
+        heap = self._heap
+        if len(heap) >= self._prune_at:
+            heap[:] = [entry for entry in heap if entry[2].state != DONE]
+            heapify(heap)
+            self._prune_at = max(_PRUNE_MIN, 2 * len(heap))
+        due_s = time.monotonic() + delay_s
+        heappush(heap, (due_s, next(self._numbers), task, call, args))
+        if heap[0][0] == due_s:
+            self._set(due_s)
+
+    def _set(self, due_s: float | None) -> None:
+        if self._alarm is None:
+            from sundog.net.alarm import Alarm
+
+            self._alarm = Alarm()
+            self.owner.reactor.add(self._alarm.fd, self._rang)
+        self._alarm.set(due_s)
+
+    def _rang(self) -> None:
+        assert self._alarm is not None
+        self._alarm.hush()
+        heap = self._heap
+        now = time.monotonic()
+        try:
+            while heap and heap[0][0] <= now:
+                _, _, task, call, args = heappop(heap)
+                if task.state != DONE:
+                    call(*args)
+        finally:
+            if heap:
+                self._set(heap[0][0])
+
+    def close(self) -> None:
+        """Give the descriptor back; after the reactor has ended."""
+        if self._alarm is not None:
+            self._alarm.close()

@@ -1,0 +1,234 @@
+"""`timeout_s` and `queue_timeout_s`, as the owner of a task sees them.
+
+Owns: when a task that does not start is given up, and when a worker whose task does not stop is killed. Refuses:
+measuring how long a task runs; its worker does that (`worker/deadlines.py`), which needs no owner that is awake. ::
+
+    .remote() ──queue_timeout_s──► begun? no: failed here, or `expire` to the worker, which alone knows
+    R_STARTED ──timeout_s + grace──► still running? a task: its worker is killed; a call: it fails, its actor goes on
+
+Runs under the owner's lock, in whichever thread reads. Both bounds are those of one attempt; a task without them never
+comes here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from typing import TYPE_CHECKING, Any
+
+from sundog.exceptions import TaskQueueTimeoutError, TaskTimeoutError
+from sundog.owner.actors import ActorLink
+from sundog.owner.records import SENT, WAITING, Fn, Lane, Task
+from sundog.state import backoff
+from sundog.wire.lanes import EXTRA_TIMEOUT
+
+if TYPE_CHECKING:
+    from sundog.options import MethodOptions, TaskOptions
+    from sundog.owner.core import Owner
+
+# Has a worker's fault handler write its stacks, even while a library keeps Python from running. A worker listens to it
+# from its first task with a timeout_s on.
+STACK_SIGNAL = signal.SIGRTMIN + 7
+_DUMP_S = 0.1
+_ASK_AGAIN_S = 1.0
+_PACKAGE_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+def bind(fn: Fn, options: TaskOptions | MethodOptions, extra: dict[str, Any] | None) -> dict[str, Any]:
+    """Give a function its bounds; returns what its tasks carry so that their worker knows."""
+    fn.timeout_s, fn.queue_timeout_s = options.timeout_s, options.queue_timeout_s
+    fn.one = fn.one and fn.queue_timeout_s is None  # the way of `Tasks.refs_of`, where the watch begins
+    retry = options.retry_exceptions
+    fn.retry_timeout = retry if isinstance(retry, bool) else issubclass(TaskTimeoutError, retry)
+    return {**(extra or {}), EXTRA_TIMEOUT: fn.timeout_s or 0.0}
+
+
+class Timeouts:
+    """The bounds of one owner's tasks."""
+
+    def __init__(self, owner: Owner) -> None:
+        self.owner = owner
+        self.grace_s = owner.config.timeout_grace_s
+
+    # ------------------------------------------------------------------ before the start
+    def watch(self, task: Task, delay_s: float = 0.0) -> None:
+        """From now (and `delay_s`) on, an attempt has its queue_timeout_s to start."""
+        bound_s = task.fn.queue_timeout_s
+        if bound_s is not None:
+            with self.owner.lock:
+                self.owner.agenda.after(delay_s + bound_s, task, self._not_begun, task, task.attempt)
+
+    def _not_begun(self, task: Task, attempt: int) -> None:
+        if task.attempt != attempt or task.began == attempt or task.cancelled:
+            return
+        owner, lane = self.owner, task.lane
+        why = self._waits_for(task)
+        if task.state == SENT:
+            # Unread packets can be taken back; what the worker has read, it alone can stop in time.
+            if isinstance(lane, ActorLink):
+                owner.actors.take_back(lane)
+            elif isinstance(lane, Lane):
+                owner.tasks.take_back(lane)
+        if task.state == SENT:
+            owner.actors.tell(lane, ("expire", task.id, task.fn.name, task.fn.queue_timeout_s, attempt))
+            # It may have been handed back meanwhile, and stand in a queue here when the question arrives.
+            owner.agenda.after(_ASK_AGAIN_S, task, self._not_begun, task, attempt)
+            return
+        owner.replies.fail_with(
+            task, queue_error(task.id, task.fn.name, attempt, task.fn.queue_timeout_s or 0.0, why)
+        )
+
+    def _waits_for(self, task: Task) -> str:
+        """What a task that was not begun waits for."""
+        if task.state == WAITING:
+            missing = [oid.hex() for oid in task.deps or () if oid not in self.owner.ready]
+            return f"it waits for arguments that are not ready: {', '.join(missing[:3])}. What runs: sundog status"
+        link = task.actor
+        if isinstance(link, ActorLink):
+            if link.state != "ALIVE":
+                return f"its actor is not up yet ({link.state}). Why: sundog status"
+            before = len(link.inflight) + sum(1 for other in link.queue if other.submit_s < task.submit_s)
+            return f"{before} earlier calls of this process stand before it."
+        asked = ", ".join(f"{name}={amount:g}" for name, amount in task.fn.shape.spec.resources)  # type: ignore[union-attr]
+        return f"no worker came free for it (it asks for {asked or 'nothing'}). What is taken: sundog status"
+
+    # ------------------------------------------------------------------ while it runs
+    def started(self, task: Task) -> None:
+        """Its worker says that an attempt began."""
+        task.began = task.attempt
+        if task.fn.timeout_s is not None:
+            self.owner.agenda.after(
+                task.fn.timeout_s + self.grace_s, task, self._did_not_stop, task, task.attempt
+            )
+
+    def _did_not_stop(self, task: Task, attempt: int) -> None:
+        """Its worker had to interrupt it by now, and it had its time to react."""
+        lane = task.lane
+        if task.attempt != attempt or task.state != SENT:
+            return
+        if task.stack or not lane.pid:
+            self._end(task, attempt)
+            return
+        # Not a word of its worker: something there keeps Python from running. Its fault handler needs no Python.
+        with contextlib.suppress(OSError):
+            os.kill(lane.pid, STACK_SIGNAL)
+        self.owner.agenda.after(_DUMP_S, task, self._end, task, attempt)
+
+    def _end(self, task: Task, attempt: int) -> None:
+        lane = task.lane
+        if task.attempt != attempt or task.state != SENT:
+            return
+        task.stack = task.stack or read_dump(self.owner.control.stack_path(lane.worker))
+        if isinstance(lane, Lane):
+            task.overdue = True
+            self.owner.control.send(("kill_worker", lane.worker, self._reason(task)))
+            return
+        # Ending the process would end the actor, its state and the calls of others: that is for the user to decide.
+        lane.inflight.pop(task.id, None)
+        outcome = f"It did not stop within {self.grace_s:g} s and goes on in its actor; sundog.kill(actor) ends both."
+        self.owner.replies.fail_with(task, self._error(task, outcome, goes_on=True))
+
+    def _reason(self, task: Task) -> str:
+        return (
+            f"its task {task.fn.name} passed timeout_s={task.fn.timeout_s:g} and did not stop within "
+            f"{self.grace_s:g} s"
+        )
+
+    def killed(self, task: Task) -> None:
+        """The worker of an overdue task is dead, as it had to be: try again, or fail."""
+        task.overdue = False
+        if task.fn.retry_timeout and task.retries != 0:
+            self.owner.replies.retry(task, backoff.TIMEOUT)
+            return
+        outcome = f"It did not stop within {self.grace_s:g} s, so its worker was killed."
+        self.owner.replies.fail_with(task, self._error(task, outcome))
+
+    def _error(self, task: Task, outcome: str, *, goes_on: bool = False) -> TaskTimeoutError:
+        lane = task.lane
+        return run_error(
+            task.id,
+            task.fn.name,
+            task.attempt,
+            task.fn.timeout_s or 0.0,
+            outcome,
+            stack=task.stack,
+            worker=lane.worker,
+            pid=lane.pid,
+            output=self.owner.control.log_path(lane.worker),
+            goes_on=goes_on,
+        )
+
+
+def run_error(
+    task_id: bytes,
+    name: str,
+    attempt: int,
+    timeout_s: float,
+    outcome: str,
+    *,
+    stack: str,
+    worker: bytes,
+    pid: int,
+    output: str,
+    goes_on: bool = False,
+) -> TaskTimeoutError:
+    """The error of a task that ran too long."""
+    where = f" When its time was over it was here:\n{stack}\n" if stack else " "
+    return TaskTimeoutError(
+        f"{name}() (task {task_id.hex()}, attempt {attempt + 1}) ran longer than its timeout_s={timeout_s:g} in "
+        f"worker {worker.hex()} (pid {pid}). {outcome}{where}Its output: {output}",
+        task_id=task_id.hex(),
+        function_name=name,
+        timeout_s=timeout_s,
+        attempt=attempt + 1,
+        stack=stack,
+        worker_id=worker.hex(),
+        pid=pid,
+        goes_on=goes_on,
+    )
+
+
+def queue_error(
+    task_id: bytes,
+    name: str,
+    attempt: int,
+    queue_timeout_s: float,
+    why: str,
+    *,
+    stack: str = "",
+    worker: bytes = b"",
+    pid: int | None = None,
+) -> TaskQueueTimeoutError:
+    """The error of a task that was not begun in time."""
+    where = f" What stands before it is here:\n{stack}" if stack else ""
+    return TaskQueueTimeoutError(
+        f"{name}() (task {task_id.hex()}, attempt {attempt + 1}) was not begun within its "
+        f"queue_timeout_s={queue_timeout_s:g}, and will not be: {why}{where}",
+        task_id=task_id.hex(),
+        function_name=name,
+        queue_timeout_s=queue_timeout_s,
+        attempt=attempt + 1,
+        waited_for=why,
+        stack=stack,
+        worker_id=worker.hex() or None,
+        pid=pid,
+    )
+
+
+def read_dump(path: str) -> str:
+    """The stack that a fault handler wrote last, outermost call first."""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            lines = file.read().splitlines()
+    except OSError:
+        return ""
+    starts = [number for number, line in enumerate(lines) if line.endswith("(most recent call first):")]
+    frames = []
+    for line in lines[starts[-1] + 1 :] if starts else ():
+        if not line.startswith("  File"):
+            break
+        frames.append(line)
+    ours = [_PACKAGE_DIR in line for line in frames]
+    users = frames[: ours.index(True)] if True in ours else frames
+    return "\n".join(reversed(users or frames))
