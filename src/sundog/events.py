@@ -187,6 +187,18 @@ def started_last(path: str) -> bytes | None:
     return None if task_id == bytes(16) else task_id
 
 
+def pid_of(path: str) -> int | None:
+    """The pid of the process (dead or alive) that a ring belongs to; None if there is no such ring."""
+    try:
+        with open(path, "rb") as file:
+            header = file.read(HEADER_BYTES)
+    except OSError:
+        return None
+    if len(header) < HEADER_BYTES or header[:8] != _MAGIC:
+        return None
+    return int(_HEADER.unpack_from(header)[2])
+
+
 @dataclass(frozen=True, slots=True)
 class RingInfo:
     """What a ring's header says."""

@@ -16,6 +16,7 @@ from sundog.owner.control import Control
 from sundog.owner.core import Owner
 from sundog.owner.description import describe_objects, describe_tasks
 from sundog.owner.getting import Getting
+from sundog.owner.lineage import Recovery
 from sundog.owner.peers import Peers
 from sundog.owner.replies import Replies
 from sundog.owner.streams import Streams
@@ -37,6 +38,7 @@ def assemble(me: bytes, node: Connection, session: dict[str, Any], config: Confi
     owner.peers = Peers(owner)
     owner.streams = Streams(owner)
     owner.cancels = Cancels(owner)
+    owner.lineage = Recovery(owner)
     owner.tasks = Tasks(owner)
     owner.actors = ActorCalls(owner)
     handlers = owner.control.handlers
@@ -48,6 +50,9 @@ def assemble(me: bytes, node: Connection, session: dict[str, Any], config: Confi
     handlers["describe"] = lambda number, kind: _describe(owner, number, kind, role)
     owner.peers.handlers["cancel_owned"] = lambda _process, message: owner.cancels.cancel_for(
         message[1], force=message[2], recursive=message[3]
+    )
+    owner.peers.handlers["lost"] = lambda process, message: owner.lineage.lost_elsewhere(
+        process, *message[1:]
     )
     owner.reactor.add(node.fileno(), owner.control.read)
     refs.plug(owner)

@@ -74,6 +74,12 @@ class Task:
     estimate_s = 0.0
     lane: Any = None
     actor: Any = None
+    # For running it again when a result is lost (owner/lineage.py):
+    lossy: set[bytes] | None = None  # its results in segments
+    needs: tuple[bytes, ...] | None = None  # objects that it was made from, once it has finished
+    saved: dict[bytes, Any] | None = None  # small values of top-level refs
+    kept_bytes = 0
+    rebuilding: set[bytes] | None = None  # it runs again: which results are wanted of it
 
     def __init__(self, task_id: bytes, fn: Fn, what: Any, args: Any, submit_s: float) -> None:
         self.id = task_id

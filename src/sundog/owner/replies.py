@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
 from sundog import events
@@ -117,20 +118,36 @@ class Replies:
             self._accept(lane, value)
             self.fail(task, value + (lane,))
             return
+        if kind == wire.R_LOST:
+            oid, segment, held = payload
+            self.owner.refs.reply_held(lane.worker, held)
+            if task.cancelled:
+                self.owner.cancels.fail(task)
+            else:
+                self.owner.lineage.argument_lost(task, oid, segment)
+            return
         values, held = payload
         self.owner.refs.reply_held(lane.worker, held)
         task.fn.estimate_s = seconds if task.fn.estimate_s < 0 else (task.fn.estimate_s + seconds) / 2
+        if task.rebuilding is not None:
+            if kind == wire.R_END:
+                self.owner.lineage.ended(task)
+            else:
+                self.owner.lineage.arrived(task, 2 if kind == wire.R_DYNAMIC else 1, values, lane)
+            return
         if kind == wire.R_END:
-            self._done(task)
+            self.done(task)
             self.owner.streams.ended(task, values)
             return
         if kind == wire.R_DYNAMIC:
-            self._done(task)
+            _note_lossy(task, 2, values)
+            self.done(task)
             self.owner.streams.dynamic(task, values, lane)
             return
         for value in values:
             self._accept(lane, value)
-        self._done(task)
+        _note_lossy(task, 1, values, self.owner.freed_early)
+        self.done(task)
         for index, value in enumerate(values, 1):
             self.owner.store(result_id(task_id, index), value + (lane if value[2] else None,))
         self.owner.carry_out()
@@ -139,9 +156,12 @@ class Replies:
         if value[3]:
             self.owner.refs.accept(lane.worker, value[3])
 
-    def _done(self, task: Task) -> None:
+    def done(self, task: Task) -> None:
+        """A task has ended, one way or another: let go of what it held."""
         task.state = DONE
         self.owner.table.pop(task.id, None)
+        if task.lossy is not None:
+            self.owner.lineage.finished(task)
         if task.holds is not None:
             self._drop_holds(task)
 
@@ -157,9 +177,11 @@ class Replies:
         """End a task: each of its results is this error."""
         if task.state == DONE:
             return
-        self._done(task)
+        self.done(task)
         returns = task.returns
-        if isinstance(returns, int):
+        if task.rebuilding is not None:
+            self.owner.lineage.failed(task, value)
+        elif isinstance(returns, int):
             for index in range(1, returns + 1):
                 self.owner.store(result_id(task.id, index), value)
         elif returns == "dynamic":
@@ -293,3 +315,13 @@ class Replies:
                     cause=cause.text(),
                 ),
             )
+
+
+def _note_lossy(task: Task, first: int, values: list[Any], early: Container[bytes] = ()) -> None:
+    """Note which results live in segments: they may be lost, and their task is kept to make them again."""
+    for index, value in enumerate(values, first):
+        if value[2] is not None:
+            oid = result_id(task.id, index)
+            if oid not in early:
+                task.lossy = task.lossy or set()
+                task.lossy.add(oid)

@@ -44,8 +44,8 @@ class Streams:
         self.owner = owner
         self.streams: dict[bytes, Stream] = {}
 
-    def open(self, task: Task) -> Any:
-        """The `ObjectRefGenerator` for a task just submitted."""
+    def open(self, task: Task, code: Any, at: int) -> Any:
+        """The `ObjectRefGenerator` for a task just submitted at this place."""
         from sundog.owner.generators import ObjectRefGenerator
 
         with self.owner.lock:
@@ -53,7 +53,7 @@ class Streams:
                 self.streams[task.id] = Stream(task)
             if task.state == DONE and self.streams[task.id].end is None:
                 self.streams[task.id].end = 0
-        return ObjectRefGenerator(task.id, self.owner)
+        return ObjectRefGenerator(task.id, self.owner, code, at)
 
     def of(self, task: Task) -> Stream:
         """The stream of a task (a worker may answer before `open` was called)."""
@@ -71,6 +71,9 @@ class Streams:
     def item(self, task: Task, index: int, value: Any, lane: Lane) -> None:
         """One item arrived. After a retry the first ones arrive again and are dropped."""
         owner = self.owner
+        if task.rebuilding is not None:
+            owner.lineage.item(task, index, value, lane)
+            return
         stream = self.of(task)
         if value[3]:
             owner.refs.accept(lane.worker, value[3])
@@ -83,6 +86,9 @@ class Streams:
         stream.arrived = index
         oid = result_id(task.id, index)
         owner.refs.hold_new(oid)
+        if value[2] is not None:
+            task.lossy = task.lossy or set()
+            task.lossy.add(oid)
         owner.store(oid, stored)
         self._wake(stream)
 
@@ -93,6 +99,7 @@ class Streams:
         self._complete(stream)
         self._wake(stream)
         self._maybe_forget(stream)
+        self.owner.lineage.resume(task)
 
     def failed(self, task: Task, value: Value) -> None:
         """The generator raised, or was lost: one more item, which is the error."""
@@ -109,6 +116,7 @@ class Streams:
         self._complete(stream)
         self._wake(stream)
         self._maybe_forget(stream)
+        self.owner.lineage.resume(task)
 
     def dynamic(self, task: Task, values: list[Any], lane: Lane) -> None:
         """All items of a num_returns="dynamic" task: the one result is a generator over refs to them."""

@@ -15,10 +15,11 @@ from collections.abc import Callable
 from typing import Any
 
 from sundog import events
-from sundog.exceptions import RayTaskError, TaskCancelledError
+from sundog.exceptions import ObjectLostError, RayTaskError, TaskCancelledError
 from sundog.net import packets
 from sundog.owner import context
 from sundog.owner.core import Owner
+from sundog.owner.lineage import CopyLost
 from sundog.refs import collectors
 from sundog.serialize.fingerprint import fingerprint
 from sundog.serialize.pack import Slot, pack, unpack
@@ -157,7 +158,7 @@ class Executor:
                 payload = _loads(args)
             else:
                 _, oid, meta, location = args
-                payload = unpack(meta, self.owner.segments.view(location, oid))
+                payload = unpack(meta, self._view(location, oid))
                 received.append(oid)
             positional, named = payload if type(payload) is list else (payload, {})
             values = extra.get(wire.EXTRA_VALUES) if extra is not None else None
@@ -174,7 +175,13 @@ class Executor:
         if location is None:
             return unpack(meta, None)
         received.append(oid)
-        return unpack(meta, self.owner.segments.view(location, oid))
+        return unpack(meta, self._view(location, oid))
+
+    def _view(self, location: Any, oid: bytes) -> Any:
+        try:
+            return self.owner.segments.view(location, oid)
+        except ObjectLostError:
+            raise CopyLost(oid, location[0]) from None
 
     # ------------------------------------------------------------------ one task, start to reply
     def run(self, lane: AnswerLane, item: wire.Item, last: bool = False) -> None:
@@ -241,7 +248,8 @@ class Executor:
         except BaseException as error:
             context.main_task = None
             end = _time()
-            self.ring.write(kind, task_id, name_id, submit_s, start, end, events.FAILED, 0)
+            if type(error) is not CopyLost:
+                self.ring.write(kind, task_id, name_id, submit_s, start, end, events.FAILED, 0)
             self.reply_error(lane, task_id, name, error, retry, received, end - start)
             return
         context.main_task = None
@@ -289,7 +297,7 @@ class Executor:
                     positional = named = None  # type: ignore[assignment]
                     end = _time()
                     meta, buffers, inner = self.pack_result(result, name)
-                    if buffers is None and inner is None and not received:
+                    if buffers is None and inner is None and not received and not attempt:
                         del result
                         lane.reply((task_id, 0, meta, end - start), len(meta), self.spill_dir)
                     else:
@@ -492,6 +500,12 @@ class Executor:
         seconds: float,
     ) -> None:
         """Queue the reply for a task that raised."""
+        if type(error) is CopyLost:
+            # Before the user's code ran: the owner has the argument made again and sends the task once more.
+            error.__traceback__ = None
+            lost = (error.oid, error.segment, self.held(lane, received))
+            lane.reply((task_id, wire.R_LOST, lost, 0.0), 256, self.spill_dir)
+            return
         if isinstance(error, SystemExit) and self.actor_id is not None:
             if self.exit_after is None:
                 self.exit_code = _exit_code(error)
