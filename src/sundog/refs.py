@@ -206,13 +206,16 @@ def site_of(code: Any, at: int) -> str:
     return found[1]
 
 
-def creation_sites(names: Collection[str]) -> dict[str, str]:
-    """Where the refs of this process to some objects (ids in hexadecimal) were made, as far as any is alive.
+def creation_sites(names: Collection[str] | None = None) -> dict[str, str]:
+    """Where the refs of this process to some objects (ids in hexadecimal; all by default) were made.
 
-    Looks through everything that the garbage collector knows: for errors and listings, not for every day.
+    Looks through everything that the garbage collector knows: for errors and listings, not for every day. Not to be
+    called under a lock: what dies meanwhile dies here, with the finalisers of whoever wrote them.
     """
     sites: dict[str, str] = {}
     for each in gc.get_objects():
-        if type(each) is ObjectRef and (name := each._id.hex()) in names:
-            sites[name] = each.call_site() or sites.get(name, "")
+        if type(each) is ObjectRef:
+            name = each._id.hex()
+            if names is None or name in names:
+                sites[name] = each.call_site() or sites.get(name, "")
     return {name: site for name, site in sites.items() if site}

@@ -46,7 +46,7 @@ def test_an_argument_keeps_its_lineage_and_not_its_value() -> None:
     assert keep(lineage, 2, [result(1)]) == []
     assert lineage.freed(result(1)) == []
     steps = lineage.plan(result(2), nothing).steps
-    assert steps == ((task(1), {result(1)}), (task(2), {result(2)}))
+    assert steps == ((task(1), frozenset([result(1)])), (task(2), frozenset([result(2)])))
     assert {what for _, what in lineage.freed(result(2))} == {task(1), task(2)}
     assert not lineage.rows
 

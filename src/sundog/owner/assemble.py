@@ -66,12 +66,18 @@ def _died(owner: Owner, process: bytes, cause: Any) -> None:
 
 
 def _describe(owner: Owner, number: int, kind: str, role: str) -> None:
-    rows = (
-        describe_objects(owner, os.getpid(), role)
-        if kind == "objects"
-        else describe_tasks(owner, os.getpid())
-    )
-    owner.control.send(("described", number, rows))
+    if kind == "objects":
+        owner.when_ready_elsewhere(_describe_objects, owner, number, role)
+    else:
+        owner.control.send(("described", number, describe_tasks(owner, os.getpid())))
+
+
+def _describe_objects(owner: Owner, number: int, role: str) -> None:
+    """Not under the lock: looking for the sites of refs may end objects of the user's."""
+    sites = refs.creation_sites()
+    with owner.lock:
+        rows = describe_objects(owner, os.getpid(), role, sites)
+        owner.control.send(("described", number, rows))
 
 
 def dismantle(owner: Owner, reason: BaseException) -> None:

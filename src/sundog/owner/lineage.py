@@ -57,6 +57,8 @@ class Recovery:
         """A task with results in segments is done; called before what it holds is let go."""
         lossy = task.lossy or set()
         task.lossy = None
+        if task.retries_at_close is not None:
+            task.cancelled, task.retries, task.retries_at_close = False, task.retries_at_close, None
         why_not = losses.why_not(task)
         if task.needs is None and not why_not:
             _prepare(task)
@@ -250,6 +252,8 @@ class Recovery:
         if self._is_wanted(task, task.rebuilding or set(), oid, full):
             self.owner.store(oid, full)
         self.owner.carry_out()
+        if not task.rebuilding and not task.cancelled:
+            self.owner.streams.give_up(task)  # it may go on for ever
 
     def ended(self, task: Task) -> None:
         """A generator that ran again has returned."""
@@ -266,6 +270,17 @@ class Recovery:
             self._do(self.machine.freed(oid))
             self.owner.store(oid, value)  # or nothing, if nobody wants it any more
         self.resume(task)
+
+    def was_stale_cancel(self, task: Task, value: Any) -> bool:
+        """Whether a run was ended by a cancel that was meant for the run before; then it is sent once more."""
+        if task.cancelled or b"TaskCancelledError" not in value[1] or b"RayTaskError" in value[1]:
+            return False
+        if task.actor is not None:
+            task.actor.requeue([task])
+        task.state = WAITING
+        task.lane = None
+        self.owner.tasks.await_deps(task)
+        return True
 
     def resume(self, task: Task) -> None:
         """A task is done: what was lost of its results meanwhile is made again."""

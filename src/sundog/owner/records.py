@@ -79,6 +79,7 @@ class Task:
     needs: tuple[bytes, ...] | None = None  # objects that it was made from, once it has finished
     saved: dict[bytes, Any] | None = None  # small values of top-level refs
     kept_bytes = 0
+    retries_at_close: int | None = None  # a generator that nobody reads on is cancelled, but may run again
     rebuilding: set[bytes] | None = None  # it runs again: which results are wanted of it
 
     def __init__(self, task_id: bytes, fn: Fn, what: Any, args: Any, submit_s: float) -> None:

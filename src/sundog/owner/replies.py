@@ -116,6 +116,8 @@ class Replies:
                 self._retry(task)
                 return
             self._accept(lane, value)
+            if task.rebuilding is not None and self.owner.lineage.was_stale_cancel(task, value):
+                return
             self.fail(task, value + (lane,))
             return
         if kind == wire.R_LOST:
@@ -188,6 +190,7 @@ class Replies:
             self.owner.store(task.id + RESULT_SUFFIX, value)
         else:
             self.owner.streams.failed(task, value)
+            self.owner.lineage.resume(task)
         if task.actor is not None and getattr(task.actor, "queue", None):
             # A call that waited for its arguments held back those made after it.
             self.owner.actors.send_calls(task.actor)

@@ -116,7 +116,6 @@ class Streams:
         self._complete(stream)
         self._wake(stream)
         self._maybe_forget(stream)
-        self.owner.lineage.resume(task)
 
     def dynamic(self, task: Task, values: list[Any], lane: Lane) -> None:
         """All items of a num_returns="dynamic" task: the one result is a generator over refs to them."""
@@ -213,9 +212,15 @@ class Streams:
         if stream.end is None:
             stream.end = stream.arrived
             self._complete(stream)
-            self.owner.cancels.cancel_task(stream.task, force=False, recursive=True, quiet=True)
+            self.give_up(stream.task)
         self._wake(stream)
         self._maybe_forget(stream)
+
+    def give_up(self, task: Task) -> None:
+        """Cancel a generator because nobody reads on: not its fault, so what it yielded can be made again."""
+        if task.state != DONE and not task.cancelled:
+            task.retries_at_close = task.retries
+        self.owner.cancels.cancel_task(task, force=False, recursive=True, quiet=True)
 
     def _maybe_forget(self, stream: Stream) -> None:
         if stream.closed and stream.task.state == DONE:

@@ -24,6 +24,7 @@ from sundog.refs import collectors
 from sundog.serialize.fingerprint import fingerprint
 from sundog.serialize.pack import Slot, pack, unpack
 from sundog.wire import lanes as wire
+from sundog.worker.unsent import Unsent
 
 _time = time.time
 _loads = pickle.loads
@@ -119,6 +120,7 @@ class Executor:
         self.concurrent = False  # several calls at a time: the running one is in a context variable
         self.method_names: dict[str, int] = {}
         self.interrupting: bytes | None = None  # the task that a cancel is about to interrupt
+        self.unsent = Unsent(owner.segments)
         self.generators: dict[bytes, Any] = {}  # backpressure: task -> [consumed, event]
         self.cancelled: set[bytes] = set()
         self.cancelled_early: dict[bytes, None] = {}  # not here yet: still in a socket, or done already
@@ -244,6 +246,7 @@ class Executor:
                 # Refs in the result are given to the caller before ours may go.
                 value = self.value_of(lane, meta, buffers, inner)
                 result = None
+                self.unsent.sent()
                 reply = (task_id, wire.R_VALUES, ([value], self.held(lane, received)), end - start)
         except BaseException as error:
             context.main_task = None
@@ -305,6 +308,7 @@ class Executor:
                         value = self.value_of(lane, meta, buffers, inner)
                         del result
                         held = self.held(lane, received)
+                        self.unsent.sent()
                         lane.reply(
                             (task_id, wire.R_VALUES, ([value], held), end - start), len(meta), self.spill_dir
                         )
@@ -380,7 +384,8 @@ class Executor:
 
     def value_of(self, lane: AnswerLane, meta: bytes, buffers: Any, inner: Any) -> wire.WireValue:
         """The wire form of a packed value; refs inside are given to the lane's owner."""
-        location = self.owner.segments.write(buffers, lane.owner_id) if buffers else None
+        write = self.owner.segments.write if self.concurrent else self.unsent.write
+        location = write(buffers, lane.owner_id) if buffers else None
         if inner:
             with self.owner.lock:
                 self.owner.drain()
@@ -428,6 +433,7 @@ class Executor:
                 values = [self.value_of(lane, *self.pack_result(each, name)) for each in result]
                 payload: Any = (values, self.held(lane, received))
                 size = sum(len(value[1]) for value in values)
+                self.unsent.sent()
                 lane.reply((task_id, wire.R_DYNAMIC, payload, _time() - start), size, self.spill_dir)
                 return
             self._stream(lane, task_id, name, result, extra)
@@ -439,6 +445,7 @@ class Executor:
         del result
         payload = (values, self.held(lane, received))
         size = sum(len(value[1]) for value in values)
+        self.unsent.sent()
         lane.reply((task_id, wire.R_VALUES, payload, _time() - start), size, self.spill_dir)
 
     def split(self, name: str, returns: int, result: Any) -> list[Any]:
@@ -480,6 +487,7 @@ class Executor:
     def send_item(self, lane: AnswerLane, task_id: bytes, index: int, each: Any, name: str) -> None:
         """Send one item of a generator."""
         value = self.value_of(lane, *self.pack_result(each, name))
+        self.unsent.sent()
         lane.reply((task_id, wire.R_ITEM, (index, value), 0.0), len(value[1]), self.spill_dir)
         now = _time()
         if now - lane.first_s > _FLUSH_S:
@@ -500,6 +508,8 @@ class Executor:
         seconds: float,
     ) -> None:
         """Queue the reply for a task that raised."""
+        if self.unsent.found:
+            self.unsent.take_back(task_id)
         if type(error) is CopyLost:
             # Before the user's code ran: the owner has the argument made again and sends the task once more.
             error.__traceback__ = None
