@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from sys import _getframe
 from typing import Any
 
 from sundog import engines
@@ -90,9 +91,10 @@ class ActorMethod:
         link.keep = self._core.scope
         if task.state == DONE and not link.inflight and not link.queue:
             link.keep = None  # answered before we got here
+        caller = _getframe(1)
         if fn.one:
-            return ObjectRef(task.id + RESULT_SUFFIX)
-        return owner.tasks.refs_of(task)
+            return ObjectRef(task.id + RESULT_SUFFIX, caller.f_code, caller.f_lasti)
+        return owner.tasks.refs_of(task, caller.f_code, caller.f_lasti)
 
     def _bind(self) -> Any:
         from sundog.api import engine_of_session

@@ -337,7 +337,8 @@ def put(value: Any, *, _owner: Any = None, _tensor_transport: Any = None) -> Obj
     owner = engine.owner
     if owner.closed is not None:
         owner.check_open()
-    return ObjectRef(owner.put(value))
+    caller = sys._getframe(1)
+    return ObjectRef(owner.put(value), caller.f_code, caller.f_lasti)
 
 
 def get(refs: Any, *, timeout: float | None = None, _use_object_store: bool = False) -> Any:

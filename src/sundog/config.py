@@ -124,6 +124,12 @@ class Config:
         0.3, "Share of memory the object store may take when no size is given.", low=0.0, high=1.0
     )
 
+    max_lineage_bytes: int = _setting(
+        1 << 30,
+        "Bytes of arguments each process keeps to compute lost results again; beyond it the oldest are dropped.",
+        low=0,
+    )
+
     record_enabled: bool = _setting(True, "Record task states, gets, puts and waits.")
     record_ring_events: int = _setting(
         65_536, "Events each process keeps in its ring before the oldest are overwritten.", low=64

@@ -250,6 +250,12 @@ def last_sample(path: str) -> Sample | None:
     return found
 
 
+def pid_of(path: str) -> int | None:
+    """The pid of the process (dead or alive) that a ring belongs to; None if there is no such ring."""
+    header = _header(path)
+    return None if header is None else int(_HEADER.unpack_from(header)[2])
+
+
 def _header(path: str) -> bytes | None:
     try:
         with open(path, "rb") as file:

@@ -7,13 +7,17 @@ went into, or came out of, a value. Knows no runtime: the engine of this process
 A ref's birth by unpickling and its death are only *appended* to ``hooks.ops`` (ids in a tuple are
 births, a bare id is a death). ``__del__`` may run anywhere, even under the runtime's own lock, so it must
 not do more; the owner drains the deque later, and always before it lets go of anything.
+
+Where a ref was made is noted as the code object and the position in it, which costs two attribute loads; it becomes
+``file:line in function`` only when it is shown, or when the ref leaves the process (its maker may die).
 """
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from sundog.ids import OBJECT_BYTES, task_of
@@ -81,10 +85,12 @@ class ObjectRef(Generic[T]):
     name the same object.
     """
 
-    __slots__ = ("__weakref__", "_id")
+    __slots__ = ("__weakref__", "_at", "_code", "_id")
 
-    def __init__(self, oid: bytes) -> None:
+    def __init__(self, oid: bytes, code: Any = None, at: int = 0) -> None:
         self._id = oid
+        self._code = code  # of the caller that made it; its site as text if that was in another process
+        self._at = at
 
     def __del__(self) -> None:
         _note(self._id)
@@ -96,7 +102,10 @@ class ObjectRef(Generic[T]):
             hooks.pin_forever(self._id)
         else:
             sent.append(self._id)
-        return (rebuild, (self._id,))
+        code = self._code
+        if code is None:
+            return (rebuild, (self._id,))
+        return (rebuild, (self._id, code if type(code) is str else site_of(code, self._at)))
 
     # ------------------------------------------------------------------ identity
     def binary(self) -> bytes:
@@ -106,6 +115,13 @@ class ObjectRef(Generic[T]):
     def hex(self) -> str:
         """The id in hexadecimal."""
         return self._id.hex()
+
+    def call_site(self) -> str:
+        """Where this ref was made, as ``file:line in function``; empty if that is not known."""
+        code = self._code
+        if code is None:
+            return ""
+        return code if type(code) is str else site_of(code, self._at)
 
     def is_nil(self) -> bool:
         """Whether this names nothing."""
@@ -164,10 +180,42 @@ class ObjectRef(Generic[T]):
         )
 
 
-def rebuild(oid: bytes) -> ObjectRef[Any]:
+def rebuild(oid: bytes, site: str | None = None) -> ObjectRef[Any]:
     """Unpickle a ref: counts it, and tells whoever is collecting."""
     _note((oid,))
     received = collectors.received
     if received is not None:
         received.append(oid)
-    return ObjectRef(oid)
+    return ObjectRef(oid, site)
+
+
+# Sites that were shown or sent: the same text for the same place, which a pickle then contains once.
+_sites: dict[tuple[int, int], tuple[Any, str]] = {}
+_SITES_MAX = 4096
+
+
+def site_of(code: Any, at: int) -> str:
+    """A place in a code object as ``file:line in function``."""
+    found = _sites.get((id(code), at))
+    if found is None:
+        line = next((line for start, end, line in code.co_lines() if start <= at < end), None)
+        text = f"{code.co_filename}:{line or code.co_firstlineno} in {code.co_qualname}"
+        if len(_sites) >= _SITES_MAX:
+            _sites.clear()
+        found = _sites[id(code), at] = code, text
+    return found[1]
+
+
+def creation_sites(names: Collection[str] | None = None) -> dict[str, str]:
+    """Where the refs of this process to some objects (ids in hexadecimal; all by default) were made.
+
+    Looks through everything that the garbage collector knows: for errors and listings, not for every day. Not to be
+    called under a lock: what dies meanwhile dies here, with the finalisers of whoever wrote them.
+    """
+    sites: dict[str, str] = {}
+    for each in gc.get_objects():
+        if type(each) is ObjectRef:
+            name = each._id.hex()
+            if names is None or name in names:
+                sites[name] = each.call_site() or sites.get(name, "")
+    return {name: site for name, site in sites.items() if site}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from sys import _getframe
 from typing import Any
 
 from sundog import engines
@@ -46,9 +47,10 @@ class RemoteFunction:
         tasks = engine.owner.tasks
         fn: Any = self._fn
         task = tasks.submit(fn, args, kwargs)
+        caller = _getframe(1)
         if fn.one:
-            return ObjectRef(task.id + RESULT_SUFFIX)
-        return tasks.refs_of(task)
+            return ObjectRef(task.id + RESULT_SUFFIX, caller.f_code, caller.f_lasti)
+        return tasks.refs_of(task, caller.f_code, caller.f_lasti)
 
     def _bind(self) -> Any:
         from sundog.api import engine_or_init

@@ -30,7 +30,7 @@ from sundog.exceptions import (
 from sundog.ids import RESULT_SUFFIX
 from sundog.net import packets
 from sundog.owner import context, deaths, evidence
-from sundog.owner.losses import record_lost
+from sundog.owner.lost_attempts import record_lost
 from sundog.owner.records import DONE, QUEUED, SENT, WAITING, Fn, Task
 from sundog.serialize.pack import SIMPLE
 from sundog.wire.cause import Cause

@@ -17,6 +17,7 @@ from sundog.owner.control import Control
 from sundog.owner.core import Owner
 from sundog.owner.description import describe_objects, describe_tasks
 from sundog.owner.getting import Getting
+from sundog.owner.lineage import Recovery
 from sundog.owner.memory import MemoryLosses
 from sundog.owner.peers import Peers
 from sundog.owner.replies import Replies
@@ -41,6 +42,7 @@ def assemble(me: bytes, node: Connection, session: dict[str, Any], config: Confi
     owner.peers = Peers(owner)
     owner.streams = Streams(owner)
     owner.cancels = Cancels(owner)
+    owner.lineage = Recovery(owner)
     owner.agenda = Agenda(owner)
     owner.timeouts = Timeouts(owner)
     owner.tasks = Tasks(owner)
@@ -57,6 +59,9 @@ def assemble(me: bytes, node: Connection, session: dict[str, Any], config: Confi
     owner.peers.handlers["cancel_owned"] = lambda _process, message: owner.cancels.cancel_for(
         message[1], force=message[2], recursive=message[3]
     )
+    owner.peers.handlers["lost"] = lambda process, message: owner.lineage.lost_elsewhere(
+        process, *message[1:]
+    )
     owner.reactor.add(node.fileno(), owner.control.read)
     refs.plug(owner)
     return owner
@@ -69,12 +74,18 @@ def _died(owner: Owner, process: bytes, cause: Any) -> None:
 
 
 def _describe(owner: Owner, number: int, kind: str, role: str) -> None:
-    rows = (
-        describe_objects(owner, os.getpid(), role)
-        if kind == "objects"
-        else describe_tasks(owner, os.getpid())
-    )
-    owner.control.send(("described", number, rows))
+    if kind == "objects":
+        owner.when_ready_elsewhere(_describe_objects, owner, number, role)
+    else:
+        owner.control.send(("described", number, describe_tasks(owner, os.getpid())))
+
+
+def _describe_objects(owner: Owner, number: int, role: str) -> None:
+    """Not under the lock: looking for the sites of refs may end objects of the user's."""
+    sites = refs.creation_sites()
+    with owner.lock:
+        rows = describe_objects(owner, os.getpid(), role, sites)
+        owner.control.send(("described", number, rows))
 
 
 def dismantle(owner: Owner, reason: BaseException) -> None:

@@ -41,14 +41,14 @@ class Cancels:
         if isinstance(lane, ActorLink) and task.state == SENT:
             self.owner.actors.take_back(lane)
         if task.state != SENT:
-            self._fail(task)
+            self.fail(task)
             if isinstance(task.actor, ActorLink):
                 self.owner.actors.send_calls(task.actor)  # it may have stood before others
             return
         if isinstance(lane, Lane):
             self.owner.tasks.take_back(lane)
             if task.state != SENT:
-                self._fail(task)
+                self.fail(task)
                 self.owner.tasks.dispatch_all()
                 return
         if force:
@@ -56,7 +56,8 @@ class Cancels:
         else:
             self.owner.actors.tell(lane, ("cancel", task.id, recursive))
 
-    def _fail(self, task: Task) -> None:
+    def fail(self, task: Task) -> None:
+        """End a task that was cancelled and did not run."""
         self.owner.replies.fail_with(
             task,
             TaskCancelledError(

@@ -9,6 +9,7 @@ Owns the table of values, the waiters, the references and the parts around them:
     actors    handles, calls, restarts                                         actors.py
     streams   generators                                                       streams.py
     agenda    what is done later: delayed attempts, deadlines                  agenda.py, timeouts.py
+    lineage   lost results made again by running their tasks                   lineage.py
     peers     values and reference counts of other processes' objects          peers.py
     control   requests to the node and its messages                            control.py
 
@@ -32,6 +33,8 @@ from sundog.config import Config
 from sundog.events import PUT, NoRing, Ring
 from sundog.ids import PROCESS_BYTES, IdMaker, task_of
 from sundog.net.packets import Connection
+from sundog.owner import losses
+from sundog.owner.lineage import CopyLost
 from sundog.owner.reactor import Reactor
 from sundog.owner.records import Lane, Task, Value
 from sundog.refs import ObjectRef, collectors
@@ -46,6 +49,7 @@ if TYPE_CHECKING:
     from sundog.owner.cancels import Cancels
     from sundog.owner.control import Control
     from sundog.owner.getting import Getting
+    from sundog.owner.lineage import Recovery
     from sundog.owner.memory import MemoryLosses
     from sundog.owner.peers import Peers
     from sundog.owner.replies import Replies
@@ -69,6 +73,7 @@ class Owner:
     memory: MemoryLosses
     getting: Getting
     cancels: Cancels
+    lineage: Recovery
     agenda: Agenda
     timeouts: Timeouts
 
@@ -170,7 +175,7 @@ class Owner:
                 elif kind == "gone":
                     self._forget(step[1])  # type: ignore[arg-type]
                 elif kind == "lost":
-                    self.fail_object(step[1], self.peers.lost_error(step[1]))  # type: ignore[arg-type]
+                    self.fail_object(step[1], losses.unknown(self, step[1]))  # type: ignore[arg-type]
 
     def free(self, oid: bytes) -> None:
         """Nobody needs an object of ours: drop its value, or remember to when it comes."""
@@ -182,6 +187,8 @@ class Owner:
             elif self.actors.scope_ended(oid):
                 return
             return
+        if value[2] is not None:
+            self.lineage.freed(oid)
         self.discard(value)
 
     def discard(self, value: Value) -> None:
@@ -304,15 +311,29 @@ class Owner:
 
     # ------------------------------------------------------------------ reading a value
     def load(self, oid: bytes) -> Any:
-        """The value of a ready object; raises its error if it is one."""
-        flag, meta, location, inner, _ = self.ready[oid]
-        views = None if location is None else self.segments.view(location, oid)
+        """The value of a ready object; raises its error if it is one.
+
+        Raises:
+            CopyLost: its segment is gone (or another thread has found it so, and it is not ready any more).
+        """
+        found = self.ready.get(oid)
+        if found is None:
+            raise CopyLost(oid, "")
+        flag, meta, location, inner, _ = found
+        views = None
+        if location is not None:
+            try:
+                views = self.segments.view(location, oid)
+            except exceptions.ObjectLostError:
+                raise CopyLost(oid, location[0]) from None
         if inner is not None and len(inner) > _FEW and collectors.received is None:
             value = self._load_many_refs(meta, views, inner)
         else:
             value = unpack(meta, views)
         if flag == ERROR:
-            raise self.as_raised(value)
+            error = [self.as_raised(value)]
+            del value  # an error that its own traceback leads to would keep the refs of all those frames
+            raise error.pop()
         return value
 
     def _load_many_refs(self, meta: bytes, views: Any, inner: list[bytes]) -> Any:
@@ -330,6 +351,8 @@ class Owner:
         """The exception to raise for a stored error."""
         if isinstance(error, exceptions.RayTaskError):
             return error.as_instanceof_cause()
+        if isinstance(error, exceptions.ObjectLostError):
+            losses.tell_site(error)
         if isinstance(error, BaseException):
             return error
         return exceptions.RaySystemError(f"A failed task stored {error!r} instead of an error.")
@@ -368,6 +391,12 @@ class Owner:
         future.set_running_or_notify_cancel()
         # The future's reader needs the object until it has been read.
         self.ops.append((oid,))
+        if self._ready_or_deliver(future, oid):
+            self._resolve_future(future, oid)
+        return future
+
+    def _ready_or_deliver(self, future: Any, oid: bytes) -> bool:
+        """Whether an object is ready; if not, the future gets it when it is."""
 
         def deliver(done_oid: bytes) -> None:
             self.when_ready_elsewhere(self._resolve_future, future, done_oid)
@@ -378,21 +407,27 @@ class Owner:
                 self.ask_for(oid)
                 if oid not in self.ready:
                     self.waiters.setdefault(oid, []).append(deliver)
-                    return future
-        self._resolve_future(future, oid)
-        return future
+                    return False
+        return True
 
     def _resolve_future(self, future: Any, oid: bytes) -> None:
         try:
-            if oid not in self.ready:
-                self.check_open()
-            value = self.load(oid)
+            while True:
+                try:
+                    if oid not in self.ready:
+                        self.check_open()
+                    value = self.load(oid)
+                    break
+                except CopyLost as lost:
+                    self.lineage.lost_here(lost)
+                    if not self._ready_or_deliver(future, oid):
+                        return
         except BaseException as error:
+            self.ops.append(oid)
             future.set_exception(error)
         else:
-            future.set_result(value)
-        finally:
             self.ops.append(oid)
+            future.set_result(value)
 
     _deliveries: deque[tuple[Any, ...]] | None = None
     _delivery_event: threading.Semaphore | None = None
@@ -439,7 +474,10 @@ class Owner:
             return
         if self.streams.expects(oid) or self.actors.is_scope(oid):
             return
-        self.fail_object(oid, self.peers.lost_error(oid))
+        if self.lineage.can_recover(oid):
+            self.lineage.recover(oid)
+            return
+        self.fail_object(oid, losses.unknown(self, oid))
 
     def check_open(self) -> None:
         """Raises what ended this session, if it has ended."""

@@ -17,8 +17,8 @@ _STATES = {
 }
 
 
-def describe_objects(owner: Owner, pid: int, role: str) -> list[dict[str, Any]]:
-    """One row for each object this process owns or holds (locked)."""
+def describe_objects(owner: Owner, pid: int, role: str, sites: dict[str, str]) -> list[dict[str, Any]]:
+    """One row for each object this process owns or holds (locked); `sites`: where its refs were made."""
     owner.drain()
     rows = []
     for oid, value in owner.ready.items():
@@ -33,7 +33,7 @@ def describe_objects(owner: Owner, pid: int, role: str) -> list[dict[str, Any]]:
                 "attempt_number": 0,
                 "reference_type": "LOCAL_REFERENCE" if mine else "BORROWED",
                 "local_ref_count": held.local if held is not None else 1,
-                "call_site": "",
+                "call_site": sites.get(oid.hex(), ""),
                 "type": role.upper(),
                 "pid": pid,
                 "ip": "127.0.0.1",

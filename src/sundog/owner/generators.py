@@ -22,8 +22,9 @@ class ObjectRefGenerator:
     Iterate with ``for`` or ``async for``; closing or dropping it cancels what the task has not done yet.
     """
 
-    def __init__(self, task_id: bytes, owner: Owner) -> None:
+    def __init__(self, task_id: bytes, owner: Owner, code: Any = None, at: int = 0) -> None:
         self._task_id = task_id
+        self._code, self._at = code, at  # where the task was submitted: the site of its items
         self._owner: Owner | None = owner
 
     # ------------------------------------------------------------------ sync
@@ -55,7 +56,7 @@ class ObjectRefGenerator:
             return ObjectRef.nil()
         if found is False:
             raise StopIteration
-        return ObjectRef(found)
+        return ObjectRef(found, self._code, self._at)
 
     # ------------------------------------------------------------------ async
     def __aiter__(self) -> AsyncIterator[ObjectRef[Any]]:
@@ -78,7 +79,7 @@ class ObjectRefGenerator:
             if found is False:
                 raise StopAsyncIteration
             if found is not None:
-                return ObjectRef(found)  # type: ignore[arg-type]
+                return ObjectRef(found, self._code, self._at)  # type: ignore[arg-type]
             await event.wait()
 
     # ------------------------------------------------------------------ the rest
@@ -110,7 +111,7 @@ class ObjectRefGenerator:
             raise ValueError(f"{self!r} was closed: ask for completed() before close().")
         with owner.lock:
             owner.drain()
-            return ObjectRef(owner.streams.completion(self._task_id))
+            return ObjectRef(owner.streams.completion(self._task_id), self._code, self._at)
 
     def task_id(self) -> Any:
         """The id of the task."""

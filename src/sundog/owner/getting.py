@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from sundog import events
 from sundog.exceptions import GetTimeoutError
 from sundog.owner.description import explain_missing
+from sundog.owner.lineage import CopyLost
 from sundog.serialize.pack import unpack
 
 if TYPE_CHECKING:
@@ -43,10 +44,20 @@ class Getting:
                 self._await_one(oid)
             else:
                 self._await_all([oid], timeout_s)
-            value = owner.ready[oid]
-        if value[0] == 0 and value[2] is None:
+            value = owner.ready.get(oid)
+        if value is not None and value[0] == 0 and value[2] is None:
             return unpack(value[1], None)
-        return owner.load(oid)
+        return self._load(oid, timeout_s)
+
+    def _load(self, oid: bytes, timeout_s: float | None) -> Any:
+        """The value of an object that is ready; if its copy turns out to be lost, of the one made anew."""
+        deadline = None if timeout_s is None else _perf() + timeout_s
+        while True:
+            try:
+                return self.owner.load(oid)
+            except CopyLost as lost:
+                self.owner.lineage.lost_here(lost)
+            self._await_all([oid], None if deadline is None else max(0.0, deadline - _perf()))
 
     def _await_one(self, oid: bytes) -> None:
         """Block until one object is ready: the path of a task at a time, so it is short."""
@@ -77,14 +88,14 @@ class Getting:
             if oid not in ready:
                 self._await_all(oids, timeout_s)
                 break
-        load = owner.load
+        load = self._load
         out = []
         for oid in oids:
-            value = ready[oid]
-            if value[0] == 0 and value[2] is None:
+            value = ready.get(oid)
+            if value is not None and value[0] == 0 and value[2] is None:
                 out.append(unpack(value[1], None))
             else:
-                out.append(load(oid))
+                out.append(load(oid, timeout_s))
         return out
 
     def _await_all(self, oids: list[bytes], timeout_s: float | None) -> None:
@@ -130,6 +141,10 @@ class Getting:
         owner.ring.write(events.GET, oids[0][:16], self._name_get, started, started, _time())
         if failed is not None:
             owner.load(failed)  # raises: what comes after it in the list may not be ready
+
+    def await_objects(self, oids: list[bytes]) -> None:
+        """Block until all are ready; raises the first error among them."""
+        self._await_all(oids, None)
 
     def _block(
         self, done: Callable[[], bool], missing: Callable[[], bytes | None], timeout_s: float | None

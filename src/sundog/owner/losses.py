@@ -1,38 +1,163 @@
-"""Attempts that ended with their process: written into the owner's own ring, for the dead write nothing.
+"""What is said of an object that cannot be had: one cause, its evidence, what to do.
 
-Owns one decision: what is known of such an attempt. Its start and its memory come from the dead process's
-flight recorder, its name, attempt and submission from the owner's table. Runs in the owner, on whichever
-thread reads the node's word of a death; never on the path of a task that ends well.
+Owns the texts and facts of `ObjectLostError` and its kin. Refuses to decide that an object is lost. Called under
+the owner's lock; `tell_site`, which looks through this process' refs, is called without it.
 """
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
-from sundog import events
-from sundog.owner.records import DONE
+from sundog import events, refs
+from sundog.exceptions import (
+    ObjectLostError,
+    ObjectReconstructionFailedError,
+    OwnerDiedError,
+    ReferenceCountingAssertionError,
+)
+from sundog.ids import PROCESS_BYTES, index_of, task_of
+from sundog.owner.records import Task
+from sundog.state.lineage import EVICTED, Plan
+from sundog.wire.cause import Cause
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from sundog.owner.core import Owner
-    from sundog.owner.records import Task
+
+_CHAIN_SHOWN = 20
 
 
-def record_lost(owner: Owner, tasks: Iterable[Task], worker: bytes) -> None:
-    """Record attempts that `worker` had begun, or may have, when it died."""
-    path = owner.control.ring_path(worker)
-    began = events.started_last(path)
-    began_at = events.started_last_at(path)
-    sample = events.last_sample(path)
-    now = owner.now()
-    for task in tasks:
-        if task.state == DONE:
-            continue
-        start = began_at if task.id == began and began_at <= now else now
-        seen = sample.own_bytes if sample is not None and sample.task_id == task.id else 0
-        # The process that died stands where a function's fingerprint would: both are written once per name.
-        name = owner.ring.name(task.fn.name, worker.hex())
-        owner.ring.write(
-            events.LOST, task.id, name, task.submit_s, start, now, events.FAILED, task.attempt, 0.0, seen
+def why_not(task: Task) -> str:
+    """Why a finished task cannot run again; empty if it can."""
+    if task.cancelled:
+        return "its task was cancelled"
+    link = task.actor
+    if link is not None and getattr(link, "state", "") == "DEAD":
+        return f"actor {link.name}, whose method made it, is dead"
+    if task.retries:
+        return ""
+    option = "max_retries" if link is None else "max_task_retries"
+    if task.fn.max_retries == 0:
+        return f"{task.fn.name}() has {option}=0, so it may not run again"
+    return f"{task.fn.name}() has run {task.attempt + 1} times, which is all that {option}={task.fn.max_retries} allows"
+
+
+def _reason(why: str, is_put: bool) -> str:
+    """A word for programs, after the names that Ray gives these cases."""
+    if is_put:
+        return "PUT"
+    if why == EVICTED:
+        return "LINEAGE_EVICTED"
+    if "=0, so" in why:
+        return "RETRIES_DISABLED"
+    if " times, which" in why:
+        return "MAX_ATTEMPTS_EXCEEDED"
+    if "is dead" in why:
+        return "ACTOR_DIED"
+    return "TASK_CANCELLED" if "cancelled" in why else "REF_NOT_FOUND"
+
+
+def cannot_rebuild(owner: Owner, oid: bytes, segment: str, plan: Plan) -> ObjectLostError:
+    """The error for an object whose copy is gone and that cannot be made again."""
+    where = f": its segment {owner.segments.path(segment)} was removed" if segment else ""
+    last = plan.chain[-1]
+    is_put = index_of(last) == 0
+    if oid == last and is_put:
+        return ObjectLostError(
+            f"Object {oid.hex()}, a value from put() or an argument passed by value, is lost{where}. No task can "
+            "compute it again. Put it again, or let a task make it: what a task returns is made again by itself.",
+            object_ref_hex=oid.hex(),
+            object_id=oid.hex(),
+            owner_id=owner.me.hex(),
+            reason="PUT",
         )
+    why = "a value from put() or an argument passed by value cannot be computed again" if is_put else plan.why
+    chain = [(each.hex(), _made_by(owner, each)) for each in plan.chain]
+    lines = [
+        f"\n  {'' if not depth else 'which needs '}object {each} of {maker}"
+        for depth, (each, maker) in enumerate(chain)
+    ]
+    if len(lines) > _CHAIN_SHOWN:
+        half = _CHAIN_SHOWN // 2
+        lines[half:-half] = [f"\n  … {len(lines) - 2 * half} more …"]
+    return ObjectReconstructionFailedError(
+        f"Object {oid.hex()} is lost{where}, and could not be computed again:{''.join(lines)}"
+        f"\nThe last one cannot be had: {why}.{_advice(_reason(why, is_put))}",
+        object_ref_hex=oid.hex(),
+        object_id=oid.hex(),
+        owner_id=owner.me.hex(),
+        reason=_reason(why, is_put),
+        reason_message=why,
+        chain=chain,
+    )
+
+
+def _made_by(owner: Owner, oid: bytes) -> str:
+    if index_of(oid) == 0:
+        return "put()"
+    task_id = task_of(oid)
+    row = owner.lineage.machine.rows.get(task_id)
+    return f"{row.name}() (task {task_id.hex()})" if row is not None else f"task {task_id.hex()}"
+
+
+def _advice(reason: str) -> str:
+    if reason in ("RETRIES_DISABLED", "MAX_ATTEMPTS_EXCEEDED"):
+        return (
+            " Allow more attempts with .options(max_retries=…), or for an actor's methods max_task_retries."
+        )
+    if reason == "LINEAGE_EVICTED":
+        return " Raise max_lineage_bytes with init(_system_config=…), or hold fewer large results at a time."
+    return ""
+
+
+def owner_died(owner: Owner, oid: bytes) -> OwnerDiedError:
+    """The error for an object whose owner is gone."""
+    process = oid[:PROCESS_BYTES]
+    cause = owner.peers.dead.get(process, Cause())
+    pid = events.pid_of(owner.control.ring_path(process))
+    log = owner.control.log_path(process)
+    output = f" Its output: {log}" if os.path.exists(log) else ""
+    return OwnerDiedError(
+        f"Object {oid.hex()} cannot be read: process {process.hex()}{f' (pid {pid})' if pid else ''}, which owned "
+        f"it, is gone: {cause.text()} An object ends with the process that called .remote() or put() for it.{output}",
+        object_ref_hex=oid.hex(),
+        object_id=oid.hex(),
+        owner_id=process.hex(),
+        pid=pid,
+        exit_code=cause.exit_code,
+        signal=cause.signal,
+        cause=cause.text(),
+    )
+
+
+def unknown(owner: Owner, oid: bytes) -> ObjectLostError:
+    """The error for an object that its owner does not have."""
+    if oid[:PROCESS_BYTES] in owner.peers.dead:
+        return owner_died(owner, oid)
+    if oid[:PROCESS_BYTES] == owner.me:
+        return ReferenceCountingAssertionError(
+            f"Object {oid.hex()} was freed already: no counted ref to it was left when this one was used. "
+            "Refs must travel through task arguments, results or put(); one that was pickled by hand in "
+            "another process is not counted.",
+            object_ref_hex=oid.hex(),
+        )
+    return ObjectLostError(
+        f"Object {oid.hex()} is unknown to this session. A ref is only valid in the session that made it; "
+        "after shutdown() and init() make the object again.",
+        object_ref_hex=oid.hex(),
+    )
+
+
+def tell_site(error: ObjectLostError) -> None:
+    """Add to an error that is about to be raised where its objects' refs were made, as far as refs here know."""
+    if error.call_site or not error.object_ref_hex:
+        return
+    chain: list[tuple[str, str]] = getattr(error, "chain", None) or []
+    names = dict.fromkeys([error.object_ref_hex, *(each for each, _ in chain)])
+    found = refs.creation_sites(names)
+    if not found:
+        return
+    error.call_site = found.get(error.object_ref_hex)
+    lines = [f"\nObject {name} was created at {found[name]}." for name in names if name in found]
+    error.message = "".join([error.message, *lines[:_CHAIN_SHOWN]])
+    error.args = (error.message,)

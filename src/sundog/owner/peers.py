@@ -7,6 +7,7 @@ never blocks: what the socket does not take waits in a queue until it does.
 ::
 
     want(oid) ─► owner of oid ─► value(oid, …)      a borrowed ref is read
+    lost(oid, segment) ─► owner of oid              its copy is gone: answered by the next one
     borrow, borrowed, unborrow, unhold              the reference tables (state/references.py)
     cancel(task), consumed(task, n)                 to the worker that runs a task
 """
@@ -19,10 +20,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from sundog.exceptions import ObjectLostError, OwnerDiedError, ReferenceCountingAssertionError
 from sundog.ids import PROCESS_BYTES, task_of
 from sundog.net import packets
 from sundog.net.packets import Connection
+from sundog.owner import losses
 from sundog.wire.cause import Cause
 from sundog.wire.lanes import ERROR
 
@@ -128,7 +129,7 @@ class Peers:
         if kind == "value":
             self._value(process, message)
         elif kind == "want":
-            self._asked_for(process, message[1])
+            self.asked_for(process, message[1])
         elif kind in _REFERENCE_WORDS:
             if owner.ops:
                 owner.drain()
@@ -155,10 +156,19 @@ class Peers:
             return
         process = oid[:PROCESS_BYTES]
         if process in self.dead:
-            self.owner.fail_object(oid, self.owner_died_error(oid))
+            self.owner.fail_object(oid, losses.owner_died(self.owner, oid))
             return
         self._wanted.add(oid)
         self.send(process, ("want", oid))
+
+    def report_lost(self, oid: bytes, segment: str) -> None:
+        """Tell the owner of a borrowed object that this copy of it is gone; it answers with the next one."""
+        process = oid[:PROCESS_BYTES]
+        if process in self.dead:
+            self.owner.fail_object(oid, losses.owner_died(self.owner, oid))
+            return
+        self._wanted.add(oid)
+        self.send(process, ("lost", oid, segment))
 
     def _value(self, process: bytes, message: Any) -> None:
         _, oid, flag, meta, location, inner = message
@@ -177,7 +187,8 @@ class Peers:
                 self.owner.refs.drop(ref)
             self.owner.carry_out()
 
-    def _asked_for(self, process: bytes, oid: bytes) -> None:
+    def asked_for(self, process: bytes, oid: bytes) -> None:
+        """Another process wants an object of ours: told now, or when it is ready."""
         owner = self.owner
         if oid not in owner.ready:
             owner.ask_for(oid)
@@ -225,7 +236,7 @@ class Peers:
         owner.carry_out()
         for oid in [oid for oid in self._wanted if oid[:PROCESS_BYTES] == process]:
             self._wanted.discard(oid)
-            owner.fail_object(oid, self.owner_died_error(oid))
+            owner.fail_object(oid, losses.owner_died(owner, oid))
 
     def _drop(self, connection: Connection) -> None:
         fd = connection.fileno()
@@ -233,37 +244,6 @@ class Peers:
             self.owner.reactor.remove(fd)
             self._in.pop(fd, None)
             connection.close()
-
-    def owner_died_error(self, oid: bytes) -> OwnerDiedError:
-        """The error for an object whose owner is gone."""
-        process = oid[:PROCESS_BYTES]
-        cause = self.dead.get(process, Cause())
-        return OwnerDiedError(
-            f"Object {oid.hex()} cannot be read: the process {process.hex()} that owned it is gone: "
-            f"{cause.text()} An object ends with the process that called .remote() or put() for it. "
-            f"Its output: {self.owner.control.log_path(process)}",
-            object_ref_hex=oid.hex(),
-            owner_id=process.hex(),
-            exit_code=cause.exit_code,
-            signal=cause.signal,
-        )
-
-    def lost_error(self, oid: bytes) -> ObjectLostError:
-        """The error for an object that its owner does not have."""
-        if oid[:PROCESS_BYTES] in self.dead:
-            return self.owner_died_error(oid)
-        if oid[:PROCESS_BYTES] == self.owner.me:
-            return ReferenceCountingAssertionError(
-                f"Object {oid.hex()} was freed already: no counted ref to it was left when this one was used. "
-                "Refs must travel through task arguments, results or put(); one that was pickled by hand in "
-                "another process is not counted.",
-                object_ref_hex=oid.hex(),
-            )
-        return ObjectLostError(
-            f"Object {oid.hex()} is unknown to this session. A ref is only valid in the session that made it; "
-            "after shutdown() and init() make the object again.",
-            object_ref_hex=oid.hex(),
-        )
 
     def is_error(self, oid: bytes) -> bool:
         """Whether an object is ready and is an error."""

@@ -85,6 +85,13 @@ class Task:
     began = -1  # the attempt that its worker said has begun; told of tasks with a timeout_s, or when asked
     overdue = False  # its worker was killed for it: it ran too long and did not stop
     stack = ""  # where it was when its time was over
+    # For running it again when a result is lost (owner/lineage.py):
+    lossy: set[bytes] | None = None  # its results in segments
+    needs: tuple[bytes, ...] | None = None  # objects that it was made from, once it has finished
+    saved: dict[bytes, Any] | None = None  # small values of top-level refs
+    kept_bytes = 0
+    retries_at_close: int | None = None  # a generator that nobody reads on is cancelled, but may run again
+    rebuilding: set[bytes] | None = None  # it runs again: which results are wanted of it
 
     def __init__(self, task_id: bytes, fn: Fn, what: Any, args: Any, submit_s: float) -> None:
         self.id = task_id

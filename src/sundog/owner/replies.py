@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Container
 from typing import TYPE_CHECKING, Any
 
 from sundog import events
@@ -16,7 +17,7 @@ from sundog.ids import RESULT_SUFFIX, result_id
 from sundog.net import packets
 from sundog.owner import deaths
 from sundog.owner.actors import ActorLink
-from sundog.owner.losses import record_lost
+from sundog.owner.lost_attempts import record_lost
 from sundog.owner.records import DONE, QUEUED, Lane, Task, Value
 from sundog.state import backoff
 from sundog.state.lease_spec import GROUP_REMOVED
@@ -127,22 +128,40 @@ class Replies:
                 self.owner.discard((*value, None))
                 self.retry(task, backoff.EXCEPTION)
                 return
+            if task.rebuilding is not None and self.owner.lineage.was_stale_cancel(task, value):
+                return
             self.fail(task, value + (lane,))
+            return
+        if kind == wire.R_LOST:
+            oid, segment, held = payload
+            self.owner.refs.reply_held(lane.worker, held)
+            if task.cancelled:
+                self.owner.cancels.fail(task)
+            else:
+                self.owner.lineage.argument_lost(task, oid, segment)
             return
         values, held = payload
         self.owner.refs.reply_held(lane.worker, held)
         task.fn.estimate_s = seconds if task.fn.estimate_s < 0 else (task.fn.estimate_s + seconds) / 2
+        if task.rebuilding is not None:
+            if kind == wire.R_END:
+                self.owner.lineage.ended(task)
+            else:
+                self.owner.lineage.arrived(task, 2 if kind == wire.R_DYNAMIC else 1, values, lane)
+            return
         if kind == wire.R_END:
-            self._done(task)
+            self.done(task)
             self.owner.streams.ended(task, values)
             return
         if kind == wire.R_DYNAMIC:
-            self._done(task)
+            _note_lossy(task, 2, values)
+            self.done(task)
             self.owner.streams.dynamic(task, values, lane)
             return
         for value in values:
             self._accept(lane, value)
-        self._done(task)
+        _note_lossy(task, 1, values, self.owner.freed_early)
+        self.done(task)
         for index, value in enumerate(values, 1):
             self.owner.store(result_id(task_id, index), value + (lane if value[2] else None,))
         self.owner.carry_out()
@@ -170,9 +189,12 @@ class Replies:
         if value[3]:
             self.owner.refs.accept(lane.worker, value[3])
 
-    def _done(self, task: Task) -> None:
+    def done(self, task: Task) -> None:
+        """A task has ended, one way or another: let go of what it held."""
         task.state = DONE
         self.owner.table.pop(task.id, None)
+        if task.lossy is not None:
+            self.owner.lineage.finished(task)
         if task.holds is not None:
             self._drop_holds(task)
 
@@ -188,15 +210,18 @@ class Replies:
         """End a task: each of its results is this error."""
         if task.state == DONE:
             return
-        self._done(task)
+        self.done(task)
         returns = task.returns
-        if isinstance(returns, int):
+        if task.rebuilding is not None:
+            self.owner.lineage.failed(task, value)
+        elif isinstance(returns, int):
             for index in range(1, returns + 1):
                 self.owner.store(result_id(task.id, index), value)
         elif returns == "dynamic":
             self.owner.store(task.id + RESULT_SUFFIX, value)
         else:
             self.owner.streams.failed(task, value)
+            self.owner.lineage.resume(task)
         if task.actor is not None and getattr(task.actor, "queue", None):
             # A call that waited for its arguments held back those made after it.
             self.owner.actors.send_calls(task.actor)
@@ -338,3 +363,13 @@ class Replies:
         else:
             output = self.owner.control.log_path(lane.worker)
             self.fail_with(task, deaths.task_error(task, lane.worker, lane.pid, cause, output))
+
+
+def _note_lossy(task: Task, first: int, values: list[Any], early: Container[bytes] = ()) -> None:
+    """Note which results live in segments: they may be lost, and their task is kept to make them again."""
+    for index, value in enumerate(values, first):
+        if value[2] is not None:
+            oid = result_id(task.id, index)
+            if oid not in early:
+                task.lossy = task.lossy or set()
+                task.lossy.add(oid)

@@ -45,8 +45,8 @@ class Streams:
         self.owner = owner
         self.streams: dict[bytes, Stream] = {}
 
-    def open(self, task: Task) -> Any:
-        """The `ObjectRefGenerator` for a task just submitted."""
+    def open(self, task: Task, code: Any, at: int) -> Any:
+        """The `ObjectRefGenerator` for a task just submitted at this place."""
         from sundog.owner.generators import ObjectRefGenerator
 
         with self.owner.lock:
@@ -54,7 +54,7 @@ class Streams:
                 self.streams[task.id] = Stream(task)
             if task.state == DONE and self.streams[task.id].end is None:
                 self.streams[task.id].end = 0
-        return ObjectRefGenerator(task.id, self.owner)
+        return ObjectRefGenerator(task.id, self.owner, code, at)
 
     def of(self, task: Task) -> Stream:
         """The stream of a task (a worker may answer before `open` was called)."""
@@ -72,6 +72,9 @@ class Streams:
     def item(self, task: Task, index: int, value: Any, lane: Lane) -> None:
         """One item arrived. After a retry the first ones arrive again and are dropped."""
         owner = self.owner
+        if task.rebuilding is not None:
+            owner.lineage.item(task, index, value, lane)
+            return
         stream = self.of(task)
         if value[3]:
             owner.refs.accept(lane.worker, value[3])
@@ -84,6 +87,9 @@ class Streams:
         stream.arrived = index
         oid = result_id(task.id, index)
         owner.refs.hold_new(oid)
+        if value[2] is not None:
+            task.lossy = task.lossy or set()
+            task.lossy.add(oid)
         owner.store(oid, stored)
         self._wake(stream)
 
@@ -106,6 +112,7 @@ class Streams:
         self._complete(stream)
         self._wake(stream)
         self._maybe_forget(stream)
+        self.owner.lineage.resume(task)
 
     def failed(self, task: Task, value: Value) -> None:
         """The generator raised, or was lost: one more item, which is the error."""
@@ -218,9 +225,15 @@ class Streams:
         if stream.end is None:
             stream.end = stream.arrived
             self._complete(stream)
-            self.owner.cancels.cancel_task(stream.task, force=False, recursive=True, quiet=True)
+            self.give_up(stream.task)
         self._wake(stream)
         self._maybe_forget(stream)
+
+    def give_up(self, task: Task) -> None:
+        """Cancel a generator because nobody reads on: not its fault, so what it yielded can be made again."""
+        if task.state != DONE and not task.cancelled:
+            task.retries_at_close = task.retries
+        self.owner.cancels.cancel_task(task, force=False, recursive=True, quiet=True)
 
     def _maybe_forget(self, stream: Stream) -> None:
         if stream.closed and stream.task.state == DONE:

@@ -128,20 +128,20 @@ class Tasks(Dispatch):
             self.kick()
         return task
 
-    def refs_of(self, task: Task) -> Any:
-        """The refs that `.remote()` returns for a task."""
+    def refs_of(self, task: Task, code: Any, at: int) -> Any:
+        """The refs that `.remote()`, called at this place, returns for a task."""
         if task.fn.queue_timeout_s is not None:
             self.owner.timeouts.watch(task)
         returns = task.returns
         if returns == 1 and type(returns) is int:
-            return ObjectRef(task.id + RESULT_SUFFIX)
+            return ObjectRef(task.id + RESULT_SUFFIX, code, at)
         if type(returns) is int:
             if returns == 0:
                 return None
-            return [ObjectRef(result_id(task.id, index)) for index in range(1, returns + 1)]
+            return [ObjectRef(result_id(task.id, index), code, at) for index in range(1, returns + 1)]
         if returns == "dynamic":
-            return ObjectRef(task.id + RESULT_SUFFIX)
-        return self.owner.streams.open(task)
+            return ObjectRef(task.id + RESULT_SUFFIX, code, at)
+        return self.owner.streams.open(task, code, at)
 
     # ------------------------------------------------------------------ arguments
     def pack_args(self, task: Task, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -180,6 +180,8 @@ class Tasks(Dispatch):
         missing = 0
         for oid in set(task.deps or ()):
             if oid not in owner.ready:
+                if task.saved is not None and oid in task.saved:
+                    continue  # it runs again, with the small values of its first run
                 owner.ask_for(oid)
                 if oid not in owner.ready:
                     missing += 1
@@ -194,7 +196,9 @@ class Tasks(Dispatch):
             return
         values = []
         for oid in task.deps or ():
-            value = self.owner.ready.get(oid)
+            value: Any = self.owner.ready.get(oid)
+            if value is None and task.saved is not None:
+                value = task.saved.get(oid)
             if value is None:
                 # Lost again between becoming ready and now: wait for it once more.
                 self.await_deps(task)

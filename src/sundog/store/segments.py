@@ -91,6 +91,7 @@ class Segments:
         self._read_maps: dict[str, tuple[int, int]] = {}
         self._views: dict[int, tuple[weakref.ref[object], bytes]] = {}
         self._shared_views: dict[str, weakref.ref[object]] = {}
+        self._abandoned: set[str] = set()
         self._pool: ThreadPoolExecutor | None = None
         self.made_bytes = 0
 
@@ -254,6 +255,10 @@ class Segments:
         entry = self._views.pop(id(watch), None)
         if entry is not None and entry[1]:
             self._ops.append(entry[1])
+        if self._abandoned:
+            for name in [each for each in self._abandoned if self._shared_views.get(each) is watch]:
+                self._abandoned.discard(name)
+                self._unmap_read(name)
 
     # ------------------------------------------------------------------ freeing
     def recycle(self, name: str, size: int) -> None:
@@ -290,6 +295,16 @@ class Segments:
     def forget(self, name: str) -> None:
         """An object of another process is gone from here: end our mapping of it."""
         self._unmap_read(name)
+
+    def abandon(self, name: str, *, remove: bool) -> None:
+        """A copy is given up: end our mapping of it once nobody here looks at it, and `remove` what is left."""
+        known = self._shared_views.get(name)
+        if known is None or known() is None:
+            self._unmap_read(name)
+        else:
+            self._abandoned.add(name)
+        if remove:
+            self._remove(name)
 
     def unlink(self, name: str) -> None:
         """Remove a segment's file and our mappings of it."""

@@ -14,8 +14,10 @@ from sundog import events
 from sundog.exceptions import RayTaskError
 from sundog.owner import context
 from sundog.owner.core import Owner
+from sundog.owner.lineage import CopyLost
 from sundog.serialize.fingerprint import fingerprint
 from sundog.serialize.pack import pack
+from sundog.wire import lanes as wire
 from sundog.worker.executor import Executor
 from sundog.worker.serving import Serving
 from sundog.worker.setup import apply_lease
@@ -79,11 +81,11 @@ class ActorLife:
                 # Nothing of the user's runs here yet, so importing anew is as good as a new process.
                 self.serving.watch.forget()
             cls = pickle.loads(spec["blob"])
-            positional, named = executor.arguments(spec["args"], spec["extra"], received)
+            positional, named = self._arguments(actor_id, spec["args"], spec["extra"], received)
             concurrent = self._choose_serving(cls, spec)
             self.serving.current = actor_id
             executor.actor = cls(*positional, **named)
-            positional = named = None  # type: ignore[assignment]
+            positional = named = None
         except BaseException as error:
             failed = events.FAILED
             stored = RayTaskError.from_exception(
@@ -112,6 +114,25 @@ class ActorLife:
             self.serving.current = None
         name = owner.ring.name(f"{spec['class_name']}.__init__", fingerprint(cls))
         executor.meter.write(events.CREATE, actor_id, name, start, start, owner.now(), failed, incarnation)
+
+    def _arguments(self, actor_id: bytes, args: Any, extra: Any, received: list[bytes]) -> Any:
+        """The constructor's arguments. One whose copy is gone is waited for here: its task runs again."""
+        anew: list[bytes] = []
+        try:
+            while True:
+                try:
+                    return self.executor.arguments(args, extra, received)
+                except CopyLost as lost:
+                    self.serving.current = actor_id  # a wait gives the CPU back, which that task may need
+                    value = self.owner.lineage.next_copy(lost)
+                    anew.append(lost.oid)
+                    values = [
+                        (oid, value[:4]) if oid == lost.oid else (oid, old)
+                        for oid, old in extra[wire.EXTRA_VALUES]
+                    ]
+                    extra = {**extra, wire.EXTRA_VALUES: values}
+        finally:
+            self.owner.ops.extend(anew)
 
     def _choose_serving(self, cls: Any, spec: dict[str, Any]) -> Any:
         """None for a sequential actor; else what serves an asyncio or a threaded one."""

@@ -160,7 +160,7 @@ class AsyncServing(Serving):
                     result = await result
                 values = [executor.value_of(lane, *each) for each in executor.split(name, returns, result)]
                 del result
-                self._reply(lane, task_id, values, received, _time() - start)
+                self._reply(lane, task_id, values, received, _time() - start, attempt)
         except BaseException as error:
             failed = events.FAILED
             if isinstance(error, asyncio.CancelledError):
@@ -191,8 +191,10 @@ class AsyncServing(Serving):
         values: list[wire.WireValue],
         received: list[bytes],
         seconds: float,
+        attempt: int,
     ) -> None:
-        if len(values) == 1 and values[0][2] is None and values[0][3] is None and not received:
+        small = len(values) == 1 and values[0][2] is None and values[0][3] is None
+        if small and not received and not attempt:
             lane.reply((task_id, 0, values[0][1], seconds), len(values[0][1]), self.spill_dir)
             return
         payload = (values, self.executor.held(lane, received))

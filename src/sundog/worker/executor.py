@@ -16,16 +16,18 @@ from typing import Any
 
 from sundog import events
 from sundog.events import NoRing, Ring
-from sundog.exceptions import RayTaskError, TaskCancelledError
+from sundog.exceptions import ObjectLostError, RayTaskError, TaskCancelledError
 from sundog.net import packets
 from sundog.owner import context
 from sundog.owner.core import Owner
+from sundog.owner.lineage import CopyLost
 from sundog.refs import collectors
 from sundog.serialize.fingerprint import fingerprint
 from sundog.serialize.pack import Slot, pack, unpack
 from sundog.wire import lanes as wire
 from sundog.worker.deadlines import Deadlines
 from sundog.worker.meter import Meter
+from sundog.worker.unsent import Unsent
 
 _time = time.time
 _loads = pickle.loads
@@ -123,6 +125,7 @@ class Executor:
         self.concurrent = False  # several calls at a time: the running one is in a context variable
         self.method_names: dict[str, int] = {}
         self.interrupting: bytes | None = None  # the task that a cancel is about to interrupt
+        self.unsent = Unsent(owner.segments)
         self.generators: dict[bytes, Any] = {}  # backpressure: task -> [consumed, event]
         self.cancelled: set[bytes] = set()
         self.cancelled_early: dict[bytes, None] = {}  # not here yet: still in a socket, or done already
@@ -169,7 +172,7 @@ class Executor:
                 payload = _loads(args)
             else:
                 _, oid, meta, location = args
-                payload = unpack(meta, self.owner.segments.view(location, oid))
+                payload = unpack(meta, self._view(location, oid))
                 received.append(oid)
             positional, named = payload if type(payload) is list else (payload, {})
             values = extra.get(wire.EXTRA_VALUES) if extra is not None else None
@@ -186,7 +189,13 @@ class Executor:
         if location is None:
             return unpack(meta, None)
         received.append(oid)
-        return unpack(meta, self.owner.segments.view(location, oid))
+        return unpack(meta, self._view(location, oid))
+
+    def _view(self, location: Any, oid: bytes) -> Any:
+        try:
+            return self.owner.segments.view(location, oid)
+        except ObjectLostError:
+            raise CopyLost(oid, location[0]) from None
 
     # ------------------------------------------------------------------ one task, start to reply
     def run(self, lane: AnswerLane, item: wire.Item, last: bool = False) -> None:
@@ -257,11 +266,13 @@ class Executor:
                 # Refs in the result are given to the caller before ours may go.
                 value = self.value_of(lane, meta, buffers, inner)
                 result = None
+                self.unsent.sent()
                 reply = (task_id, wire.R_VALUES, ([value], self.held(lane, received)), end - start)
         except BaseException as error:
             context.main_task = None
             end = _time()
-            self.meter.write(kind, task_id, name_id, submit_s, start, end, events.FAILED)
+            if type(error) is not CopyLost:
+                self.meter.write(kind, task_id, name_id, submit_s, start, end, events.FAILED)
             self.reply_error(lane, task_id, name, error, retry, received, end - start)
             return
         context.main_task = None
@@ -313,7 +324,7 @@ class Executor:
                     positional = named = None  # type: ignore[assignment]
                     end = _time()
                     meta, buffers, inner = self.pack_result(result, name)
-                    if buffers is None and inner is None and not received:
+                    if buffers is None and inner is None and not received and not attempt:
                         del result
                         lane.reply((task_id, 0, meta, end - start), len(meta), self.spill_dir)
                     else:
@@ -321,6 +332,7 @@ class Executor:
                         value = self.value_of(lane, meta, buffers, inner)
                         del result
                         held = self.held(lane, received)
+                        self.unsent.sent()
                         lane.reply(
                             (task_id, wire.R_VALUES, ([value], held), end - start), len(meta), self.spill_dir
                         )
@@ -396,7 +408,8 @@ class Executor:
 
     def value_of(self, lane: AnswerLane, meta: bytes, buffers: Any, inner: Any) -> wire.WireValue:
         """The wire form of a packed value; refs inside are given to the lane's owner."""
-        location = self.owner.segments.write(buffers, lane.owner_id) if buffers else None
+        write = self.owner.segments.write if self.concurrent else self.unsent.write
+        location = write(buffers, lane.owner_id) if buffers else None
         if inner:
             with self.owner.lock:
                 self.owner.drain()
@@ -444,6 +457,7 @@ class Executor:
                 values = [self.value_of(lane, *self.pack_result(each, name)) for each in result]
                 payload: Any = (values, self.held(lane, received))
                 size = sum(len(value[1]) for value in values)
+                self.unsent.sent()
                 lane.reply((task_id, wire.R_DYNAMIC, payload, _time() - start), size, self.spill_dir)
                 return
             count = self._stream(lane, task_id, name, result, extra)
@@ -455,6 +469,7 @@ class Executor:
         del result
         payload = (values, self.held(lane, received))
         size = sum(len(value[1]) for value in values)
+        self.unsent.sent()
         lane.reply((task_id, wire.R_VALUES, payload, _time() - start), size, self.spill_dir)
 
     def split(self, name: str, returns: int, result: Any) -> list[Any]:
@@ -498,6 +513,7 @@ class Executor:
     def send_item(self, lane: AnswerLane, task_id: bytes, index: int, each: Any, name: str) -> None:
         """Send one item of a generator."""
         value = self.value_of(lane, *self.pack_result(each, name))
+        self.unsent.sent()
         lane.reply((task_id, wire.R_ITEM, (index, value), 0.0), len(value[1]), self.spill_dir)
         now = _time()
         if now - lane.first_s > _FLUSH_S:
@@ -518,6 +534,14 @@ class Executor:
         seconds: float,
     ) -> None:
         """Queue the reply for a task that raised."""
+        if self.unsent.found:
+            self.unsent.take_back(task_id)
+        if type(error) is CopyLost:
+            # Before the user's code ran: the owner has the argument made again and sends the task once more.
+            error.__traceback__ = None
+            lost = (error.oid, error.segment, self.held(lane, received))
+            lane.reply((task_id, wire.R_LOST, lost, 0.0), 256, self.spill_dir)
+            return
         if isinstance(error, SystemExit) and self.actor_id is not None:
             if self.exit_after is None:
                 self.exit_code = _exit_code(error)

@@ -453,7 +453,7 @@ class Serving:
         """SIGINT in the main thread: raise in the task that is to be cancelled, if it still runs."""
         if self.current is None or self.current != self.executor.interrupting:
             return
-        ours = context.current() is None or self.owner.lock._is_owned()  # type: ignore[attr-defined]
+        ours = context.current() is None or self.owner.lock._is_owned() or self.executor.unsent.writing  # type: ignore[attr-defined]
         if ours or frame.f_code.co_name == "__del__":
             # In our own code, or where an exception would be lost: come back in a moment, when the user's
             # code (or a poll) is on top.

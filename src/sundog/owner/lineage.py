@@ -1,0 +1,350 @@
+"""Losing a copy, and making it again: the lineage of one owner, carried out.
+
+Owns the finished tasks whose results live in segments (`state/lineage.py` decides how long), and what happens
+when a reader finds such a segment gone. Refuses to look for losses: a copy is lost when somebody needs it and
+cannot have it. Runs under the owner's lock, in drivers and workers.
+
+::
+
+    get, in any process      ── CopyLost ──┐   owner of the object: drop the value, plan, run tasks again
+    argument, in a worker    ── R_LOST ────┼─► (each counts against its max_retries); readers wait as they
+    borrower                 ── "lost" ────┘   did the first time. No way back: the object becomes an error.
+
+A task that runs again is the same row as before, with the same id; `rebuilding` names the results that are
+wanted of it. What else it returns is there already, or is not needed, and is dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from sundog.exceptions import StreamingGeneratorReplayInconsistentError
+from sundog.ids import PROCESS_BYTES, index_of, result_id, task_of
+from sundog.owner import losses
+from sundog.owner.records import WAITING, Task, Value
+from sundog.state.lineage import Instruction, Lineage
+from sundog.wire.lanes import EXTRA_BACKPRESSURE, EXTRA_VALUES, OK
+
+if TYPE_CHECKING:
+    from sundog.owner.core import Owner
+
+_ROW_BYTES = 600  # what a row takes besides the arguments of its task
+
+
+class CopyLost(Exception):
+    """Inside sundog: the segment of an object is gone. Readers turn it into waiting; users never see it."""
+
+    def __init__(self, oid: bytes, segment: str) -> None:
+        super().__init__(oid, segment)
+        self.oid = oid
+        self.segment = segment
+
+
+class Recovery:
+    """The lineage of one owner."""
+
+    def __init__(self, owner: Owner) -> None:
+        self.owner = owner
+        self.machine = Lineage(owner.config.max_lineage_bytes)
+        self.rebuilt = 0  # tasks that were run again for the sake of lost results
+        self._kept: dict[bytes, Task] = {}
+        # Items lost while their generator still runs: it passed them, so they come with its next run.
+        self._later: dict[bytes, set[bytes]] = {}
+
+    # ------------------------------------------------------------------ tasks that finish
+    def finished(self, task: Task) -> None:
+        """A task with results in segments is done; called before what it holds is let go."""
+        lossy = task.lossy or set()
+        task.lossy = None
+        if task.retries_at_close is not None:
+            task.cancelled, task.retries, task.retries_at_close = False, task.retries_at_close, None
+        why_not = losses.why_not(task)
+        if task.needs is None and not why_not:
+            _prepare(task)
+        self._do(self.machine.keep(task.id, task.fn.name, lossy, task.needs or (), task.kept_bytes, why_not))
+        row = self.machine.rows.get(task.id)
+        if row is not None and not row.why_not:
+            self._kept[task.id] = task
+
+    def freed(self, oid: bytes) -> None:
+        """An object in a segment is not referred to any more (the caller carries out what follows)."""
+        task = self.owner.table.get(task_of(oid))
+        if task is not None and task.lossy:
+            task.lossy.discard(oid)
+        self._do(self.machine.freed(oid))
+
+    def _do(self, steps: Iterable[Instruction]) -> None:
+        refs = self.owner.refs
+        for kind, what in steps:
+            if kind == "hold":
+                refs.hold(what)
+            elif kind == "drop":
+                refs.drop(what)
+            else:
+                self._kept.pop(what, None)
+
+    # ------------------------------------------------------------------ copies that are gone
+    def lost(self, oid: bytes, segment: str) -> None:
+        """A reader found that this segment of an object is gone: have the object made again, or fail it."""
+        owner = self.owner
+        value = owner.ready.get(oid)
+        if value is not None:
+            if value[2] is None or value[2][0] != segment:
+                return  # another copy has come meanwhile
+            del owner.ready[oid]
+            for inner in value[3] or ():
+                owner.refs.drop(inner)
+            owner.segments.abandon(segment, remove=oid[:PROCESS_BYTES] == owner.me)
+        if oid[:PROCESS_BYTES] == owner.me:
+            self.recover(oid, segment)
+        else:
+            owner.peers.report_lost(oid, segment)
+        owner.carry_out()
+
+    def lost_here(self, lost: CopyLost) -> None:
+        """A thread of this process found a copy gone. Not locked."""
+        owner = self.owner
+        with owner.lock:
+            owner.check_open()
+            if lost.segment:
+                self.lost(lost.oid, lost.segment)
+            owner.tasks.dispatch_all()
+            owner.actors.dispatch_all()
+
+    def next_copy(self, lost: CopyLost) -> Value:
+        """Wait for the copy that follows a lost one; a hold on the object is left to the caller. Not locked.
+
+        Raises:
+            ObjectLostError: there is none.
+        """
+        owner = self.owner
+        owner.ops.append((lost.oid,))
+        try:
+            while True:
+                self.lost_here(lost)
+                owner.getting.await_objects([lost.oid])
+                found = owner.ready.get(lost.oid)
+                if found is not None:
+                    return found
+        except BaseException:
+            owner.ops.append(lost.oid)
+            raise
+
+    def can_recover(self, oid: bytes) -> bool:
+        """Whether an object of ours that is not here is a result in use that a task of ours made."""
+        return self.machine.is_live(oid)
+
+    def lost_elsewhere(self, process: bytes, oid: bytes, segment: str) -> None:
+        """A borrower could not open this segment of an object of ours: it gets the next copy."""
+        self.lost(oid, segment)
+        self.owner.peers.asked_for(process, oid)
+
+    def argument_lost(self, task: Task, oid: bytes, segment: str) -> None:
+        """A worker could not open an argument, so the task did not begin: it waits for the argument again."""
+        owner = self.owner
+        task.lane = None
+        self.lost(oid, segment)
+        if oid not in (task.deps or ()):
+            owner.replies.fail(task, owner.ready[oid])  # passed by value: nobody can make it again
+            return
+        if task.actor is not None:
+            task.actor.requeue([task])
+        task.state = WAITING
+        owner.tasks.await_deps(task)
+
+    def recover(self, oid: bytes, segment: str = "") -> None:
+        """Have an object of ours, which is not here, made again; or make it the error that says why not."""
+        owner = self.owner
+        task = owner.table.get(task_of(oid))
+        if task is not None:
+            self._join(task, oid)
+            return
+        plan = self.machine.plan(oid, self._at_hand, self._refuses)
+        if plan.chain:
+            error = losses.cannot_rebuild(owner, oid, segment, plan)
+            self._do(self.machine.freed(oid))
+            owner.fail_object(oid, error)
+            return
+        tasks = [self._revive(task_id, set(wanted)) for task_id, wanted in plan.steps]
+        for task in tasks:
+            owner.tasks.await_deps(task)
+
+    def _join(self, task: Task, oid: bytes) -> None:
+        """Want one more result of a task that runs."""
+        if task.rebuilding is None or (not isinstance(task.returns, int) and oid not in task.rebuilding):
+            self._later.setdefault(task.id, set()).add(oid)
+        else:
+            task.rebuilding.add(oid)
+
+    def _at_hand(self, oid: bytes) -> bool:
+        owner = self.owner
+        value = owner.ready.get(oid)
+        if value is not None:
+            return value[0] == OK
+        return oid[:PROCESS_BYTES] != owner.me or task_of(oid) in owner.table or owner.actors.is_scope(oid)
+
+    def _refuses(self, task_id: bytes) -> str:
+        return losses.why_not(self._kept[task_id])
+
+    def _revive(self, task_id: bytes, wanted: set[bytes]) -> Task:
+        """Put a finished task back into the table, as its next attempt."""
+        task = self._kept[task_id]
+        needs = self.machine.needs_of(task_id)
+        for need in needs:
+            self._hold(need)
+        if task.retries > 0:
+            task.retries -= 1
+        task.attempt += 1
+        task.holds = list(needs) or None
+        task.rebuilding = wanted
+        task.state = WAITING
+        task.lane = None
+        task.submit_s = self.owner.now()
+        self.rebuilt += 1
+        self.owner.table[task_id] = task
+        if task.actor is not None:
+            task.actor.queue.append(task)
+        return task
+
+    def _hold(self, need: bytes) -> None:
+        """Hold what a task that runs again needs; of what was freed meanwhile there is no hold left."""
+        owner, machine = self.owner, self.machine
+        known = (
+            need[:PROCESS_BYTES] != owner.me
+            or need in owner.ready
+            or need in owner.refs.owned
+            or machine.is_live(need)
+        )
+        if known or task_of(need) not in machine.rows:
+            owner.refs.hold(need)
+            return
+        owner.refs.hold_new(need)
+        owner.freed_early.discard(need)
+        machine.revived(need)
+        task = owner.table.get(task_of(need))
+        if task is not None:
+            self._join(task, need)
+
+    # ------------------------------------------------------------------ results that come again
+    def arrived(self, task: Task, first: int, values: list[Any], lane: Any) -> None:
+        """All results of a task that ran again, the first of which has the index `first`."""
+        owner = self.owner
+        wanted, task.rebuilding = task.rebuilding or set(), None
+        task.lossy = self._live(task)
+        stored: list[tuple[bytes, Value]] = []
+        for index, value in enumerate(values, first):
+            oid = result_id(task.id, index)
+            full = self._received(value, lane)
+            if self._is_wanted(task, wanted, oid, full):
+                stored.append((oid, full))
+        owner.replies.done(task)
+        for oid, full in stored:
+            owner.store(oid, full)
+        self._missing(task, wanted)
+
+    def item(self, task: Task, index: int, value: Any, lane: Any) -> None:
+        """One item of a generator that runs again."""
+        oid = result_id(task.id, index)
+        if task.lossy is None:
+            task.lossy = self._live(task)
+        full = self._received(value, lane)
+        if self._is_wanted(task, task.rebuilding or set(), oid, full):
+            self.owner.store(oid, full)
+        self.owner.carry_out()
+        if not task.rebuilding and not task.cancelled:
+            self.owner.streams.give_up(task)  # it may go on for ever
+
+    def ended(self, task: Task) -> None:
+        """A generator that ran again has returned."""
+        wanted, task.rebuilding = task.rebuilding or set(), None
+        if task.lossy is None:
+            task.lossy = self._live(task)
+        self.owner.replies.done(task)
+        self._missing(task, wanted)
+
+    def failed(self, task: Task, value: Value) -> None:
+        """A task that ran again failed; it is done. What was wanted of it becomes its error."""
+        wanted, task.rebuilding = task.rebuilding or set(), None
+        for oid in wanted:
+            self._do(self.machine.freed(oid))
+            self.owner.store(oid, value)  # or nothing, if nobody wants it any more
+        self.resume(task)
+
+    def was_stale_cancel(self, task: Task, value: Any) -> bool:
+        """Whether a run was ended by a cancel that was meant for the run before; then it is sent once more."""
+        if task.cancelled or b"TaskCancelledError" not in value[1] or b"RayTaskError" in value[1]:
+            return False
+        if task.actor is not None:
+            task.actor.requeue([task])
+        task.state = WAITING
+        task.lane = None
+        self.owner.tasks.await_deps(task)
+        return True
+
+    def resume(self, task: Task) -> None:
+        """A task is done: what was lost of its results meanwhile is made again."""
+        for oid in self._later.pop(task.id, ()):
+            if oid not in self.owner.ready and self.machine.is_live(oid):
+                self.recover(oid)
+        self.owner.carry_out()
+
+    def _live(self, task: Task) -> set[bytes]:
+        row = self.machine.rows.get(task.id)
+        return set(row.live) if row is not None else set()
+
+    def _received(self, value: Any, lane: Any) -> Value:
+        if value[3]:
+            self.owner.refs.accept(lane.worker, value[3])
+        return (*value, lane if value[2] else None)
+
+    def _is_wanted(self, task: Task, wanted: set[bytes], oid: bytes, value: Value) -> bool:
+        """Whether a result that came again is to be stored; if not, it is dropped here."""
+        assert task.lossy is not None
+        owner = self.owner
+        if oid in wanted:
+            wanted.discard(oid)
+            if oid not in owner.freed_early:
+                # What has become small lives in our memory from now on and cannot be lost.
+                (task.lossy.add if value[2] is not None else task.lossy.discard)(oid)
+                return True
+            owner.freed_early.discard(oid)
+            task.lossy.discard(oid)
+        owner.discard(value)
+        return False
+
+    def _missing(self, task: Task, wanted: set[bytes]) -> None:
+        """What was wanted of a task, and did not come although it has ended."""
+        for oid in wanted:
+            self._do(self.machine.freed(oid))
+            self.owner.fail_object(
+                oid,
+                StreamingGeneratorReplayInconsistentError(
+                    f"Object {oid.hex()}, item {index_of(oid)} of {task.fn.name}() (task {task.id.hex()}), was lost, "
+                    "and the generator yielded fewer items when it ran again. A generator whose items are to be "
+                    "made again must yield the same items each time.",
+                    task_id=task.id.hex(),
+                    object_ref_hex=oid.hex(),
+                ),
+            )
+        self.resume(task)
+
+
+def _prepare(task: Task) -> None:
+    """Note what a finished task would need to run again: small values themselves, of others only the names."""
+    deps = task.deps or []
+    needs = dict.fromkeys((task.holds or [])[len(deps) :])
+    saved: dict[bytes, Any] = {}
+    args = task.args
+    size = _ROW_BYTES + (len(args) if type(args) is bytes else args[3][1] if args is not None else 0)
+    extra = dict(task.extra or ())
+    for oid, value in extra.pop(EXTRA_VALUES, ()):
+        if value[2] is not None:
+            needs[oid] = None
+        else:
+            saved[oid] = value
+            size += len(value[1])
+            needs.update(dict.fromkeys(value[3] or ()))
+    extra.pop(EXTRA_BACKPRESSURE, None)  # nobody consumes what a generator yields again
+    task.extra = extra or None
+    task.needs, task.saved, task.kept_bytes = tuple(needs), saved or None, size

@@ -1,0 +1,38 @@
+"""Attempts that ended with their process: written into the owner's own ring, for the dead write nothing.
+
+Owns one decision: what is known of such an attempt. Its start and its memory come from the dead process's
+flight recorder, its name, attempt and submission from the owner's table. Runs in the owner, on whichever
+thread reads the node's word of a death; never on the path of a task that ends well.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sundog import events
+from sundog.owner.records import DONE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from sundog.owner.core import Owner
+    from sundog.owner.records import Task
+
+
+def record_lost(owner: Owner, tasks: Iterable[Task], worker: bytes) -> None:
+    """Record attempts that `worker` had begun, or may have, when it died."""
+    path = owner.control.ring_path(worker)
+    began = events.started_last(path)
+    began_at = events.started_last_at(path)
+    sample = events.last_sample(path)
+    now = owner.now()
+    for task in tasks:
+        if task.state == DONE:
+            continue
+        start = began_at if task.id == began and began_at <= now else now
+        seen = sample.own_bytes if sample is not None and sample.task_id == task.id else 0
+        # The process that died stands where a function's fingerprint would: both are written once per name.
+        name = owner.ring.name(task.fn.name, worker.hex())
+        owner.ring.write(
+            events.LOST, task.id, name, task.submit_s, start, now, events.FAILED, task.attempt, 0.0, seen
+        )
