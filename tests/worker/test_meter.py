@@ -157,7 +157,7 @@ def test_calls_of_a_loop_are_charged_for_the_steps_they_made(ring: events.Ring) 
         await asyncio.sleep(0.01)
         burn(burnt)
         await asyncio.sleep(0.05)
-        meter.write_call(steps, TASK_ID, name, start, start, time.time(), 0, 0)
+        meter.write_call(steps, "call", TASK_ID, name, start, start, time.time(), 0, 0)
 
     async def both() -> None:
         burns, waits = ring.name("burns"), ring.name("waits")
@@ -169,6 +169,21 @@ def test_calls_of_a_loop_are_charged_for_the_steps_they_made(ring: events.Ring) 
     asyncio.run(both())
     used = {event.name: event.cpu_s for event in read(ring)}
     assert used["waits"] < 0.04 < 0.05 <= used["burns"]
+
+
+def test_steps_are_counted_until_a_method_proves_quick(ring: events.Ring) -> None:
+    meter = LoopMeter(ring)
+    steps = Steps(meter, lambda _: asyncio.sleep(0))
+    ends = [(steps, 10.0001), (None, 10.0001), (None, 10.5), (steps, 10.5)]
+    quick = []
+    for counted, end in ends:
+        meter.write_call(counted, "m", TASK_ID, 1, 10.0, 10.0, end, 0, 0)
+        quick.append("m" in meter.quick)
+    steps.close()
+    assert quick == [True, True, False, False]
+    found = read(ring)
+    assert [event.cpu_s for event in found[:2]] == pytest.approx([1e-4, 1e-4], rel=0.01)
+    assert all(event.cpu_s <= 0.5 for event in found[2:])
 
 
 def test_a_stepped_coroutine_looks_like_the_one_it_wraps(ring: events.Ring) -> None:

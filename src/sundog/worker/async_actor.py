@@ -114,11 +114,13 @@ class AsyncServing(Serving):
 
     def _start(self, group: Group, lane: AnswerLane, item: wire.Item) -> None:
         group.running += 1
-        steps = Steps(self.meter, lambda steps: self._one(group, lane, item, steps))
-        task = self.loop.create_task(steps)
-        self._tasks[item[0]] = task
+        if item[1] in self.meter.quick:
+            self._tasks[item[0]] = self.loop.create_task(self._one(group, lane, item, None))
+        else:
+            steps = Steps(self.meter, lambda steps: self._one(group, lane, item, steps))
+            self._tasks[item[0]] = self.loop.create_task(steps)
 
-    async def _one(self, group: Group, lane: AnswerLane, item: wire.Item, steps: Steps) -> None:
+    async def _one(self, group: Group, lane: AnswerLane, item: wire.Item, steps: Steps | None) -> None:
         task_id, what, args, submit_s, extra = item
         executor = self.executor
         start = _time()
@@ -156,7 +158,7 @@ class AsyncServing(Serving):
             )
         finally:
             self.meter.write_call(
-                steps, task_id, executor._method_id(what), submit_s, start, _time(), failed, attempt
+                steps, what, task_id, executor._method_id(what), submit_s, start, _time(), failed, attempt
             )
             self._tasks.pop(task_id, None)
             group.running -= 1
