@@ -205,6 +205,23 @@ def test_a_stepped_coroutine_looks_like_the_one_it_wraps(ring: events.Ring) -> N
     asyncio.run(look())
 
 
+def test_a_task_that_used_up_all_descriptors_is_recorded_with_the_last_reading(ring: events.Ring) -> None:
+    import resource
+
+    meter = Meter(ring)
+    known = meter.memory.own_bytes
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+    try:
+        with pytest.raises(OSError):
+            own_and_shared()
+        meter.write(events.TASK, TASK_ID, 1, 1.0, 2.0, 3.0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    [event] = read(ring)
+    assert event.measured and event.own_bytes == pytest.approx(known)
+
+
 def test_without_recording_nothing_is_measured() -> None:
     meter = Meter(events.NoRing())
     assert meter.again_at == float("inf")

@@ -16,6 +16,7 @@ look, so a peak between two looks is not missed; files of /proc are opened only 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import threading
@@ -70,7 +71,9 @@ class Memory:
     """Own memory now, and its peak since any moment that a running task may have begun at."""
 
     def __init__(self) -> None:
-        self.own_bytes, self._shared = own_and_shared()
+        self.own_bytes = self._shared = 0
+        with contextlib.suppress(OSError):
+            self.own_bytes, self._shared = own_and_shared()
         self._level = self.own_bytes + self._shared if _reset_high_water() else _high_water()
         self._look_at = 0.0
         # Peaks of looks, falling: all that is needed for "the highest since t", whatever t is.
@@ -82,7 +85,10 @@ class Memory:
         if high_water < self._level + _NOTABLE_BYTES and now < self._look_at:
             return
         self._look_at = now + _LOOK_S
-        own, shared = own_and_shared()
+        try:
+            own, shared = own_and_shared()
+        except OSError:
+            return  # no descriptor is left: the task that took them all must not fail for our curiosity
         # Segments that were mapped only between two looks would count as own: assume that there were none.
         peak = max(own, high_water - max(shared, self._shared)) if high_water > self._level else own
         self.own_bytes, self._shared = own, shared
