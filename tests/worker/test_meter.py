@@ -77,14 +77,15 @@ def test_a_peak_that_is_gone_at_the_end_is_recorded(ring: events.Ring) -> None:
 
 def test_a_task_that_waits_uses_no_processor_and_one_that_works_does(ring: events.Ring) -> None:
     meter = Meter(ring)
-    works: list[Any] = [time.sleep, burn]
+    works: list[Any] = [time.sleep] * 5 + [burn]
     for work in works:
         meter.settle()
         start = time.time()
         work(0.05)
         meter.write(events.TASK, TASK_ID, 1, start, start, time.time())
-    waited, worked = read(ring)
-    assert waited.cpu_s < 0.04 < 0.05 <= worked.cpu_s
+    *waited, worked = read(ring)
+    # The least of several: this process has other threads, and what they do is its own too.
+    assert min(each.cpu_s for each in waited) < 0.04 < 0.05 <= worked.cpu_s
     assert worked.end_s - worked.start_s >= worked.cpu_s - 0.005
 
 
@@ -157,7 +158,7 @@ def test_calls_of_a_loop_are_charged_for_the_steps_they_made(ring: events.Ring) 
         await asyncio.sleep(0.01)
         burn(burnt)
         await asyncio.sleep(0.05)
-        meter.write_call(steps, TASK_ID, name, start, start, time.time(), 0, 0)
+        meter.write_call(steps, "call", TASK_ID, name, start, start, time.time(), 0, 0)
 
     async def both() -> None:
         burns, waits = ring.name("burns"), ring.name("waits")
@@ -169,6 +170,21 @@ def test_calls_of_a_loop_are_charged_for_the_steps_they_made(ring: events.Ring) 
     asyncio.run(both())
     used = {event.name: event.cpu_s for event in read(ring)}
     assert used["waits"] < 0.04 < 0.05 <= used["burns"]
+
+
+def test_steps_are_counted_until_a_method_proves_quick(ring: events.Ring) -> None:
+    meter = LoopMeter(ring)
+    steps = Steps(meter, lambda _: asyncio.sleep(0))
+    ends = [(steps, 10.0001), (None, 10.0001), (None, 10.5), (steps, 10.5)]
+    quick = []
+    for counted, end in ends:
+        meter.write_call(counted, "m", TASK_ID, 1, 10.0, 10.0, end, 0, 0)
+        quick.append("m" in meter.quick)
+    steps.close()
+    assert quick == [True, True, False, False]
+    found = read(ring)
+    assert [event.cpu_s for event in found[:2]] == pytest.approx([1e-4, 1e-4], rel=0.01)
+    assert all(event.cpu_s <= 0.5 for event in found[2:])
 
 
 def test_a_stepped_coroutine_looks_like_the_one_it_wraps(ring: events.Ring) -> None:
@@ -188,6 +204,23 @@ def test_a_stepped_coroutine_looks_like_the_one_it_wraps(ring: events.Ring) -> N
         assert inspect.getcoroutinestate(steps) == inspect.CORO_CLOSED
 
     asyncio.run(look())
+
+
+def test_a_task_that_used_up_all_descriptors_is_recorded_with_the_last_reading(ring: events.Ring) -> None:
+    import resource
+
+    meter = Meter(ring)
+    known = meter.memory.own_bytes
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, limits[1]))
+    try:
+        with pytest.raises(OSError):
+            own_and_shared()
+        meter.write(events.TASK, TASK_ID, 1, 1.0, 2.0, 3.0)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    [event] = read(ring)
+    assert event.measured and event.own_bytes == pytest.approx(known)
 
 
 def test_without_recording_nothing_is_measured() -> None:

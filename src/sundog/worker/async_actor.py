@@ -118,11 +118,13 @@ class AsyncServing(Serving):
         group.running += 1
         timed = item[4] is not None and wire.EXTRA_TIMEOUT in item[4]
         run = self._bounded if timed else self._one
-        steps = Steps(self.meter, lambda steps: run(group, lane, item, steps))
-        task = self.loop.create_task(steps)
-        self._tasks[item[0]] = task
+        if item[1] in self.meter.quick:
+            self._tasks[item[0]] = self.loop.create_task(run(group, lane, item, None))
+        else:
+            steps = Steps(self.meter, lambda steps: run(group, lane, item, steps))
+            self._tasks[item[0]] = self.loop.create_task(steps)
 
-    async def _bounded(self, group: Group, lane: AnswerLane, item: wire.Item, steps: Steps) -> None:
+    async def _bounded(self, group: Group, lane: AnswerLane, item: wire.Item, steps: Steps | None) -> None:
         """A call with a timeout_s or a queue_timeout_s."""
         call = self._one(group, lane, item, steps)
         if not self.executor.deadlines.begin(lane, item, call):
@@ -134,7 +136,7 @@ class AsyncServing(Serving):
         finally:
             self.executor.deadlines.end(item[0])
 
-    async def _one(self, group: Group, lane: AnswerLane, item: wire.Item, steps: Steps) -> None:
+    async def _one(self, group: Group, lane: AnswerLane, item: wire.Item, steps: Steps | None) -> None:
         task_id, what, args, submit_s, extra = item
         executor = self.executor
         start = _time()
@@ -172,7 +174,7 @@ class AsyncServing(Serving):
             )
         finally:
             self.meter.write_call(
-                steps, task_id, executor._method_id(what), submit_s, start, _time(), failed, attempt
+                steps, what, task_id, executor._method_id(what), submit_s, start, _time(), failed, attempt
             )
             self._ended(group, lane, task_id)
 

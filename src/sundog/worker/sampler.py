@@ -11,6 +11,7 @@ A look needs the interpreter lock: while C code holds it, the last look is the o
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -95,8 +96,11 @@ class Sampler:
         task_id, start, frames = call
         age = now - start
         if age >= _STEP_S:
-            own_bytes, _ = own_and_shared()
-            self._executor.meter.memory.note(now, own_bytes)
+            memory = self._executor.meter.memory
+            own_bytes = memory.own_bytes
+            with contextlib.suppress(OSError):  # no descriptor is left
+                own_bytes, _ = own_and_shared()
+            memory.note(now, own_bytes)
             line = user_line(frames)
             self._ring.sample(task_id, now, own_bytes, line)
             self._keep(task_id, now, age, own_bytes, line)
