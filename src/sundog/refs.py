@@ -105,7 +105,9 @@ class ObjectRef(Generic[T]):
         code = self._code
         if code is None:
             return (rebuild, (self._id,))
-        return (rebuild, (self._id, code if type(code) is str else site_of(code, self._at)))
+        if type(code) is not str:
+            code = self._code = site_of(code, self._at)
+        return (rebuild, (self._id, code))
 
     # ------------------------------------------------------------------ identity
     def binary(self) -> bytes:
