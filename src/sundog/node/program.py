@@ -32,6 +32,7 @@ from sundog.node.actors import ActorKeeper
 from sundog.node.logs import LogTails
 from sundog.node.requests import Requests
 from sundog.node.rows import Environment, Job, Process
+from sundog.node.waits import Deadlocks
 from sundog.node.workers import Workers
 from sundog.state.instructions import (
     Grant,
@@ -77,6 +78,7 @@ class Node:
         self.workers = Workers(self)
         self.keeper = ActorKeeper(self)
         self.requests = Requests(self)
+        self.deadlocks = Deadlocks(self)
         self.logs = LogTails()
         self._ticking = False
         self._logs_scheduled = False
@@ -292,6 +294,7 @@ class Node:
         if not self.stopping:
             sessions.remove_segments(self.session, process.process_id)
         self.keeper.owner_died(process.process_id, now)
+        self.deadlocks.process_died(process.process_id)
         for peer_id in process.peers:
             peer = self.processes.get(peer_id)
             if peer is not None:
@@ -337,6 +340,14 @@ class Node:
     def on_unblocked(self, process: Process) -> None:
         """A worker goes on."""
         self.do(self.leases.unblocked(process.process_id, self.now()))
+
+    def on_stalled(self, process: Process, count: int) -> None:
+        """A process has gets that have been blocked for long."""
+        self.deadlocks.stalled(process, count)
+
+    def on_waits_told(self, process: Process, number: int, report: Any) -> None:
+        """A process tells of its waits, as it was asked."""
+        self.deadlocks.told(process, number, report)
 
     def on_lane(self, process: Process, worker_id: bytes, fd: int) -> None:
         """An owner opens a lane to a worker."""

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from sundog.owner.replies import Replies
     from sundog.owner.streams import Streams
     from sundog.owner.tasks import Tasks
+    from sundog.owner.waits import Waits
 
 Callback = Callable[[bytes], None]
 
@@ -63,6 +64,7 @@ class Owner:
     replies: Replies
     getting: Getting
     cancels: Cancels
+    waits: Waits
 
     def __init__(
         self,

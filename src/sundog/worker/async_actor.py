@@ -17,6 +17,7 @@ from typing import Any
 from sundog import events
 from sundog.owner import context
 from sundog.owner.core import Owner
+from sundog.state.wait_facts import MAIN, Slot
 from sundog.wire import lanes as wire
 from sundog.worker.executor import AnswerLane, Executor
 from sundog.worker.serving import Serving
@@ -241,6 +242,13 @@ class AsyncServing(Serving):
                     self._reply_cancelled(entry[0], task_id)
                     return
         self.cancel_early(task_id)
+
+    def places(self, main_runs: bytes) -> tuple[tuple[Slot, ...], tuple[tuple[bytes, str], ...], bool]:
+        """A call that blocks the loop holds up all others; otherwise none holds up another for ever."""
+        if main_runs:
+            return (Slot(MAIN, 1, (main_runs,)),), (), True
+        running = tuple(self._tasks)
+        return (Slot("loop", len(running) + 1, running),), (), False
 
     def before_block(self) -> None:
         """A get in a coroutine blocks the loop; at least send what is done."""

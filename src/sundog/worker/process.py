@@ -80,6 +80,7 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     serving = Serving(owner, executor)
     life = ActorLife(owner, executor, serving)
     owner.before_block, owner.after_block = serving.before_block, serving.after_block
+    owner.waits.places = lambda main_runs: life.serving.places(main_runs)
     signal.signal(signal.SIGINT, serving.interrupt)
     os.register_at_fork(after_in_child=lambda: life.serving.disown())
     handlers = owner.control.handlers

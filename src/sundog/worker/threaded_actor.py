@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from sundog.owner.core import Owner
+from sundog.state.wait_facts import Slot
 from sundog.wire import lanes as wire
 from sundog.worker.executor import AnswerLane, Executor
 from sundog.worker.serving import Serving
@@ -41,7 +42,9 @@ class ThreadedServing(Serving):
             name: ThreadPoolExecutor(size, thread_name_prefix=f"sundog-{name or 'default'}")
             for name, size in {**groups, "": limit}.items()
         }
-        self._pending: set[bytes] = set()
+        self._sizes = {**groups, "": limit}
+        self._pending: dict[bytes, str] = {}  # calls that have not begun -> their group
+        self._running: dict[bytes, str] = {}
         self._count = threading.Lock()
         self._active = 0
         self._finish: str | None = None
@@ -56,7 +59,7 @@ class ThreadedServing(Serving):
                 continue
             with self._count:
                 self._active += 1
-                self._pending.add(item[0])
+                self._pending[item[0]] = group
             pool.submit(self._one, lane, item)
 
     def _reject(self, lane: AnswerLane, item: wire.Item, group: str) -> None:
@@ -67,15 +70,17 @@ class ThreadedServing(Serving):
 
     def _one(self, lane: AnswerLane, item: wire.Item) -> None:
         with self._count:
-            wanted = item[0] in self._pending
-            self._pending.discard(item[0])
+            group = self._pending.pop(item[0], None)
+            if group is not None:
+                self._running[item[0]] = group
         try:
-            if wanted:
+            if group is not None:
                 self.executor.run(lane, item)
                 lane.flush(self.spill_dir)
         finally:
             with self._count:
                 self._active -= 1
+                self._running.pop(item[0], None)
         if self.executor.exit_after is not None:
             self.stopping = self.executor.exit_after
             self.wake()
@@ -89,9 +94,19 @@ class ThreadedServing(Serving):
             if task_id not in self._pending:
                 self.cancel_early(task_id)
                 return
-            self._pending.discard(task_id)
+            del self._pending[task_id]
         for lane in list(self.lanes.values()):
             self._reply_cancelled(lane, task_id)
+
+    def places(self, main_runs: bytes) -> tuple[tuple[Slot, ...], tuple[tuple[bytes, str], ...], bool]:
+        """The groups, with what runs and what waits in each."""
+        with self._count:
+            running, pending = dict(self._running), tuple(self._pending.items())
+        slots = tuple(
+            Slot(group, size, tuple(task for task, each in running.items() if each == group))
+            for group, size in self._sizes.items()
+        )
+        return slots, pending, False
 
     def finish_then_stop(self, reason: str) -> None:
         """End when the calls that are here have ended."""
