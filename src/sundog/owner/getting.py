@@ -162,7 +162,7 @@ class Getting:
         patience_s = owner.waits.patience_s
         if deadline is None and target is not None and patience_s is not None:
             limit = _perf() + patience_s - (_time() - started if started else 0.0)
-        blocked = False
+        blocked = ended = False
         long: LongWait | None = None
 
         def on_block() -> None:
@@ -171,7 +171,9 @@ class Getting:
             owner.before_block()  # type: ignore[misc]
 
         def over() -> bool:
-            return done() if long is None else long.links is not None or done()
+            nonlocal ended
+            ended = ended or done()  # some say so only once
+            return ended or (long is not None and long.links is not None)
 
         try:
             while True:
@@ -185,10 +187,10 @@ class Getting:
                 if over():
                     break
                 if owner.closed is not None or (deadline is not None and _perf() >= deadline):
-                    return done()
+                    return over()
                 if limit is not None and target is not None and _perf() >= limit:
                     limit, long = None, owner.waits.note(target, started or _time() - (patience_s or 0.0))
-            if long is not None and long.links is not None and not done():
+            if long is not None and long.links is not None and not ended:
                 raise long.error()
             return True
         finally:

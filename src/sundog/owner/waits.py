@@ -169,6 +169,7 @@ class Waits:
                     _stack(frames.get(wait.thread or 0)),
                 )
             )
+        frames.clear()  # this frame is among them: the ring would keep alive what every thread's callers hold
         return tuple(found)
 
     def _other_threads(self) -> int:
