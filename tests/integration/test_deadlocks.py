@@ -192,7 +192,10 @@ def test_placement_groups_and_idle_actors_that_nobody_can_remove_any_more_are_fo
     with pytest.raises(DeadlockError) as caught:
         ray.get(needs_it.remote())
     assert "nothing of this session runs that could give it back" in str(caught.value)
-    assert caught.value.cycle[0]["stack"][-1][2] == "test_placement_groups_and_idle_actors_that_nobody_can_remove_any_more_are_found"
+    assert (
+        caught.value.cycle[0]["stack"][-1][2]
+        == "test_placement_groups_and_idle_actors_that_nobody_can_remove_any_more_are_found"
+    )
     first = placement_group([{"CPU": 3}])
     ray.get(first.ready())
     with pytest.raises(DeadlockError, match="placement group"):

@@ -53,6 +53,9 @@ def main(params_path: str) -> None:
 
     with open(params_path, encoding="utf-8") as file:
         params = json.load(file)
+    from sundog.net.descriptors import raise_limit
+
+    raise_limit()  # the zygote and its workers inherit it
     for fd in (3, 4):
         if fd == 4 or params.get("driver_fd") is not None:
             os.set_inheritable(fd, False)

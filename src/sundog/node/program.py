@@ -29,6 +29,7 @@ from sundog.net.loop import Line, Loop
 from sundog.net.packets import Connection
 from sundog.node import sessions
 from sundog.node.actors import ActorKeeper
+from sundog.node.descriptors import Descriptors
 from sundog.node.logs import LogTails
 from sundog.node.requests import Requests
 from sundog.node.rows import Environment, Job, Process
@@ -75,6 +76,7 @@ class Node:
             idle_worker_s=self.config.idle_worker_s,
             keep=max(2, int(params["resources"].get("CPU", 1))),
         )
+        self.descriptors = Descriptors(self)
         self.workers = Workers(self)
         self.keeper = ActorKeeper(self)
         self.requests = Requests(self)
