@@ -53,7 +53,7 @@ def test_actors_that_wait_for_each_other_raise_with_the_cycle_and_the_stacks(
     first = ring_of_actors(ray, size)
     with pytest.raises(DeadlockError) as caught:
         ray.get(first.ask.remote(size))
-    error = caught.value.cause  # type: ignore[attr-defined]
+    error = caught.value.cause
     assert len(error.cycle) == size
     assert {link["name"] for link in error.cycle} == {"Asker.ask()"}
     assert len({link["pid"] for link in error.cycle}) == size
