@@ -6,6 +6,7 @@ as methods, or do not hold a resource while waiting for a task that needs it. Th
 with its stack; `error.cycle` has the same as data.
 """
 
+# mypy: disable-error-code="attr-defined"
 from __future__ import annotations
 
 from sundog.exceptions import DeadlockError
