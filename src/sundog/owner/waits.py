@@ -25,10 +25,10 @@ from sundog.ids import PROCESS_BYTES, task_of
 from sundog.owner import context
 from sundog.owner.actors import ActorLink
 from sundog.owner.records import QUEUED, WAITING, Lane, Task
-from sundog.state.wait_facts import ARGUMENTS, BEHIND, CALL, LEASE, SENT, Frame, Report, Slot, TaskFact, Wait
 
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
+    from sundog.state.wait_facts import Frame, Slot, TaskFact, Wait
 
 TARGETS_MAX = 1_000
 _FRAMES_MAX = 16
@@ -37,9 +37,8 @@ _WORKER = os.path.join(_OURS, "worker") + os.sep
 
 # What a wait is for: (verb, how many must come, those that are missing). None: not known, so never a deadlock.
 Target = Callable[[], tuple[str, int, tuple[bytes, ...]] | None]
-# The places where this process runs tasks: (slots, queued there, whether all else waits for the main one).
-# It is given what the main thread runs, if that one waits.
-Places = Callable[[bytes], tuple[tuple[Slot, ...], tuple[tuple[bytes, str], ...], bool]]
+# Where this process runs tasks: (slots, queued there, whether all else waits for the main slot).
+Places = tuple["tuple[Slot, ...]", tuple[tuple[bytes, str], ...], bool]
 
 
 class LongWait:
@@ -85,7 +84,8 @@ class Waits:
         self.owner = owner
         config = owner.config
         self.patience_s = config.deadlock_check_s if config.enable_deadlock_check else None
-        self.places: Places = _no_places  # a worker plugs in
+        # A worker plugs in; it is given what the main thread runs, if that one waits.
+        self.places: Callable[[bytes], Places] = lambda main_runs: ((), (), False)
         self._serials = itertools.count(1)
         self._long: dict[int, LongWait] = {}
         handlers = owner.control.handlers
@@ -117,6 +117,9 @@ class Waits:
                 wait.gate(b"")
 
     def _tell(self, number: int, tasks: tuple[bytes, ...]) -> None:
+        # Here and below: most processes are never asked, and start-up counts.
+        from sundog.state.wait_facts import Report
+
         self._read_replies()
         waits = self._waits()
         wanted = dict.fromkeys(tasks)
@@ -147,6 +150,8 @@ class Waits:
                     link.keep = None
 
     def _waits(self) -> tuple[Wait, ...]:
+        from sundog.state.wait_facts import Wait
+
         frames = sys._current_frames()
         found = []
         for wait in self._long.values():
@@ -197,6 +202,8 @@ class Waits:
         return tuple(found.items())
 
     def _fact(self, task: Task) -> TaskFact:
+        from sundog.state.wait_facts import ARGUMENTS, BEHIND, CALL, LEASE, SENT, TaskFact
+
         name = task.fn.name
         if task.state == WAITING:
             ready = self.owner.ready
@@ -215,12 +222,10 @@ class Waits:
         return TaskFact(SENT, name, key=shape.key if shape is not None else None, worker=task.lane.worker)
 
 
-def _no_places(_: bytes) -> tuple[tuple[Slot, ...], tuple[tuple[bytes, str], ...], bool]:
-    return (), (), False
-
-
 def _stack(frame: Any) -> tuple[Frame, ...]:
     """The user's frames of a blocked thread, the outermost first."""
+    from sundog.state.wait_facts import Frame
+
     found: list[Frame] = []
     while frame is not None and len(found) < _FRAMES_MAX:
         code = frame.f_code

@@ -30,8 +30,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from sundog.state import shortage, starvation
+from sundog.state import starvation
 from sundog.state.granting import Granting
 from sundog.state.instructions import (
     GROUP_REMOVED,
@@ -49,7 +50,9 @@ from sundog.state.nodes import Backoff, Node, Worker
 from sundog.state.resources import Pool, demand_of
 from sundog.state.shapes import Want
 from sundog.state.status import GroupRow, HeldRow, WaitingRow, group_rows, held_rows, waiting_rows
-from sundog.state.wait_facts import Shortage
+
+if TYPE_CHECKING:
+    from sundog.state.wait_facts import Shortage
 
 __all__ = [
     "GROUP_REMOVED",
@@ -392,6 +395,8 @@ class Leases(Granting):
 
     def shortage(self, owner: bytes, key: Hashable) -> Shortage | None:
         """Return what a waiting request lacks and who has it; None if it may go on without anybody's help."""
+        from sundog.state import shortage  # seldom needed, and start-up counts
+
         want = self._wants.get(owner, {}).get(key)
         if want is None:
             return None

@@ -17,6 +17,7 @@ from typing import Any
 from sundog import events
 from sundog.owner import context
 from sundog.owner.core import Owner
+from sundog.owner.waits import Places
 from sundog.state.wait_facts import MAIN, Slot
 from sundog.wire import lanes as wire
 from sundog.worker.executor import AnswerLane, Executor
@@ -243,7 +244,7 @@ class AsyncServing(Serving):
                     return
         self.cancel_early(task_id)
 
-    def places(self, main_runs: bytes) -> tuple[tuple[Slot, ...], tuple[tuple[bytes, str], ...], bool]:
+    def places(self, main_runs: bytes) -> Places:
         """A call that blocks the loop holds up all others; otherwise none holds up another for ever."""
         if main_runs:
             return (Slot(MAIN, 1, (main_runs,)),), (), True

@@ -27,8 +27,8 @@ from sundog.exceptions import TaskCancelledError
 from sundog.net import packets
 from sundog.owner import context
 from sundog.owner.core import Owner
+from sundog.owner.waits import Places
 from sundog.serialize.pack import pack
-from sundog.state.wait_facts import MAIN, Slot
 from sundog.wire import lanes as wire
 from sundog.worker import stdio
 from sundog.worker.executor import AnswerLane, Executor
@@ -438,8 +438,10 @@ class Serving:
         raise KeyboardInterrupt
 
     # ------------------------------------------------------------------ questions (reader thread)
-    def places(self, _main_runs: bytes) -> tuple[tuple[Slot, ...], tuple[tuple[bytes, str], ...], bool]:
+    def places(self, _main_runs: bytes) -> Places:
         """Where calls run here, for the search for deadlocks: one at a time, and all else behind it."""
+        from sundog.state.wait_facts import MAIN, Slot
+
         current = self.current
         return (Slot(MAIN, 1, (current,) if current is not None else ()),), (), True
 

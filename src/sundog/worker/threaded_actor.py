@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from sundog.owner.core import Owner
+from sundog.owner.waits import Places
 from sundog.state.wait_facts import Slot
 from sundog.wire import lanes as wire
 from sundog.worker.executor import AnswerLane, Executor
@@ -98,7 +99,7 @@ class ThreadedServing(Serving):
         for lane in list(self.lanes.values()):
             self._reply_cancelled(lane, task_id)
 
-    def places(self, main_runs: bytes) -> tuple[tuple[Slot, ...], tuple[tuple[bytes, str], ...], bool]:
+    def places(self, main_runs: bytes) -> Places:
         """The groups, with what runs and what waits in each."""
         with self._count:
             running, pending = dict(self._running), tuple(self._pending.items())
