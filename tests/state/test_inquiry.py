@@ -74,6 +74,24 @@ def test_a_ring_of_waits_is_broken_once_at_the_wait_that_came_last(size: int) ->
     assert len(broken[0].links) == size
 
 
+def test_a_wait_for_what_runs_already_is_not_the_one_that_closed_the_circle() -> None:
+    """ONE asks TWO, whose answer needs ONE again; by the clocks ONE came to its get last, for its thread was slow."""
+    first, second, third = task(DRIVER, 1), task(ONE, 1), task(TWO, 1)
+    play = Play(
+        {
+            ONE: running(
+                first, get(second, first, since_s=9.0), tasks=((second, TaskFact(CALL, "g", actor=TWO)),)
+            ),
+            TWO: running(
+                second, get(third, second, since_s=1.0), tasks=((third, TaskFact(CALL, "h", actor=ONE)),)
+            ),
+        },
+        World(lambda owner, key: None, lambda actor: ("worker", actor)),
+    )
+    play.stall(ONE, TWO)
+    assert [each.process for each in play.run(2 * CONFIRM_S)] == [TWO]
+
+
 def test_one_round_is_not_enough() -> None:
     play = Play(*actors_in_a_ring(2))
     play.stall(*play.reports)

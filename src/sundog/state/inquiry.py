@@ -229,9 +229,14 @@ class Search:
 
 
 def _from_last(builder: Builder, around: list[Vertex]) -> list[Vertex]:
-    """The cycle, beginning with the wait that began last: the one that closed it."""
+    """The cycle, beginning with the wait that closed it: one for what cannot begin, the last of those.
+
+    The others wait for what runs already: they began the chain, and its end unwinds to them. Clocks alone do not tell,
+    for a call is sent, and may run and wait, before its caller has come to its get.
+    """
+    waits = [number for number, each in enumerate(around) if each[0] == "wait"]
+    closing = [number for number in waits if around[(number + 2) % len(around)][0] != "wait"]
     last = max(
-        (number for number, each in enumerate(around) if each[0] == "wait"),
-        key=lambda number: (builder.waits[around[number]].since_s, str(around[number])),
+        closing or waits, key=lambda number: (builder.waits[around[number]].since_s, str(around[number]))
     )
     return [*around[last:], *around[:last]]
