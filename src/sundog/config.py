@@ -84,6 +84,9 @@ class Config:
         2.0, "Seconds that a task has to stop once its timeout_s is over; then its worker is killed.", low=0
     )
     enable_deadlock_check: bool = _setting(True, "Raise in a get that takes part in a cycle of waits.")
+    deadlock_check_s: float = _setting(
+        1.0, "Seconds a get without a timeout is blocked before it is looked at for deadlocks.", low=0.01
+    )
 
     memory_monitor_refresh_ms: int = _setting(
         250, "Milliseconds between looks at the machine's memory; 0 switches the monitor off.", low=0

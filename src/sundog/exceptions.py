@@ -16,6 +16,7 @@ process and on every thread, and imports nothing heavy. ::
     ├── GetTimeoutError (TimeoutError)
     ├── TaskTimeoutError (TimeoutError)          it ran longer than its timeout_s
     ├── TaskQueueTimeoutError (TimeoutError)     it was not begun within its queue_timeout_s
+    ├── DeadlockError                            a get that would never end: the cycle and its stacks
     ├── ObjectLostError
     │   ├── ObjectFetchTimedOutError, ObjectFreedError, OwnerDiedError
     │   ├── ObjectReconstructionFailedError      and could not be computed again
@@ -514,6 +515,17 @@ class StreamingGeneratorReplayInconsistentError(RaySystemError):
     """A generator that was run again yielded another number of items than the first time."""
 
     default = "The generator was run again and did not yield the same number of items."
+
+
+class DeadlockError(RayError):
+    """A `get` or `wait` can never end: what it waits for waits for it, through tasks, actors or resources.
+
+    Facts: `cycle`, a list with one dict for each wait of the circle, the one that raises first: `name`, `task_id`
+    (None for a driver), `pid`, `verb`, `waits_for`, `why`, `since_s`, `stack` (of file, line, function).
+    """
+
+    default = "This wait would never end: what it waits for waits for it."
+    cycle: Any = ()
 
 
 RAY_EXCEPTION_TYPES: list[type[RayError]] = [

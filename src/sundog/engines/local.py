@@ -28,6 +28,7 @@ from sundog.engines.leases import lease_of
 from sundog.engines.refusals import Refusals
 from sundog.exceptions import RaySystemError
 from sundog.ids import random_id
+from sundog.net.descriptors import raise_limit
 from sundog.net.packets import Connection
 from sundog.options import ActorOptions, TaskOptions
 from sundog.owner import assemble, context, timeouts
@@ -271,6 +272,7 @@ def start(
     log_to_driver: bool,
 ) -> LocalEngine:
     """Start a session and be its first driver. Does not wait for its node."""
+    raise_limit()
     session, lock = sessions.make_session(config)
     node_id = random_id(16)
     pid, sock = sessions.spawn_node(session, lock, config, resources, labels, node_id, persistent=False)
@@ -287,6 +289,7 @@ def join(
     info: sessions.SessionInfo, config: Config, job: dict[str, Any], *, log_to_driver: bool
 ) -> LocalEngine:
     """Join a running session as one more driver."""
+    raise_limit()
     connection = sessions.connect(info)
     process_id = random_id()
     _introduce(connection, process_id, None, job, log_to_driver, welcome=True)

@@ -23,10 +23,13 @@ class Refusals:
 
     def __init__(self, owner: Owner) -> None:
         self.owner = owner
+        self._said: set[str] = set()
         handlers = owner.control.handlers
         handlers["infeasible"] = self._task
         handlers["infeasible_actor"] = self._warn_of
         handlers["env_failed"] = self._environment
+        handlers["warning"] = self.warn_once
+        owner.actors.on_shortage = lambda text: self.warn_once("descriptors", text)
 
     def _task(self, key: int, resources: dict[str, float], reason: str) -> None:
         shape = self.owner.tasks.shapes[key - 1]
@@ -58,6 +61,12 @@ class Refusals:
             "joins. See: sundog status"
         )
         self.owner.when_ready_elsewhere(_print, text)
+
+    def warn_once(self, about: str, text: str) -> None:
+        """Show a warning, if none has been about this: the node and this process may both notice a shortage."""
+        if about not in self._said:
+            self._said.add(about)
+            self.owner.when_ready_elsewhere(_print, text)
 
 
 def _group_removed(task: Task) -> Exception:

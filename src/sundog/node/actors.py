@@ -58,6 +58,10 @@ class ActorKeeper:
             for row in self.actors.rows()
         )
 
+    def parked(self) -> int:
+        """How many descriptors wait here for an actor to have a worker."""
+        return sum(len(lanes) for lanes in self._lanes.values())
+
     def is_detached_worker(self, worker: bytes) -> bool:
         """Whether a worker hosts a detached actor."""
         row = self.actors.on_worker(worker)

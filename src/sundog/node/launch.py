@@ -109,6 +109,9 @@ def main(params_path: str) -> None:
 
     with open(params_path, encoding="utf-8") as file:
         params = json.load(file)
+    from sundog.net.descriptors import raise_limit
+
+    raise_limit()  # the zygote and its workers inherit it
     inherited = [4] if params.get("driver_fd") is None else [3, 4]
     for fd in inherited:
         os.set_inheritable(fd, False)

@@ -27,11 +27,13 @@ from sundog.net.loop import Line, Loop
 from sundog.net.packets import Connection
 from sundog.node import retention, sessions
 from sundog.node.actors import ActorKeeper
+from sundog.node.descriptors import Descriptors
 from sundog.node.logs import LogTails
 from sundog.node.memory import MemoryKeeper
 from sundog.node.records import Records
 from sundog.node.requests import Requests
 from sundog.node.rows import Environment, Job, Process
+from sundog.node.waits import Deadlocks
 from sundog.node.workers import Workers
 from sundog.state.instructions import (
     Grant,
@@ -74,10 +76,12 @@ class Node:
             idle_worker_s=self.config.idle_worker_s,
             keep=max(2, int(params["resources"].get("CPU", 1))),
         )
+        self.descriptors = Descriptors(self)
         self.workers = Workers(self)
         self.keeper = ActorKeeper(self)
         self.requests = Requests(self)
         self.records = Records(self)
+        self.deadlocks = Deadlocks(self)
         self.logs = LogTails()
         self.memory = MemoryKeeper(self)
         self._ticking = False
@@ -302,6 +306,7 @@ class Node:
         if not self.stopping:
             sessions.remove_segments(self.session, process.process_id)
         self.keeper.owner_died(process.process_id, now)
+        self.deadlocks.process_died(process.process_id)
         for peer_id in process.peers:
             peer = self.processes.get(peer_id)
             if peer is not None:
@@ -356,6 +361,14 @@ class Node:
     def on_runs(self, process: Process, token: int, rows: list[Any]) -> None:
         """An owner tells what runs on its workers, as it was asked."""
         self.memory.runs(process, token, rows)
+
+    def on_stalled(self, process: Process, count: int) -> None:
+        """A process has gets that have been blocked for long."""
+        self.deadlocks.stalled(process, count)
+
+    def on_waits_told(self, process: Process, number: int, report: Any) -> None:
+        """A process tells of its waits, as it was asked."""
+        self.deadlocks.told(process, number, report)
 
     def on_lane(self, process: Process, worker_id: bytes, fd: int) -> None:
         """An owner opens a lane to a worker."""

@@ -105,6 +105,11 @@ class Workers:
 
     # ------------------------------------------------------------------ starting
     def start(self, instruction: StartWorker) -> None:
+        """Have a worker forked for an environment, now or when there are descriptors for it."""
+        if not self.node.descriptors.holds_back(instruction):
+            self.start_now(instruction)
+
+    def start_now(self, instruction: StartWorker) -> None:
         """Have a worker forked for an environment."""
         node = self.node
         environment = self.environments.get(instruction.env_key)

@@ -10,11 +10,12 @@ was in flight and may be tried again goes back to the head of the queue, in orde
 
 from __future__ import annotations
 
+import os
 import pickle
 import socket
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pickle import dumps
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ from sundog.exceptions import (
 )
 from sundog.ids import RESULT_SUFFIX
 from sundog.net import packets
+from sundog.net.descriptors import Gauge
 from sundog.owner import context, deaths, evidence
 from sundog.owner.lost_attempts import record_lost
 from sundog.owner.records import DONE, QUEUED, SENT, WAITING, Fn, Task
@@ -87,6 +89,9 @@ class ActorCalls:
         self.links: dict[bytes, ActorLink] = {}
         self.busy: set[ActorLink] = set()
         self.scopes: set[bytes] = set()  # actors of ours whose handles are counted
+        self.gauge = Gauge(os.getpid())
+        self.unopened: deque[ActorLink] = deque()  # no lane yet, for lack of descriptors
+        self.on_shortage: Callable[[str], None] = lambda text: None
 
     # ------------------------------------------------------------------ handles' scope
     def scope_id(self, actor_id: bytes) -> bytes:
@@ -119,10 +124,26 @@ class ActorCalls:
         return link
 
     def _open_lane(self, link: ActorLink) -> None:
+        if not self.gauge.take(2):
+            # Near the limit of descriptors: its calls wait in the queue until another actor has ended.
+            self.unopened.append(link)
+            self.owner.reactor.start_ticking()  # rounds in which to look again
+            self.on_shortage(self.gauge.text("This program"))
+            return
         ours, theirs = packets.make_pair()
         link.sock, link.peer = ours, theirs
         self.owner.reactor.add(ours.fileno(), self._reader(link, ours))
         self.owner.control.send(("actor_lane", link.actor_id, link.incarnation), (theirs.fileno(),))
+
+    def _open_waiting(self) -> None:
+        for _ in range(len(self.unopened)):
+            link = self.unopened.popleft()
+            if link.state == "DEAD" or link.sock is not None:
+                continue
+            self._open_lane(link)
+            if link.sock is None:
+                return  # no room yet; it stands at the end of the line now, as good a place as any
+            self.busy.add(link)
 
     def take_back(self, link: ActorLink) -> None:
         """Locked: take unread calls out of the socket of an actor that is not up yet, into the queue again."""
@@ -251,6 +272,8 @@ class ActorCalls:
 
     def dispatch_all(self) -> None:
         """Send what waits for actors."""
+        if self.unopened:
+            self._open_waiting()
         if self.busy:
             links, self.busy = self.busy, set()
             for link in links:

@@ -24,6 +24,7 @@ from sundog.owner.replies import Replies
 from sundog.owner.streams import Streams
 from sundog.owner.tasks import Tasks
 from sundog.owner.timeouts import Timeouts
+from sundog.owner.waits import Waits
 from sundog.store.segments import Segments
 
 
@@ -47,6 +48,8 @@ def assemble(me: bytes, node: Connection, session: dict[str, Any], config: Confi
     owner.timeouts = Timeouts(owner)
     owner.tasks = Tasks(owner)
     owner.actors = ActorCalls(owner)
+    owner.waits = Waits(owner)
+    owner.reactor.patience_s = owner.waits.patience_s
     handlers = owner.control.handlers
     handlers["grant"] = owner.tasks.granted
     handlers["reclaim"] = owner.tasks.reclaim

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from sundog.owner.streams import Streams
     from sundog.owner.tasks import Tasks
     from sundog.owner.timeouts import Timeouts
+    from sundog.owner.waits import Waits
 
 Callback = Callable[[bytes], None]
 _FEW = 8  # refs in a value that are counted one by one
@@ -76,6 +77,7 @@ class Owner:
     lineage: Recovery
     agenda: Agenda
     timeouts: Timeouts
+    waits: Waits
 
     def __init__(
         self,

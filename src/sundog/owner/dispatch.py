@@ -311,7 +311,7 @@ class Dispatch:
         for shape in self.shapes:
             if len(shape.lanes) > 1 and not shape.queue:
                 self._steal(shape)
-        if not self.leases:
+        if not self.leases and not self.owner.actors.unopened:
             self.owner.reactor.ticking = False
 
     def _release_idle_elsewhere(self, shape: Shape) -> None:

@@ -51,7 +51,10 @@ class ObjectRefGenerator:
                             stream.wakers.append(_Announcer(owner, key))
             return found is not None
 
-        if not there() and not owner.getting.block_until(there, key, timeout_s):
+        def target() -> tuple[str, int, tuple[bytes, ...]]:
+            return "next", 1, (self._task_id,)
+
+        if not there() and not owner.getting.block_until(there, key, timeout_s, target):
             owner.check_open()
             return ObjectRef.nil()
         if found is False:

@@ -16,6 +16,7 @@ from sundog import events
 from sundog.exceptions import GetTimeoutError
 from sundog.owner.description import explain_missing
 from sundog.owner.lineage import CopyLost
+from sundog.owner.waits import TARGETS_MAX, LongWait, Target
 from sundog.serialize.pack import unpack
 
 if TYPE_CHECKING:
@@ -76,7 +77,8 @@ class Getting:
             finally:
                 owner.after_block()  # type: ignore[misc]
         if not led:
-            self._await_all([oid], None)
+            # Another thread reads, or this one has been blocked for long (then the CPU is taken and lent once more).
+            self._await_all([oid], None, started)
             return
         owner.ring.write(events.GET, oid[:16], self._name_get, started, started, _time())
 
@@ -98,14 +100,14 @@ class Getting:
                 out.append(load(oid, timeout_s))
         return out
 
-    def _await_all(self, oids: list[bytes], timeout_s: float | None) -> None:
-        """Block until all are ready.
+    def _await_all(self, oids: list[bytes], timeout_s: float | None, started: float = 0.0) -> None:
+        """Block until all are ready; `started` is when the caller began to wait, if before this call.
 
         An error ends the wait early: Ray raises the first failed ref as soon as it is met in order.
         """
         owner = self.owner
         ready = owner.ready
-        started = _time()
+        started = started or _time()
         with owner.lock:
             owner.check_open()
             for oid in oids:
@@ -127,7 +129,20 @@ class Getting:
                 position += 1
             return True
 
-        if not self._block(done, lambda: oids[position] if position < count else None, timeout_s):
+        def target() -> tuple[str, int, tuple[bytes, ...]] | None:
+            # It ends with the first that fails, in order: so the first that is missing is all it waits for.
+            for oid in oids[position:]:
+                value = ready.get(oid)
+                if value is None:
+                    return "get", 1, (oid,)
+                if value[0]:
+                    break
+            return None
+
+        def next_missing() -> bytes | None:
+            return oids[position] if position < count else None
+
+        if not self._block(done, next_missing, timeout_s, target, started):
             owner.check_open()
             pending = [oid for oid in oids if oid not in ready]
             first = oids[min(position, count - 1)]
@@ -147,44 +162,69 @@ class Getting:
         self._await_all(oids, None)
 
     def _block(
-        self, done: Callable[[], bool], missing: Callable[[], bytes | None], timeout_s: float | None
+        self,
+        done: Callable[[], bool],
+        missing: Callable[[], bytes | None],
+        timeout_s: float | None,
+        target: Target | None = None,
+        started: float = 0.0,
     ) -> bool:
-        """Block until `done()`; `missing()` names an object that is not ready."""
+        """Block until `done()`; `missing()` names an object that is not ready.
+
+        If it lasts and `target` says what for, the node looks whether it can ever end.
+
+        Raises:
+            DeadlockError: it cannot.
+        """
         owner = self.owner
-        deadline = None if timeout_s is None else _perf() + timeout_s
-        blocked = False
+        deadline = limit = None if timeout_s is None else _perf() + timeout_s
+        patience_s = owner.waits.patience_s
+        if deadline is None and target is not None and patience_s is not None:
+            limit = _perf() + patience_s - (_time() - started if started else 0.0)
+        blocked = ended = False
+        long: LongWait | None = None
 
         def on_block() -> None:
             nonlocal blocked
             blocked = True
             owner.before_block()  # type: ignore[misc]
 
+        def over() -> bool:
+            nonlocal ended
+            ended = ended or done()  # some say so only once
+            return ended or (long is not None and long.links is not None)
+
         try:
             while True:
                 led = owner.reactor.lead(
-                    done, deadline, on_block if owner.before_block and not blocked else None
+                    over, limit, on_block if owner.before_block and not blocked else None
                 )
-                if led is not None:
-                    if led or (deadline is not None and _perf() >= deadline):
-                        return led
-                    if owner.closed is not None:
-                        return done()
-                    continue
-                if done():
-                    return True
-                if owner.before_block is not None and not blocked:
-                    on_block()
-                if not self._follow(missing, done, deadline):
-                    return done()
-                if done():
-                    return True
+                if led is None and not over():
+                    if owner.before_block is not None and not blocked:
+                        on_block()
+                    self._follow(missing, over, limit, long)
+                if over():
+                    break
+                if owner.closed is not None or (deadline is not None and _perf() >= deadline):
+                    return over()
+                if limit is not None and target is not None and _perf() >= limit:
+                    limit, long = None, owner.waits.note(target, started or _time() - (patience_s or 0.0))
+            if long is not None and long.links is not None and not ended:
+                raise long.error()
+            return True
         finally:
+            if long is not None:
+                owner.waits.forget(long)
             if blocked and owner.after_block is not None:
                 owner.after_block()
 
     def _follow(
-        self, missing: Callable[[], bytes | None], done: Callable[[], bool], deadline: float | None
-    ) -> bool:
+        self,
+        missing: Callable[[], bytes | None],
+        done: Callable[[], bool],
+        deadline: float | None,
+        long: LongWait | None,
+    ) -> None:
         """Wait until another thread, which reads, stores what `missing()` names (or stops reading)."""
         owner = self.owner
         gate = threading.Lock()
@@ -196,15 +236,17 @@ class Getting:
 
         with owner.lock:
             if done() or owner.closed is not None:
-                return owner.closed is None
+                return
             # Named under the lock: an object that came a moment ago is not announced again.
             oid = missing()
             if oid is None:
-                return True
+                return
             owner.waiters.setdefault(oid, []).append(open_gate)
+            if long is not None:
+                long.gate = open_gate
         left = -1.0 if deadline is None else max(0.0, deadline - _perf())
         try:
-            return gate.acquire(timeout=left)
+            gate.acquire(timeout=left)
         finally:
             with owner.lock:
                 callbacks = owner.waiters.get(oid)
@@ -213,9 +255,11 @@ class Getting:
                     if not callbacks:
                         del owner.waiters[oid]
 
-    def block_until(self, done: Callable[[], bool], key: bytes, timeout_s: float | None) -> bool:
+    def block_until(
+        self, done: Callable[[], bool], key: bytes, timeout_s: float | None, target: Target | None = None
+    ) -> bool:
         """Block until `done()`, which `owner.announce(key)` tells other threads about."""
-        return self._block(done, lambda: key, timeout_s)
+        return self._block(done, lambda: key, timeout_s, target)
 
     # ------------------------------------------------------------------ wait
     def wait(self, oids: list[bytes], count: int, timeout_s: float | None) -> list[bytes]:
@@ -269,8 +313,13 @@ class Getting:
                 else:
                     owner.waiters.setdefault(oid, []).append(arrived)
                     registered.append(oid)
+
+        def target() -> tuple[str, int, tuple[bytes, ...]] | None:
+            missing = [oid for oid in registered if oid not in owner.ready]
+            return ("wait", need[0], tuple(missing)) if len(missing) <= TARGETS_MAX else None
+
         try:
-            self._block(lambda: need[0] <= 0, lambda: key, timeout_s)
+            self._block(lambda: need[0] <= 0, lambda: key, timeout_s, target)
             owner.check_open()
         finally:
             with owner.lock:

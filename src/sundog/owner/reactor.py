@@ -51,6 +51,7 @@ class Reactor:
         self.polling = False  # the leader is in poll(): Ctrl-C may be raised there
         self.leader = False
         self.dormant = False  # the background thread sleeps until a socket wakes it
+        self.patience_s: float | None = None  # a get of one object that lasts longer is not led by `lead_one`
         self.watchful: Callable[[], bool] = lambda: False
         self.handlers: dict[int, Callable[[], None]] = {}
         self.writers: dict[int, Callable[[], None]] = {}
@@ -198,13 +199,14 @@ class Reactor:
                         self.bg.modify(self._epfd, _IN)
 
     def lead_one(self, ready: Any, oid: bytes, on_block: Callable[[], None] | None) -> bool:
-        """Read until `oid` is in `ready`; False if another thread leads or the session ends.
+        """Read until `oid` is in `ready`; False if another thread leads, the session ends, or it takes long.
 
         The same as `lead`, written out: a task at a time goes through here, and a call less is a
         microsecond less.
         """
         lock, poll, yield_core = self.lock, self.ep.poll, os.sched_yield
         mine = False
+        limit: float | None = None
         try:
             with lock:
                 if self.leader or self.closed:
@@ -226,7 +228,10 @@ class Reactor:
                         block, on_block = on_block, None
                         block()
                         continue
-                    self._sleep(None)
+                    if limit is None and self.patience_s is not None:
+                        limit = end + self.patience_s
+                    if not self._sleep(limit):
+                        return False
                 with lock:
                     if found:
                         self._handle(found)

@@ -29,6 +29,7 @@ the
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from sundog.plain import plain
 from sundog.state import starvation
@@ -49,6 +50,9 @@ from sundog.state.nodes import Backoff, Node, Worker
 from sundog.state.resources import Pool, demand_of
 from sundog.state.shapes import Want
 from sundog.state.status import GroupRow, HeldRow, WaitingRow, group_rows, held_rows, waiting_rows
+
+if TYPE_CHECKING:
+    from sundog.state.wait_facts import Shortage
 
 __all__ = [
     "GROUP_REMOVED",
@@ -387,6 +391,25 @@ class Leases(Granting):
         """Return every request that waits, with how long and why, the oldest first."""
         return waiting_rows(
             (want for wants in self._wants.values() for want in wants.values()), self._worker_max, now
+        )
+
+    def shortage(self, owner: bytes, key: Hashable) -> Shortage | None:
+        """Return what a waiting request lacks and who has it; None if it may go on without anybody's help."""
+        from sundog.state import shortage  # seldom needed, and start-up counts
+
+        want = self._wants.get(owner, {}).get(key)
+        if want is None:
+            return None
+        strategy = want.shape.spec.strategy
+        group = self._groups.get(strategy[1]) if strategy[0] == "pg" else None  # type: ignore[arg-type]
+        if group is not None and want.shape.waiting_for:
+            return shortage.of_group(group, list(self._nodes.values()), self._groups)
+        return shortage.of_want(want, self._groups)
+
+    def starting(self) -> bool:
+        """Whether a worker is on its way, or a request has what it needs and waits for one."""
+        return any(
+            node.starting_count or node.pending or node.stopping_count for node in self._nodes.values()
         )
 
     def held(self, now: float) -> list[HeldRow]:

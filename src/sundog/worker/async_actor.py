@@ -19,6 +19,8 @@ from typing import Any
 from sundog import events
 from sundog.owner import context
 from sundog.owner.core import Owner
+from sundog.owner.waits import Places
+from sundog.state.wait_facts import MAIN, Slot
 from sundog.wire import lanes as wire
 from sundog.worker import stacks
 from sundog.worker.executor import AnswerLane, Executor
@@ -298,6 +300,13 @@ class AsyncServing(Serving):
             names = coro.cr_frame.f_locals if coro.cr_frame is not None else {}
             return None if "start" not in names else (task_id, names["start"], await_stack(coro))
         return super().oldest_call()
+
+    def places(self, main_runs: bytes) -> Places:
+        """A call that blocks the loop holds up all others; otherwise none holds up another for ever."""
+        if main_runs:
+            return (Slot(MAIN, 1, (main_runs,)),), (), True
+        running = tuple(self._tasks)
+        return (Slot("loop", len(running) + 1, running),), (), False
 
     def before_block(self) -> None:
         """A get in a coroutine blocks the loop; at least send what is done."""

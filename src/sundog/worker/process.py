@@ -83,6 +83,7 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     life = ActorLife(owner, executor, serving)
     executor.sampler = Sampler(executor, lambda: life.serving)
     owner.before_block, owner.after_block = serving.before_block, serving.after_block
+    owner.waits.places = lambda main_runs: life.serving.places(main_runs)
     signal.signal(signal.SIGINT, serving.interrupt)
     os.register_at_fork(after_in_child=lambda: life.serving.disown())
     os.register_at_fork(after_in_child=executor.disown)

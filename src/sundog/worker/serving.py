@@ -27,6 +27,7 @@ from sundog.exceptions import TaskCancelledError
 from sundog.net import packets
 from sundog.owner import context
 from sundog.owner.core import Owner
+from sundog.owner.waits import Places
 from sundog.serialize.pack import pack
 from sundog.wire import lanes as wire
 from sundog.worker import stacks, stdio
@@ -460,6 +461,14 @@ class Serving:
             threading.Timer(0.002, signal.pthread_kill, (self.main_thread, signal.SIGINT)).start()
             return
         raise KeyboardInterrupt
+
+    # ------------------------------------------------------------------ questions (reader thread)
+    def places(self, _main_runs: bytes) -> Places:
+        """Where calls run here, for the search for deadlocks: one at a time, and all else behind it."""
+        from sundog.state.wait_facts import MAIN, Slot
+
+        current = self.current
+        return (Slot(MAIN, 1, (current,) if current is not None else ()),), (), True
 
     # ------------------------------------------------------------------ ends and successions
     def finish_then_stop(self, reason: str) -> None:

@@ -15,6 +15,8 @@ from types import FrameType
 from typing import Any
 
 from sundog.owner.core import Owner
+from sundog.owner.waits import Places
+from sundog.state.wait_facts import Slot
 from sundog.wire import lanes as wire
 from sundog.worker import stacks
 from sundog.worker.executor import AnswerLane, Executor
@@ -49,7 +51,9 @@ class ThreadedServing(Serving):
             name: ThreadPoolExecutor(size, thread_name_prefix=f"sundog-{name or 'default'}")
             for name, size in {**groups, "": limit}.items()
         }
-        self._pending: set[bytes] = set()
+        self._sizes = {**groups, "": limit}
+        self._pending: dict[bytes, str] = {}  # calls that have not begun -> their group
+        self._running: dict[bytes, str] = {}
         self._count = threading.Lock()
         self._active = 0
         self._finish: str | None = None
@@ -64,7 +68,7 @@ class ThreadedServing(Serving):
                 continue
             with self._count:
                 self._active += 1
-                self._pending.add(item[0])
+                self._pending[item[0]] = group
             pool.submit(self._one, lane, item)
 
     def _reject(self, lane: AnswerLane, item: wire.Item, group: str) -> None:
@@ -75,15 +79,17 @@ class ThreadedServing(Serving):
 
     def _one(self, lane: AnswerLane, item: wire.Item) -> None:
         with self._count:
-            wanted = item[0] in self._pending
-            self._pending.discard(item[0])
+            group = self._pending.pop(item[0], None)
+            if group is not None:
+                self._running[item[0]] = group
         try:
-            if wanted:
+            if group is not None:
                 self.executor.run(lane, item)
                 lane.flush(self.spill_dir)
         finally:
             with self._count:
                 self._active -= 1
+                self._running.pop(item[0], None)
         if self.executor.exit_after is not None:
             self.stopping = self.executor.exit_after
             self.wake()
@@ -99,7 +105,7 @@ class ThreadedServing(Serving):
             if task_id not in self._pending:
                 self.cancel_early(task_id)
                 return
-            self._pending.discard(task_id)
+            del self._pending[task_id]
         for lane in list(self.lanes.values()):
             self._reply_cancelled(lane, task_id)
 
@@ -112,6 +118,16 @@ class ThreadedServing(Serving):
         threads = [thread.ident for pool in self.pools.values() for thread in pool._threads]
         found = [stacks.of_thread(ident, only_users=True) for ident in threads if ident is not None]
         return "\n  and\n".join(stack for stack in found[:_SHOWN_MAX] if stack)
+
+    def places(self, main_runs: bytes) -> Places:
+        """The groups, with what runs and what waits in each."""
+        with self._count:
+            running, pending = dict(self._running), tuple(self._pending.items())
+        slots = tuple(
+            Slot(group, size, tuple(task for task, each in running.items() if each == group))
+            for group, size in self._sizes.items()
+        )
+        return slots, pending, False
 
     def finish_then_stop(self, reason: str) -> None:
         """End when the calls that are here have ended."""

@@ -1,0 +1,69 @@
+"""File descriptors, on the node's side: near its limit, new workers wait.
+
+Owns the worker starts that are held back, and the one message about them. A worker costs the node its control socket.
+Lanes that are parked here until their actor has a worker do not count: starting it is what passes them on. A driver
+sees to its own limit, by opening no more lanes (`owner/actors.py`); it must not keep workers from starting, for each
+that comes up gives the driver one end of a lane back. Descriptors of processes that end come back by themselves, so the
+starts are tried again until there is room. Runs on the node's only thread.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from typing import TYPE_CHECKING
+
+from sundog.net.descriptors import Gauge, read
+from sundog.state.instructions import StartWorker
+
+if TYPE_CHECKING:
+    from sundog.node.program import Node
+
+_AGAIN_S = 0.1
+_REPEAT_S = 60.0
+_COST = 3  # the control socket, and both ends of it while it is handed over
+
+
+class Descriptors:
+    """Holds back worker starts while descriptors are short."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self._gauge = Gauge(os.getpid(), self._read)
+        self._held: deque[StartWorker] = deque()
+        self._said_at = float("-inf")
+
+    def holds_back(self, instruction: StartWorker) -> bool:
+        """Whether a worker must not be started now; it will be when there is room."""
+        if not self._held and self._room():
+            return False
+        if not self._held:
+            self.node.loop.after(_AGAIN_S, self._again)
+        self._held.append(instruction)
+        return True
+
+    def _again(self) -> None:
+        while self._held and self._room():
+            self.node.workers.start_now(self._held.popleft())
+        if self._held:
+            self.node.loop.after(_AGAIN_S, self._again)
+
+    def _read(self, pid: int) -> tuple[int, int]:
+        used, limit = read(pid)
+        return used - self.node.keeper.parked(), limit
+
+    def _room(self) -> bool:
+        if self._gauge.take(_COST):
+            return True
+        self._say(self._gauge.text("The node"))
+        return False
+
+    def _say(self, text: str) -> None:
+        if self.node.now() - self._said_at < _REPEAT_S:
+            return
+        self._said_at = self.node.now()
+        self.node.log(text)
+        for job in self.node.jobs.values():
+            driver = self.node.processes.get(job.driver)
+            if driver is not None:
+                driver.line.send(("warning", "descriptors", text))

@@ -1,0 +1,237 @@
+"""Gets and waits that last: noted here, told to the node, broken when they are part of a deadlock.
+
+::
+
+    thread in get ──blocked for `deadlock_check_s`──► note ──("stalled", n)──► node
+    node ──("tell_waits", number, tasks)──► reader ──("waits_told", number, report)──► node
+    node ──("deadlock", serial, links)──► reader ──wakes──► the thread, which raises DeadlockError
+
+Owns the list of long waits of one process, and the report about them. A get that ends soon costs nothing; one with a
+timeout is never noted, for it ends by itself. Runs under the owner's lock, in whichever thread reads; `note` and
+`forget` are called by the thread that waits.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from sundog.exceptions import DeadlockError
+from sundog.ids import PROCESS_BYTES, task_of
+from sundog.owner import context
+from sundog.owner.actors import ActorLink
+from sundog.owner.records import QUEUED, WAITING, Lane, Task
+
+if TYPE_CHECKING:
+    from sundog.owner.core import Owner
+    from sundog.state.wait_facts import Frame, Slot, TaskFact, Wait
+
+TARGETS_MAX = 1_000
+_FRAMES_MAX = 16
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_WORKER = os.path.join(_OURS, "worker") + os.sep
+
+# What a wait is for: (verb, how many must come, those that are missing). None: not known, so never a deadlock.
+Target = Callable[[], tuple[str, int, tuple[bytes, ...]] | None]
+# Where this process runs tasks: (slots, queued there, whether all else waits for the main slot).
+Places = tuple["tuple[Slot, ...]", tuple[tuple[bytes, str], ...], bool]
+
+
+class LongWait:
+    """One get or wait that has been blocked for long."""
+
+    __slots__ = ("gate", "holds_slot", "links", "name", "runs", "serial", "since_s", "target", "thread")
+
+    def __init__(self, serial: int, target: Target, since_s: float) -> None:
+        self.serial = serial
+        self.target = target
+        self.since_s = since_s
+        thread = threading.current_thread()
+        self.thread = thread.ident
+        running = context.current()
+        # A thread that user code started may wait without holding up the task that it belongs to.
+        self.holds_slot = thread is threading.main_thread() or (
+            context.running.get() is not None and thread.name.startswith("sundog-")
+        )
+        self.runs = running.task_id if running is not None else b""
+        self.name = running.name if running is not None else ""
+        self.gate: Callable[[bytes], None] | None = None  # wakes it while another thread reads
+        self.links: list[dict[str, Any]] | None = None  # the deadlock it is part of
+
+    def error(self) -> DeadlockError:
+        """What to raise; made in the thread that waits, for it reads the source files of the stacks."""
+        import linecache
+
+        from sundog.state.deadlock_text import compose
+
+        links = self.links or []
+        return DeadlockError(
+            compose(links, linecache.getline),
+            cycle=links,
+            task_id=self.runs.hex() or None,
+            pid=os.getpid(),
+        )
+
+
+class Waits:
+    """The long waits of one process."""
+
+    def __init__(self, owner: Owner) -> None:
+        self.owner = owner
+        config = owner.config
+        self.patience_s = config.deadlock_check_s if config.enable_deadlock_check else None
+        # A worker plugs in; it is given what the main thread runs, if that one waits.
+        self.places: Callable[[bytes], Places] = lambda main_runs: ((), (), False)
+        self._serials = itertools.count(1)
+        self._long: dict[int, LongWait] = {}
+        handlers = owner.control.handlers
+        handlers["tell_waits"] = self._tell
+        handlers["deadlock"] = self._deadlock
+
+    # ------------------------------------------------------------------ the thread that waits
+    def note(self, target: Target, since_s: float) -> LongWait:
+        """This thread has been blocked for long; the node is told that somebody is."""
+        wait = LongWait(next(self._serials), target, since_s)
+        with self.owner.lock:
+            self._long[wait.serial] = wait
+            self.owner.control.send(("stalled", len(self._long)))
+        return wait
+
+    def forget(self, wait: LongWait) -> None:
+        """It goes on."""
+        with self.owner.lock:
+            del self._long[wait.serial]
+            if self.owner.closed is None:
+                self.owner.control.send(("stalled", len(self._long)))
+
+    # ------------------------------------------------------------------ from the node (locked)
+    def _deadlock(self, serial: int, links: list[dict[str, Any]]) -> None:
+        wait = self._long.get(serial)
+        if wait is not None:
+            wait.links = links
+            if wait.gate is not None:
+                wait.gate(b"")
+
+    def _tell(self, number: int, tasks: tuple[bytes, ...]) -> None:
+        # Here and below: most processes are never asked, and start-up counts.
+        from sundog.state.wait_facts import Report
+
+        self._read_replies()
+        waits = self._waits()
+        wanted = dict.fromkeys(tasks)
+        for wait in waits:
+            wanted.update(dict.fromkeys(task_of(each) for each in wait.targets))
+        main = threading.main_thread().ident
+        slots, queued, exclusive = self.places(
+            next((wait.runs for wait in self._long.values() if wait.thread == main), b"")
+        )
+        self.owner.control.send(
+            (
+                "waits_told",
+                number,
+                Report(waits, slots, queued, exclusive, self._facts(list(wanted)), self._other_threads()),
+            )
+        )
+
+    def _read_replies(self) -> None:
+        """Take what has come: a task whose reply lies in a socket is done."""
+        replies = self.owner.replies
+        for lane in list(self.owner.tasks.lanes.values()):
+            if lane.inflight:
+                replies.drain_lane(lane)
+        for link in list(self.owner.actors.links.values()):
+            if link.inflight and link.sock is not None:
+                replies.drain_lane(link)
+                if not link.inflight and not link.queue:
+                    link.keep = None
+
+    def _waits(self) -> tuple[Wait, ...]:
+        from sundog.state.wait_facts import Wait
+
+        frames = sys._current_frames()
+        found = []
+        for wait in self._long.values():
+            target = wait.target()
+            if target is None or wait.links is not None:
+                continue
+            verb, need, missing = target
+            if need <= 0 or len(missing) < need:
+                continue  # it is about to go on
+            found.append(
+                Wait(
+                    wait.serial,
+                    verb,
+                    wait.runs,
+                    wait.name,
+                    wait.holds_slot,
+                    need,
+                    missing,
+                    wait.since_s,
+                    _stack(frames.get(wait.thread or 0)),
+                )
+            )
+        frames.clear()  # this frame is among them: the ring would keep alive what every thread's callers hold
+        return tuple(found)
+
+    def _other_threads(self) -> int:
+        """Threads that may do anything: neither ours, nor in a wait that we tell of, nor a worker's main."""
+        waiting = {wait.thread for wait in self._long.values()}
+        worker = context.facts.mode == "worker"
+        count = 0
+        for thread in threading.enumerate():
+            ours = thread.name.startswith("sundog-") or (worker and thread is threading.main_thread())
+            count += not ours and thread.ident not in waiting
+        return count
+
+    # ------------------------------------------------------------------ where our tasks are (locked)
+    def _facts(self, wanted: list[bytes]) -> tuple[tuple[bytes, TaskFact], ...]:
+        found: dict[bytes, TaskFact] = {}
+        while wanted and len(found) < TARGETS_MAX:
+            task_id = wanted.pop()
+            task = self.owner.table.get(task_id)
+            if task is None or task_id in found:
+                continue
+            fact = found[task_id] = self._fact(task)
+            wanted += [task_of(each) for each in fact.needs if each[:PROCESS_BYTES] == self.owner.me]
+            if fact.ahead:
+                wanted.append(fact.ahead)
+        return tuple(found.items())
+
+    def _fact(self, task: Task) -> TaskFact:
+        from sundog.state.wait_facts import ARGUMENTS, BEHIND, CALL, LEASE, SENT, TaskFact
+
+        name = task.fn.name
+        if task.state == WAITING:
+            ready = self.owner.ready
+            return TaskFact(
+                ARGUMENTS, name, needs=tuple(oid for oid in set(task.deps or ()) if oid not in ready)
+            )
+        if isinstance(task.actor, ActorLink):
+            if task.state == QUEUED:
+                ahead = next(iter(task.actor.queue), task)
+                if ahead is not task and ahead.state == WAITING and not task.actor.out_of_order:
+                    return TaskFact(BEHIND, name, ahead=ahead.id)
+            return TaskFact(CALL, name, actor=task.actor.actor_id)
+        shape = task.fn.shape
+        if task.state == QUEUED or not isinstance(task.lane, Lane):
+            return TaskFact(LEASE, name, key=shape.key if shape is not None else None)
+        return TaskFact(SENT, name, key=shape.key if shape is not None else None, worker=task.lane.worker)
+
+
+def _stack(frame: Any) -> tuple[Frame, ...]:
+    """The user's frames of a blocked thread, the outermost first."""
+    from sundog.state.wait_facts import Frame
+
+    found: list[Frame] = []
+    while frame is not None and len(found) < _FRAMES_MAX:
+        code = frame.f_code
+        if code.co_filename.startswith(_WORKER):
+            break  # what runs the user's code; below it is only how the process was started
+        if not code.co_filename.startswith(_OURS):
+            found.append(Frame(code.co_filename, frame.f_lineno, code.co_name))
+        frame = frame.f_back
+    return tuple(reversed(found))

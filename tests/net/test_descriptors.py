@@ -1,0 +1,76 @@
+"""The gauge of file descriptors: it looks seldom, and keeps some free."""
+
+from __future__ import annotations
+
+import os
+import resource
+
+import pytest
+
+from sundog.net.descriptors import Gauge, raise_limit, read
+
+
+class Process:
+    """A process whose descriptors the test counts; time passes when it says so."""
+
+    def __init__(self, used: int, limit: int) -> None:
+        self.used, self.limit, self.now, self.looks = used, limit, 0.0, 0
+        self.gauge = Gauge(7, self._read, lambda: self.now)
+
+    def _read(self, pid: int) -> tuple[int, int]:
+        self.looks += 1
+        return self.used, self.limit
+
+    def take_all(self) -> int:
+        taken = 0
+        while self.gauge.take(1):
+            self.used += 1
+            taken += 1
+        return taken
+
+
+@pytest.mark.parametrize(("limit", "kept"), [(80, 10), (1024, 128), (4096, 128)])
+def test_some_descriptors_are_kept_free(limit: int, kept: int) -> None:
+    process = Process(10, limit)
+    assert process.take_all() == limit - kept - 10
+
+
+def test_a_thousand_takes_need_a_handful_of_looks() -> None:
+    process = Process(10, 20_000)
+    assert all(process.gauge.take(2) for _ in range(1000))
+    assert process.looks == 1
+
+
+def test_what_was_given_back_is_noticed_by_looking_again() -> None:
+    process = Process(0, 80)
+    process.take_all()
+    assert not process.gauge.take(1)
+    process.used -= 5
+    process.now += 1.0
+    assert process.take_all() == 5
+
+
+def test_while_there_is_no_room_it_does_not_look_all_the_time() -> None:
+    process = Process(80, 80)
+    for _ in range(100):
+        assert not process.gauge.take(1)
+    assert process.looks == 1
+    assert "80 of the 80 file descriptors" in process.gauge.text("The node")
+
+
+def test_a_process_that_is_gone_holds_nobody_back() -> None:
+    def gone(pid: int) -> tuple[int, int]:
+        raise ProcessLookupError
+
+    assert Gauge(7, gone).take(5)
+
+
+def test_the_soft_limit_is_raised_to_the_hard_one() -> None:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(200, before[1]), before[1]))
+        raise_limit()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (before[1], before[1])
+        assert read(os.getpid())[1] == before[1]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
