@@ -60,7 +60,8 @@ def test_a_v2_group_without_a_limit_is_passed_over(tmp_path: Path) -> None:
 
 def test_inside_a_container_the_group_is_found_at_the_root_of_the_mount(tmp_path: Path) -> None:
     v2(tmp_path, 10, "100")
-    assert member(tmp_path, "0::/docker/0123\n") == [machine.Group(str(tmp_path), 2)]
+    (group,) = member(tmp_path, "0::/docker/0123\n")
+    assert (group.path, group.version) == (str(tmp_path), 2)
 
 
 def test_a_limit_above_the_machines_memory_is_none(tmp_path: Path) -> None:

@@ -8,20 +8,21 @@ in any process, on whichever thread asks; one reading takes about a tenth of a m
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _UNLIMITED = 1 << 60  # v1 says "no limit" by a number about as large as an address space
 _CGROUPS = "/sys/fs/cgroup"
 
 
-@dataclass(frozen=True, slots=True)
 class Reading:
     """How much of some memory is in use: of the machine's, or of a control group's limit."""
 
-    used_bytes: int
-    total_bytes: int
-    where: str
+    __slots__ = ("total_bytes", "used_bytes", "where")
+
+    def __init__(self, used_bytes: int, total_bytes: int, where: str) -> None:
+        self.used_bytes = used_bytes
+        self.total_bytes = total_bytes
+        self.where = where
 
     @property
     def share(self) -> float:
@@ -29,12 +30,14 @@ class Reading:
         return self.used_bytes / self.total_bytes if self.total_bytes else 0.0
 
 
-@dataclass(frozen=True, slots=True)
 class Group:
     """A memory control group, by its folder."""
 
-    path: str
-    version: int
+    __slots__ = ("path", "version")
+
+    def __init__(self, path: str, version: int) -> None:
+        self.path = path
+        self.version = version
 
     def limit_bytes(self) -> int | None:
         """What the group may use; None without a limit."""

@@ -399,3 +399,23 @@ def test_ten_thousand_requests_of_one_kind_are_served_in_one_queue_each_in_turn(
         assert grant.owner == n.to_bytes(4, "big")
     leases.release(grant.lease, 0.2)
     assert leases.available() == leases.totals() and not leases.busy()
+
+
+def test_a_request_that_the_gate_holds_back_waits_says_why_and_holds_up_no_other() -> None:
+    leases = machine(workers=2)
+    leases.gate = lambda want: "memory" if want.owner == A else ""
+    assert leases.want(A, "f", spec(), 1, 0.0) == []
+    assert leases.table(0.1)[0].why == "held back for memory"
+    assert the_grant(leases.want(B, "g", spec(), 1, 0.2)).owner == B, "of the same shape, and behind it"
+    assert leases.tick(5.0) == [], "nobody is asked to make room for it"
+    leases.gate = lambda want: ""
+    assert the_grant(leases.tick(5.1)).owner == A
+
+
+def test_the_gate_is_not_asked_while_resources_are_short() -> None:
+    leases = machine(cpus=1, workers=2)
+    leases.want(A, "f", spec(), 1, 0.0)
+    asked: list[bytes] = []
+    leases.gate = lambda want: asked.append(want.owner) or ""  # type: ignore[func-returns-value]
+    leases.want(B, "g", spec(), 1, 0.0)
+    assert not asked and leases.table(0.1)[0].why == "waiting for CPU"

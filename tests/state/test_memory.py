@@ -7,14 +7,14 @@ import random
 import pytest
 
 from sundog.state import memory
-from sundog.state.memory import Ask, Candidate, End, Freeze, Helpless, Monitor, Retire, Thaw, choose
+from sundog.state.memory import ASK, FREEZE, HELPLESS, THAW, Candidate, End, Monitor, Retire, choose
 
 GB = 1 << 30
 MB = 1 << 20
 
 
 def task(name: str, at: float, own: int = 100 * MB, **facts: bool) -> Candidate:
-    return Candidate(name.encode(), own, at, name, **facts)
+    return Candidate(name.encode(), own, at, **facts)
 
 
 def above(monitor: Monitor, now: float) -> list[memory.MemoryInstruction]:
@@ -33,7 +33,7 @@ def test_below_the_threshold_nothing_happens() -> None:
 
 def test_above_it_everything_is_stopped_before_anybody_is_chosen() -> None:
     monitor = Monitor(0.95)
-    assert above(monitor, 0.0) == [Freeze(), Ask()]
+    assert above(monitor, 0.0) == [FREEZE, ASK]
     assert above(monitor, 0.1) == [], "one question at a time"
 
 
@@ -50,7 +50,7 @@ def test_an_idle_worker_that_does_not_go_is_passed_over() -> None:
     candidates = [task("i1", 0, idle=True), task("busy", 5), task("other", 4)]
     monitor.told(candidates, 95 * GB, 0.0)
     assert above(monitor, 0.1) == []
-    assert above(monitor, 0.3) == [Ask()], "and what is stopped stays so"
+    assert above(monitor, 0.3) == [ASK], "and what is stopped stays so"
     (end,) = monitor.told(candidates, 95 * GB, 0.3)
     assert isinstance(end, End) and end.worker == b"busy"
 
@@ -74,14 +74,14 @@ def test_one_at_a_time_and_the_next_only_when_the_last_is_dead() -> None:
     assert above(monitor, 1.0) == []
     assert not monitor.died(b"someone else")
     assert monitor.died(b"b")
-    assert above(monitor, 1.0) == [Ask()]
+    assert above(monitor, 1.0) == [ASK]
 
 
 def test_one_that_the_kernel_cannot_end_does_not_stand_in_the_way_for_ever() -> None:
     monitor = Monitor(0.95)
     above(monitor, 0.0)
     monitor.told([task("a", 1), task("stuck", 2)], 95 * GB, 0.0)
-    assert above(monitor, memory.ENDING_PATIENCE_S) == [Ask()]
+    assert above(monitor, memory.ENDING_PATIENCE_S) == [ASK]
     (end,) = monitor.told([task("a", 1), task("stuck", 2)], 95 * GB, 3.0)
     assert isinstance(end, End) and end.worker == b"a"
 
@@ -91,16 +91,16 @@ def test_what_was_stopped_goes_on_as_soon_as_there_is_room() -> None:
     above(monitor, 0.0)
     monitor.told([task("a", 1), task("b", 2)], 95 * GB, 0.0)
     monitor.died(b"b")
-    assert below(monitor, 0.1) == [Thaw()]
+    assert below(monitor, 0.1) == [THAW]
     assert below(monitor, 0.2) == []
 
 
 def test_with_nothing_to_end_it_says_so_and_does_not_ask_at_every_look() -> None:
     monitor = Monitor(0.95)
     above(monitor, 0.0)
-    assert monitor.told([], 95 * GB, 0.0) == [Thaw(), Helpless()]
+    assert monitor.told([], 95 * GB, 0.0) == [THAW, HELPLESS]
     assert above(monitor, 0.5) == []
-    assert above(monitor, memory.HELPLESS_S) == [Freeze(), Ask()]
+    assert above(monitor, memory.HELPLESS_S) == [FREEZE, ASK]
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def _play(dice: random.Random) -> None:
         assert used < total, "the kernel would have acted"
         if now >= look_at:
             steps = monitor.look(used, total, now)
-            if Ask() in steps:
+            if ASK in steps:
                 steps = monitor.told(
                     [Candidate(n, int(r[0]), r[2]) for n, r in running.items()], monitor.limit(total), now
                 )

@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sundog import machine
@@ -32,15 +31,15 @@ _PREFIX = "sundog-"
 REASON = "it used more memory than it had asked for"
 
 
-@dataclass(slots=True)
 class _Capped:
     """A worker with a cap."""
 
-    worker: bytes
-    pid: int
-    cap_bytes: int
-    allowed_bytes: int  # the cap and what it held before
-    fence: Fence | None = None
+    def __init__(self, worker: bytes, pid: int, cap_bytes: int, held_before_bytes: int) -> None:
+        self.worker = worker
+        self.pid = pid
+        self.cap_bytes = cap_bytes
+        self.allowed_bytes = cap_bytes + held_before_bytes
+        self.fence: Fence | None = None
 
 
 class Caps:
@@ -61,7 +60,7 @@ class Caps:
         self._leases[lease] = worker
         base = machine.own_bytes(self.node.workers.zygote_pid)
         held_before = max(0, machine.own_bytes(process.pid) - base)
-        capped = _Capped(worker, process.pid, cap_bytes, cap_bytes + held_before)
+        capped = _Capped(worker, process.pid, cap_bytes, held_before)
         self._capped[worker] = capped
         if self._group is not None:
             capped.fence = Fence.build(self.node, self._group, process.pid, lambda: self._check(capped))

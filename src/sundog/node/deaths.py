@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sundog.node.program import Node
 
 _FIRST_S = 1.0
+_FOR_MEMORY = (MEMORY, "kernel_oom")  # the kernel's own kills, where a cause tells them
 
 
 class Deaths:
@@ -31,7 +32,7 @@ class Deaths:
         """A worker is gone."""
         if cause.intended or self.node.stopping or "cap_bytes" in cause.facts:
             return  # one that passed its own cap says nothing about the machine; its error tells
-        if cause.kind == MEMORY:
+        if cause.kind in _FOR_MEMORY:
             self.memory_total += 1
         else:
             self.other_total += 1

@@ -16,7 +16,8 @@ from __future__ import annotations
 
 from collections import OrderedDict, deque
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+
+from sundog.plain import plain
 
 PATIENCE_S = 20.0
 UNSURE_S = 5.0
@@ -25,16 +26,18 @@ KEPT_FUNCTIONS = 1024
 KEPT_DECISIONS = 256
 
 
-@dataclass(frozen=True, slots=True)
 class Running:
     """A lease in use: what its worker holds for itself now, what it runs, and whether it is blocked in a get."""
 
-    own_bytes: int
-    functions: tuple[str, ...] = ()
-    blocked: bool = False
+    __slots__ = ("blocked", "functions", "own_bytes")
+
+    def __init__(self, own_bytes: int, functions: tuple[str, ...] = (), blocked: bool = False) -> None:
+        self.own_bytes = own_bytes
+        self.functions = functions
+        self.blocked = blocked
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class Decision:
     """That a function was held back, or let in again: for `why`."""
 

@@ -15,7 +15,8 @@ given). Runs in the node program, on its only thread.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from sundog.plain import plain
 
 # How a task that was ended for memory may be tried again.
 FREE = "free"  # others still run and will end: as often as task_oom_retries allows
@@ -31,7 +32,6 @@ LEAST_ROOM_BYTES = 64 << 20
 CALM, ASKING, RETIRING, ENDING = "calm", "asking", "retiring", "ending"
 
 
-@dataclass(frozen=True, slots=True)
 class Candidate:
     """A worker that could be ended.
 
@@ -39,44 +39,50 @@ class Candidate:
     being an actor or blocked in a get. ``started_at`` is the start of its task, or of its actor.
     """
 
-    worker: bytes
-    own_bytes: int
-    started_at: float
-    what: str = ""
-    idle: bool = False
-    retriable: bool = True
-    lasting: bool = False
+    __slots__ = ("idle", "lasting", "own_bytes", "retriable", "started_at", "worker")
+
+    def __init__(
+        self,
+        worker: bytes,
+        own_bytes: int,
+        started_at: float,
+        *,
+        idle: bool = False,
+        retriable: bool = True,
+        lasting: bool = False,
+    ) -> None:
+        self.worker = worker
+        self.own_bytes = own_bytes
+        self.started_at = started_at
+        self.idle = idle
+        self.retriable = retriable
+        self.lasting = lasting
 
 
 class MemoryInstruction:
-    """Base of what the monitor asks the node program to do."""
+    """What the monitor asks the node program to do: one of the four below, or one with particulars."""
 
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Freeze(MemoryInstruction):
-    """Stop every process that runs a task or an actor, without ending it."""
+FREEZE = MemoryInstruction()
+"""Stop every process that runs a task or an actor, without ending it."""
+THAW = MemoryInstruction()
+"""Let what was stopped go on."""
+ASK = MemoryInstruction()
+"""Find out what runs; answer with ``told``."""
+HELPLESS = MemoryInstruction()
+"""Memory is short, and nothing of ours could be ended to change that."""
 
 
-@dataclass(frozen=True, slots=True)
-class Thaw(MemoryInstruction):
-    """Let what was stopped go on."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ask(MemoryInstruction):
-    """Find out what runs; answer with ``told``."""
-
-
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class Retire(MemoryInstruction):
     """Ask these idle workers to end (they may refuse: others may rely on what they own); report ``died``."""
 
     workers: tuple[bytes, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class End(MemoryInstruction):
     """End this worker now, for this reason; report ``died`` when it is gone."""
 
@@ -86,12 +92,6 @@ class End(MemoryInstruction):
     retry: str
 
 
-@dataclass(frozen=True, slots=True)
-class Helpless(MemoryInstruction):
-    """Memory is short, and nothing of ours could be ended to change that."""
-
-
-@dataclass
 class Monitor:
     """See the module's docstring.
 
@@ -102,14 +102,15 @@ class Monitor:
         idle_bytes: an idle worker with less memory of its own is not worth ending.
     """
 
-    threshold: float
-    min_free_bytes: int = -1
-    idle_bytes: int = 16 << 20
-    state: str = CALM
-    frozen: bool = False
-    _since: float = 0.0
-    _waiting: set[bytes] = field(default_factory=set)
-    _given_up: set[bytes] = field(default_factory=set)
+    def __init__(self, threshold: float, min_free_bytes: int = -1, idle_bytes: int = 16 << 20) -> None:
+        self.threshold = threshold
+        self.min_free_bytes = min_free_bytes
+        self.idle_bytes = idle_bytes
+        self.state = CALM
+        self.frozen = False
+        self._since = 0.0
+        self._waiting: set[bytes] = set()
+        self._given_up: set[bytes] = set()
 
     def limit(self, total_bytes: int) -> int:
         """The most that may be in use.
@@ -138,9 +139,9 @@ class Monitor:
         self._given_up |= self._waiting  # lingers, or the kernel cannot end it: look for another
         self._waiting.clear()
         self.state, self._since = ASKING, now
-        out: list[MemoryInstruction] = [] if self.frozen else [Freeze()]
+        out: list[MemoryInstruction] = [] if self.frozen else [FREEZE]
         self.frozen = True
-        return [*out, Ask()]
+        return [*out, ASK]
 
     def told(self, candidates: Iterable[Candidate], limit_bytes: int, now: float) -> list[MemoryInstruction]:
         """What runs is known: choose."""
@@ -155,7 +156,7 @@ class Monitor:
         running = [each for each in left if not each.idle]
         if not running:
             self.state, self._since = CALM, now + HELPLESS_S
-            return [*self._thaw(), Helpless()]
+            return [*self._thaw(), HELPLESS]
         end = choose(running, limit_bytes)
         self.state, self._since, self._waiting = ENDING, now, {end.worker}
         return [end]
@@ -170,7 +171,7 @@ class Monitor:
 
     def _thaw(self) -> list[MemoryInstruction]:
         was, self.frozen = self.frozen, False
-        return [Thaw()] if was else []
+        return [THAW] if was else []
 
 
 def choose(running: list[Candidate], limit_bytes: int) -> End:
