@@ -124,6 +124,9 @@ def _stay_with(info: "SessionInfo") -> int:
     "--resources", callback=parse_resources, metavar="JSON", help="Your own resources, like '{\"disk\": 2}'."
 )
 @click.option("--object-store-memory", type=click.IntRange(min=1), help="Bytes of shared memory for objects.")
+@click.option(
+    "--object-spilling-directory", metavar="PATH", help="Where objects go that do not fit there: folder or URL."
+)
 @click.option("--temp-dir", type=click.Path(file_okay=False), help="Where sessions keep their files.")
 @click.option("--dashboard-host", default="127.0.0.1", show_default=True, help="Where the dashboard listens.")
 @click.option(
@@ -143,6 +146,7 @@ def command(
     num_gpus: int | None,
     resources: dict[str, float],
     object_store_memory: int | None,
+    object_spilling_directory: str | None,
     temp_dir: str | None,
     dashboard_host: str,
     dashboard_port: int,
@@ -167,6 +171,7 @@ def command(
         num_gpus=num_gpus,
         resources=resources,
         object_store_memory=object_store_memory,
+        object_spilling_directory=object_spilling_directory,
         temp_dir=temp_dir,
         dashboard_host=dashboard_host,
         dashboard_port=dashboard_port,

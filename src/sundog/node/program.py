@@ -32,6 +32,7 @@ from sundog.node.actors import ActorKeeper
 from sundog.node.logs import LogTails
 from sundog.node.requests import Requests
 from sundog.node.rows import Environment, Job, Process
+from sundog.node.store import StoreKeeper
 from sundog.node.workers import Workers
 from sundog.state.instructions import (
     Grant,
@@ -44,6 +45,7 @@ from sundog.state.instructions import (
     StopWorker,
 )
 from sundog.state.leases import Leases
+from sundog.store.folders import remove_folders
 from sundog.wire.cause import Cause
 
 _TICK_S = 0.1
@@ -77,6 +79,7 @@ class Node:
         self.workers = Workers(self)
         self.keeper = ActorKeeper(self)
         self.requests = Requests(self)
+        self.store = StoreKeeper(self)
         self.logs = LogTails()
         self._ticking = False
         self._logs_scheduled = False
@@ -149,7 +152,8 @@ class Node:
             os.kill(self.workers.zygote_pid, signal.SIGKILL)
         sessions.kill_children(os.getpid())
         shutil.rmtree(self.session["shm_root"], ignore_errors=True)
-        shutil.rmtree(f"{self.session['path']}/spilled_objects", ignore_errors=True)
+        self.store.close()
+        remove_folders(self.session["path"])
         sessions.withdraw(self.session)
         for process in list(self.processes.values()):
             process.line.close()
@@ -169,6 +173,7 @@ class Node:
     def _slow_tick(self) -> None:
         self.do(self.leases.tick(self.now()))
         self.keeper.tick(self.now())
+        self.store.slow_tick()
         self.loop.after(_IDLE_TICK_S, self._slow_tick)
 
     # ------------------------------------------------------------------ logs
@@ -291,6 +296,7 @@ class Node:
         self.do(self.leases.owner_died(process.process_id, now))
         if not self.stopping:
             sessions.remove_segments(self.session, process.process_id)
+            self.store.process_died(process.process_id)
         self.keeper.owner_died(process.process_id, now)
         for peer_id in process.peers:
             peer = self.processes.get(peer_id)
@@ -301,7 +307,10 @@ class Node:
     # ------------------------------------------------------------------ messages
     def from_process(self, process: Process, message: Any, fds: list[int]) -> None:
         """Handle one message of a driver, worker or command."""
-        handler = getattr(self, "on_" + message[0], None) or getattr(self.keeper, "on_" + message[0], None)
+        name = "on_" + message[0]
+        handler = (
+            getattr(self, name, None) or getattr(self.keeper, name, None) or getattr(self.store, name, None)
+        )
         if handler is None:
             self.log(f"unknown message {message[0]!r}")
             for fd in fds:

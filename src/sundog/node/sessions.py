@@ -17,6 +17,7 @@ import socket
 import time
 from typing import Any
 
+from sundog.store.folders import remove_folders
 from sundog.store.segments import belongs_to
 
 _NEW_S = 60.0
@@ -85,7 +86,7 @@ def _sweep_one(shm_root: str) -> None:
         return
     else:
         shutil.rmtree(shm_root, ignore_errors=True)
-        shutil.rmtree(f"{path}/spilled_objects", ignore_errors=True)
+        remove_folders(path)
         withdraw({"path": path})
     finally:
         os.close(lock)
@@ -93,7 +94,7 @@ def _sweep_one(shm_root: str) -> None:
 
 def remove_segments(session: dict[str, Any], process: bytes) -> None:
     """Remove the shared memory that ends with a process."""
-    for folder in (session["shm_root"], f"{session['path']}/spilled_objects"):
+    for folder in (session["shm_root"], session["spill_folders"][0]):
         with contextlib.suppress(OSError):
             for name in os.listdir(folder):
                 if belongs_to(name, process):
