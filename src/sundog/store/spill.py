@@ -157,7 +157,8 @@ class UrlTarget:
         with open(path, "wb") as out:
             for at in range(0, place.length, _PIECE_BYTES):
                 start = place.offset + at
-                out.write(fs.cat_file(place.url, start, start + min(_PIECE_BYTES, place.length - at)))
+                end = start + min(_PIECE_BYTES, place.length - at)
+                out.write(fs.cat_file(place.url, start=start, end=end))  # by name: file systems differ in order
             if out.tell() != place.length:
                 raise FileNotFoundError(place.url)
 
