@@ -6,7 +6,6 @@ import os
 from collections import deque
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from sundog.exceptions import ObjectLostError
@@ -51,7 +50,7 @@ def segments(tmp_path: Path) -> Segments:
 
 
 def data(number: int, size: int = 100 * KB) -> memoryview:
-    return memoryview(np.full(size, number, np.uint8))
+    return memoryview(bytes([number]) * size)
 
 
 def test_a_put_within_credit_asks_nobody_and_a_recycled_segment_needs_none(segments: Segments) -> None:

@@ -211,7 +211,9 @@ class Segments:
         name = f"{prefix}{next(self._count)}"
         need = (end + PAGE) & ~PAGE
         if not self.credit.reserve(need):
-            return self._write_disk(name, size, need, offsets, buffers, "is full of objects in use")
+            return self._write_disk(
+                name, size, need, offsets, buffers, "has no room for it within the store's limit"
+            )
         self._writing.add(name)
         try:
             self._write_file(self.path(name), size, offsets, buffers)

@@ -158,7 +158,9 @@ class UrlTarget:
             for at in range(0, place.length, _PIECE_BYTES):
                 start = place.offset + at
                 end = start + min(_PIECE_BYTES, place.length - at)
-                out.write(fs.cat_file(place.url, start=start, end=end))  # by name: file systems differ in order
+                out.write(
+                    fs.cat_file(place.url, start=start, end=end)
+                )  # by name: file systems differ in order
             if out.tell() != place.length:
                 raise FileNotFoundError(place.url)
 
