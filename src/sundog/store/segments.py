@@ -51,6 +51,7 @@ _TWO_THREADS_BYTES = 8 << 20
 _FREE_SHARE = 12
 # ... and at most this part of the store's limit.
 _FREE_SHARE_OF_STORE = 4
+_time = time.time
 _FULL = (errno.ENOSPC, errno.ENOMEM, errno.EDQUOT)
 RESTORED = "restored"
 _RESTORE_TRIES = 20
@@ -304,32 +305,29 @@ class Segments:
         known = self._shared_views.get(name)
         whole = known() if known is not None else None
         if whole is None:
-            whole = self._whole(name, size, oid)
+            with self._lock:  # `trim` ends mappings that have no view
+                found = self._read_maps.get(name) or self._mapped(name, size, oid)
+                whole = mapping.exporter(found[0], size)
+                watch = weakref.ref(whole, self._view_died)
+                self._views[id(watch)] = watch, oid or b"", name
+                self._shared_views[name] = watch
+                self._used[name] = _time()
+            if oid is not None:
+                self._ops.append((oid,))
         readonly = memoryview(whole).cast("B").toreadonly()  # type: ignore[arg-type]
         return [readonly[offset : offset + length] for offset, length in offsets]
 
-    def _whole(self, name: str, size: int, oid: bytes | None) -> object:
-        """The exporter of a segment's bytes, mapped now if it is not. Under the lock: `trim` ends mappings."""
-        with self._lock:
-            found = self._read_maps.get(name)
-            if found is not None:
-                return self._export(name, found, oid)
-        opened = self._open(name, size, oid)
-        with self._lock:
-            found = self._read_maps.setdefault(name, opened)
-            if found is not opened:
-                mapping.unmap(*opened)  # another thread was faster
-            return self._export(name, found, oid)
-
-    def _export(self, name: str, found: tuple[int, int], oid: bytes | None) -> object:
-        whole: object = mapping.exporter(*found)
-        if oid is not None:
-            self._ops.append((oid,))
-        watch = weakref.ref(whole, self._view_died)
-        self._views[id(watch)] = watch, oid or b"", name
-        self._shared_views[name] = watch
-        self._used[name] = time.time()
-        return whole
+    def _mapped(self, name: str, size: int, oid: bytes | None) -> tuple[int, int]:
+        """Map a segment for reading and remember that; the lock, which is held once, is free meanwhile."""
+        self._lock.release()
+        try:
+            opened = self._open(name, size, oid)
+        finally:
+            self._lock.acquire()
+        found = self._read_maps.setdefault(name, opened)
+        if found is not opened:
+            mapping.unmap(*opened)  # another thread was faster
+        return found
 
     def _open(self, name: str, size: int, oid: bytes | None) -> tuple[int, int]:
         """Map a segment for reading, wherever its bytes are now."""
