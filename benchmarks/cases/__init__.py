@@ -77,7 +77,7 @@ def measured(
 
 def all_cases() -> list[Case]:
     """Every case, in the order of the table."""
-    for module in ("microbenchmark", "echo", "sizes", "payoff", "growth"):
+    for module in ("microbenchmark", "echo", "sizes", "spilling", "payoff", "growth"):
         importlib.import_module(f"benchmarks.cases.{module}")
     return list(_registry.values())
 

@@ -26,7 +26,7 @@ TITLES = {
 class System:
     """One system under test. Subclasses implement what they list in `features`.
 
-    Features: workers (they run what they are sent), tasks, wait, put (any value), puts_large (buffers),
+    Features: workers (they run what they are sent), tasks, wait, put (any value), puts_large (buffers), spills,
     actors, async_actors, threaded_actors, nested (workers may call the system again),
     groups (placement groups), echo (the raw limit alone).
     """
@@ -40,6 +40,10 @@ class System:
 
     def start(self) -> None:
         """Start it with WORKERS workers."""
+        raise NotImplementedError
+
+    def start_with_store(self, size_bytes: int) -> None:
+        """Start it with a small store for objects (feature: spills)."""
         raise NotImplementedError
 
     def stop(self) -> None:

@@ -22,6 +22,7 @@ class RayLike(System):
             "wait",
             "put",
             "puts_large",
+            "spills",
             "actors",
             "async_actors",
             "threaded_actors",
@@ -43,6 +44,9 @@ class RayLike(System):
     def start(self) -> None:
         # Everything else stays at the system's own defaults: those are what a user gets.
         self._module.init(num_cpus=WORKERS, resources={"custom": 100})
+
+    def start_with_store(self, size_bytes: int) -> None:
+        self._module.init(num_cpus=WORKERS, object_store_memory=size_bytes)
 
     def stop(self) -> None:
         self._module.shutdown()

@@ -74,6 +74,7 @@ def init(
     runtime_env: dict[str, Any] | None = None,
     enable_resource_isolation: bool = False,
     storage: str | None = None,
+    object_spilling_directory: str | None = None,
     _temp_dir: str | None = None,
     _system_config: dict[str, Any] | None = None,
     **other: Any,
@@ -84,6 +85,7 @@ def init(
         address: None starts a session (unless SUNDOG_ADDRESS or RAY_ADDRESS names one); "local" always starts
             one; "auto", a session's name or its folder joins it.
         num_cpus, num_gpus, resources, object_store_memory: logical resources of the new session.
+        object_spilling_directory: folder, or URL for fsspec, for objects that do not fit in the object store.
         namespace: where names of actors live; an anonymous one by default.
         runtime_env: environment of the workers of this program.
         ignore_reinit_error: make a second call harmless.
@@ -114,6 +116,8 @@ def init(
         system: dict[str, Any] = dict(_system_config or {})
         if _temp_dir:
             system["temp_dir"] = _temp_dir
+        if object_spilling_directory:
+            system["object_spilling_directory"] = object_spilling_directory
         config = local.load_config(system)
         logs = config.log_to_driver if log_to_driver is None else log_to_driver
         job = _job(namespace or config.namespace, runtime_env)

@@ -132,6 +132,37 @@ class Config:
         "Bytes of arguments each process keeps to compute lost results again; beyond it the oldest are dropped.",
         low=0,
     )
+    object_spilling_threshold: float = _setting(
+        0.8,
+        "Once the store was full, it is kept below this share of its limit by spilling ahead.",
+        low=0.0,
+        high=1.0,
+    )
+    automatic_object_spilling_enabled: bool = _setting(
+        True, "Move the objects used longest ago to disk when the store is full."
+    )
+    store_fallback_to_disk: bool = _setting(
+        True, "Write a new object to disk when nothing can make room for it; off raises ObjectStoreFullError."
+    )
+    object_spilling_directory: str = _setting(
+        "", "Folder, or URL for fsspec, that objects are spilled to; empty is the session's own folder."
+    )
+    object_spilling_config: str = _setting(
+        "", "The same in the JSON of Ray's setting; several places are used in turn."
+    )
+    min_spilling_size: int = _setting(
+        32 << 20, "Bytes up to which small objects are spilled together in one file.", low=0
+    )
+    max_fused_object_count: int = _setting(2000, "Most objects that are spilled to one file.", low=1)
+    max_io_workers: int = _setting(2, "Threads of the node that spill and restore objects.", low=1, high=64)
+    local_fs_capacity_threshold: float = _setting(
+        0.95, "Share of the spill disk in use above which the driver is warned once.", low=0.0, high=1.0
+    )
+    verbose_spill_logs: int = _setting(
+        2 << 30,
+        "Tell the driver of spilling at first, then at this many bytes and each doubling; 0 never.",
+        low=0,
+    )
 
     record_enabled: bool = _setting(True, "Record task states, gets, puts and waits.")
     record_ring_events: int = _setting(

@@ -32,6 +32,7 @@ def test_without_options_the_machine_decides(sundog: Sundog, sessions: FakeSessi
             "num_gpus": None,
             "resources": {},
             "object_store_memory": None,
+            "object_spilling_directory": None,
             "temp_dir": None,
             "dashboard_host": "127.0.0.1",
             "dashboard_port": 8265,
@@ -45,7 +46,8 @@ def test_without_options_the_machine_decides(sundog: Sundog, sessions: FakeSessi
 def test_every_option_reaches_the_session(sundog: Sundog, sessions: FakeSessions) -> None:
     options = (
         '--num-cpus 3 --num-gpus 1 --resources {"disk":2,"seat":0.5} --object-store-memory 1000000 '
-        "--temp-dir /somewhere --dashboard-host 0.0.0.0 --dashboard-port 0 --labels zone=a,disk=ssd "
+        "--object-spilling-directory /mnt/spill --temp-dir /somewhere "
+        "--dashboard-host 0.0.0.0 --dashboard-port 0 --labels zone=a,disk=ssd "
         "--disable-usage-stats"
     )
     assert sundog("start", "--head", *options.split()).exit_code == 0
@@ -55,6 +57,7 @@ def test_every_option_reaches_the_session(sundog: Sundog, sessions: FakeSessions
             "num_gpus": 1,
             "resources": {"disk": 2.0, "seat": 0.5},
             "object_store_memory": 1_000_000,
+            "object_spilling_directory": "/mnt/spill",
             "temp_dir": "/somewhere",
             "dashboard_host": "0.0.0.0",
             "dashboard_port": 0,

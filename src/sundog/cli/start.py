@@ -149,6 +149,11 @@ def _stay_with(info: "SessionInfo") -> int:
     "--system-config", callback=parse_settings, metavar="JSON", help="Any other settings, by their names."
 )
 @click.option("--object-store-memory", type=click.IntRange(min=1), help="Bytes of shared memory for objects.")
+@click.option(
+    "--object-spilling-directory",
+    metavar="PATH",
+    help="Where objects go that do not fit there: folder or URL.",
+)
 @click.option("--temp-dir", type=click.Path(file_okay=False), help="Where sessions keep their files.")
 @click.option("--dashboard-host", default="127.0.0.1", show_default=True, help="Where the dashboard listens.")
 @click.option(
@@ -172,6 +177,7 @@ def command(
     memory_monitor_refresh_ms: int | None,
     system_config: dict[str, object],
     object_store_memory: int | None,
+    object_spilling_directory: str | None,
     temp_dir: str | None,
     dashboard_host: str,
     dashboard_port: int,
@@ -205,6 +211,7 @@ def command(
         num_gpus=num_gpus,
         resources=resources,
         object_store_memory=object_store_memory,
+        object_spilling_directory=object_spilling_directory,
         temp_dir=temp_dir,
         dashboard_host=dashboard_host,
         dashboard_port=dashboard_port,

@@ -26,6 +26,7 @@ from sundog.exceptions import RaySystemError
 from sundog.ids import random_id
 from sundog.net.packets import Connection, make_pair
 from sundog.plain import plain
+from sundog.store import folders, limits
 
 
 @plain(frozen=True)
@@ -45,14 +46,16 @@ def make_session(config: Config) -> tuple[dict[str, Any], int]:
     token = random_id(4).hex()
     name = f"session_{time.strftime('%Y-%m-%d_%H-%M-%S')}_{os.getpid()}_{token}"
     path = os.path.join(os.path.abspath(config.temp_dir), name)
-    for folder in (path, f"{path}/logs", f"{path}/rings"):
-        os.makedirs(folder, mode=0o700)
+    for part in (path, f"{path}/logs", f"{path}/rings"):
+        os.makedirs(part, mode=0o700)
+    wanted = folders.destinations(config.object_spilling_directory, config.object_spilling_config)
+    spill_folders = folders.make_folders(path, name, wanted)
     shm_root = f"{config.shm_dir}/sundog-{os.getpid()}-{token}"
     os.mkdir(shm_root, 0o700)
     os.symlink(path, f"{shm_root}/.session")
     lock = os.open(f"{path}/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
-    return {"name": name, "path": path, "shm_root": shm_root}, lock
+    return {"name": name, "path": path, "shm_root": shm_root, "spill_folders": spill_folders}, lock
 
 
 def spawn_node(
@@ -66,6 +69,7 @@ def spawn_node(
     persistent: bool,
 ) -> tuple[int, socket.socket | None]:
     """Start the node of a session; returns its pid and, unless it is persistent, our end of its socket."""
+    session["store_bytes"] = int(resources.get("object_store_memory", 0))
     ours: socket.socket | None = None
     theirs: socket.socket | None = None
     if not persistent:
@@ -220,6 +224,7 @@ def start_head(
     num_gpus: float | None = None,
     resources: dict[str, float] | None = None,
     object_store_memory: int | None = None,
+    object_spilling_directory: str | None = None,
     temp_dir: str | None = None,
     dashboard_host: str | None = None,
     dashboard_port: int | None = None,
@@ -236,6 +241,8 @@ def start_head(
     overrides: dict[str, object] = dict(system_config or {})
     if temp_dir:
         overrides["temp_dir"] = temp_dir
+    if object_spilling_directory:
+        overrides["object_spilling_directory"] = object_spilling_directory
     config = config_module.load(overrides)
     session, lock = make_session(config)
     totals = node_resources(num_cpus, num_gpus, resources, object_store_memory, config)
@@ -305,11 +312,7 @@ def node_resources(
         ValueError: a negative amount, or a built-in name among the custom ones.
     """
     total = memory_bytes()
-    store = (
-        float(object_store_memory)
-        if object_store_memory
-        else float(int(total * config.object_store_fraction))
-    )
+    store = float(object_store_memory or limits.store_bytes(total, config))
     out: dict[str, float] = {
         "CPU": float(len(os.sched_getaffinity(0)) if num_cpus is None else num_cpus),
         "memory": float(int(total * 0.7)),

@@ -33,6 +33,7 @@ from sundog.node.memory import MemoryKeeper
 from sundog.node.records import Records
 from sundog.node.requests import Requests
 from sundog.node.rows import Environment, Job, Process
+from sundog.node.store import StoreKeeper
 from sundog.node.waits import Deadlocks
 from sundog.node.workers import Workers
 from sundog.state.instructions import (
@@ -46,6 +47,7 @@ from sundog.state.instructions import (
     StopWorker,
 )
 from sundog.state.leases import Leases
+from sundog.store.folders import remove_folders
 from sundog.wire.cause import Cause
 
 _TICK_S = 0.1
@@ -82,6 +84,7 @@ class Node:
         self.requests = Requests(self)
         self.records = Records(self)
         self.deadlocks = Deadlocks(self)
+        self.store = StoreKeeper(self)
         self.logs = LogTails()
         self.memory = MemoryKeeper(self)
         self._ticking = False
@@ -160,7 +163,8 @@ class Node:
         sessions.kill_children(os.getpid())
         self.memory.stop()
         sessions.remove_folder(self.session["shm_root"])
-        sessions.remove_folder(f"{self.session['path']}/spilled_objects")
+        self.store.close()
+        remove_folders(self.session["path"])
         self.records.save()
         sessions.withdraw(self.session)
         for process in list(self.processes.values()):
@@ -182,6 +186,7 @@ class Node:
         self.do(self.leases.tick(self.now()))
         self.keeper.tick(self.now())
         self.workers.causes.oom.look(self.now())
+        self.store.slow_tick()
         self.loop.after(_IDLE_TICK_S, self._slow_tick)
 
     # ------------------------------------------------------------------ logs
@@ -305,6 +310,7 @@ class Node:
         self.do(self.leases.owner_died(process.process_id, now))
         if not self.stopping:
             sessions.remove_segments(self.session, process.process_id)
+            self.store.process_died(process.process_id)
         self.keeper.owner_died(process.process_id, now)
         self.deadlocks.process_died(process.process_id)
         for peer_id in process.peers:
@@ -317,7 +323,10 @@ class Node:
     # ------------------------------------------------------------------ messages
     def from_process(self, process: Process, message: Any, fds: list[int]) -> None:
         """Handle one message of a driver, worker or command."""
-        handler = getattr(self, "on_" + message[0], None) or getattr(self.keeper, "on_" + message[0], None)
+        name = "on_" + message[0]
+        handler = (
+            getattr(self, name, None) or getattr(self.keeper, name, None) or getattr(self.store, name, None)
+        )
         if handler is None:
             self.log(f"unknown message {message[0]!r}")
             for fd in fds:

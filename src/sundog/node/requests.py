@@ -103,7 +103,7 @@ class Requests:
             "actors": actors,
             "pending": self._pending(),
             "memory": node.memory.figures(),
-            "store": _store_figures(node.session["shm_root"]),
+            "store": _store_figures(node.session["shm_root"]) | node.store.figures(),
         }
 
     def _pending(self) -> list[dict[str, Any]]:

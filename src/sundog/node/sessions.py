@@ -16,6 +16,7 @@ import socket
 import time
 from typing import Any
 
+from sundog.store.folders import remove_folders
 from sundog.store.segments import belongs_to
 
 _NEW_S = 60.0
@@ -91,7 +92,7 @@ def _sweep_one(shm_root: str) -> None:
         return
     else:
         remove_folder(shm_root)
-        remove_folder(f"{path}/spilled_objects")
+        remove_folders(path)
         withdraw({"path": path})
     finally:
         os.close(lock)
@@ -99,7 +100,7 @@ def _sweep_one(shm_root: str) -> None:
 
 def remove_segments(session: dict[str, Any], process: bytes) -> None:
     """Remove the shared memory that ends with a process."""
-    for folder in (session["shm_root"], f"{session['path']}/spilled_objects"):
+    for folder in (session["shm_root"], session["spill_folders"][0]):
         with contextlib.suppress(OSError):
             for name in os.listdir(folder):
                 if belongs_to(name, process):

@@ -21,6 +21,7 @@ from sundog.owner.lineage import Recovery
 from sundog.owner.memory import MemoryLosses
 from sundog.owner.peers import Peers
 from sundog.owner.replies import Replies
+from sundog.owner.room import Room
 from sundog.owner.streams import Streams
 from sundog.owner.tasks import Tasks
 from sundog.owner.timeouts import Timeouts
@@ -31,12 +32,13 @@ from sundog.store.segments import Segments
 def assemble(me: bytes, node: Connection, session: dict[str, Any], config: Config, role: str) -> Owner:
     """An owner for this process, reading its sockets, with refs reporting to it."""
     ops: deque[bytes | tuple[bytes, ...]] = deque()
-    segments = Segments(session["shm_root"], f"{session['path']}/spilled_objects", me, ops)
+    segments = Segments(session["shm_root"], session["spill_folders"][0], me, ops)
     ring: Ring | NoRing = NoRing()
     if config.record_enabled:
         ring = Ring(f"{session['path']}/rings/{me.hex()}.ring", config.record_ring_events, role)
     owner = Owner(me, node, segments, ops, ring, config)
     owner.control = Control(owner, session)
+    Room(owner, session["store_bytes"])
     owner.replies = Replies(owner)
     owner.memory = MemoryLosses(owner)
     owner.getting = Getting(owner)

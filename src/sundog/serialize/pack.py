@@ -109,9 +109,9 @@ def unpack_counted(meta: bytes, buffers: Buffers | None, made: list[bytes]) -> A
     """
     note = made.append
 
-    def rebuild_counted(oid: bytes) -> ObjectRef[Any]:
+    def rebuild_counted(oid: bytes, site: str | None = None) -> ObjectRef[Any]:
         note(oid)
-        return ObjectRef(oid)
+        return ObjectRef(oid, site)
 
     class Reader(pickle.Unpickler):
         def find_class(self, module: str, name: str, /) -> Any:

@@ -38,8 +38,8 @@ def _array_type(size_bytes: int) -> Any:
     return ctypes.c_char * size_bytes
 
 
-def map_file(path: str, size_bytes: int, *, writable: bool) -> int:
-    """Map `size_bytes` of a file, shared. Returns the address.
+def map_file(path: str, size_bytes: int, *, writable: bool, offset: int = 0) -> int:
+    """Map `size_bytes` of a file, shared, from `offset` (a multiple of the page size). Returns the address.
 
     Raises:
         OSError: the file is gone, or the kernel refuses the mapping.
@@ -49,7 +49,7 @@ def map_file(path: str, size_bytes: int, *, writable: bool) -> int:
         prot = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
         # A recycled segment's pages are there: populate saves a fault for each of them.
         flags = mmap.MAP_SHARED | (mmap.MAP_POPULATE if writable else 0)
-        address = _mmap(None, size_bytes, prot, flags, fd, 0)
+        address = _mmap(None, size_bytes, prot, flags, fd, offset)
     finally:
         os.close(fd)
     if address is None or address == _FAILED:

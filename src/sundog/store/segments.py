@@ -12,8 +12,14 @@ A segment's name says whose it is: ``<owner>-<maker>-<n>`` while an object lives
 ``free-<maker>-<n>`` on a free list. So when a process dies, the node can remove the objects that ended with
 it and the segments that it kept for later (`belongs_to`), and nothing else.
 
-When /dev/shm is full the segment goes to the session's folder on disk, under the same interface: slow,
-not wrong. When the disk is full too the caller gets `OutOfDiskError`.
+The store has a limit (`sundog.store.credit`). Beyond it the node moves the objects that were used longest ago to
+disk, whichever process made them: a segment's file may go at any moment, and no one but a reader or who frees
+the object need know. A reader who finds no file asks the node to bring it back (`room.restore`); it comes back
+into the folder `restored`, which is the node's own, so that such a copy never reaches a free list. Who frees an object
+and finds no file tells the node (`room.freed`). A file that is being written must not go: see `trim`.
+
+When the store has no room, or /dev/shm is full, the segment goes to the session's folder on disk, under the same
+interface: slow, not wrong. When the disk is full too the caller gets `OutOfDiskError`.
 """
 
 from __future__ import annotations
@@ -23,11 +29,13 @@ import errno
 import itertools
 import os
 import threading
+import time
 import weakref
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from sundog.exceptions import LocalRayletDiedError, ObjectLostError, OutOfDiskError
+from sundog.store.credit import PAGE, Credit
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -41,6 +49,25 @@ _FREE = "free-"
 _TWO_THREADS_BYTES = 8 << 20
 # A process keeps at most this part of the machine's memory in segments that hold nothing.
 _FREE_SHARE = 12
+# ... and at most this part of the store's limit.
+_FREE_SHARE_OF_STORE = 4
+_time = time.time
+_FULL = (errno.ENOSPC, errno.ENOMEM, errno.EDQUOT)
+RESTORED = "restored"
+_RESTORE_TRIES = 20
+
+
+class RoomAsker(Protocol):
+    """What the node does for the segments of a process (`sundog.owner.room`)."""
+
+    def obtain(self, missing: int, aside: int) -> bool:
+        """Ask for credit, part of it to be set aside at once; False if the segment should go to disk."""
+
+    def restore(self, name: str, *, directly: bool) -> tuple[str, int] | None:
+        """Bring a spilled object back; returns path and offset of its bytes, None if it is lost."""
+
+    def freed(self, name: str) -> None:
+        """The object is free, and its file was not here."""
 
 
 def size_class(size_bytes: int) -> int:
@@ -82,18 +109,29 @@ class Segments:
         self._me = me.hex()
         self._ops = ops
         self._count = itertools.count()
-        self._lock = threading.Lock()
+        # Re-entrant: a collection may run a finaliser of the user's that puts, in the middle of this.
+        self._lock = threading.RLock()
         self._free: dict[int, list[str]] = {}
         self._free_bytes = 0
         self._free_order: dict[str, int] = {}  # name -> size, the oldest first
         self._free_max = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // _FREE_SHARE
         self._write_maps: dict[str, tuple[int, int]] = {}
         self._read_maps: dict[str, tuple[int, int]] = {}
-        self._views: dict[int, tuple[weakref.ref[object], bytes]] = {}
+        self._views: dict[int, tuple[weakref.ref[object], bytes, str]] = {}
         self._shared_views: dict[str, weakref.ref[object]] = {}
         self._abandoned: set[str] = set()
         self._pool: ThreadPoolExecutor | None = None
+        self._writing: set[str] = set()
+        self._used: dict[str, float] = {}  # name -> when a view of it was made last
+        self.credit = Credit()
+        self.room: RoomAsker | None = None
         self.made_bytes = 0
+
+    def live_within(self, limit_bytes: int, room: RoomAsker) -> None:
+        """Respect the store's limit, through the node."""
+        self._free_max = min(self._free_max, limit_bytes // _FREE_SHARE_OF_STORE)
+        self.room = room
+        self.credit.limited(room.obtain)
 
     def path(self, name: str) -> str:
         """Where a segment's file is."""
@@ -112,15 +150,23 @@ class Segments:
             end = (end + buffer.nbytes + _ALIGN) & ~_ALIGN
         size = size_class(end)
         prefix = f"{owner.hex() if owner else self._me}-{self._me}-"
-        name = self._take_free(size, prefix)
-        if name is not None:
-            address = self._writable(name, size)
+        taken = self._take_free(size, prefix)
+        if taken is None:
+            return self._write_cold(prefix, size, end, offsets, buffers), size, offsets
+        name, known = taken
+        try:
+            if known is None:
+                known = self._map_writable(name, size)
             for (offset, length), buffer in zip(offsets, buffers, strict=True):
-                self._copy_warm(address + offset, length, buffer)
-            return name, size, offsets
-        return self._write_cold(prefix, size, offsets, buffers), size, offsets
+                self._copy_warm(known[0] + offset, length, buffer)
+        finally:
+            if known is not None:
+                self._write_maps[name] = known
+            self._writing.discard(name)
+        return name, size, offsets
 
-    def _take_free(self, size: int, prefix: str) -> str | None:
+    def _take_free(self, size: int, prefix: str) -> tuple[str, tuple[int, int] | None] | None:
+        """A segment of the free list under its new name, and our mapping of it while nobody else may end that."""
         with self._lock:
             names = self._free.get(size)
             if not names:
@@ -129,25 +175,22 @@ class Segments:
             free = names.pop()
             del self._free_order[free]
             name = f"{prefix}{next(self._count)}"
-            return name if self._rename(free, name) else None
+            known = self._write_maps.pop(free, None)
+            self._writing.add(name)
+            try:
+                os.rename(self.path(free), self.path(name))
+            except OSError:
+                self._writing.discard(name)
+                if known is not None:
+                    mapping.unmap(*known)
+                return None
+            return name, known
 
-    def _rename(self, old: str, new: str) -> bool:
-        """Give a file another name, keeping the mapping we write it through; False if it is gone."""
-        try:
-            os.rename(self.path(old), self.path(new))
-        except OSError:
-            return False
-        found = self._write_maps.pop(old, None)
-        if found is not None:
-            self._write_maps[new] = found
-        return True
-
-    def _writable(self, name: str, size: int) -> int:
-        found = self._write_maps.get(name)
-        if found is None:
-            found = mapping.map_file(self.path(name), size, writable=True), size
-            self._write_maps[name] = found
-        return found[0]
+    def _map_writable(self, name: str, size: int) -> tuple[int, int]:
+        path = self.path(name)
+        # Mapping it for writing fills its holes: the segment may have been made for a smaller object.
+        self.credit.grown(size - os.stat(path).st_blocks * 512)
+        return mapping.map_file(path, size, writable=True), size
 
     def _copy_warm(self, address: int, length: int, buffer: memoryview) -> None:
         if length < _TWO_THREADS_BYTES:
@@ -167,33 +210,68 @@ class Segments:
         return self._pool
 
     def _write_cold(
-        self, prefix: str, size: int, offsets: list[tuple[int, int]], buffers: list[memoryview]
+        self, prefix: str, size: int, end: int, offsets: list[tuple[int, int]], buffers: list[memoryview]
     ) -> str:
         name = f"{prefix}{next(self._count)}"
+        need = (end + PAGE) & ~PAGE
+        if not self.credit.reserve(need):
+            return self._write_disk(
+                name, size, need, offsets, buffers, "has no room for it within the store's limit"
+            )
+        self._writing.add(name)
         try:
             self._write_file(self.path(name), size, offsets, buffers)
-        except OSError as error:
-            self._remove(name)
+        except BaseException as error:
+            self.credit.unwritten(need)
+            with contextlib.suppress(OSError):
+                os.unlink(self.path(name))
+            if not isinstance(error, OSError):
+                raise
             if error.errno == errno.ENOENT and not os.path.isdir(self.shm_root):
                 raise LocalRayletDiedError(
                     f"The session's shared memory ({self.shm_root}) is gone: its node was killed, or the session has "
                     "ended. Call sundog.shutdown() and sundog.init() to start anew."
                 ) from None
-            if error.errno not in (errno.ENOSPC, errno.ENOMEM, errno.EDQUOT):
+            if error.errno not in _FULL:
                 raise
-            name = _DISK + name
-            try:
-                os.makedirs(self.disk_root, exist_ok=True)
-                self._write_file(self.path(name), size, offsets, buffers)
-            except OSError as disk_error:
-                self._remove(name)
-                raise OutOfDiskError(
-                    f"An object of {size:,} bytes fits neither in shared memory ({self.shm_root}: "
-                    f"{error.strerror}) nor on disk ({self.disk_root}: {disk_error.strerror}). Free refs "
-                    "you no longer need, or give the session a larger folder with init(_temp_dir=…).",
-                    size_bytes=size,
-                    path=self.disk_root,
-                ) from None
+            return self._write_disk(name, size, need, offsets, buffers, f"says: {error.strerror}")
+        finally:
+            self._writing.discard(name)
+        self.credit.written(need)
+        self.made_bytes += size
+        return name
+
+    def _write_disk(
+        self,
+        name: str,
+        size: int,
+        need: int,
+        offsets: list[tuple[int, int]],
+        buffers: list[memoryview],
+        why: str,
+    ) -> str:
+        """Write a segment to disk, because shared memory has no room."""
+        name = _DISK + name
+        try:
+            os.makedirs(self.disk_root, exist_ok=True)
+            # Asked first: a write that cannot end well would fill the disk for everyone before it fails.
+            if need > _free_bytes(self.disk_root):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            self._write_file(self.path(name), size, offsets, buffers)
+        except OSError as error:
+            with contextlib.suppress(OSError):
+                os.unlink(self.path(name))
+            if error.errno not in _FULL:
+                raise
+            free = _free_bytes(self.disk_root)
+            raise OutOfDiskError(
+                f"An object of {need:,} bytes fits nowhere: shared memory ({self.shm_root}) {why}, and the disk behind "
+                f"it ({self.disk_root}) has {free:,} bytes free. Free refs that you no longer need, or spill to a "
+                "larger disk with init(object_spilling_directory=…). See: df -h",
+                path=self.disk_root,
+                free_bytes=free,
+                needed_bytes=need,
+            ) from None
         self.made_bytes += size
         return name
 
@@ -230,25 +308,53 @@ class Segments:
         known = self._shared_views.get(name)
         whole = known() if known is not None else None
         if whole is None:
-            found = self._read_maps.get(name)
-            if found is None:
-                try:
-                    found = mapping.map_file(self.path(name), size, writable=False), size
-                except OSError as error:
-                    raise ObjectLostError(
-                        f"The segment {name} of object {oid.hex() if oid else '?'} cannot be opened: "
-                        f"{error.strerror}. Its copy was removed from {os.path.dirname(self.path(name))}.",
-                        object_ref_hex=oid.hex() if oid else None,
-                    ) from None
-                self._read_maps[name] = found
-            whole = mapping.exporter(found[0], size)
+            with self._lock:  # `trim` ends mappings that have no view
+                found = self._read_maps.get(name) or self._mapped(name, size, oid)
+                whole = mapping.exporter(found[0], size)
+                watch = weakref.ref(whole, self._view_died)
+                self._views[id(watch)] = watch, oid or b"", name
+                self._shared_views[name] = watch
+                self._used[name] = _time()
             if oid is not None:
                 self._ops.append((oid,))
-            watch = weakref.ref(whole, self._view_died)
-            self._views[id(watch)] = watch, oid or b""
-            self._shared_views[name] = watch
         readonly = memoryview(whole).cast("B").toreadonly()  # type: ignore[arg-type]
         return [readonly[offset : offset + length] for offset, length in offsets]
+
+    def _mapped(self, name: str, size: int, oid: bytes | None) -> tuple[int, int]:
+        """Map a segment for reading and remember that; the lock, which is held once, is free meanwhile."""
+        self._lock.release()
+        try:
+            opened = self._open(name, size, oid)
+        finally:
+            self._lock.acquire()
+        found = self._read_maps.setdefault(name, opened)
+        if found is not opened:
+            mapping.unmap(*opened)  # another thread was faster
+        return found
+
+    def _open(self, name: str, size: int, oid: bytes | None) -> tuple[int, int]:
+        """Map a segment for reading, wherever its bytes are now."""
+        try:
+            return mapping.map_file(self.path(name), size, writable=False), size
+        except OSError as error:
+            # Not the error itself: it would hold this frame, and with it its callers' arrays, until a collection.
+            code, text = error.errno, error.strerror
+        if code == errno.ENOENT and self.room is not None and not name.startswith(_DISK):
+            with contextlib.suppress(FileNotFoundError):  # another process may have asked for it before
+                return mapping.map_file(f"{self.shm_root}/{RESTORED}/{name}", size, writable=False), size
+            for tries in range(_RESTORE_TRIES):
+                # Under great pressure it may go again before we have it: then read it where it lies.
+                place = self.room.restore(name, directly=tries > 2)
+                if place is None:
+                    break
+                with contextlib.suppress(FileNotFoundError):
+                    return mapping.map_file(place[0], size, writable=False, offset=place[1]), size
+        raise ObjectLostError(
+            f"The segment {name} of object {oid.hex() if oid else '?'} cannot be opened: "
+            f"{text}. Its copy was removed from {os.path.dirname(self.path(name))}"
+            f"{' and was not spilled' if self.room is not None else ''}.",
+            object_ref_hex=oid.hex() if oid else None,
+        ) from None
 
     def _view_died(self, watch: weakref.ref[object]) -> None:
         # By id: a weak reference hashes as what it refers to, and a ctypes array has no hash.
@@ -260,6 +366,30 @@ class Segments:
                 self._abandoned.discard(name)
                 self._unmap_read(name)
 
+    def trim(self) -> tuple[list[str], list[str], list[str], dict[str, float]]:
+        """Let go of everything that only makes the next access faster: the store is full.
+
+        Returns:
+            Names of the segments with live views, and of those that are being written now: neither is of use to
+            the node. Names of the free list, which the node removes. When each segment was read last.
+        """
+        with self._lock:
+            live = {entry[2] for entry in list(self._views.values())}
+            for name in [name for name in self._read_maps if name not in live]:
+                self._shared_views.pop(name, None)
+                mapping.unmap(*self._read_maps.pop(name))
+            writing = list(self._writing)
+            for name in list(self._write_maps):
+                found = self._write_maps.pop(name, None)
+                if found is not None:
+                    mapping.unmap(*found)
+            free = list(self._free_order)
+            self._free.clear()
+            self._free_order.clear()
+            self._free_bytes = 0
+            used, self._used = self._used, {}
+            return list(live), writing, free, used
+
     # ------------------------------------------------------------------ freeing
     def recycle(self, name: str, size: int) -> None:
         """Our segment's object is free, here and everywhere: keep the file for the next write."""
@@ -268,12 +398,23 @@ class Segments:
             with self._lock:
                 self._make_room(size)
                 free = f"{_FREE}{self._me}-{next(self._count)}"
-                if self._rename(name, free):
+                if self._keep_as(name, free):
                     self._free.setdefault(size, []).append(free)
                     self._free_order[free] = size
                     self._free_bytes += size
                     return
         self.unlink(name)
+
+    def _keep_as(self, name: str, free: str) -> bool:
+        """Give a file its name on the free list, keeping the mapping we write it through; False if it is gone."""
+        try:
+            os.rename(self.path(name), self.path(free))
+        except OSError:
+            return False
+        found = self._write_maps.pop(name, None)
+        if found is not None:
+            self._write_maps[free] = found
+        return True
 
     def made_by(self, maker: bytes) -> set[str]:
         """Names of the segments in shared memory that another process made for objects of ours."""
@@ -315,14 +456,21 @@ class Segments:
         self._remove(name)
 
     def _unmap_read(self, name: str) -> None:
-        self._shared_views.pop(name, None)
-        found = self._read_maps.pop(name, None)
-        if found is not None:
-            mapping.unmap(*found)
+        with self._lock:
+            self._shared_views.pop(name, None)
+            self._used.pop(name, None)
+            found = self._read_maps.pop(name, None)
+            if found is not None:
+                mapping.unmap(*found)
 
     def _remove(self, name: str) -> None:
-        with contextlib.suppress(OSError):
+        try:
             os.unlink(self.path(name))
+        except FileNotFoundError:
+            if self.room is not None and not name.startswith((_FREE, _DISK)):
+                self.room.freed(name)  # the node has it, or somebody removed it
+        except OSError:
+            pass
 
     def close(self) -> None:
         """Remove what is on the free list and stop the copy thread; live views stay readable."""
@@ -336,6 +484,11 @@ class Segments:
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None
+
+
+def _free_bytes(folder: str) -> int:
+    found = os.statvfs(folder)
+    return found.f_bavail * found.f_frsize
 
 
 def _write_all(fd: int, data: memoryview, offset: int) -> None:

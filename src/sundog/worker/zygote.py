@@ -100,9 +100,12 @@ def _bury_session(shm_root: str, path: str) -> NoReturn:
     import shutil
 
     shutil.rmtree(shm_root, ignore_errors=True)
-    for name in ("node.sock", "session.json", "spilled_objects"):
-        if path:
+    if path:
+        from sundog.store.folders import remove_folders
+
+        for name in ("node.sock", "session.json"):
             _remove(f"{path}/{name}")
+        remove_folders(path)
     os._exit(0)
 
 

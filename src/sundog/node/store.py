@@ -1,0 +1,390 @@
+"""The node's side of the object store: carries out what `sundog.state.store` decides.
+
+::
+
+    processes ── store_ask, store_restore, store_freed, store_trimmed ──► StoreKeeper ──► Store (pure)
+    processes ◄─ store_grant, store_restored, store_trim, store_notice ───┤
+                                                                          └─ I/O threads: scan, spill, restore,
+                                                                             delete (store/spill.py)
+
+Messages are handled on the node's only thread. What touches a disk runs in a few threads, which are started when
+the store is short for the first time; their results come back through an eventfd. A spilled segment leaves shared
+memory by a rename on the main thread, after its copy is complete: from then on, and not before, the table knows
+it, so a reader who finds no file always gets a true answer. If the rename fails the object was freed meanwhile, and
+the copy is forgotten.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from sundog.node.rows import Process
+from sundog.state import store_steps as machine
+from sundog.state.store import Store
+from sundog.state.store_steps import Place, Step
+from sundog.store.folders import Destination, destinations
+from sundog.store.segments import RESTORED
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+    from sundog.node.program import Node
+    from sundog.store.spill import Target
+
+_TICK_S = 0.02
+_DISK_LOOK_S = 5.0
+_DISK_CALM = 0.02  # how far below the threshold the disk must be before a second warning
+_GIB = 1 << 30
+
+
+class StoreKeeper:
+    """Keeps the store of one node within its limit."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        config = node.config
+        limit = int(node.params["resources"].get("object_store_memory", 0))
+        self.store = Store(
+            limit,
+            ahead=int(limit * (1.0 - config.object_spilling_threshold)),
+            spilling=config.automatic_object_spilling_enabled,
+            fallback=config.store_fallback_to_disk,
+            fuse_bytes=config.min_spilling_size,
+            fuse_count=config.max_fused_object_count,
+        )
+        self.shm_root: str = node.session["shm_root"]
+        self.folders: list[str] = node.session["spill_folders"]
+        self._destinations = destinations(
+            config.object_spilling_directory, config.object_spilling_config
+        ) or [Destination(self.folders[0], {})]
+        self._targets: list[Target] = []
+        self._pool: ThreadPoolExecutor | None = None
+        self._done: deque[Callable[[], None]] = deque()
+        self._wake = -1
+        self._files = itertools.count()
+        self._ticking = False
+        self._told_bytes = 0
+        self._disk_warned = False
+        self._disk_looked = 0.0
+        self._failed_once = False
+
+    # ------------------------------------------------------------------ messages
+    def on_store_ask(self, process: Process, number: int, missing: int, left: int, got: int) -> None:
+        """A process needs credit."""
+        self._know_all()
+        self.do(self.store.ask(process.process_id, number, missing, left, got, *self._clocks()))
+
+    def on_store_restore(self, process: Process, number: int, name: str, directly: bool) -> None:
+        """A process found no file for an object."""
+        self._know_all()
+        self.do(self.store.restore(process.process_id, number, name, directly, *self._clocks()))
+
+    def on_store_freed(self, _process: Process, name: str) -> None:
+        """An object is free whose file was not there."""
+        self.do(self.store.freed([name]))
+
+    def on_store_trimmed(self, process: Process, *facts: Any) -> None:
+        """A process let go of what it could."""
+        self.do(self.store.trimmed(process.process_id, *facts))
+
+    def _know_all(self) -> None:
+        """Also who never asked may have views and mappings, so a round must reach everyone who is there."""
+        for process_id, process in self.node.processes.items():
+            if process.state != "starting":
+                self.store.process_started(process_id)
+
+    def process_died(self, process_id: bytes) -> None:
+        """A process is gone, with its objects and its credit."""
+        self.do(self.store.process_died(process_id, *self._clocks()))
+
+    def figures(self) -> dict[str, int]:
+        """For `sundog status`."""
+        figures = self.store.figures
+        return {
+            "limit_bytes": self.store.limit,
+            "spilled_objects": len(self.store.entries),
+            "spilled_bytes": sum(entry.place.length for entry in self.store.entries.values()),
+            "spilled_bytes_total": figures.spilled_bytes,
+            "restored_bytes_total": figures.restored_bytes,
+        }
+
+    def _clocks(self) -> tuple[float, float]:
+        return self.node.now(), time.time()
+
+    # ------------------------------------------------------------------ time
+    def _tick(self) -> None:
+        self._ticking = False
+        self.do(self.store.tick(*self._clocks()))
+
+    def slow_tick(self) -> None:
+        """About every second: watch the disk that objects are spilled to."""
+        now = self.node.now()
+        if now - self._disk_looked >= _DISK_LOOK_S:
+            self._disk_looked = now
+            self._look_at_disk()
+
+    def _look_at_disk(self) -> None:
+        threshold = self.node.config.local_fs_capacity_threshold
+        for folder in self.folders:
+            used, total = disk_usage(folder)
+            if not total:
+                continue
+            share = used / total
+            if share >= threshold and not self._disk_warned:
+                self._disk_warned = True
+                self.notice(
+                    f"WARNING: the disk that objects are spilled to ({folder}) is {share:.0%} full: {total - used:,} "
+                    f"of {total:,} bytes are free. When it is full, puts that find no room in memory raise "
+                    "OutOfDiskError. Make room there, or spill elsewhere with object_spilling_directory."
+                )
+            elif share < threshold - _DISK_CALM:
+                self._disk_warned = False
+
+    def notice(self, text: str) -> None:
+        """Tell every driver something, and the log."""
+        self.node.log(text)
+        for process in self.node.processes.values():
+            if process.kind == "driver":
+                process.line.send(("store_notice", text))
+
+    # ------------------------------------------------------------------ instructions
+    def do(self, steps: Iterable[Step]) -> None:
+        """Carry out what the machine says."""
+        for step in steps:
+            self._STEPS[type(step)](self, step)
+        if not self._ticking and self.store.busy():
+            self._ticking = True
+            self.node.loop.after(_TICK_S, self._tick)
+
+    def _send(self, process_id: bytes, message: tuple[Any, ...]) -> None:
+        process = self.node.processes.get(process_id)
+        if process is not None:
+            process.line.send(message)
+
+    def _granted(self, step: machine.Granted) -> None:
+        self._send(step.process, ("store_grant", step.number, "granted", step.amount))
+
+    def _refused(self, step: machine.Refused) -> None:
+        self._send(step.process, ("store_grant", step.number, "full" if step.full else "disk", 0))
+
+    def _trim(self, step: machine.Trim) -> None:
+        if step.process not in self.node.processes:
+            self.process_died(step.process)
+        else:
+            self._send(step.process, ("store_trim", step.round))
+
+    def _scan(self, step: machine.Scan) -> None:
+        from sundog.store import spill
+
+        def scanned(result: Any, error: BaseException | None) -> None:
+            found, other = result if error is None else ({}, 0)
+            self.do(self.store.scanned(step.round, found, other, *self._clocks()))
+
+        self._in_thread(lambda: spill.scan(self.shm_root, step.remove), scanned)
+
+    def _spill(self, step: machine.Spill) -> None:
+        target = self._target(step.job)
+        sources = [(name, f"{self.shm_root}/{name}") for name in step.names]
+        file = f"spilled-{next(self._files)}"
+
+        def spilled(result: Any, error: BaseException | None) -> None:
+            if error is not None:
+                self._spill_failed(step, error)
+                return
+            url, copied = result
+            gone = [f"{self.shm_root}/gone-{name}" for name, _, _ in copied if self._move_away(name)]
+            names = {os.path.basename(path)[5:] for path in gone}
+            moved = [row for row in copied if row[0] in names]
+            self.do(self.store.spilled(step.job, url, moved))
+            self._release(step.job, gone)
+            if moved:
+                self._tell_of_spilling()
+
+        self._in_thread(lambda: target.write(file, sources), spilled)
+
+    def _move_away(self, name: str) -> bool:
+        try:
+            os.rename(f"{self.shm_root}/{name}", f"{self.shm_root}/gone-{name}")
+        except OSError:
+            return False
+        return True
+
+    def _spill_failed(self, step: machine.Spill, error: BaseException) -> None:
+        self.node.log(f"spilling failed: {error!r}")
+        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        if not full and not self._failed_once:
+            self._failed_once = True
+            self.notice(
+                f"WARNING: objects could not be spilled to {self._destinations[0].url}: {error}. Puts that find no "
+                f"room in memory go to {self.folders[0]} instead."
+            )
+        self.do(self.store.spill_failed(step.job, *self._clocks()))
+
+    def _tell_of_spilling(self) -> None:
+        total = self.store.figures.spilled_bytes
+        step = self.node.config.verbose_spill_logs
+        if not step or total < self._told_bytes:
+            return
+        first = self._told_bytes == 0
+        self._told_bytes = max(step, 2 * total)
+        if first:
+            text = (
+                f"The object store reached its limit of {self.store.limit / _GIB:.2f} GiB: objects used longest ago go "
+                f"to {self._destinations[0].url}, and come back when they are read. That is slow; give it more with "
+                "init(object_store_memory=…), or free refs that you no longer need."
+            )
+        else:
+            count = self.store.figures.spilled_objects
+            text = f"{total / _GIB:.1f} GiB in {count:,} objects were spilled so far."
+        self.notice(text)
+
+    def _evict(self, step: machine.Evict) -> None:
+        self._release(step.job, [f"{self.shm_root}/{RESTORED}/{name}" for name in step.names])
+
+    def _release(self, job: int, paths: list[str]) -> None:
+        """Remove files from memory. Not on this thread: to free the pages of a gigabyte takes a while."""
+
+        def released(_result: Any, _error: BaseException | None) -> None:
+            self.do(self.store.released(job, *self._clocks()))
+
+        self._in_thread(lambda: _unlink_all(paths), released)
+
+    def _restore(self, step: machine.Restore) -> None:
+        from sundog.store import spill
+
+        target = self._target_of(step.place.url)
+
+        def restored(_: Any, error: BaseException | None) -> None:
+            if error is not None:
+                self.node.log(f"{step.name} cannot be restored from {step.place.url}: {error!r}")
+            self.do(self.store.restored(step.name, error is None, *self._clocks()))
+
+        self._in_thread(lambda: spill.restore(target, step.place, self.shm_root, step.name), restored)
+
+    def _here(self, step: machine.Here) -> None:
+        place = step.place
+        if place is None:
+            self._send(step.process, ("store_restored", step.number, None if step.lost else RESTORED))
+        elif self._is_local(place):
+            self._send(step.process, ("store_restored", step.number, (place.url, place.offset)))
+        else:
+            self._fetch(step, place)
+
+    def _fetch(self, step: machine.Here, place: Place) -> None:
+        """No room in memory for an object that is far away: it is read from the disk behind the store."""
+        path = f"{self.folders[0]}/fetched-{next(self._files)}"
+        target = self._target_of(place.url)
+
+        def work() -> None:
+            os.makedirs(self.folders[0], mode=0o700, exist_ok=True)
+            target.read(place, path)
+
+        def fetched(_: Any, error: BaseException | None) -> None:
+            if error is not None:
+                self.node.log(f"{place.url} cannot be fetched: {error!r}")
+            self._send(step.process, ("store_restored", step.number, (path, 0) if error is None else None))
+            # Who asked has it mapped in a moment; the pages outlive the name.
+            self.node.loop.after(30.0, lambda: self._in_thread(lambda: _unlink_all([path])))
+
+        self._in_thread(work, fetched)
+
+    def _delete(self, step: machine.Delete) -> None:
+        target = self._target_of(step.url)
+        self._in_thread(lambda: target.delete(step.url))
+
+    _STEPS: dict[type, Callable[[Any, Any], None]] = {
+        machine.Granted: _granted,
+        machine.Refused: _refused,
+        machine.Trim: _trim,
+        machine.Scan: _scan,
+        machine.Spill: _spill,
+        machine.Evict: _evict,
+        machine.Restore: _restore,
+        machine.Here: _here,
+        machine.Delete: _delete,
+    }
+
+    # ------------------------------------------------------------------ targets
+    def _all_targets(self) -> list[Target]:
+        if not self._targets:
+            from sundog.store import spill
+
+            local = iter(self.folders)
+            for destination in self._destinations:
+                folder = next(local) if destination.folder is not None else ""
+                self._targets.append(spill.target_for(destination, self.node.session["name"], folder))
+        return self._targets
+
+    def _target(self, job: int) -> Target:
+        targets = self._all_targets()
+        return targets[job % len(targets)]
+
+    def _is_local(self, place: Place) -> bool:
+        return any(place.url.startswith(f"{folder}/") for folder in self.folders)
+
+    def _target_of(self, url: str) -> Target:
+        return next(target for target in self._all_targets() if target.holds(url))
+
+    # ------------------------------------------------------------------ threads
+    def _in_thread(
+        self,
+        work: Callable[[], Any],
+        then: Callable[[Any, BaseException | None], None] | None = None,
+    ) -> None:
+        """Do something that blocks elsewhere; `then` gets its result here, on the node's thread."""
+        if self._pool is None:
+            from concurrent.futures import ThreadPoolExecutor
+
+            self._pool = ThreadPoolExecutor(self.node.config.max_io_workers, thread_name_prefix="sundog-io")
+            self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+            self.node.loop.add(self._wake, self._woken)
+
+        def run() -> None:
+            result, error = None, None
+            try:
+                result = work()
+            except BaseException as caught:
+                error = caught
+            if then is not None:
+                self._done.append(lambda: then(result, error))
+                with contextlib.suppress(OSError):
+                    os.eventfd_write(self._wake, 1)
+
+        self._pool.submit(run)
+
+    def _woken(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._wake)
+        while self._done:
+            self._done.popleft()()
+
+    def close(self) -> None:
+        """The session ends: what was spilled goes."""
+        for target in self._targets:
+            with contextlib.suppress(Exception):
+                target.clear()
+
+
+def disk_usage(folder: str) -> tuple[int, int]:
+    """Bytes used of a disk, and its size as an ordinary user sees it; zeros if the folder is not there."""
+    while folder and not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return 0, 0
+    used = (found.f_blocks - found.f_bfree) * found.f_frsize
+    return used, used + found.f_bavail * found.f_frsize
+
+
+def _unlink_all(paths: list[str]) -> None:
+    for path in paths:
+        with contextlib.suppress(OSError):
+            os.unlink(path)

@@ -1,0 +1,148 @@
+"""Room in the object store, as one process asks the node for it.
+
+::
+
+    Segments.write ── no credit left ──► store_ask ──────► node ── grants, or says "disk" ──► store_grant
+    Segments.view ─── no such file ────► store_restore ──► node ── brings it back ──────────► store_restored
+    Segments.unlink ─ no such file ────► store_freed ────► node removes the spilled copy
+    node is short ──── store_trim ─────► Segments.trim ── what is free and what is in use ──► store_trimmed
+
+Owns the questions that are under way. The asking thread waits on a lock while whoever reads the sockets handles
+the answer; it must not hold the owner's lock. It does not give its CPU back meanwhile, as a `get` would: room comes
+from spilling, which needs no worker.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+from sundog.exceptions import ObjectStoreFullError, RaySystemError
+from sundog.store.segments import RESTORED
+
+if TYPE_CHECKING:
+    from sundog.owner.core import Owner
+
+_KEY = b"room"
+
+
+class Room:
+    """The node's store as one owner sees it."""
+
+    def __init__(self, owner: Owner, limit_bytes: int) -> None:
+        self.owner = owner
+        self.limit_bytes = limit_bytes
+        self._numbers = itertools.count(1)
+        self._asked: dict[int, tuple[int, int]] = {}  # number -> bytes asked for, and bytes to set aside
+        self._answers: dict[int, Any] = {}
+        self._got = 0  # all that the node ever granted
+        handlers = owner.control.handlers
+        handlers["store_grant"] = self._on_grant
+        handlers["store_restored"] = self._on_restored
+        handlers["store_trim"] = self._on_trim
+        handlers["store_notice"] = self._on_notice
+        owner.segments.live_within(limit_bytes, self)
+
+    # ------------------------------------------------------------------ asking (any thread, not locked)
+    def obtain(self, missing: int, aside: int) -> bool:
+        """Ask for credit.
+
+        Raises:
+            ObjectStoreFullError: there is no room, and falling back to disk is switched off.
+        """
+        verdict = self._ask("store_ask", (missing, aside), missing)
+        if verdict == "full":
+            raise ObjectStoreFullError(
+                f"There is no room for {missing:,} bytes more in the object store ({self.limit_bytes:,} bytes): all "
+                "its objects are in use or cannot be spilled, and store_fallback_to_disk is off. Free refs that you no "
+                "longer need, or give the store more with init(object_store_memory=…). "
+                "See: sundog.util.state.list_objects()",
+                size_bytes=missing,
+                limit_bytes=self.limit_bytes,
+            )
+        return bool(verdict == "granted")
+
+    def restore(self, name: str, *, directly: bool) -> tuple[str, int] | None:
+        """Have a spilled object brought back; where it is then, None if it is nowhere."""
+        place = self._ask("store_restore", (0, 0), name, directly)
+        if place == RESTORED:
+            return f"{self.owner.segments.shm_root}/{RESTORED}/{name}", 0
+        return place  # type: ignore[no-any-return]
+
+    def freed(self, name: str) -> None:
+        """An object is free whose file the node has moved."""
+        if self.owner.closed is None:
+            self.owner.control.send(("store_freed", name))
+
+    def _ask(self, kind: str, sums: tuple[int, int], *args: Any) -> Any:
+        owner = self.owner
+        if owner.lock._is_owned():  # type: ignore[attr-defined]
+            raise RaySystemError(f"{kind} was asked under the owner's lock, where its answer cannot arrive.")
+        number = next(self._numbers)
+        key = _KEY + number.to_bytes(8, "little")
+        gate = threading.Semaphore(0)
+        with owner.lock:
+            owner.check_open()
+            self._asked[number] = sums
+            owner.waiters[key] = [lambda _: gate.release()]
+            if kind == "store_ask":
+                credit = owner.segments.credit
+                args = (*args, credit.left + credit.reserved, self._got)
+            owner.control.send((kind, number, *args))
+        reactor = owner.reactor
+        try:
+            # Ctrl-C may be raised here: nothing of ours is half done.
+            polling, reactor.polling = reactor.polling, True
+            try:
+                gate.acquire()
+            finally:
+                reactor.polling = polling
+            with owner.lock:
+                if number not in self._answers:
+                    owner.check_open()
+                return self._answers.pop(number)
+        except BaseException:
+            self._abandon(number, key, sums)
+            raise
+
+    def _abandon(self, number: int, key: bytes, sums: tuple[int, int]) -> None:
+        """Nobody waits any more: what was set aside for them is plain credit."""
+        with self.owner.lock:
+            self.owner.waiters.pop(key, None)
+            self._asked.pop(number, None)
+            if self._answers.pop(number, None) == "granted":
+                self.owner.segments.credit.granted(sums[0], -sums[1])
+
+    # ------------------------------------------------------------------ the node's words (locked)
+    def _on_grant(self, number: int, verdict: str, amount: int) -> None:
+        missing, aside = self._asked.get(number, (0, 0))
+        if verdict == "granted":
+            self._got += amount
+            self.owner.segments.credit.granted(amount - missing, aside)
+        self._answer(number, verdict)
+
+    def _on_restored(self, number: int, place: Any) -> None:
+        self._answer(number, place)
+
+    def _answer(self, number: int, answer: Any) -> None:
+        if self._asked.pop(number, None) is not None:
+            self._answers[number] = answer
+            self.owner.announce(_KEY + number.to_bytes(8, "little"))
+
+    def _on_trim(self, round_number: int) -> None:
+        segments = self.owner.segments
+        if self.owner.ops:
+            self.owner.drain()  # a view that died a moment ago may free its object
+        live, writing, free, used = segments.trim()
+        self.owner.control.send(
+            ("store_trimmed", round_number, segments.credit.surrender(), self._got, live, writing, free, used)
+        )
+
+    def _on_notice(self, text: str) -> None:
+        self.owner.when_ready_elsewhere(_print, text)
+
+
+def _print(text: str) -> None:
+    print(f"(sundog) {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,519 @@
+"""The object store's limit: who may fill how much, what is moved to disk, and what comes back.
+
+Pure: events and a clock in, instructions out. The sum that it keeps::
+
+    limit = bytes in segments + credit in processes + pool
+
+A process spends its credit without a message (`sundog.store.credit`), so what this machine knows of it is an
+upper bound; nor does it hear of segments that are removed. When the pool runs short it looks again, in a *round*::
+
+    IDLE ──short──► SCAN    how large are the files really? (skipped if that was no help a moment ago)
+                      │ still short
+                      ▼
+                    TRIM    every process returns its credit, its free list and unused mappings, and says what it
+                      │     has views of; one that does not answer in time is left out
+                      ▼
+                    COUNT   scan again, serve who waits, and pick what was used longest ago to spill or evict
+                      │
+                      ▼
+                    IDLE    each finished spill adds to the pool; another round if that was not enough
+
+A spilled object that was restored keeps its copy on disk, so it is evicted again for nothing. What is in use
+(some process has a view) stays: its pages could not be had back anyway. If nothing is left to move, a put goes
+to disk, and a restored object is read where it lies.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from sundog.state.store_steps import (
+    Delete,
+    Evict,
+    Granted,
+    Here,
+    Place,
+    Refused,
+    Restore,
+    Scan,
+    Seen,
+    Spill,
+    Step,
+    Trim,
+)
+
+IDLE, SCAN, TRIM, COUNT = "idle", "scan", "trim", "count"
+# A process that has not answered by then is stopped or busy: work goes on without what it could return.
+PATIENCE_S = 0.25
+# How long after a shortage the store keeps some room ahead of the next one.
+AHEAD_S = 5.0
+# A file newer than this may be in the making by a process that has answered already (file times lag by a tick).
+FRESH_S = 0.011
+_CHUNK_MAX = 64 << 20
+_RETRY_S = 0.2
+_SOON_S = 0.015
+_BARREN_S = 0.5
+_DISK_REST_S = 1.0
+
+
+@dataclass(slots=True)
+class Want:
+    """Somebody waits for room: a put, or an object that is to come back (`name`)."""
+
+    process: bytes
+    number: int
+    need: int
+    since: float
+    name: str = ""
+
+
+@dataclass(slots=True)
+class Spilled:
+    """An object that has a copy on disk."""
+
+    place: Place
+    restored: bool = False
+    restoring: bool = False
+    used_at: float = 0.0
+    askers: list[tuple[bytes, int]] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Figures:
+    """What happened so far."""
+
+    spilled_objects: int = 0
+    spilled_bytes: int = 0
+    restored_objects: int = 0
+    restored_bytes: int = 0
+    rounds: int = 0
+    to_disk: int = 0
+
+
+def owner_of(name: str) -> str:
+    """The process whose object a segment holds (hex)."""
+    return name.partition("-")[0]
+
+
+def maker_of(name: str) -> str:
+    """The process that made a segment (hex)."""
+    return name.split("-", 2)[1] if name.count("-") >= 2 else ""
+
+
+class Store:
+    """Credit, rounds and the table of spilled objects of one node.
+
+    Args:
+        limit: bytes of shared memory for objects.
+        ahead: bytes that a round frees beyond what is asked for.
+        spilling: whether objects may be moved at all.
+        fallback: whether a put that finds no room goes to disk; otherwise it fails after `grace_s`.
+        fuse_bytes, fuse_count: objects are put together in one file up to this.
+    """
+
+    def __init__(
+        self,
+        limit: int,
+        *,
+        ahead: int,
+        spilling: bool = True,
+        fallback: bool = True,
+        grace_s: float = 2.0,
+        fuse_bytes: int = 32 << 20,
+        fuse_count: int = 2000,
+    ) -> None:
+        self.limit = limit
+        self.pool = limit
+        self.ahead = ahead
+        self.spilling = spilling
+        self.fallback = fallback
+        self.grace_s = grace_s
+        self.fuse_bytes = fuse_bytes
+        self.fuse_count = fuse_count
+        self.figures = Figures()
+        self.entries: dict[str, Spilled] = {}
+        self.waiting: deque[Want] = deque()
+        self.phase = IDLE
+        self._chunk = min(limit // 32, _CHUNK_MAX)
+        self._credit: dict[bytes, int] = {}  # upper bounds
+        self._sent: dict[bytes, int] = {}  # all that was ever granted: some of it may still be on its way
+        self._pins: dict[bytes, set[str]] = {}
+        self._used: dict[str, float] = {}
+        self._in_file: dict[str, int] = {}  # url -> objects in it that are not free
+        self._jobs: dict[int, dict[str, int]] = {}  # what is leaving memory, and its bytes
+        self._next_job = 1
+        self._restoring: dict[str, int] = {}  # what is on its way into memory
+        self._ahead_until = 0.0
+        self._disk_rests_until = 0.0
+        self._retry_at = 0.0
+        # of the current round
+        self._round = 0
+        self._round_at = 0.0  # wall clock
+        self._pressed_until = 0.0
+        self._deadline = 0.0
+        self._unanswered: set[bytes] = set()
+        self._silent: set[bytes] = set()  # did not answer the last time, and have not since
+        self._passing = False  # something could not go only because it was too new
+        self._barren_until = 0.0
+        self._writing: set[str] = set()
+        self._remove: list[str] = []
+
+    # ------------------------------------------------------------------ processes
+    def process_started(self, process: bytes) -> None:
+        """A process that may hold credit and views."""
+        self._credit.setdefault(process, 0)
+
+    def process_died(self, process: bytes, now: float, wall: float) -> list[Step]:
+        """Its credit and views are gone; so are the objects that it owned."""
+        self._credit.pop(process, None)
+        self._sent.pop(process, None)
+        self._pins.pop(process, None)
+        self.waiting = deque(want for want in self.waiting if want.process != process or want.name)
+        mine = process.hex()
+        out = self.freed([name for name in self.entries if owner_of(name) == mine])
+        for entry in self.entries.values():
+            if entry.askers:
+                entry.askers = [asker for asker in entry.askers if asker[0] != process]
+        if process in self._unanswered:
+            self._unanswered.discard(process)
+            out += self._maybe_count()
+        return out + self._serve(now, wall)
+
+    # ------------------------------------------------------------------ room for puts
+    def ask(
+        self, process: bytes, number: int, missing: int, left: int, got: int, now: float, wall: float
+    ) -> list[Step]:
+        """A process needs `missing` bytes more than the credit `left` to it; `got` is all it was ever granted."""
+        if process in self._credit:
+            self._credit[process] = left + self._sent.get(process, 0) - got
+        self.waiting.append(Want(process, number, missing, now))
+        return self._serve(now, wall)
+
+    def _serve(self, now: float, wall: float) -> list[Step]:
+        """Give what there is to who waits longest, and see to more."""
+        out: list[Step] = []
+        while self.waiting:
+            want = self.waiting[0]
+            if want.need > self.limit:
+                self.waiting.popleft()
+                out += self._refuse(want)
+            elif want.need <= self.pool:
+                self.waiting.popleft()
+                out += self._fulfil(want)
+            else:
+                break
+        if self.phase == IDLE and not self._jobs and now >= self._retry_at:
+            if self.waiting:
+                self._ahead_until = now + AHEAD_S
+                out += self._begin(now, wall)
+            elif self.pool < self.ahead // 2 and self._barren_until <= now < self._ahead_until:
+                out += self._begin(now, wall)
+        return out
+
+    def _fulfil(self, want: Want) -> list[Step]:
+        if want.name:
+            entry = self.entries[want.name]
+            self.pool -= want.need
+            self._restoring[want.name] = want.need
+            return [Restore(want.name, entry.place)]
+        # Some more, so that the next puts ask nobody; less of it when little is left.
+        amount = want.need + min(self._chunk, (self.pool - want.need) // 4)
+        self.pool -= amount
+        if want.process in self._credit:
+            self._credit[want.process] += amount
+        self._sent[want.process] = self._sent.get(want.process, 0) + amount
+        return [Granted(want.process, want.number, amount)]
+
+    def _refuse(self, want: Want) -> list[Step]:
+        if want.name:
+            entry = self.entries[want.name]
+            entry.restoring = False
+            askers, entry.askers = entry.askers, []
+            return [Here(process, number, entry.place, False) for process, number in askers]
+        self.figures.to_disk += self.fallback
+        return [Refused(want.process, want.number, not self.fallback)]
+
+    # ------------------------------------------------------------------ rounds
+    def _begin(self, now: float, wall: float) -> list[Step]:
+        self._round += 1
+        self.figures.rounds += 1
+        self._round_at = wall
+        if now >= self._pressed_until:
+            self.phase = SCAN
+            return [Scan(self._round, [])]
+        return self._trim(now, wall)
+
+    def _trim(self, now: float, wall: float) -> list[Step]:
+        self.phase = TRIM
+        self._round_at = wall
+        self._deadline = now + PATIENCE_S
+        self._silent &= self._credit.keys()
+        self._unanswered = self._credit.keys() - self._silent
+        self._writing.clear()
+        self._remove = []
+        if not self._unanswered:
+            return self._maybe_count()
+        return [Trim(process, self._round) for process in self._unanswered]
+
+    def trimmed(
+        self,
+        process: bytes,
+        round_number: int,
+        reserved: int,
+        got: int,
+        live: list[str],
+        writing: list[str],
+        free: list[str],
+        used: dict[str, float],
+    ) -> list[Step]:
+        """A process returned its credit (but for what it is writing), and says what it looks at."""
+        if process not in self._credit:
+            return []
+        self._silent.discard(process)
+        self._credit[process] = reserved + self._sent.get(process, 0) - got
+        self._pins[process] = set(live)
+        self._writing.update(writing)
+        self._used.update(used)
+        self._remove.extend(free)
+        if round_number != self._round or self.phase != TRIM:
+            return []  # late: the next round removes what it returned
+        self._unanswered.discard(process)
+        return self._maybe_count()
+
+    def _maybe_count(self) -> list[Step]:
+        if self.phase != TRIM or self._unanswered:
+            return []
+        self.phase = COUNT
+        remove, self._remove = self._remove, []
+        return [Scan(self._round, remove)]
+
+    def scanned(
+        self, round_number: int, found: dict[str, Seen], other: int, now: float, wall: float
+    ) -> list[Step]:
+        """The sizes of all segments (restored ones too), and the bytes of everything else there."""
+        if round_number != self._round or self.phase not in (SCAN, COUNT):
+            return []
+        pinned = set().union(*self._pins.values())
+        # Pages of a file that was removed stay as long as somebody looks at them.
+        ghosts = sum(
+            self.entries[name].place.length for name in pinned if name in self.entries and name not in found
+        )
+        in_use = sum(seen.size for seen in found.values()) + other + ghosts
+        self.pool = self.limit - in_use - sum(self._credit.values()) - sum(self._restoring.values())
+        for job in self._jobs.values():
+            job.update(
+                (name, 0) for name in job if name not in found
+            )  # gone already: not to be counted twice
+        counted = self.phase == COUNT
+        self.phase = IDLE
+        if not counted:
+            out = self._serve_only()
+            return out + (self._trim(now, wall) if self.waiting else [])
+        self._used = {name: at for name, at in self._used.items() if name in found}
+        out = self._serve_only()
+        return out + self._pick(found, pinned, now)
+
+    def _serve_only(self) -> list[Step]:
+        out: list[Step] = []
+        while self.waiting and self.waiting[0].need <= self.pool:
+            out += self._fulfil(self.waiting.popleft())
+        return out
+
+    def _pick(self, found: dict[str, Seen], pinned: set[str], now: float) -> list[Step]:
+        """What was used longest ago goes, until there is room for who waits and some ahead."""
+        short = sum(want.need for want in self.waiting) - self.pool
+        if short <= 0 and self.pool >= self.ahead:
+            return []
+        self._pressed_until = now + AHEAD_S
+        self._passing = False
+        victims = self._candidates(found, pinned) if self.spilling else []
+        freed = 0
+        evicted: dict[str, int] = {}
+        spills: list[tuple[str, int]] = []
+        resting = now < self._disk_rests_until
+        for name, size in victims:
+            if freed >= short + self.ahead:
+                break
+            entry = self.entries.get(name)
+            if entry is not None:
+                entry.restored = False
+                evicted[name] = size
+            elif resting:
+                continue
+            else:
+                spills.append((name, size))
+            freed += size
+        out: list[Step] = [Evict(self._job(evicted), list(evicted))] if evicted else []
+        out += self._spills(spills)
+        if not freed:
+            self._barren_until = now + _BARREN_S
+        if self.waiting and not self._jobs:
+            out += self._no_room(now)
+        return out
+
+    def _candidates(self, found: dict[str, Seen], pinned: set[str]) -> list[tuple[str, int]]:
+        stopped = {process.hex() for process in self._silent}
+        latest = self._round_at - FRESH_S
+        used = self._used
+        rows = []
+        for name, seen in found.items():
+            if name in pinned or not seen.size:
+                continue
+            if name in self._writing or seen.made_at > latest:
+                self._passing = True
+                continue
+            entry = self.entries.get(name)
+            if entry is None and maker_of(name) in stopped:
+                continue  # perhaps stopped in the middle of writing it
+            if entry is not None and (entry.restoring or not entry.restored):
+                continue
+            rows.append((max(seen.made_at, used.get(name, 0.0)), name, seen.size))
+        rows.sort()
+        return [(name, size) for _, name, size in rows]
+
+    def _spills(self, victims: list[tuple[str, int]]) -> list[Step]:
+        """Jobs of one file each; small objects share a file, a large one has its own."""
+        out: list[Step] = []
+        batch: dict[str, int] = {}
+        total = 0
+        for name, size in victims:
+            if batch and (total + size > self.fuse_bytes or len(batch) >= self.fuse_count):
+                out.append(Spill(self._job(batch), list(batch)))
+                batch, total = {}, 0
+            batch[name] = size
+            total += size
+        if batch:
+            out.append(Spill(self._job(batch), list(batch)))
+        return out
+
+    def _job(self, batch: dict[str, int]) -> int:
+        job, self._next_job = self._next_job, self._next_job + 1
+        self._jobs[job] = batch
+        return job
+
+    def _no_room(self, now: float) -> list[Step]:
+        """Nothing can be moved: a put goes to disk, or waits a while for others to be freed and then fails."""
+        out: list[Step] = []
+        kept: deque[Want] = deque()
+        for want in self.waiting:
+            if want.need <= self.pool:
+                out += self._fulfil(want)
+            elif now - want.since >= self.grace_s or ((self.fallback or want.name) and not self._passing):
+                out += self._refuse(want)
+            else:
+                kept.append(want)
+        self.waiting = kept
+        if kept:
+            self._retry_at = now + (_SOON_S if self._passing else _RETRY_S)
+        return out
+
+    def tick(self, now: float, wall: float) -> list[Step]:
+        """Time passes: stop waiting for who does not answer; try again for who waits."""
+        out: list[Step] = []
+        if self.phase == TRIM and now >= self._deadline:
+            self._silent |= self._unanswered
+            self._unanswered = set()
+            out += self._maybe_count()
+        return out + self._serve(now, wall)
+
+    def busy(self) -> bool:
+        """Whether `tick` is needed soon."""
+        return bool(self.waiting) or self.phase == TRIM
+
+    # ------------------------------------------------------------------ spilled
+    def spilled(self, job: int, url: str, moved: list[tuple[str, int, int]]) -> list[Step]:
+        """(name, offset, length) of the segments that are in `url` now, and cannot be opened in memory any more."""
+        sizes = self._jobs[job]
+        self._jobs[job] = {name: sizes[name] for name, _, _ in moved}
+        for name, offset, length in moved:
+            self.entries[name] = Spilled(Place(url, offset, length))
+            self._used.pop(name, None)
+            self.figures.spilled_objects += 1
+            self.figures.spilled_bytes += length
+        if not moved:
+            return [Delete(url)]
+        self._in_file[url] = len(moved)
+        return []
+
+    def released(self, job: int, now: float, wall: float) -> list[Step]:
+        """The pages of what a job removed are free."""
+        self.pool += sum(self._jobs.pop(job).values())
+        return self._serve(now, wall)
+
+    def spill_failed(self, job: int, now: float, wall: float) -> list[Step]:
+        """The disk did not take it: leave it alone for a while."""
+        self._jobs.pop(job)
+        self._disk_rests_until = self._barren_until = now + _DISK_REST_S
+        self._passing = False
+        out: list[Step] = []
+        if not self._jobs and self.waiting:
+            out += self._serve_only()
+            out += self._no_room(now)
+        return out + self._serve(now, wall)
+
+    # ------------------------------------------------------------------ restored
+    def restore(
+        self, process: bytes, number: int, name: str, directly: bool, now: float, wall: float
+    ) -> list[Step]:
+        """A process reads an object whose segment is not there."""
+        entry = self.entries.get(name)
+        if entry is None:
+            return [Here(process, number, None, True)]
+        entry.used_at = now
+        if directly:
+            return [Here(process, number, entry.place, False)]
+        if entry.restored:
+            return [Here(process, number, None, False)]
+        entry.askers.append((process, number))
+        if not entry.restoring:
+            entry.restoring = True
+            self.waiting.append(Want(process, 0, entry.place.length, now, name))
+        return self._serve(now, wall)
+
+    def restored(self, name: str, ok: bool, now: float, wall: float) -> list[Step]:
+        """An object is back in memory, or its copy on disk cannot be read."""
+        length = self._restoring.pop(name)
+        entry = self.entries.get(name)
+        if entry is None:  # freed meanwhile
+            if ok:
+                return [Evict(self._job({name: length}), [name])]
+            self.pool += length
+            return self._serve(now, wall)
+        entry.restoring = False
+        askers, entry.askers = entry.askers, []
+        out: list[Step] = [Here(process, number, None, not ok) for process, number in askers]
+        if ok:
+            entry.restored = True
+            self._used[name] = wall
+            self.figures.restored_objects += 1
+            self.figures.restored_bytes += entry.place.length
+            return out
+        self.pool += length
+        del self.entries[name]
+        return out + self._leave_file(entry.place.url) + self._serve(now, wall)
+
+    def freed(self, names: list[str]) -> list[Step]:
+        """Objects that may be spilled are free: their copies go."""
+        out: list[Step] = []
+        evicted: dict[str, int] = {}
+        for name in names:
+            entry = self.entries.pop(name, None)
+            if entry is None:
+                continue
+            out += [Here(process, number, None, True) for process, number in entry.askers]
+            if entry.restored:
+                evicted[name] = entry.place.length
+            if entry.restoring:
+                self.waiting = deque(want for want in self.waiting if want.name != name)
+            out += self._leave_file(entry.place.url)
+        if evicted:
+            out.append(Evict(self._job(evicted), list(evicted)))
+        return out
+
+    def _leave_file(self, url: str) -> list[Step]:
+        left = self._in_file[url] = self._in_file[url] - 1
+        if left:
+            return []
+        del self._in_file[url]
+        return [Delete(url)]

@@ -1,0 +1,183 @@
+"""Segments and the store's limit, seen from one process, with the node played by the test."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from pathlib import Path
+
+import pytest
+
+from sundog.exceptions import ObjectLostError
+from sundog.store.segments import RESTORED, Segments
+
+ME, OTHER = b"M" * 8, b"O" * 8
+KB = 1024
+LIMIT = 8 << 20
+
+
+class FakeNode:
+    """Grants what it is told to, and keeps what it hears."""
+
+    def __init__(self, segments: Segments, spare: int = 0) -> None:
+        self.segments = segments
+        self.spare = spare
+        self.asked: list[int] = []
+        self.restores: list[str] = []
+        self.freed_names: list[str] = []
+        self.refuses = False
+        self.place: tuple[str, int] | None = None
+
+    def obtain(self, missing: int, aside: int) -> bool:
+        self.asked.append(missing)
+        if self.refuses:
+            return False
+        self.segments.credit.granted(self.spare, aside)
+        return True
+
+    def restore(self, name: str, *, directly: bool) -> tuple[str, int] | None:
+        self.restores.append(name)
+        return self.place
+
+    def freed(self, name: str) -> None:
+        self.freed_names.append(name)
+
+
+@pytest.fixture
+def segments(tmp_path: Path) -> Segments:
+    (tmp_path / "shm").mkdir()
+    return Segments(str(tmp_path / "shm"), str(tmp_path / "disk"), ME, deque())
+
+
+def data(number: int, size: int = 100 * KB) -> memoryview:
+    return memoryview(bytes([number]) * size)
+
+
+def test_a_put_within_credit_asks_nobody_and_a_recycled_segment_needs_none(segments: Segments) -> None:
+    node = FakeNode(segments, spare=150 * KB)
+    segments.live_within(LIMIT, node)
+    first = segments.write([data(1)])
+    assert node.asked == [100 * KB]
+    second = segments.write([data(2)])
+    assert len(node.asked) == 1
+    segments.recycle(second[0], second[1])
+    segments.credit.left = 1 << 30
+    segments.write([data(3)])
+    assert segments.credit.left == (1 << 30) - (second[1] - 100 * KB)  # it grew to its size class
+    assert len(node.asked) == 1
+    assert segments.view(first, None)[0][5] == 1
+    segments.close()
+
+
+def test_what_is_left_is_set_aside_while_the_node_is_asked(segments: Segments) -> None:
+    node = FakeNode(segments)
+    segments.live_within(LIMIT, node)
+    segments.credit.left = 40 * KB
+    segments.write([data(1)])
+    assert node.asked == [60 * KB]
+    assert (segments.credit.left, segments.credit.reserved) == (0, 0)
+    segments.credit.left = 40 * KB
+    node.refuses = True
+    assert segments.write([data(1)])[0].startswith("disk-")
+    assert (segments.credit.left, segments.credit.reserved) == (40 * KB, 0)
+    segments.close()
+
+
+def test_a_missing_file_is_asked_for_and_read_where_it_is_said_to_be(
+    segments: Segments, tmp_path: Path
+) -> None:
+    node = FakeNode(segments)
+    segments.live_within(LIMIT, node)
+    location = segments.write([data(7)])
+    (tmp_path / "fused").write_bytes(bytes(4096) + bytes(data(7)))
+    os.unlink(segments.path(location[0]))
+    node.place = str(tmp_path / "fused"), 4096
+    (view,) = segments.view(location, None)
+    assert bytes(view) == bytes(data(7))
+    assert node.restores == [location[0]]
+    segments.close()
+
+
+def test_a_restored_copy_is_found_without_asking(segments: Segments) -> None:
+    node = FakeNode(segments)
+    segments.live_within(LIMIT, node)
+    location = segments.write([data(7)])
+    os.mkdir(f"{segments.shm_root}/{RESTORED}")
+    os.rename(segments.path(location[0]), f"{segments.shm_root}/{RESTORED}/{location[0]}")
+    assert segments.view(location, None)[0][0] == 7
+    assert not node.restores
+    segments.recycle(location[0], location[1])
+    assert node.freed_names == [location[0]]  # the node's copy goes by the node's hand, never to a free list
+    assert segments.write([data(8)])[0] != location[0]
+    segments.close()
+
+
+def test_what_nobody_has_is_lost(segments: Segments) -> None:
+    node = FakeNode(segments)
+    segments.live_within(LIMIT, node)
+    location = segments.write([data(7)])
+    os.unlink(segments.path(location[0]))
+    with pytest.raises(ObjectLostError, match="was not spilled"):
+        segments.view(location, b"object-id")
+    assert node.restores == [location[0]]
+    segments.close()
+
+
+def test_a_failed_look_at_a_lost_object_keeps_no_frame_alive(segments: Segments) -> None:
+    """An error that is kept in a local variable holds its frame, and so the callers' arrays, until a collection."""
+    import gc
+    import weakref
+
+    class Canary:
+        pass
+
+    node = FakeNode(segments)
+    segments.live_within(LIMIT, node)
+    location = segments.write([data(7)])
+    os.rename(segments.path(location[0]), f"{segments.shm_root}/elsewhere")
+    node.place = f"{segments.shm_root}/elsewhere", 0
+
+    def read() -> weakref.ref[Canary]:
+        canary = Canary()
+        segments.view(location, None)
+        return weakref.ref(canary)
+
+    gc.disable()
+    try:
+        assert read()() is None
+    finally:
+        gc.enable()
+    segments.close()
+
+
+def test_trimming_returns_free_segments_and_unused_mappings_and_names_what_is_in_use(
+    segments: Segments,
+) -> None:
+    node = FakeNode(segments)
+    segments.live_within(LIMIT, node)
+    kept, unused, freed = (segments.write([data(number)]) for number in range(3))
+    view = segments.view(kept, None)
+    segments.view(unused, None)
+    segments.recycle(freed[0], freed[1])
+    live, writing, free, used = segments.trim()
+    assert live == [kept[0]] and writing == []
+    assert len(free) == 1 and free[0].startswith("free-")
+    assert set(used) == {kept[0], unused[0]}
+    assert bytes(view[0]) == bytes(data(0))
+    assert segments.view(unused, None)[0][0] == 1  # mapped anew
+    asked = len(node.asked)
+    segments.write([data(9)])
+    assert len(node.asked) == asked + 1  # the free list is empty
+    segments.close()
+
+
+def test_a_free_segment_that_the_node_removed_is_not_used(segments: Segments) -> None:
+    node = FakeNode(segments)
+    segments.live_within(LIMIT, node)
+    first = segments.write([data(1)])
+    segments.recycle(first[0], first[1])
+    for name in os.listdir(segments.shm_root):
+        os.unlink(f"{segments.shm_root}/{name}")
+    second = segments.write([data(2)])
+    assert segments.view(second, None)[0][0] == 2
+    segments.close()
