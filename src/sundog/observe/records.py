@@ -6,6 +6,7 @@ Works on a running session and on a finished one: the rings are files. Pure read
 from __future__ import annotations
 
 import glob
+import os
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -48,7 +49,9 @@ def read_session(path: str) -> SessionRows:
     for ring in glob.glob(f"{glob.escape(path)}/rings/*.ring"):
         read = events.read_ring(ring)
         if read is not None:
-            _read_one(rows, lost, homes, *read)
+            # A process that died in its first task has a ring without events.
+            process_id = bytes.fromhex(os.path.basename(ring).split(".")[0])
+            _read_one(rows, lost, homes, process_id, *read)
     for event in lost:
         pid, actor_id = homes.get(event.code, (0, b""))
         row = _task(event, actor_id, "actor_task" if actor_id else "task")
@@ -64,12 +67,12 @@ def _read_one(
     rows: SessionRows,
     lost: list[events.Event],
     homes: dict[str, tuple[int, bytes]],
+    process_id: bytes,
     info: events.RingInfo,
     found: Any,
 ) -> None:
-    actor_id = process_id = b""
+    actor_id = b""
     for event in found:
-        process_id = event.process_id
         if event.kind == events.CREATE:
             actor_id = event.task_id
         if event.kind in _TASKS:
