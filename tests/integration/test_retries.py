@@ -13,6 +13,7 @@ import pytest
 
 import sundog
 from sundog.exceptions import ActorDiedError, TaskCancelledError, WorkerCrashedError
+from sundog.state import backoff
 from sundog.util import state
 from tests.integration.gates import await_true
 
@@ -48,8 +49,9 @@ def test_attempts_are_numbered_and_from_the_second_retry_on_delayed(
     assert ray.get(fail_thrice.remote(), timeout=GET_S) == 3
     made = attempts(tmp_path / "attempts")
     assert [number for number, _ in made] == [0, 1, 2, 3]
-    assert made[2][1] - made[1][1] >= 0.025
-    assert made[3][1] - made[2][1] >= 0.05
+    least_s = backoff.SCHEDULES[how].base_s / 2
+    assert made[2][1] - made[1][1] >= least_s
+    assert made[3][1] - made[2][1] >= 2 * least_s
 
 
 def test_each_attempt_that_raised_has_a_record_of_its_own(ray: ModuleType) -> None:

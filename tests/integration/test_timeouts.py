@@ -183,12 +183,13 @@ def test_a_task_that_waits_for_its_arguments_is_given_up(hasty: ModuleType, tmp_
 
 
 def test_a_task_that_has_begun_in_time_may_take_longer(hasty: ModuleType) -> None:
-    @hasty.remote(queue_timeout_s=1.0)
-    def nap() -> str:
-        time.sleep(1.5)
+    @hasty.remote
+    def nap(seconds: float) -> str:
+        time.sleep(seconds)
         return "rested"
 
-    assert hasty.get(nap.remote(), timeout=GET_S) == "rested"
+    hasty.get(nap.remote(0), timeout=GET_S)  # from here on there is a worker
+    assert hasty.get(nap.options(queue_timeout_s=1.0).remote(1.3), timeout=GET_S) == "rested"
 
 
 # ---------------------------------------------------------------------- actors
