@@ -22,6 +22,7 @@ HIGH_S = 0.05
 FACTOR = 1.2
 PROBE_S = 0.2
 TASKS_MAX = 1500
+BARE = "speed-up of two bare processes"
 
 
 def shortest_paying(
@@ -91,7 +92,7 @@ def spin_in_processes(count: int, iterations: int) -> None:
         os.waitpid(child, 0)
 
 
-@measured("speed-up of two bare processes", group="pay-off", needs="echo")
+@measured(BARE, group="pay-off", needs="echo")
 def two_processes(_: System, effort: Effort) -> list[Reading]:
     iterations = int(PROBE_S * iterations_per_second())
     speed_ups = []
@@ -99,4 +100,4 @@ def two_processes(_: System, effort: Effort) -> list[Reading]:
         one = time_call(lambda: spin_in_processes(1, iterations))
         two = time_call(lambda: spin_in_processes(2, iterations))
         speed_ups.append(2 * one / two)
-    return [Reading("speed-up of two bare processes", "×", statistics.median(speed_ups))]
+    return [Reading(BARE, "×", statistics.median(speed_ups))]

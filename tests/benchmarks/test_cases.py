@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.cases import all_cases, choose, echo
+from benchmarks.cases import all_cases, choose, echo, payoff
 from benchmarks.cases.growth import climb, size_name
 from benchmarks.cases.payoff import shortest_paying
 from benchmarks.sampling import Reading
@@ -41,10 +41,13 @@ def test_every_case_of_rays_microbenchmark_is_there_under_its_name() -> None:
     assert {case.name for case in all_cases()} >= RAY_MICROBENCHMARK
 
 
-def test_sundog_and_ray_take_part_in_every_case_but_the_bare_echo() -> None:
+def test_sundog_and_ray_take_part_in_every_case_but_those_of_the_bare_machine() -> None:
     for name in ("sundog", "ray"):
         features = open_system(name).features
-        assert [case.name for case in all_cases() if not case.needs <= features] == [echo.NAME]
+        assert [case.name for case in all_cases() if not case.needs <= features] == [
+            echo.NAME,
+            payoff.BARE,
+        ]
 
 
 def test_what_a_case_needs_is_offered_by_somebody() -> None:

@@ -9,16 +9,6 @@ import pytest
 
 from tests.errors import page, stage
 
-# Classes whose scenes come with the parts of the runtime that raise them.
-BROUGHT = {
-    "OutOfMemoryError": "monitor",
-    "OutOfDiskError": "spill",
-    "ObjectStoreFullError": "spill",
-    "ObjectLostError": "lineage",
-    "OwnerDiedError": "lineage",
-    "ObjectReconstructionFailedError": "lineage",
-}
-
 
 def constructed(source: str, names: set[str]) -> set[str]:
     """Which of the classes `names` a module makes instances of, or raises."""
@@ -92,7 +82,7 @@ def test_a_class_that_is_made_or_raised_is_found() -> None:
 # ---------------------------------------------------------------------- completeness
 def test_every_class_has_a_scene_or_says_why_it_has_none() -> None:
     with_scene = {stage.load(name).RAISES.__name__ for name in stage.names()}
-    excused = {**page.BASES, **page.NAMES_ONLY, **BROUGHT}
+    excused = {**page.BASES, **page.NAMES_ONLY}
     assert sorted(set(stage.public_errors()) - with_scene - set(excused)) == []
     assert sorted(with_scene & set(excused)) == []
     assert sorted(set(excused) - set(stage.public_errors())) == []

@@ -134,9 +134,7 @@ class Causes:
         task = events.started_last(path)
         if task is None:
             return "", ""
-        # Workers that keep no samples leave the task alone as evidence.
-        read_sample = getattr(events, "last_sample", None)
-        sample = read_sample(path) if read_sample is not None else None
+        sample = events.last_sample(path)
         if sample is None or sample.task_id != task or not sample.line:
             return task.hex(), ""  # too short to be sampled; an earlier task's line would mislead
         return task.hex(), f"{sample.line}, {max(0.0, time.time() - sample.at):.1f} s before"
