@@ -553,3 +553,14 @@ def test_a_registered_serializer_is_used_everywhere(ray: ModuleType) -> None:
         ray.util.deregister_serializer(Handle)
     with pytest.raises(TypeError, match="belongs to its process"):
         ray.put(Handle(1))
+
+
+def test_every_attempt_of_a_task_reads_a_ref_that_the_last_one_let_go(ray: ModuleType) -> None:
+    # The ref of one attempt dies as that of the next is born. Had the worker forgotten the object in between,
+    # the answer to the question it had asked would be dropped, and the get would wait for ever.
+    @ray.remote(max_retries=60, retry_exceptions=True)
+    def read_and_fail(box: list[Any]) -> None:
+        raise ValueError(ray.get(box))
+
+    with pytest.raises(ValueError, match="7"):
+        ray.get(read_and_fail.remote([ray.put(7)]), timeout=50)
