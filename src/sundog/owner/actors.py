@@ -286,6 +286,13 @@ class ActorCalls:
                 task.lane = link
                 inflight[task.id] = task
 
+    def settle(self, link: ActorLink) -> None:
+        """Locked: a call ended without a reply. It may have held back others, or the end of the actor itself."""
+        if link.queue:
+            self.send_calls(link)  # one that waited for its arguments stood before those made after it
+        if not link.queue and not link.inflight:
+            link.keep = None
+
     def _send(self, link: ActorLink, items: list[Any]) -> bool:
         data = dumps((None, items, link.freed, None), 5)
         if len(data) > packets.MESSAGE_MAX_BYTES:
@@ -321,7 +328,7 @@ class ActorCalls:
             self._sort_out(link, lost, cause)
             link.worker, link.cancels = b"", []
             self._open_lane(link)
-            self.send_calls(link)
+            self.settle(link)
         elif state == "DEAD":
             link.state, link.cause = state, cause
             self.scopes.discard(self.scope_id(actor_id))
@@ -329,6 +336,7 @@ class ActorCalls:
             for task in [*lost, *link.queue]:
                 self._fail(link, task)
             link.queue.clear()
+            link.keep = None
 
     def _leave(self, link: ActorLink) -> list[Task]:
         """Close the lane to a worker that is gone; what was in flight is returned in order."""
@@ -348,12 +356,12 @@ class ActorCalls:
     def _sort_out(self, link: ActorLink, lost: list[Task], cause: Any) -> None:
         """In-flight calls of an actor that restarts: try again what may be, fail the rest, keep the order."""
         begun = self._begun(link, lost)
-        again = []
+        again, over = [], []
         for task in lost:
             if task.state == DONE:
                 continue
             if task.cancelled:
-                self._fail(link, task)
+                over.append(task)
             elif task not in begun:
                 again.append(task)
             elif task.retries != 0:
@@ -362,8 +370,15 @@ class ActorCalls:
                 task.attempt += 1
                 again.append(task)
             else:
-                self.owner.replies.fail_with(task, self._unavailable(link, task, cause))
+                over.append(task)
         link.requeue(again)
+        for (
+            task
+        ) in over:  # only now: the last call to fail lets the actor go, unless others are to be made again
+            if task.cancelled:
+                self._fail(link, task)
+            else:
+                self.owner.replies.fail_with(task, self._unavailable(link, task, cause))
 
     def _begun(self, link: ActorLink, lost: list[Task]) -> list[Task]:
         from sundog.events import started_last
