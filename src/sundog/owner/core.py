@@ -398,6 +398,7 @@ class Owner:
                 return  # closing
             call, args = self._deliveries.popleft()
             call(*args)
+            del call, args  # else the last value delivered would be held until the next
 
     def stop_deliveries(self) -> None:
         """End the thread that completes futures, if there is one."""
