@@ -141,6 +141,8 @@ class Round:
         deadline = time.monotonic() + EMPTY_S
         while left := _left():
             if time.monotonic() > deadline:
+                left["leases"] = _leases()
+                left["unfinished"] = sundog.api.control("list", "tasks", False)
                 self.report.violations.append(f"seed {self.seed}: kept without a ref: {left}")
                 return
             time.sleep(0.02)
@@ -179,6 +181,18 @@ def _owner_tables() -> dict[str, list[str]]:
             "dependents": [oid.hex() for oid in owner.dependents],
             "living refs": [repr(each) for each in gc.get_objects() if type(each) is sundog.ObjectRef],
         }
+
+
+def _leases() -> list[str]:
+    """The leases that the driver has not given back, and who else serves one."""
+    owner = _owner()
+    with owner.lock:
+        lanes = [
+            f"{lane.pid}: inflight {list(lane.inflight)}, blocked {lane.blocked}, reclaim {lane.reclaim}"
+            for lane in owner.tasks.leases.values()
+        ]
+    rows = sundog.api.control("list", "workers", False)
+    return lanes + [f"{row['pid']} {row['state']}" for row in rows if row["state"] != "idle"]
 
 
 def _segments_in_use() -> list[str]:
