@@ -14,6 +14,8 @@ from pathlib import Path
 # <owner>-<maker>-<number>: a segment in which an object lives.
 SEGMENT = re.compile(r"^(disk-)?(?P<owner>[0-9a-f]{16})-[0-9a-f]{16}-\d+$")
 
+_ANY = "any"
+
 
 @dataclass(frozen=True)
 class Act:
@@ -47,8 +49,10 @@ class Acts:
         self._acts[act.number] = act
         if object_id:
             self._lost.add(object_id)
-        elif kind in ("segment", "spill") and (found := SEGMENT.match(name)):
-            self._lost_owners.add(found["owner"])
+        elif kind in ("segment", "spill"):
+            # A file of several spilled objects names none of them: then any may be lost.
+            found = SEGMENT.match(name)
+            self._lost_owners.add(found["owner"] if found else _ANY)
         return act
 
     def strike(self, act: Act) -> None:
@@ -77,7 +81,8 @@ class Acts:
 
         Of what workers own only the segments' names are known here, and they name the owner alone.
         """
-        return object_id in self._lost or object_id[:8].hex() in self._lost_owners
+        owners = self._lost_owners
+        return object_id in self._lost or object_id[:8].hex() in owners or _ANY in owners
 
     def any_removed(self) -> bool:
         """Whether any copy was removed at all."""

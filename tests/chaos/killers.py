@@ -26,6 +26,7 @@ from typing import Any
 
 import sundog
 from sundog import engines
+from sundog.owner import context
 from tests.chaos.acts import SEGMENT, Acts
 
 # How often each is chosen among those that are on.
@@ -33,7 +34,7 @@ WEIGHTS = {
     "worker": 8,
     "actor": 3,
     "stop": 2,
-    "zygote": 1,
+    "zygote": 2,
     "node": 1,
     "segment": 4,
     "free": 1,
@@ -83,6 +84,7 @@ class Killers(threading.Thread):
         engine = engines.current()
         assert engine is not None
         self.owner: Any = engine.owner
+        self.spilled = Path(context.facts.session["path"]) / "spilled_objects"
         self._zygote_at = 0.0
         self._deeds: dict[str, Callable[[], None]] = {
             "worker": lambda: self._end_one("worker", ("idle", "leased")),
@@ -201,11 +203,9 @@ class Killers(threading.Thread):
             self._unlink("free", f"{root}/{self.dice.choice(names)}", b"")
 
     def _remove_spilled(self) -> None:
-        root = self.owner.segments.disk_root
-        with contextlib.suppress(FileNotFoundError):
-            names = sorted(os.listdir(root))
-            if names:
-                self._unlink("spill", f"{root}/{self.dice.choice(names)}", b"")
+        files = sorted(str(path) for path in self.spilled.rglob("*") if path.is_file())
+        if files:
+            self._unlink("spill", self.dice.choice(files), b"")
 
     def _unlink(self, kind: str, path: str, object_id: bytes) -> None:
         act = self.acts.log(kind, name=os.path.basename(path), object_id=object_id)

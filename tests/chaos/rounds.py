@@ -32,6 +32,7 @@ from tests.chaos.report import Report
 
 STEPS = 45
 EMPTY_S = 30.0
+STORE_BYTES = 80 << 20  # where spilled files are to be removed: little enough that there are some
 _MOVES: list[tuple[Callable[[Program], None], int]] = [
     (object_moves.put, 4),
     (object_moves.read, 4),
@@ -82,7 +83,8 @@ class Round:
 
     def run(self) -> Report:
         """Play the session."""
-        with sundog.init(num_cpus=4, log_to_driver=False) as session:
+        limit = STORE_BYTES if "spill" in self.kinds else None
+        with sundog.init(num_cpus=4, log_to_driver=False, object_store_memory=limit) as session:
             print("session", session["session_dir"], flush=True)
             acts = Acts(self.folder, killers.has_lineage())
             thread = killers.Killers(random.Random(f"{self.seed}/kill"), acts, self.kinds, self.pause_s)
