@@ -13,8 +13,10 @@ PEERS_LIST  := benchmarks/requirements-peers.txt
 # What `make test` and `make bench` hand through: make test PYTEST="-k actors -x", make bench BENCH="--quick".
 PYTEST ?=
 BENCH  ?=
-# How many random histories each chaos test plays; `make test` plays the few of its default.
-SEEDS  ?= 200
+# How long `make chaos` plays, and which random programs: make chaos CHAOS_SECONDS=3600 CHAOS_SEED=7
+CHAOS_SECONDS ?= 300
+CHAOS_SEED    ?= 1
+CHAOS         ?=
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint types imports unit chaos bench fmt clean
@@ -23,7 +25,7 @@ help:
 	@echo "make demo    a first look: start, run tasks and actors, stop"
 	@echo "make test    lint, format, types, import contracts, then every test"
 	@echo "make bench   measure sundog, Ray, Dask and the standard library side by side"
-	@echo "make chaos   the tests that kill processes at random, SEEDS=$(SEEDS) histories each"
+	@echo "make chaos   random programs under random kills for CHAOS_SECONDS=$(CHAOS_SECONDS), from CHAOS_SEED=$(CHAOS_SEED)"
 	@echo "make fmt     put the code in the house format"
 	@echo "make clean   remove environments, caches and build products"
 
@@ -64,7 +66,7 @@ unit: $(STAMP)
 	  $(BIN)/python -m pytest --last-failed $(PYTEST); }
 
 chaos: $(STAMP)
-	$(BIN)/python -m pytest tests/chaos --seeds $(SEEDS) $(PYTEST)
+	$(BIN)/python -m tests.chaos --seconds $(CHAOS_SECONDS) --seed $(CHAOS_SEED) $(CHAOS)
 
 # The peers live in an environment of their own: their dependencies shall never decide ours.
 $(PEERS_STAMP): $(PEERS_LIST)

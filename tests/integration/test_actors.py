@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -414,3 +415,25 @@ def test_exit_actor_outside_of_an_actor_is_an_error(ray: ModuleType) -> None:
 
     with pytest.raises(TypeError, match="not an actor"):
         exit_actor()
+
+
+def test_an_actor_ends_with_its_last_handle_though_its_last_call_was_never_made(ray: ModuleType) -> None:
+    @ray.remote
+    class Echo:
+        def say(self, word: Any) -> Any:
+            return word
+
+    @ray.remote
+    def fail() -> None:
+        raise ValueError("no word")
+
+    actor = Echo.remote()
+    assert ray.get(actor.say.remote(1), timeout=30) == 1
+    ref = actor.say.remote(fail.remote())
+    del actor
+    with pytest.raises(ValueError, match="no word"):
+        ray.get(ref, timeout=30)
+    deadline = time.monotonic() + 30
+    while [row["state"] for row in sundog.api.control("list", "actors", False)] != ["DEAD"]:
+        assert time.monotonic() < deadline, "nobody can reach the actor, and it lives"
+        time.sleep(0.01)

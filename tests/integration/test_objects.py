@@ -553,3 +553,39 @@ def test_a_registered_serializer_is_used_everywhere(ray: ModuleType) -> None:
         ray.util.deregister_serializer(Handle)
     with pytest.raises(TypeError, match="belongs to its process"):
         ray.put(Handle(1))
+
+
+def test_every_attempt_of_a_task_reads_a_ref_that_the_last_one_let_go(ray: ModuleType) -> None:
+    # The ref of one attempt dies as that of the next is born. Had the worker forgotten the object in between,
+    # the answer to the question it had asked would be dropped, and the get would wait for ever.
+    @ray.remote(max_retries=60, retry_exceptions=True)
+    def read_and_fail(box: list[Any]) -> None:
+        raise ValueError(ray.get(box))
+
+    with pytest.raises(ValueError, match="7"):
+        ray.get(read_and_fail.remote([ray.put(7)]), timeout=50)
+
+
+def test_a_large_argument_beside_a_ref_is_freed_and_the_ref_is_not(ray: ModuleType) -> None:
+    @ray.remote
+    def add(left: Any, right: Any) -> float:
+        return float(left.sum() + right.sum())
+
+    before = segments()
+    ref = ray.put(np.ones(LARGE, np.uint8))
+    for _ in range(3):
+        assert ray.get(add.remote(ref, np.ones(LARGE, np.uint8)), timeout=GET_S) == 2 * LARGE
+    assert ray.get(ref, timeout=GET_S).sum() == LARGE
+    del ref
+    gc.collect()
+    engine = sundog.engines.current()
+    assert engine is not None
+    owner = engine.owner
+
+    def empty() -> bool:
+        with owner.lock:
+            owner.drain()
+            return not owner.ready and not owner.refs.owned
+
+    until(empty, "an object is kept without a ref")
+    assert segments() - before <= 3  # on free lists

@@ -319,6 +319,13 @@ class ActorCalls:
                 task.lane = link
                 inflight[task.id] = task
 
+    def settle(self, link: ActorLink) -> None:
+        """Locked: a call ended without a reply. It may have held back others, or the end of the actor itself."""
+        if link.queue:
+            self.send_calls(link)  # one that waited for its arguments stood before those made after it
+        if not link.queue and not link.inflight:
+            link.keep = None
+
     def _send(self, link: ActorLink, items: list[Any]) -> bool:
         data = dumps((None, items, link.freed, None), 5)
         if len(data) > packets.MESSAGE_MAX_BYTES:
@@ -354,7 +361,7 @@ class ActorCalls:
             self._sort_out(link, lost, cause)
             link.worker, link.untold = b"", []
             self._open_lane(link)
-            self.send_calls(link)
+            self.settle(link)
         elif state == "DEAD":
             link.state, link.cause = state, cause
             self.scopes.discard(self.scope_id(actor_id))
@@ -365,6 +372,7 @@ class ActorCalls:
             for task in [*lost, *link.queue]:
                 self._fail(link, task)
             link.queue.clear()
+            link.keep = None
 
     def _begun(self, link: ActorLink, lost: list[Task]) -> set[bytes]:
         """Which of its calls a dead worker may have begun."""
@@ -395,12 +403,12 @@ class ActorCalls:
         """In-flight calls of an actor that restarts: try again what may be, fail the rest, keep the order."""
         begun = self._begun(link, lost)
         record_lost(self.owner, [task for task in lost if task.id in begun], link.worker)
-        again = []
+        again, over = [], []
         for task in lost:
             if task.state == DONE:
                 continue
             if task.cancelled:
-                self._fail(link, task)
+                over.append(task)
             elif task.id not in begun:
                 again.append(task)
             elif task.retries != 0:
@@ -410,8 +418,14 @@ class ActorCalls:
                 self.owner.timeouts.watch(task)
                 again.append(task)
             else:
-                self.owner.replies.fail_with(task, self._unavailable(link, task, cause))
+                over.append(task)
         link.requeue(again)
+        # Only now: the last call to fail lets the actor go, unless others are to be made again.
+        for task in over:
+            if task.cancelled:
+                self._fail(link, task)
+            else:
+                self.owner.replies.fail_with(task, self._unavailable(link, task, cause))
 
     def _fail(self, link: ActorLink, task: Task) -> None:
         if task.cancelled:

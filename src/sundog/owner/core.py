@@ -137,6 +137,7 @@ class Owner:
         borrowed = refs.borrowed
         take = ops.popleft
         entry: Any
+        late: list[bytes] = []
         for _ in range(len(ops)):
             op: Any = take()
             if type(op) is tuple:
@@ -159,7 +160,11 @@ class Owner:
             if entry is not None and entry.local > 1:
                 entry.local -= 1
             else:
-                refs.drop(op)
+                late.append(op)
+        # An object whose last ref died here before the next was born (as between attempts of one task) is held
+        # throughout: to forget and ask for it again in between would lose the value that a get waits for.
+        for op in late:
+            refs.drop(op)
         self.carry_out()
 
     def carry_out(self) -> None:
@@ -454,6 +459,7 @@ class Owner:
                 return  # closing
             call, args = self._deliveries.popleft()
             call(*args)
+            del call, args  # else the last value delivered would be held until the next
 
     def stop_deliveries(self) -> None:
         """End the thread that completes futures, if there is one."""

@@ -222,9 +222,8 @@ class Replies:
         else:
             self.owner.streams.failed(task, value)
             self.owner.lineage.resume(task)
-        if task.actor is not None and getattr(task.actor, "queue", None):
-            # A call that waited for its arguments held back those made after it.
-            self.owner.actors.send_calls(task.actor)
+        if isinstance(task.actor, ActorLink):
+            self.owner.actors.settle(task.actor)
 
     def fail_with(self, task: Task, error: BaseException) -> None:
         """End a task with an error of the system's."""

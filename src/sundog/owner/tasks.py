@@ -165,8 +165,8 @@ class Tasks(Dispatch):
         if holds:
             with owner.lock:
                 owner.drain()
-                for oid in holds:
-                    owner.refs.hold(oid)
+                for held in holds:
+                    owner.refs.hold(held)
         if buffers:
             holds.append(oid)  # its maker's hold ends with the task
         task.holds = holds or None

@@ -1,0 +1,51 @@
+"""Values that can be recognised: what every object of a random program holds, computed from its mark alone.
+
+Pure; the model and the bodies of tasks both use it, so a value that was mixed up, torn or freed under its reader
+differs from what the model computes. Small values are bytes and travel in messages; large ones are arrays that
+are read from shared memory without a copy.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+
+SMALL, LARGE, HUGE = 40, 180_000, 2_500_000
+_ARRAY_FROM = 100_000
+
+
+def content(mark: str, size: int) -> Any:
+    """The value of an object: its mark at both ends, a fill that depends on the mark, and its size."""
+    ends = mark.encode().ljust(32, b".")
+    fill = hashlib.blake2b(ends, digest_size=1).digest()
+    if size < _ARRAY_FROM:
+        return ends + fill * size + ends
+    value = np.full(size + 64, fill[0], dtype=np.uint8)
+    value[:32] = value[-32:] = np.frombuffer(ends, dtype=np.uint8)
+    return value
+
+
+def digest(value: Any) -> str:
+    """A short name for a value, the same wherever it is computed."""
+    return hashlib.blake2b(memoryview(value), digest_size=6).hexdigest()
+
+
+def mixed(mark: str, values: list[Any]) -> str:
+    """The mark of what a task makes of the values it was given: other values or another order give another mark."""
+    return hashlib.blake2b("/".join([mark, *map(digest, values)]).encode(), digest_size=12).hexdigest()
+
+
+def same(found: Any, expected: Any) -> bool:
+    """Whether two values agree in kind and in every byte."""
+    if isinstance(expected, np.ndarray):
+        return isinstance(found, np.ndarray) and bool(np.array_equal(found, expected))
+    return bool(type(found) is type(expected) and found == expected)
+
+
+def described(value: Any) -> str:
+    """A value in few words, for a report."""
+    if isinstance(value, np.ndarray):
+        return f"array of {value.size}: {bytes(value[:32])!r}…{bytes(value[-32:])!r}"
+    return repr(value) if len(repr(value)) < 120 else repr(value)[:120] + "…"

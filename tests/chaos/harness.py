@@ -1,0 +1,167 @@
+"""The harness: session after session until the time is up, each in a driver of its own.
+
+::
+
+    harness ──starts──► driver (rounds.py) ──► node, zygote, workers
+       │ ◄──"session <folder>", "report <json>"── │
+       └── now and then SIGKILL ─────────────────►┘   then nothing of the session may be left
+
+Owns the clock, the seeds and the judgement that nothing is left once a driver has ended, well or not. A driver
+that does not end is asked for the stacks of its threads, then killed: that is a violation too.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import sundog
+from tests.chaos.report import Report
+from tests.integration import drivers
+
+ROOT = Path(__file__).parents[2]
+# Every wait in a program ends after 60 s with a violation; a driver beyond this has lost its way entirely.
+ROUND_MAX_S = 240.0
+_DRIVER_KILLED = 0.08
+
+
+class Harness:
+    """Runs sessions, one after the other, and adds up their reports."""
+
+    def __init__(self, seed: int, kinds: list[str], say: Callable[[str], None]) -> None:
+        self.seed, self.kinds, self.say = seed, kinds, say
+        self.report = Report()
+        self.folder = tempfile.mkdtemp(prefix="sd-chaos-", dir="/tmp")  # short: sockets live below it
+
+    def run(self, seconds: float) -> Report:
+        """Play sessions until so many seconds have passed; the one that runs then is played to its end."""
+        deadline = time.monotonic() + seconds
+        number = 0
+        try:
+            while not number or time.monotonic() < deadline:
+                self.play(number)
+                number += 1
+        finally:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        return self.report
+
+    def play(self, number: int) -> None:
+        """One session; everything random in it follows from the seed and this number."""
+        seed = f"{self.seed}/{number}"
+        dice = random.Random(f"{seed}/harness")
+        ends_early = dice.random() < _DRIVER_KILLED
+        report = Report()
+        driver = _Driver(seed, self.kinds, self.folder)
+        try:
+            session = driver.line("session ")
+            if session is None:
+                report.violations.append(f"seed {seed}: the session did not start: {driver.last_words()}")
+            elif ends_early:
+                time.sleep(dice.uniform(0.2, 3.0))
+                driver.process.kill()
+                report.kills["driver"] += 1
+                report.counts["sessions"] += 1
+            elif (text := driver.line("report ")) is None:
+                report.violations.append(
+                    f"seed {seed}: the driver ended without a report: {driver.last_words()}"
+                )
+            else:
+                report.add(Report.from_json(text))
+        finally:
+            driver.close()
+        if session is not None:
+            report.violations.extend(_left_of(seed, session))
+        if report.violations:
+            again = f"python -m tests.chaos --seed {self.seed} --only {number} --kill {','.join(self.kinds)}"
+            report.violations = [f"{violation}\n  again: {again}" for violation in report.violations]
+        self.report.add(report)
+        kills, errors = sum(report.kills.values()), sum(report.errors.values())
+        self.say(
+            f"session {number}: {report.counts['programs']} programs, {report.counts['reads']} reads, {kills} kills, "
+            f"{errors} true errors, {len(report.violations)} violations"
+        )
+
+
+class _Driver:
+    """The process that plays one session."""
+
+    def __init__(self, seed: str, kinds: list[str], folder: str) -> None:
+        source = str(Path(sundog.__file__).parents[1])
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "tests.chaos.rounds", seed, ",".join(kinds)],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": source, "SUNDOG_temp_dir": folder},
+        )
+        self.deadline = time.monotonic() + ROUND_MAX_S
+        self.errors: list[str] = []
+        self._lines: queue.Queue[str | None] = queue.Queue()
+        self._threads = [threading.Thread(target=self._read_out), threading.Thread(target=self._read_err)]
+        for thread in self._threads:
+            thread.start()
+
+    def _read_out(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._lines.put(line)
+        self._lines.put(None)
+
+    def _read_err(self) -> None:
+        assert self.process.stderr is not None
+        self.errors.extend(self.process.stderr)
+
+    def line(self, start: str) -> str | None:
+        """What follows `start` in the next line that begins so; None if the driver ends, or is made to."""
+        while True:
+            try:
+                line = self._lines.get(timeout=max(0.0, self.deadline - time.monotonic()))
+            except queue.Empty:
+                self.process.send_signal(signal.SIGUSR1)  # it prints the stacks of all threads
+                time.sleep(0.5)
+                self.process.kill()
+                return None
+            if line is None:
+                return None
+            if line.startswith(start):
+                return line.removeprefix(start).strip()
+
+    def last_words(self) -> str:
+        """What it wrote to its standard error."""
+        self.process.wait()
+        self._threads[1].join()
+        return "".join(self.errors[-200:])
+
+    def close(self) -> None:
+        """Wait for its end, which the report announced, and collect the pipes."""
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        for thread in self._threads:
+            thread.join()
+        for stream in (self.process.stdout, self.process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+def _left_of(seed: str, session: str) -> list[str]:
+    """What should be gone with a session, and is not; nothing if all is well."""
+    try:
+        drivers.await_nothing_left(session)
+    except AssertionError as error:
+        return [f"seed {seed}: {error}"]
+    spilled = [path for path in (Path(session) / "spilled_objects").rglob("*") if path.is_file()]
+    return [f"seed {seed}: spilled objects left: {spilled}"] if spilled else []

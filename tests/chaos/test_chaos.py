@@ -1,0 +1,21 @@
+"""A short run of the chaos with every test run; `make chaos` is the long one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.chaos import killers
+from tests.chaos.harness import Harness
+
+SECONDS = 12.0
+
+
+@pytest.mark.timeout(400)  # whole sessions, each played to its end however loaded the machine is
+def test_random_programs_get_the_models_value_or_a_true_error_whatever_is_killed(leak_check: Path) -> None:
+    lines: list[str] = []
+    report = Harness(20, killers.by_default(), lines.append).run(SECONDS)
+    assert not report.violations, "\n".join([*lines, report.text()])
+    # A run that did nothing would also have violated nothing.
+    assert report.counts["values"] > 50 and sum(report.kills.values()) > 5, report.text()

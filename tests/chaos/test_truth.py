@@ -1,0 +1,142 @@
+"""The judge of errors, shown lies and truths: a chaos run is worth what its judge can tell apart."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from sundog import exceptions
+from sundog.exceptions import RayTaskError
+from tests.chaos.acts import Acts
+from tests.chaos.bodies import CRASH_CODE, Broken, Fate
+from tests.chaos.model import Actor, Entry
+from tests.chaos.truth import lie
+
+OBJECT = bytes(range(20))
+NEVER = 2**22 + 1  # beyond every pid
+
+
+@pytest.fixture
+def acts(tmp_path: Path) -> Acts:
+    return Acts(tmp_path, lineage=True)
+
+
+def ran(acts: Acts, mark: str, *pids: int) -> None:
+    (acts.folder / mark).write_text("".join(f"{pid}\n" for pid in pids))
+
+
+def crashed(pid: int, number: int | None = signal.SIGKILL, code: int | None = None) -> Exception:
+    return exceptions.WorkerCrashedError("gone", pid=pid, signal=number, exit_code=code)
+
+
+def test_a_crash_is_true_only_of_the_process_and_signal_that_were_chosen(acts: Acts) -> None:
+    entry = Entry("task", "m", retries=0)
+    ran(acts, "m", 41)
+    assert lie(crashed(41), entry, acts)
+    acts.log("worker", pid=41, signal=signal.SIGKILL)
+    assert lie(crashed(41), entry, acts) is None
+    assert lie(crashed(42), entry, acts)
+    assert lie(crashed(41, signal.SIGSEGV), entry, acts)
+
+
+def test_a_crash_is_a_lie_while_an_attempt_is_left(acts: Acts) -> None:
+    acts.log("worker", pid=41, signal=signal.SIGKILL)
+    ran(acts, "m", 41)
+    assert lie(crashed(41), Entry("task", "m", retries=1), acts)
+    assert lie(crashed(41), Entry("task", "m", retries=-1), acts)
+    acts.log("worker", pid=42, signal=signal.SIGKILL)
+    ran(acts, "m", 41, 42)
+    assert lie(crashed(42), Entry("task", "m", retries=1), acts) is None
+
+
+def test_a_body_that_ends_its_own_process_is_a_true_crash(acts: Acts) -> None:
+    ran(acts, "m", 41)
+    entry = Entry("task", "m", fate=Fate(crashes=1))
+    assert lie(crashed(41, None, CRASH_CODE), entry, acts) is None
+    assert lie(crashed(41, None, 1), entry, acts)
+
+
+def test_an_act_that_was_struck_out_is_no_excuse(acts: Acts) -> None:
+    ran(acts, "m", 41)
+    acts.strike(acts.log("worker", pid=41, signal=signal.SIGKILL))
+    assert lie(crashed(41), Entry("task", "m"), acts)
+
+
+def test_an_error_of_the_users_must_be_the_one_of_that_run(acts: Acts) -> None:
+    entry = Entry("task", "m", fate=Fate(fails=1))
+    error = RayTaskError("body", "", Broken("m"))
+    ran(acts, "m", 41)
+    assert lie(error, entry, acts) is None
+    assert lie(RayTaskError("body", "", Broken("other")), entry, acts)
+    ran(acts, "m", 41, 42)
+    assert lie(error, entry, acts), "the second run does not raise"
+    ran(acts, "m", 41)
+    entry.retries, entry.retry_exceptions = 3, True
+    assert lie(error, entry, acts), "there was to be a second run"
+
+
+def test_an_error_is_true_if_it_is_true_of_what_the_object_was_made_from(acts: Acts) -> None:
+    ran(acts, "parent", 41)
+    acts.log("worker", pid=41, signal=signal.SIGKILL)
+    child = Entry("task", "child", retries=-1, parents=[Entry("task", "parent")])
+    assert lie(RayTaskError("body", "", crashed(41)), child, acts) is None
+
+
+def test_an_actor_is_dead_only_when_its_restarts_are_used_up(acts: Acts) -> None:
+    actor = Actor("a", None, "ledger", max_restarts=1, max_task_retries=0)
+    entry = Entry("call", "c", actor=actor)
+    error = exceptions.ActorDiedError("dead", pid=42)
+    ran(acts, "a.lives", 41, 42)
+    acts.log("actor", pid=41, signal=signal.SIGKILL, name="actor")
+    assert lie(error, entry, acts)
+    acts.log("actor", pid=42, signal=signal.SIGKILL, name="actor")
+    assert lie(error, entry, acts) is None
+    assert lie(exceptions.ActorDiedError("dead", pid=7), entry, acts)
+    actor.max_restarts = -1
+    assert lie(error, entry, acts)
+
+
+def test_an_actor_is_unavailable_only_to_calls_that_may_not_be_made_again(acts: Acts) -> None:
+    actor = Actor("a", None, "ledger", max_restarts=-1, max_task_retries=0)
+    error = exceptions.ActorUnavailableError("restarting")
+    ran(acts, "a.lives", 41)
+    assert lie(error, Entry("call", "c", actor=actor), acts)
+    acts.log("actor", pid=41, signal=signal.SIGKILL, name="actor")
+    assert lie(error, Entry("call", "c", actor=actor), acts) is None
+    assert lie(error, Entry("call", "c", actor=actor, retries=-1), acts)
+
+
+def test_an_owner_that_lives_has_not_died(acts: Acts) -> None:
+    error = exceptions.OwnerDiedError("gone")
+    assert lie(error, Entry("put", "m", owner_pid=os.getpid()), acts)
+    assert lie(error, Entry("put", "m"), acts)
+    assert lie(error, Entry("put", "m", owner_pid=NEVER), acts) is None
+
+
+def test_an_object_is_lost_only_if_its_copy_was_removed_and_nothing_can_make_it_again(acts: Acts) -> None:
+    put = Entry("put", "m", object_id=OBJECT)
+    assert lie(exceptions.ObjectLostError("lost"), put, acts)
+    acts.log("segment", name="x", object_id=OBJECT)
+    assert lie(exceptions.ObjectLostError("lost"), put, acts) is None
+    made = Entry("task", "m", object_id=OBJECT, retries=-1)
+    assert lie(exceptions.ObjectReconstructionFailedError("lost"), made, acts)
+    made.parents = [Entry("put", "p", object_id=bytes(20))]
+    assert lie(exceptions.ObjectReconstructionFailedError("lost"), made, acts) is None
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        exceptions.TaskCancelledError("cancelled"),
+        exceptions.LocalRayletDiedError("gone"),
+        exceptions.RaySystemError("oops"),
+        exceptions.ReferenceCountingAssertionError("freed"),
+        KeyError("oid"),
+    ],
+)
+def test_what_nobody_did_explains_nothing(acts: Acts, error: BaseException) -> None:
+    acts.log("worker", pid=41, signal=signal.SIGKILL)
+    assert lie(error, Entry("task", "m"), acts)

@@ -1,0 +1,153 @@
+"""Whether an error is true: held against what the chaos did and what the bodies noted.
+
+Pure, but for what it asks of the log. An error is *true* of an object if the object, or something it was made
+from, really met what the error says: the process it names was killed by the signal it names, no attempt was
+left, the copy was removed, the owner is dead, the program cancelled it. Any other answer is a lie, whatever it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from sundog import exceptions
+from tests.chaos.acts import Acts
+from tests.chaos.bodies import CRASH_CODE, Broken
+from tests.chaos.model import Actor, Entry
+
+Judge = Callable[[Any, Entry, Acts], str | None]
+
+
+def innermost(error: BaseException) -> BaseException:
+    """What was raised first, below the errors of tasks that passed it on."""
+    while isinstance(error, exceptions.RayTaskError) and isinstance(error.cause, BaseException):
+        error = error.cause
+    return error
+
+
+def lie(error: BaseException, entry: Entry, acts: Acts) -> str | None:
+    """What is wrong with an answer to a read; None if it is true."""
+    cause = innermost(error)
+    judge = _JUDGES.get(type(cause))
+    if judge is None:
+        return f"nothing that was done can end in {type(cause).__name__}"
+    answers = []
+    for each in entry.lineage():
+        answer = judge(cause, each, acts)
+        if answer is None:
+            return None
+        answers.append(f"{each.kind} {each.mark}: {answer}")
+    return "; ".join(answers)
+
+
+def _broken(error: Broken, entry: Entry, acts: Acts) -> str | None:
+    if error.args[0] != entry.mark:
+        return f"it is not the one that raises {error.args[0]}"
+    runs = acts.runs(entry.mark)
+    fate = entry.fate
+    if not fate.crashes < len(runs) <= fate.crashes + fate.fails:
+        return f"run {len(runs)} of {fate} does not raise"
+    if entry.retry_exceptions and not entry.cancelled and entry.attempts_left_after(_attempts(entry, acts)):
+        return f"it was not tried again after {len(runs)} runs of {entry.retries + 1}"
+    return None
+
+
+def _crashed(error: exceptions.WorkerCrashedError, entry: Entry, acts: Acts) -> str | None:
+    if entry.kind not in ("task", "item"):
+        return "no worker of a task was involved"
+    if entry.attempts_left_after(_attempts(entry, acts)):
+        return f"an attempt was left: {entry.retries} retries, ran in {acts.runs(entry.mark)}"
+    act = acts.kill_of(error.pid)
+    if act is not None:
+        return None if act.signal == error.signal else f"it was signal {act.signal}, not {error.signal}"
+    runs = acts.runs(entry.mark)
+    if error.exit_code == CRASH_CODE and error.pid in runs[: entry.fate.crashes]:
+        return None
+    return f"nobody killed process {error.pid}, and it did not end itself"
+
+
+def _attempts(entry: Entry, acts: Acts) -> int:
+    """The most attempts that can have been made: those noted, and one for each kill before the note."""
+    runs = acts.runs(entry.mark)
+    unnoted = [act for act in acts.kills() if act.number >= entry.since and act.pid not in runs]
+    return len(runs) + len(unnoted)
+
+
+def deaths(actor: Actor, acts: Acts) -> int:
+    """How often an actor may have died."""
+    lives = [int(line) for line in acts.lines(f"{actor.key}.lives")]
+    return sum(acts.kill_of(pid) is not None for pid in lives) + acts.silent_kills() + actor.kicked
+
+
+def _actor_died(error: exceptions.ActorDiedError, entry: Entry, acts: Acts) -> str | None:
+    actor = entry.actor
+    if actor is None:
+        return "no actor was involved"
+    if actor.ended:
+        return None
+    if actor.max_restarts < 0:
+        return "an actor that restarts for ever is never dead"
+    if deaths(actor, acts) <= actor.max_restarts:
+        return f"it died {deaths(actor, acts)} times and may restart {actor.max_restarts} times"
+    if error.pid is not None and not actor.kicked and acts.kill_of(error.pid) is None:
+        return f"nobody killed process {error.pid}"
+    return None
+
+
+def _unavailable(error: exceptions.ActorUnavailableError, entry: Entry, acts: Acts) -> str | None:
+    actor = entry.actor
+    if actor is None:
+        return "no actor was involved"
+    if actor.max_restarts == 0:
+        return "an actor without restarts is dead, not unavailable"
+    died = deaths(actor, acts)
+    if not died:
+        return "it never died"
+    if entry.retries < 0 or died <= entry.retries:
+        return f"an attempt was left: {died} deaths, {entry.retries} retries"
+    return None
+
+
+def _cancelled(error: exceptions.TaskCancelledError, entry: Entry, acts: Acts) -> str | None:
+    return None if entry.cancelled else "nobody cancelled it"
+
+
+def _owner_died(error: exceptions.OwnerDiedError, entry: Entry, acts: Acts) -> str | None:
+    if not entry.fragile:
+        return "the driver owns it, and lives"
+    return None if acts.gone(entry.owner_pid) else f"its owner, process {entry.owner_pid}, lives"
+
+
+def _lost(error: exceptions.ObjectLostError, entry: Entry, acts: Acts) -> str | None:
+    if not acts.lineage and entry.fragile and acts.gone(entry.owner_pid):
+        return None  # its copy went with its owner
+    if not acts.removed(entry.object_id):
+        return "nobody removed its copy"
+    if not acts.lineage:
+        return None
+    if any(not _rebuildable(each, acts) for each in entry.lineage()):
+        return None
+    return "it could have been made again"
+
+
+def _rebuildable(entry: Entry, acts: Acts) -> bool:
+    if entry.kind == "put":
+        return False
+    return entry.retries < 0 or _attempts(entry, acts) <= entry.retries
+
+
+def _node_died(error: exceptions.LocalRayletDiedError, entry: Entry, acts: Acts) -> str | None:
+    return None if acts.node_killed() else "nobody killed the node"
+
+
+_JUDGES: dict[type[BaseException], Judge] = {
+    Broken: _broken,
+    exceptions.WorkerCrashedError: _crashed,
+    exceptions.ActorDiedError: _actor_died,
+    exceptions.ActorUnavailableError: _unavailable,
+    exceptions.TaskCancelledError: _cancelled,
+    exceptions.OwnerDiedError: _owner_died,
+    exceptions.ObjectLostError: _lost,
+    exceptions.ObjectReconstructionFailedError: _lost,
+    exceptions.LocalRayletDiedError: _node_died,
+}
