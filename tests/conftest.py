@@ -21,12 +21,29 @@ import pytest
 
 from tests import leaks
 
+DEFAULT_SEEDS = 10
+
 _numbers = itertools.count()
 
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell's background jobs ignore Ctrl-C, and pass that on: the drivers that tests interrupt would too.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--seeds",
+        type=int,
+        default=DEFAULT_SEEDS,
+        help=f"how many random histories each randomised test of a machine plays (default {DEFAULT_SEEDS})",
+    )
+
+
+@pytest.fixture(scope="session")
+def seeds(request: pytest.FixtureRequest) -> range:
+    """The seeds a randomised test shall play: ``for seed in seeds: …``; more of them by ``--seeds N``."""
+    return range(int(request.config.getoption("--seeds")))
 
 
 @pytest.fixture(scope="session")

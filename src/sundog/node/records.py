@@ -11,10 +11,9 @@ import contextlib
 import os
 from typing import TYPE_CHECKING, Any
 
-from sundog.observe.ledger import Ledger, Observer
-
 if TYPE_CHECKING:
     from sundog.node.program import Node
+    from sundog.observe.ledger import Ledger, Observer
 
 _EVERY_S = 1.0
 _PORTION = 4096  # events: about 3 ms of work
@@ -27,16 +26,23 @@ class Records:
 
     def __init__(self, node: Node) -> None:
         self.node = node
-        self.ledger = Ledger(node.session["path"])
+        self.observers: list[Observer] = []
+        """Called with name and peak memory of every task whose memory was measured, or seen before it died."""
+        self._ledger: Ledger | None = None
         self._dead: list[str] = []
         self._turn = 0
         self._unsaved = 0
         self._save_at = 0.0
 
     @property
-    def observers(self) -> list[Observer]:
-        """Called with name and peak memory of every task whose memory was measured, or seen before it died."""
-        return self.ledger.observers
+    def ledger(self) -> Ledger:
+        """The totals; loaded when they are first read, for the first task does not wait for them."""
+        if self._ledger is None:
+            from sundog.observe.ledger import Ledger
+
+            self._ledger = Ledger(self.node.session["path"])
+            self._ledger.observers = self.observers
+        return self._ledger
 
     def start(self) -> None:
         """Read on from now on."""

@@ -19,11 +19,11 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from sundog import events
 from sundog.observe.usage import Key, Totals
+from sundog.plain import plain
 
 _FILE = "usage.json"
 _COUNTED = frozenset({events.TASK, events.CALL, events.CREATE, events.LOST})
@@ -33,7 +33,7 @@ _CONSTRUCTOR = ".__init__"
 Observer = Callable[[str, int], None]
 
 
-@dataclass(slots=True)
+@plain()
 class Tail:
     """How far a ring has been read."""
 

@@ -10,9 +10,11 @@ of a doubling), so it is right to 5 %, and the totals of a million tasks are as 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import exp2, inf, log2
 from typing import Any
+
+from sundog.plain import plain
 
 _PER_DOUBLING = 8
 _ZERO = -1000  # the bucket of what is too small to measure
@@ -21,7 +23,7 @@ _TINY = 1e-9
 _BATCH_MAX = 64
 
 
-@dataclass(slots=True)
+@plain()
 class Spread:
     """A heap of numbers, none below zero, summed up."""
 
@@ -81,7 +83,7 @@ class Spread:
         }
 
 
-@dataclass(slots=True)
+@plain()
 class Usage:
     """What all attempts of one function, method or class used that have ended."""
 
@@ -115,7 +117,7 @@ class Usage:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class Key:
     """Which function: its name, and the class it is a method of ("" for none)."""
 

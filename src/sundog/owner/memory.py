@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from sundog.exceptions import OutOfMemoryError
 from sundog.owner.records import Lane, Task
 from sundog.state import backoff
-from sundog.state.memory import COUNTED, FREE
 from sundog.wire.cause import Cause
 
 if TYPE_CHECKING:
@@ -43,6 +42,8 @@ class MemoryLosses:
         replies.requeue_later(task, wait_s)
 
     def _may_retry(self, task: Task, retry: str) -> bool:
+        from sundog.state.memory import COUNTED, FREE  # the monitor's machine: not for every start
+
         if task.retries == 0:
             return False
         if retry == FREE:

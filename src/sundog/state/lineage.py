@@ -24,9 +24,9 @@ The rows together are bounded by `max_bytes`: beyond it the oldest are emptied, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from sundog.ids import task_of
+from sundog.plain import plain
 
 # Instructions, returned by the methods:
 #   ("hold", object_id)    keep the value of this object until told to drop it
@@ -52,7 +52,7 @@ class Row:
         self.why_not = why_not  # why the task cannot run again; empty if it can
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class Plan:
     """What to run to get an object back.
 

@@ -26,8 +26,9 @@ to disk, and a restored object is read where it lies.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from sundog.plain import plain
 from sundog.state.store_steps import (
     Delete,
     Evict,
@@ -57,7 +58,7 @@ _BARREN_S = 0.5
 _DISK_REST_S = 1.0
 
 
-@dataclass(slots=True)
+@plain()
 class Want:
     """Somebody waits for room: a put, or an object that is to come back (`name`)."""
 
@@ -68,7 +69,7 @@ class Want:
     name: str = ""
 
 
-@dataclass(slots=True)
+@plain()
 class Spilled:
     """An object that has a copy on disk."""
 
@@ -79,7 +80,7 @@ class Spilled:
     askers: list[tuple[bytes, int]] = field(default_factory=list)
 
 
-@dataclass(slots=True)
+@plain()
 class Figures:
     """What happened so far."""
 
