@@ -57,6 +57,9 @@ def test_a_body_that_ends_its_own_process_is_a_true_crash(acts: Acts) -> None:
     entry = Entry("task", "m", fate=Fate(crashes=1))
     assert lie(crashed(41, None, CRASH_CODE), entry, acts) is None
     assert lie(crashed(41, None, 1), entry, acts)
+    acts.log("worker", pid=41, signal=signal.SIGSEGV)  # which was a moment too late
+    assert lie(crashed(41, None, CRASH_CODE), entry, acts) is None
+    assert lie(crashed(41, None, 1), entry, acts)
 
 
 def test_an_act_that_was_struck_out_is_no_excuse(acts: Acts) -> None:

@@ -57,12 +57,12 @@ def _crashed(error: exceptions.WorkerCrashedError, entry: Entry, acts: Acts) -> 
         return "no worker of a task was involved"
     if entry.attempts_left_after(_attempts(entry, acts)):
         return f"an attempt was left: {entry.retries} retries, ran in {acts.runs(entry.mark)}"
+    runs = acts.runs(entry.mark)
+    if error.exit_code == CRASH_CODE and error.pid in runs[: entry.fate.crashes]:
+        return None  # also if a signal came then: one that has ended itself takes signals until it is reaped
     act = acts.kill_of(error.pid)
     if act is not None:
         return None if act.signal == error.signal else f"it was signal {act.signal}, not {error.signal}"
-    runs = acts.runs(entry.mark)
-    if error.exit_code == CRASH_CODE and error.pid in runs[: entry.fate.crashes]:
-        return None
     return f"nobody killed process {error.pid}, and it did not end itself"
 
 
