@@ -47,7 +47,7 @@ def task_error(task: Task, worker: bytes, pid: int, cause: Cause, output: str) -
             "worker_id": worker.hex(),
             "pid": pid,
             "function_name": task.fn.name,
-            "attempt": task.attempt,
+            "attempt": task.attempt + 1,
         },
     )
 

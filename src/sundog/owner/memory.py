@@ -76,7 +76,7 @@ def error_of(task: Task, lane: Lane, cause: Cause) -> OutOfMemoryError:
         worker_id=lane.worker.hex(),
         pid=lane.pid,
         function_name=task.fn.name,
-        attempt=task.attempt,
+        attempt=task.attempt + 1,
         exit_code=cause.exit_code,
         signal=cause.signal,
     )

@@ -102,7 +102,7 @@ class Streams:
                 f"attempt had yielded {stream.arrived} already. A generator that may be retried must yield the same "
                 "items each time; otherwise give it max_retries=0.",
                 task_id=task.id.hex(),
-                attempt=task.attempt,
+                attempt=task.attempt + 1,
                 yielded=count,
                 expected=stream.arrived,
             )
