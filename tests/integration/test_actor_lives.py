@@ -274,3 +274,33 @@ def test_many_actors_come_and_go(ray: ModuleType) -> None:
         pids = ray.get([actor.pid.remote() for actor in actors])
         del actors
         await_true(lambda pids=pids: not any(os.path.exists(f"/proc/{pid}") for pid in pids), "their end")
+
+
+@pytest.mark.parametrize("kind", ["plain", "threaded", "asyncio"])
+def test_an_actor_whose_last_handle_goes_during_its_constructor_ends_after_it(
+    ray: ModuleType, tmp_path: Path, kind: str
+) -> None:
+    begun, gate = tmp_path / "begun", tmp_path / "gate"
+
+    class Slow:
+        def __init__(self) -> None:
+            begun.touch()
+            await_file(gate)
+
+    class SlowAsync(Slow):
+        async def call(self) -> None:
+            pass
+
+    def alive() -> list[Any]:
+        return [row for row in sundog.api.control("list", "actors", False) if row["state"] != "DEAD"]
+
+    def told_to_end() -> bool:
+        return any(row["state"] == "stopping" for row in sundog.api.control("list", "workers", False))
+
+    options = {"max_concurrency": 2} if kind == "threaded" else {"num_cpus": 0}
+    handle = ray.remote(**options)(SlowAsync if kind == "asyncio" else Slow).remote()
+    await_file(begun)
+    del handle
+    await_true(told_to_end, "the word to end")
+    gate.touch()
+    await_true(lambda: not alive(), "its end")

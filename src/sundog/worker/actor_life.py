@@ -104,16 +104,25 @@ class ActorLife:
                 held = owner.refs.still_held(creator, received)
                 owner.carry_out()
             if concurrent is not None:
-                concurrent.adopt(self.serving)
-                self.serving.stopping = "replaced"
-                self.serving = concurrent
-                owner.before_block, owner.after_block = concurrent.before_block, concurrent.after_block
+                self._hand_over(concurrent)
             owner.control.send(("actor_ready", actor_id, incarnation, held))
         finally:
             context.running.reset(token)
             self.serving.current = None
         name = owner.ring.name(f"{spec['class_name']}.__init__", fingerprint(cls))
         executor.meter.write(events.CREATE, actor_id, name, start, start, owner.now(), failed, incarnation)
+
+    def _hand_over(self, concurrent: Any) -> None:
+        """Have the calls served by another from now on; locked, as the reader may be bringing the actor's end."""
+        owner = self.owner
+        with owner.lock:
+            before = self.serving
+            concurrent.adopt(before)
+            if before.stopping is not None:
+                concurrent.finish_then_stop(before.stopping)  # the last handle went during the constructor
+            before.stopping = "replaced"
+            self.serving = concurrent
+            owner.before_block, owner.after_block = concurrent.before_block, concurrent.after_block
 
     def _arguments(self, actor_id: bytes, args: Any, extra: Any, received: list[bytes]) -> Any:
         """The constructor's arguments. One whose copy is gone is waited for here: its task runs again."""
