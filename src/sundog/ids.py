@@ -70,6 +70,11 @@ def index_of(object_id: bytes) -> int:
     return int.from_bytes(object_id[TASK_BYTES:], "little")
 
 
+def number_of(task_id: bytes) -> int:
+    """Where a task stands in the order in which its owner made tasks, calls and puts."""
+    return int.from_bytes(task_id[PROCESS_BYTES:], "little")
+
+
 def result_id(task_id: bytes, index: int) -> bytes:
     """The object id of a task's result; `index` starts at 1."""
     return task_id + index.to_bytes(4, "little")

@@ -55,7 +55,7 @@ def test_an_exit_code_comes_with_the_last_words_of_the_process(ray: ModuleType) 
     with pytest.raises(ray.exceptions.WorkerCrashedError) as caught:
         ray.get(leave.remote())
     error = caught.value
-    assert (error.exit_code, error.signal, error.attempt) == (41, None, 0)
+    assert (error.exit_code, error.signal, error.attempt) == (41, None, 1)
     assert "exited by itself with code 41" in str(error)
     assert "no licence left" in str(error)
 

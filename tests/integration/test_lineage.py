@@ -239,6 +239,28 @@ def test_an_actors_result_is_made_again_only_with_max_task_retries(ray: ModuleTy
         ray.get(ref)
 
 
+def test_a_call_waits_for_a_lost_result_of_its_own_actor(ray: ModuleType) -> None:
+    @ray.remote(max_task_retries=-1)
+    class Maker:
+        def make(self) -> bytes:
+            return b"m" * LARGE
+
+        def add(self, value: bytes, number: int) -> int:
+            self.seen = [*getattr(self, "seen", ()), number]
+            return len(value)
+
+        def order(self) -> list[int]:
+            return self.seen
+
+    actor = Maker.remote()
+    first = actor.make.remote()
+    remove_copy(first)
+    # The call that makes it again must run before those that wait for it, which keep their order.
+    sizes = [actor.add.remote(first, number) for number in range(5)]
+    assert ray.get(sizes, timeout=30) == [LARGE] * 5
+    assert ray.get(actor.order.remote(), timeout=30) == list(range(5))
+
+
 def test_a_constructors_argument_is_made_again(ray_session: Start) -> None:
     ray = ray_session(num_cpus=1)
 

@@ -28,7 +28,7 @@ from sundog.exceptions import (
     RuntimeEnvSetupError,
     TaskCancelledError,
 )
-from sundog.ids import RESULT_SUFFIX
+from sundog.ids import RESULT_SUFFIX, number_of
 from sundog.net import packets
 from sundog.net.descriptors import Gauge
 from sundog.owner import context, deaths, evidence
@@ -78,6 +78,13 @@ class ActorLink:
         for task in reversed(list(tasks)):
             task.state = QUEUED
             self.queue.appendleft(task)
+        self.calls.busy.add(self)
+
+    def put_back(self, task: Task) -> None:
+        """Queue a call once more where it stood: before those made after it, behind those that make its arguments."""
+        number = number_of(task.id)
+        later = (at for at, other in enumerate(self.queue) if number_of(other.id) > number)
+        self.queue.insert(next(later, len(self.queue)), task)
         self.calls.busy.add(self)
 
 

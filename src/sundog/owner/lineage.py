@@ -144,13 +144,13 @@ class Recovery:
         """A worker could not open an argument, so the task did not begin: it waits for the argument again."""
         owner = self.owner
         task.lane = None
+        task.state = WAITING
+        if task.actor is not None:
+            task.actor.put_back(task)
         self.lost(oid, segment)
         if oid not in (task.deps or ()):
             owner.replies.fail(task, owner.ready[oid])  # passed by value: nobody can make it again
             return
-        if task.actor is not None:
-            task.actor.requeue([task])
-        task.state = WAITING
         owner.tasks.await_deps(task)
 
     def recover(self, oid: bytes, segment: str = "") -> None:
@@ -204,7 +204,7 @@ class Recovery:
         self.rebuilt += 1
         self.owner.table[task_id] = task
         if task.actor is not None:
-            task.actor.queue.append(task)
+            task.actor.put_back(task)  # a call that waits for it may be in the same queue
         return task
 
     def _hold(self, need: bytes) -> None:
@@ -275,10 +275,10 @@ class Recovery:
         """Whether a run was ended by a cancel that was meant for the run before; then it is sent once more."""
         if task.cancelled or b"TaskCancelledError" not in value[1] or b"RayTaskError" in value[1]:
             return False
-        if task.actor is not None:
-            task.actor.requeue([task])
         task.state = WAITING
         task.lane = None
+        if task.actor is not None:
+            task.actor.put_back(task)
         self.owner.tasks.await_deps(task)
         return True
 
