@@ -205,9 +205,12 @@ class RayTaskError(RayError):
         state = {name: value for name, value in self.__dict__.items() if name != "cause"}
         is_dual = "_dual_of" in type(self).__dict__
         if is_dual:
+            # What it has of its cause comes with that; a pid or task of its own is another than its cause's.
             inherited = vars(self.cause)
             state = {
-                n: v for n, v in state.items() if n in RayTaskError.__annotations__ or n not in inherited
+                n: v
+                for n, v in state.items()
+                if n in RayTaskError.__annotations__ or n not in inherited or inherited[n] is not v
             }
         plain = RayTaskError if is_dual else type(self)
         return _rebuild_task_error, (plain, pack(self.cause), state, is_dual)
