@@ -179,6 +179,8 @@ class Replies:
             values, held = payload
         elif kind == wire.R_END:
             held = payload[1]
+        elif kind == wire.R_LOST:
+            held = payload[2]
         owner.refs.reply_held(lane.worker, held)
         for value in values:
             self._accept(lane, value)

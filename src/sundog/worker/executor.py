@@ -349,16 +349,10 @@ class Executor:
                 self._count_call(lane, task_id, fn)
         except BaseException as error:
             end = _time()
-            self.meter.write(
-                events.TASK if fn is not None else events.CALL,
-                task_id,
-                self.ring.name(name or "?", fn.code if fn is not None else ""),
-                submit_s,
-                start,
-                end,
-                events.FAILED,
-                attempt,
-            )
+            if type(error) is not CopyLost:
+                kind = events.TASK if fn is not None else events.CALL
+                name_id = self.ring.name(name or "?", fn.code if fn is not None else "")
+                self.meter.write(kind, task_id, name_id, submit_s, start, end, events.FAILED, attempt)
             self.reply_error(
                 lane,
                 task_id,
@@ -541,6 +535,8 @@ class Executor:
             error.__traceback__ = None
             lost = (error.oid, error.segment, self.held(lane, received))
             lane.reply((task_id, wire.R_LOST, lost, 0.0), 256, self.spill_dir)
+            # Now: it is noted as begun, and would pass for a victim if the next task ended this process.
+            lane.flush(self.spill_dir)
             return
         if isinstance(error, SystemExit) and self.actor_id is not None:
             if self.exit_after is None:
