@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -264,6 +265,30 @@ def test_recursive_cancel_reaches_children_and_their_children(ray: ModuleType, t
     assert_cancelled(ray, ref)
     for name in ("a-leaf", "b-leaf"):
         await_true((tmp_path / f"{name}-interrupted").exists, f"{name} was interrupted")
+
+
+def test_recursive_cancel_reaches_children_submitted_before_the_interrupt_came(
+    ray_session: Callable[..., ModuleType], tmp_path: Path
+) -> None:
+    ray = ray_session(num_cpus=2)
+    run = make_runner(ray, tmp_path, num_cpus=0.5)
+
+    @ray.remote(num_cpus=0.5)
+    def parent() -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            with contextlib.suppress(TaskCancelledError):
+                sundog.get(run.remote("first"))
+            late = run.remote("late")  # the children were cancelled; the word has not reached their parent
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        sundog.get(late)
+
+    ref = parent.remote()
+    await_true((tmp_path / "first").exists, "the first child")
+    ray.cancel(ref)
+    assert_cancelled(ray, ref)
+    await_true(lambda: ray.available_resources().get("CPU") == 2, "the end of all children")
 
 
 def test_children_go_on_when_cancel_is_not_recursive(ray: ModuleType, tmp_path: Path) -> None:

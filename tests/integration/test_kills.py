@@ -16,8 +16,10 @@ from typing import Any
 import pytest
 
 import sundog
+from sundog import engines
 from sundog.node.sessions import descendants
 from tests.integration import drivers
+from tests.integration.gates import await_true
 
 Start = Callable[..., ModuleType]
 
@@ -398,6 +400,36 @@ def test_a_killed_actor_comes_back_and_calls_are_made_again(ray: ModuleType) -> 
     os.kill(ray.get(actor.pid.remote(), timeout=30), signal.SIGKILL)
     with pytest.raises(ray.exceptions.ActorDiedError):
         ray.get(actor.pid.remote(), timeout=30)
+
+
+@pytest.mark.parametrize("lives", [1, 2])
+def test_what_a_dead_actor_made_is_removed_when_its_last_ref_goes(ray: ModuleType, lives: int) -> None:
+    @ray.remote(max_restarts=lives - 1, max_task_retries=-1)
+    class Maker:
+        def make(self) -> bytes:
+            return bytes(3 << 20)
+
+        def pid(self) -> int:
+            return os.getpid()
+
+    maker = Maker.remote()
+    ref = maker.make.remote()
+    assert len(ray.get(ref)) == 3 << 20
+    engine: Any = engines.current()
+    root, prefix = engine.owner.segments.shm_root, f"{engine.owner.me.hex()}-"
+    made = [name for name in os.listdir(root) if name.startswith(prefix)]
+    assert len(made) == 1
+    os.kill(ray.get(maker.pid.remote()), signal.SIGKILL)
+    if lives > 1:
+        # Its next life must not be told of it: it might not live to hear.
+        os.kill(ray.get(maker.pid.remote(), timeout=30), signal.SIGSTOP)
+    else:
+        with pytest.raises(ray.exceptions.ActorDiedError):
+            ray.get(maker.pid.remote(), timeout=30)
+    assert os.listdir(root).count(made[0]) == 1
+    del ref
+    await_true(lambda: made[0] not in os.listdir(root), "the end of the segment")
+    ray.kill(maker)
 
 
 def test_every_process_of_a_session_may_be_killed_in_turn(leak_check: Path) -> None:

@@ -173,7 +173,8 @@ def test_the_counter_of_a_cgroup_is_found_in_either_version(
     path = tmp_path / "root" / file
     path.parent.mkdir(parents=True)
     path.write_text("low 0\noom 0\noom_kill 0\n")
-    assert own_counters(str(tmp_path / "cgroup"), str(tmp_path / "root"))[0] == str(path)
+    # Alone: the machine's counter moves when a process in somebody else's cgroup is killed, too.
+    assert own_counters(str(tmp_path / "cgroup"), str(tmp_path / "root")) == [str(path)]
 
 
 def test_a_machine_without_cgroups_has_the_machines_counter(tmp_path: Path) -> None:

@@ -38,8 +38,8 @@ _MARK = "\x1e"  # opens the lines by which a worker's log says whose output foll
 class OomCounters:
     """The kernel's counts of out-of-memory kills: of this node's cgroup, of others it was told of, of the machine.
 
-    The cgroup's own count names the culprit: its limit. The machine's, in /proc/vmstat, counts every such kill,
-    and is the evidence where no cgroup says more.
+    A cgroup's own count is of its members, whatever memory ran out, and names the culprit: its limit. The machine's,
+    in /proc/vmstat, counts the kills of strangers too, and is evidence only where this node's cgroup has no count.
     """
 
     def __init__(self, paths: list[str] | None = None) -> None:
@@ -142,8 +142,8 @@ class Causes:
 
 # ---------------------------------------------------------------------- the kernel's counters
 def own_counters(membership: str = "/proc/self/cgroup", root: str = _CGROUPS) -> list[str]:
-    """The counters that tell of kills among this process and its children: its cgroup's, and the machine's."""
-    return [path for path in (_cgroup_counter(membership, root), _VMSTAT) if path]
+    """The counter that tells of kills among this process and its children: its cgroup's, else the machine's."""
+    return [_cgroup_counter(membership, root) or _VMSTAT]
 
 
 def _cgroup_counter(membership: str, root: str) -> str:

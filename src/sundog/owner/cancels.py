@@ -21,6 +21,9 @@ class Cancels:
 
     def __init__(self, owner: Owner) -> None:
         self.owner = owner
+        self.childless: set[bytes] = (
+            set()
+        )  # tasks run here that were cancelled with their children, not ended yet
 
     def cancel_task(self, task: Task, *, force: bool, recursive: bool, quiet: bool = False) -> None:
         """Cancel one of our tasks; one that is done is left alone.
@@ -81,6 +84,15 @@ class Cancels:
             for task in list(self.owner.table.values()):
                 if task.parent == parent:
                     self.cancel_task(task, force=False, recursive=True)
+
+    def cancel_late(self, task_id: bytes, since_s: float) -> None:
+        """A cancelled task has ended: cancel what it submitted after its children were, before the interrupt came."""
+        if task_id in self.childless:
+            self.childless.discard(task_id)
+            if self.owner.concurrent:
+                self.cancel_children_of(task_id)
+            else:
+                self.cancel_children(since_s)
 
     def cancel_for(self, task_id: bytes, *, force: bool, recursive: bool) -> None:
         """Another process, which has a ref to a result of our task, cancels it."""

@@ -210,8 +210,10 @@ class Owner:
     def _free_segment(self, name: str, size: int, maker: Lane | None) -> None:
         if maker is None:
             self.segments.recycle(name, size)
-        elif maker.retired:
-            self.segments.unlink(name)
+        elif maker.retired or maker.sock is None or f"-{maker.worker.hex()}-" not in name:
+            self.segments.unlink(
+                name
+            )  # its maker is gone; an actor's link may lead to a later life of the actor
         else:
             self.segments.forget(name)
             maker.freed.append((name, size))

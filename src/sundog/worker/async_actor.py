@@ -257,7 +257,7 @@ class AsyncServing(Serving):
 
     def cancel(self, task_id: bytes, recursive: bool) -> None:
         """Cancel a call: its asyncio task, or its place in the queue."""
-        self.loop.call_soon_threadsafe(self._cancel, task_id)
+        self.loop.call_soon_threadsafe(self._cancel, task_id, recursive)
         if recursive:
             self.owner.cancels.cancel_children_of(task_id)
 
@@ -273,13 +273,15 @@ class AsyncServing(Serving):
         found = (stacks.of_coroutine(task.get_coro()) for task in list(self._tasks.values())[:_SHOWN_MAX])
         return "\n  and\n".join(stack for stack in found if stack)
 
-    def _cancel(self, task_id: bytes) -> None:
+    def _cancel(self, task_id: bytes, recursive: bool = False) -> None:
         task = self._tasks.get(task_id)
         if task is not None:
             if inspect.getcoroutinestate(task.get_coro()) == inspect.CORO_CREATED:  # type: ignore[arg-type]
                 # Cancelled before its first step it would never get to its reply.
-                self.loop.call_soon(self._cancel, task_id)
+                self.loop.call_soon(self._cancel, task_id, recursive)
             else:
+                if recursive:
+                    self.owner.cancels.childless.add(task_id)
                 task.cancel()
             return
         for group in self.groups.values():

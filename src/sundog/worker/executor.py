@@ -550,6 +550,7 @@ class Executor:
             error = overdue  # what retry_exceptions is asked about
             self.interrupting = None
             self.cancelled.discard(task_id)
+            self.owner.cancels.cancel_late(task_id, self.ring.started_at())
         elif task_id in self.cancelled or (
             self.interrupting == task_id and isinstance(error, KeyboardInterrupt)
         ):
@@ -559,6 +560,7 @@ class Executor:
             retry = False
             self.interrupting = None
             self.cancelled.discard(task_id)
+            self.owner.cancels.cancel_late(task_id, self.ring.started_at())
         else:
             import os
 

@@ -415,6 +415,8 @@ class Serving:
     def _interrupt_current(self, task_id: bytes, recursive: bool) -> None:
         self.executor.interrupting = task_id
         self.executor.cancelled.add(task_id)
+        if recursive:
+            self.owner.cancels.childless.add(task_id)
         gate = self.executor.generators.get(task_id)
         if gate is not None:
             gate[1].set()
