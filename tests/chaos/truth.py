@@ -120,6 +120,8 @@ def _owner_died(error: exceptions.OwnerDiedError, entry: Entry, acts: Acts) -> s
 
 
 def _lost(error: exceptions.ObjectLostError, entry: Entry, acts: Acts) -> str | None:
+    if not entry.object_id:
+        return "it is no object"  # a get of several: each of them is asked
     if not acts.lineage and entry.fragile and acts.gone(entry.owner_pid):
         return None  # its copy went with its owner
     if entry.by_value and _is_removed_put(error, acts):
