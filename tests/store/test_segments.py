@@ -202,3 +202,21 @@ def test_a_free_segment_that_the_node_removed_is_not_used(segments: Segments) ->
     second = segments.write([data(2)])
     assert segments.view(second, None)[0][0] == 2
     segments.close()
+
+
+def test_what_a_process_made_for_another_is_found_in_memory_and_on_disk(segments: Segments) -> None:
+    other = Segments(segments.shm_root, segments.disk_root, OTHER, deque())
+    in_memory = other.write([data(1)], ME)[0]
+    node = FakeNode(other)
+    node.refuses = True
+    other.live_within(LIMIT, node)
+    on_disk = other.write([data(2)], ME)[0]
+    other.write([data(3)])
+    segments.write([data(4)])
+    assert on_disk != in_memory and segments.path(on_disk).startswith(segments.disk_root)
+    assert segments.made_by(OTHER) == {in_memory, on_disk}
+    for name in (in_memory, on_disk):
+        segments.unlink(name)
+    assert segments.made_by(OTHER) == set()
+    other.close()
+    segments.close()

@@ -420,12 +420,13 @@ class Segments:
         return True
 
     def made_by(self, maker: bytes) -> set[str]:
-        """Names of the segments in shared memory that another process made for objects of ours."""
+        """Names of the segments, in shared memory or on disk, that another process made for objects of ours."""
         prefix = f"{self._me}-{maker.hex()}-"
-        try:
-            return {name for name in os.listdir(self.shm_root) if name.startswith(prefix)}
-        except OSError:
-            return set()  # the session has ended
+        found: set[str] = set()
+        for folder, start in ((self.shm_root, prefix), (self.disk_root, _DISK + prefix)):
+            with contextlib.suppress(OSError):  # nothing went to disk, or the session has ended
+                found.update(name for name in os.listdir(folder) if name.startswith(start))
+        return found
 
     def _make_room(self, size: int) -> None:
         """Remove the segments that waited longest, so that one more fits: sizes in use push out others."""
