@@ -43,6 +43,7 @@ class Entry:
     actor: Actor | None = None
     owner_pid: int = 0  # 0: the driver
     cancelled: bool = False
+    by_value: bool = False  # it has a large argument by value: an object that only its task refers to
     object_id: bytes = b""
     since: int = 0  # the number of the first act after it was submitted
     number: int = 0  # of a call of a ledger: its place among the caller's

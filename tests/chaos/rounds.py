@@ -32,7 +32,7 @@ from tests.chaos.report import Report
 
 STEPS = 45
 EMPTY_S = 30.0
-STORE_BYTES = 80 << 20  # where spilled files are to be removed: little enough that there are some
+STORE_BYTES = 6 << 20  # where spilled files are to be removed: little enough that there are some
 _MOVES: list[tuple[Callable[[Program], None], int]] = [
     (object_moves.put, 4),
     (object_moves.read, 4),

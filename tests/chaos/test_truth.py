@@ -119,6 +119,28 @@ def test_an_owner_that_lives_has_not_died(acts: Acts) -> None:
     assert lie(error, Entry("put", "m", owner_pid=NEVER), acts) is None
 
 
+def test_a_lost_argument_by_value_is_true_only_of_a_task_that_has_one(acts: Acts) -> None:
+    argument = bytes(20)  # index 0: no task made it
+    error = exceptions.ObjectLostError("lost", object_ref_hex=argument.hex())
+    entry = Entry("task", "m", object_id=OBJECT, by_value=True)
+    assert lie(error, entry, acts)
+    acts.log("segment", name="s", object_id=argument)
+    assert lie(error, entry, acts) is None
+    assert lie(error, Entry("task", "m", object_id=OBJECT), acts)
+    chain = [(OBJECT.hex(), "f()"), (argument.hex(), "put()")]
+    assert lie(exceptions.ObjectReconstructionFailedError("lost", chain=chain), entry, acts) is None
+    assert lie(exceptions.ObjectReconstructionFailedError("lost", chain=chain[:1]), entry, acts)
+
+
+def test_a_result_of_an_actor_that_is_gone_cannot_be_made_again(acts: Acts) -> None:
+    acts.log("segment", name="s", object_id=OBJECT)
+    actor = Actor("a", object(), "ledger", -1, -1)
+    entry = Entry("call", "m", retries=-1, actor=actor, object_id=OBJECT)
+    assert lie(exceptions.ObjectReconstructionFailedError("lost"), entry, acts)
+    actor.handle = None
+    assert lie(exceptions.ObjectReconstructionFailedError("lost"), entry, acts) is None
+
+
 def test_an_object_is_lost_only_if_its_copy_was_removed_and_nothing_can_make_it_again(acts: Acts) -> None:
     put = Entry("put", "m", object_id=OBJECT)
     assert lie(exceptions.ObjectLostError("lost"), put, acts)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sundog import exceptions
+from sundog.ids import index_of
 from tests.chaos.acts import Acts
 from tests.chaos.bodies import CRASH_CODE, Broken
 from tests.chaos.model import Actor, Entry
@@ -119,8 +120,12 @@ def _owner_died(error: exceptions.OwnerDiedError, entry: Entry, acts: Acts) -> s
 
 
 def _lost(error: exceptions.ObjectLostError, entry: Entry, acts: Acts) -> str | None:
+    if not entry.object_id:
+        return "it is no object"  # a get of several: each of them is asked
     if not acts.lineage and entry.fragile and acts.gone(entry.owner_pid):
         return None  # its copy went with its owner
+    if entry.by_value and _is_removed_put(error, acts):
+        return None  # its argument by value, without which it can run neither at first nor again
     if not acts.removed(entry.object_id):
         return "nobody removed its copy"
     if not acts.lineage:
@@ -130,10 +135,24 @@ def _lost(error: exceptions.ObjectLostError, entry: Entry, acts: Acts) -> str | 
     return "it could have been made again"
 
 
+def _is_removed_put(error: exceptions.ObjectLostError, acts: Acts) -> bool:
+    """Whether what an error says cannot be had is an object that no task made, and whose copy was removed."""
+    chain = getattr(error, "chain", None)
+    last = bytes.fromhex(chain[-1][0] if chain else error.object_ref_hex or "")
+    return bool(last) and index_of(last) == 0 and acts.removed(last)
+
+
 def _rebuildable(entry: Entry, acts: Acts) -> bool:
     if entry.kind == "put":
         return False
+    actor = entry.actor
+    if actor is not None and (actor.ended or actor.handle is None or _used_up(actor, acts)):
+        return False  # a dead actor makes nothing: it was killed, let go, or died too often
     return entry.retries < 0 or _attempts(entry, acts) <= entry.retries
+
+
+def _used_up(actor: Actor, acts: Acts) -> bool:
+    return 0 <= actor.max_restarts < deaths(actor, acts)
 
 
 def _node_died(error: exceptions.LocalRayletDiedError, entry: Entry, acts: Acts) -> str | None:

@@ -528,3 +528,38 @@ def test_force_reaches_a_task_that_a_worker_owns(ray: ModuleType, tmp_path: Path
     ray.cancel(ref, force=True)
     assert_cancelled(ray, ref)
     assert not (tmp_path / "run-interrupted").exists()
+
+
+def test_a_cancel_that_comes_while_the_worker_prepares_the_task_is_not_lost(
+    ray_session: Callable[..., ModuleType], tmp_path: Path
+) -> None:
+    ray = ray_session(num_cpus=1)
+    reached = tmp_path / "reached"
+
+    @ray.remote
+    def slow_down() -> None:
+        """From now on this worker takes a packet with a new function, and goes on when a cancel has come."""
+        from sundog.worker.serving import Serving
+
+        accept = Serving.accept
+
+        def slow_accept(self: Any, lane: Any, packet: Any) -> None:
+            accept(self, lane, packet)
+            if packet[0]:
+                reached.touch()
+                deadline = time.monotonic() + 20
+                while not self.executor.cancelled_early and time.monotonic() < deadline:
+                    time.sleep(0.001)
+
+        Serving.accept = slow_accept  # type: ignore[method-assign]
+
+    @ray.remote
+    def sleep() -> None:
+        time.sleep(LONG_S)
+
+    ray.get(slow_down.remote())
+    ref = sleep.remote()
+    await_file(reached)
+    ray.cancel(ref)
+    with pytest.raises(TaskCancelledError):
+        ray.get(ref, timeout=GET_S)

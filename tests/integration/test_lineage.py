@@ -124,6 +124,32 @@ def test_a_borrower_finds_the_loss_and_reads_the_next_copy(ray: ModuleType) -> N
     assert owner().lineage.rebuilt == 1
 
 
+def test_a_borrower_that_gave_up_is_forgotten_with_the_object(ray: ModuleType, tmp_path: Path) -> None:
+    path = str(tmp_path / "gate")
+    os.mkfifo(path)
+
+    @ray.remote
+    def slow() -> None:
+        open(path).close()
+
+    @ray.remote
+    def impatient(refs: list[Any]) -> bool:
+        try:
+            sundog.get(refs[0], timeout=0.05)
+        except sundog.exceptions.GetTimeoutError:
+            return True
+        return False
+
+    ref = slow.remote()
+    assert ray.get(impatient.remote([ref]), timeout=30)
+    assert ref.binary() in owner().waiters
+    del ref
+    open(path, "w").close()
+    while owner().table:
+        ray.get(impatient.remote([ray.put(0)]), timeout=30)
+    assert not owner().waiters and not owner().peers._asked
+
+
 def test_many_readers_cause_one_run(ray: ModuleType, tmp_path: Path) -> None:
     ref = large.remote(1, str(tmp_path / "runs"))
     remove_copy(ref)

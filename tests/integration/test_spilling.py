@@ -166,6 +166,37 @@ def test_an_object_whose_spill_file_was_removed_is_lost_and_says_so(ray_session:
     assert np.array_equal(ray.get(refs[59]), block(59))
 
 
+def test_a_spilled_result_whose_spill_file_was_removed_is_computed_again(ray_session: Start) -> None:
+    ray = ray_session(num_cpus=1, object_store_memory=8 * MB)
+
+    @ray.remote
+    def make(number: int) -> Any:
+        return block(number)
+
+    @ray.remote
+    def total(values: Any) -> int:
+        return int(values.sum())
+
+    made = [make.remote(number) for number in range(4)]
+    ray.wait(made, num_returns=4)
+    puts = [ray.put(block(number)) for number in range(4, 20)]
+    until(lambda: figures()["spilled_objects"] >= 8, "the results, which are the oldest, are spilled")
+    for path in spilled_files():
+        path.unlink()
+    # Found by a worker that loads an argument, and by a get.
+    assert ray.get(total.remote(made[0]), timeout=30) == int(block(0).sum())
+    for number in range(4):
+        assert np.array_equal(ray.get(made[number], timeout=30), block(number))
+    owner = sundog.engines.current().owner  # type: ignore[union-attr]
+    assert owner.lineage.rebuilt == 4
+    with pytest.raises(sundog.exceptions.ObjectLostError, match="from put"):
+        ray.get(puts[0], timeout=30)
+    assert in_memory() <= 1.1 * 8 * MB
+    del made, puts, number
+    gc.collect()
+    until(lambda: not spilled_files() and not figures()["spilled_objects"], "nothing is left on disk")
+
+
 def test_what_a_dead_process_had_spilled_is_removed(ray_session: Start) -> None:
     ray = ray_session(num_cpus=1, object_store_memory=8 * MB)
 

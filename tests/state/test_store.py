@@ -217,6 +217,19 @@ def test_an_object_whose_copy_cannot_be_read_is_lost() -> None:
     assert store.restore(A, 2, name, False, 1.0, 1.0) == [Here(A, 2, None, True)]
 
 
+def test_an_object_that_cannot_be_restored_just_now_is_read_where_it_lies() -> None:
+    store = make(4 * MB)
+    name = name_of(A, 0)
+    spill_one(store, name)
+    pool = store.pool
+    store.restore(A, 1, name, False, 1.0, 1.0)
+    [here] = store.restored(name, False, 1.0, 1.0, lost=False)
+    assert here == Here(A, 1, store.entries[name].place, False)
+    assert store.pool == pool
+    [again] = store.restore(A, 2, name, False, 1.0, 1.0)
+    assert isinstance(again, Restore)
+
+
 def test_a_file_of_fused_objects_goes_with_the_last_of_them() -> None:
     store = make(4 * MB)
     names = [name_of(A, number) for number in range(3)]

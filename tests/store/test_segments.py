@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections import deque
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sundog.exceptions import ObjectLostError
+from sundog.store import mapping
 from sundog.store.segments import RESTORED, Segments
 
 ME, OTHER = b"M" * 8, b"O" * 8
@@ -51,6 +53,25 @@ def segments(tmp_path: Path) -> Segments:
 
 def data(number: int, size: int = 100 * KB) -> memoryview:
     return memoryview(bytes([number]) * size)
+
+
+@pytest.mark.parametrize("code", [errno.EMFILE, errno.ENOMEM, errno.EACCES])
+def test_a_segment_that_this_process_cannot_open_is_not_lost(
+    segments: Segments, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    location = segments.write([data(1)])
+    whole = mapping.map_file
+
+    def fail(path: str, size_bytes: int, *, writable: bool, offset: int = 0) -> int:
+        raise OSError(code, os.strerror(code), path)
+
+    monkeypatch.setattr(mapping, "map_file", fail)
+    with pytest.raises(OSError) as caught:
+        segments.view(location, b"object-id")
+    assert caught.value.errno == code
+    monkeypatch.setattr(mapping, "map_file", whole)
+    assert segments.view(location, None)[0][5] == 1
+    segments.close()
 
 
 def test_a_put_within_credit_asks_nobody_and_a_recycled_segment_needs_none(segments: Segments) -> None:
@@ -180,4 +201,22 @@ def test_a_free_segment_that_the_node_removed_is_not_used(segments: Segments) ->
         os.unlink(f"{segments.shm_root}/{name}")
     second = segments.write([data(2)])
     assert segments.view(second, None)[0][0] == 2
+    segments.close()
+
+
+def test_what_a_process_made_for_another_is_found_in_memory_and_on_disk(segments: Segments) -> None:
+    other = Segments(segments.shm_root, segments.disk_root, OTHER, deque())
+    in_memory = other.write([data(1)], ME)[0]
+    node = FakeNode(other)
+    node.refuses = True
+    other.live_within(LIMIT, node)
+    on_disk = other.write([data(2)], ME)[0]
+    other.write([data(3)])
+    segments.write([data(4)])
+    assert on_disk != in_memory and segments.path(on_disk).startswith(segments.disk_root)
+    assert segments.made_by(OTHER) == {in_memory, on_disk}
+    for name in (in_memory, on_disk):
+        segments.unlink(name)
+    assert segments.made_by(OTHER) == set()
+    other.close()
     segments.close()

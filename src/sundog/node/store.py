@@ -264,7 +264,7 @@ class StoreKeeper:
         def restored(_: Any, error: BaseException | None) -> None:
             if error is not None:
                 self.node.log(f"{step.name} cannot be restored from {step.place.url}: {error!r}")
-            self.do(self.store.restored(step.name, error is None, *self._clocks()))
+            self.do(self.store.restored(step.name, error is None, *self._clocks(), lost=_is_loss(error)))
 
         self._in_thread(lambda: spill.restore(target, step.place, self.shm_root, step.name), restored)
 
@@ -289,7 +289,8 @@ class StoreKeeper:
         def fetched(_: Any, error: BaseException | None) -> None:
             if error is not None:
                 self.node.log(f"{place.url} cannot be fetched: {error!r}")
-            self._send(step.process, ("store_restored", step.number, (path, 0) if error is None else None))
+            answer = (path, 0) if error is None else None if _is_loss(error) else (f"{place.url}: {error}",)
+            self._send(step.process, ("store_restored", step.number, answer))
             # Who asked has it mapped in a moment; the pages outlive the name.
             self.node.loop.after(30.0, lambda: self._in_thread(lambda: _unlink_all([path])))
 
@@ -370,6 +371,11 @@ class StoreKeeper:
         for target in self._targets:
             with contextlib.suppress(Exception):
                 target.clear()
+
+
+def _is_loss(error: BaseException | None) -> bool:
+    """Whether an error says that a copy is gone, or cannot be read from its disk; others may pass."""
+    return isinstance(error, FileNotFoundError) or (isinstance(error, OSError) and error.errno == errno.EIO)
 
 
 def disk_usage(folder: str) -> tuple[int, int]:

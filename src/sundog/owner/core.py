@@ -191,6 +191,7 @@ class Owner:
             task = self.table.get(task_of(oid))
             if task is not None:
                 self.freed_early.add(oid)
+                self.peers.nobody_asks(oid)
             elif self.actors.scope_ended(oid):
                 return
             return

@@ -208,6 +208,16 @@ class Peers:
         for process in self._asked.pop(oid, ()):
             self._tell(process, oid)
 
+    def nobody_asks(self, oid: bytes) -> None:
+        """An object of ours is free before it is there: who asked for it gave up, and it is not announced."""
+        if self._asked.pop(oid, None) is None:
+            return
+        callbacks = self.owner.waiters.get(oid)
+        if callbacks is not None and self._tell_all in callbacks:
+            callbacks.remove(self._tell_all)
+            if not callbacks:
+                del self.owner.waiters[oid]
+
     def _tell(self, process: bytes, oid: bytes) -> None:
         flag, meta, location, inner, _ = self.owner.ready[oid]
         if inner:

@@ -65,10 +65,19 @@ class Room:
         return bool(verdict == "granted")
 
     def restore(self, name: str, *, directly: bool) -> tuple[str, int] | None:
-        """Have a spilled object brought back; where it is then, None if it is nowhere."""
+        """Have a spilled object brought back; where it is then, None if it is nowhere.
+
+        Raises:
+            RaySystemError: it was spilled to somewhere that does not answer.
+        """
         place = self._ask("store_restore", (0, 0), name, directly)
         if place == RESTORED:
             return f"{self.owner.segments.shm_root}/{RESTORED}/{name}", 0
+        if place is not None and len(place) == 1:
+            raise RaySystemError(
+                f"The object in segment {name} was spilled, and cannot be fetched from {place[0]}. It is not lost: "
+                "read it again when that works. See: the node's log"
+            )
         return place  # type: ignore[no-any-return]
 
     def freed(self, name: str) -> None:

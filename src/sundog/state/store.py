@@ -472,8 +472,8 @@ class Store:
             self.waiting.append(Want(process, 0, entry.place.length, now, name))
         return self._serve(now, wall)
 
-    def restored(self, name: str, ok: bool, now: float, wall: float) -> list[Step]:
-        """An object is back in memory, or its copy on disk cannot be read."""
+    def restored(self, name: str, ok: bool, now: float, wall: float, *, lost: bool = True) -> list[Step]:
+        """An object is back in memory; or not, because its copy on disk is `lost` or for a reason that may pass."""
         length = self._restoring.pop(name)
         entry = self.entries.get(name)
         if entry is None:  # freed meanwhile
@@ -483,6 +483,10 @@ class Store:
             return self._serve(now, wall)
         entry.restoring = False
         askers, entry.askers = entry.askers, []
+        if not ok and not lost:
+            self.pool += length
+            where = [Here(process, number, entry.place, False) for process, number in askers]
+            return [*where, *self._serve(now, wall)]
         out: list[Step] = [Here(process, number, None, not ok) for process, number in askers]
         if ok:
             entry.restored = True

@@ -303,6 +303,7 @@ class Segments:
 
         Raises:
             ObjectLostError: the segment's file is gone.
+            OSError: it is there, and cannot be mapped.
         """
         name, size, offsets = location
         known = self._shared_views.get(name)
@@ -333,13 +334,15 @@ class Segments:
         return found
 
     def _open(self, name: str, size: int, oid: bytes | None) -> tuple[int, int]:
-        """Map a segment for reading, wherever its bytes are now."""
-        try:
+        """Map a segment for reading, wherever its bytes are now. Only a missing file is a loss.
+
+        Raises:
+            ObjectLostError: there is no file.
+            OSError: there is one, but this process cannot open or map it (descriptors, memory).
+        """
+        with contextlib.suppress(FileNotFoundError):
             return mapping.map_file(self.path(name), size, writable=False), size
-        except OSError as error:
-            # Not the error itself: it would hold this frame, and with it its callers' arrays, until a collection.
-            code, text = error.errno, error.strerror
-        if code == errno.ENOENT and self.room is not None and not name.startswith(_DISK):
+        if self.room is not None and not name.startswith(_DISK):
             with contextlib.suppress(FileNotFoundError):  # another process may have asked for it before
                 return mapping.map_file(f"{self.shm_root}/{RESTORED}/{name}", size, writable=False), size
             for tries in range(_RESTORE_TRIES):
@@ -351,7 +354,7 @@ class Segments:
                     return mapping.map_file(place[0], size, writable=False, offset=place[1]), size
         raise ObjectLostError(
             f"The segment {name} of object {oid.hex() if oid else '?'} cannot be opened: "
-            f"{text}. Its copy was removed from {os.path.dirname(self.path(name))}"
+            f"its copy was removed from {os.path.dirname(self.path(name))}"
             f"{' and was not spilled' if self.room is not None else ''}.",
             object_ref_hex=oid.hex() if oid else None,
         ) from None
@@ -417,12 +420,13 @@ class Segments:
         return True
 
     def made_by(self, maker: bytes) -> set[str]:
-        """Names of the segments in shared memory that another process made for objects of ours."""
+        """Names of the segments, in shared memory or on disk, that another process made for objects of ours."""
         prefix = f"{self._me}-{maker.hex()}-"
-        try:
-            return {name for name in os.listdir(self.shm_root) if name.startswith(prefix)}
-        except OSError:
-            return set()  # the session has ended
+        found: set[str] = set()
+        for folder, start in ((self.shm_root, prefix), (self.disk_root, _DISK + prefix)):
+            with contextlib.suppress(OSError):  # nothing went to disk, or the session has ended
+                found.update(name for name in os.listdir(folder) if name.startswith(start))
+        return found
 
     def _make_room(self, size: int) -> None:
         """Remove the segments that waited longest, so that one more fits: sizes in use push out others."""

@@ -182,13 +182,7 @@ class Serving:
         if len(packet) == 2:
             packet = packets.read_big(packet[1])
         executor = self.executor
-        if (
-            len(packet[1]) != 1
-            or self.todo
-            or executor.concurrent
-            or self.retired
-            or executor.cancelled_early
-        ):
+        if len(packet[1]) != 1 or self.todo or executor.concurrent or self.retired:
             self.accept(lane, packet)
             self._run_todo()
             return
@@ -201,6 +195,8 @@ class Serving:
                 self._run_todo()
                 return
         self.current = items[0][0]
+        if executor.cancelled_early and self._was_cancelled(lane, items[0][0]):
+            return
         try:
             self.executor.run(lane, items[0], True)
         finally:
@@ -233,6 +229,14 @@ class Serving:
             else:
                 wanted.append(item)
         return wanted
+
+    def _was_cancelled(self, lane: AnswerLane, task_id: bytes) -> bool:
+        """Whether a cancel overtook the task that is about to run. Asked when it is `current`: see `cancel`."""
+        if self.executor.cancelled_early.pop(task_id, False) is None:
+            self.current = None
+            self._reply_cancelled(lane, task_id)
+            return True
+        return False
 
     def cancel_early(self, task_id: bytes) -> None:
         """A cancel overtook its task, which may be unread in a socket (or is done: then this is moot)."""
@@ -277,7 +281,7 @@ class Serving:
         if self.retired:
             self._decline()
             return
-        todo, run = self.todo, self.executor.run
+        todo, run, early = self.todo, self.executor.run, self.executor.cancelled_early
         first = _perf()
         lane = None
         many = len(todo) > 1
@@ -290,6 +294,8 @@ class Serving:
                 lane.flush(self.spill_dir)
             lane = next_lane
             self.current = item[0]
+            if early and self._was_cancelled(lane, item[0]):
+                continue
             try:
                 run(lane, item)
             finally:
@@ -411,6 +417,9 @@ class Serving:
             self._interrupt_current(task_id, recursive)
             return
         self.cancel_early(task_id)
+        # It may have become the current one meanwhile: whoever takes the note out again sees to it.
+        if self.current == task_id and self.executor.cancelled_early.pop(task_id, False) is None:
+            self._interrupt_current(task_id, recursive)
 
     def _interrupt_current(self, task_id: bytes, recursive: bool) -> None:
         self.executor.interrupting = task_id
