@@ -59,12 +59,12 @@ class Cancels:
         else:
             self.owner.actors.tell(lane, ("cancel", task.id, recursive))
 
-    def fail(self, task: Task) -> None:
-        """End a task that was cancelled and did not run."""
+    def fail(self, task: Task, when: str = "before it ran") -> None:
+        """End a task that was cancelled and does not run (again)."""
         self.owner.replies.fail_with(
             task,
             TaskCancelledError(
-                f"Task {task.fn.name} ({task.id.hex()}) was cancelled before it ran.", task_id=task.id.hex()
+                f"Task {task.fn.name} ({task.id.hex()}) was cancelled {when}.", task_id=task.id.hex()
             ),
         )
 

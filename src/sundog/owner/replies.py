@@ -128,6 +128,11 @@ class Replies:
                 self.owner.discard((*value, None))
                 self.retry(task, backoff.EXCEPTION)
                 return
+            if retryable and task.cancelled:
+                # It would have been tried again: its end is the cancel, not this attempt's error.
+                self.owner.discard((*value, None))
+                self.owner.cancels.fail(task, "before its next attempt")
+                return
             if task.rebuilding is not None and self.owner.lineage.was_stale_cancel(task, value):
                 return
             self.fail(task, value + (lane,))
