@@ -182,13 +182,7 @@ class Serving:
         if len(packet) == 2:
             packet = packets.read_big(packet[1])
         executor = self.executor
-        if (
-            len(packet[1]) != 1
-            or self.todo
-            or executor.concurrent
-            or self.retired
-            or executor.cancelled_early
-        ):
+        if len(packet[1]) != 1 or self.todo or executor.concurrent or self.retired:
             self.accept(lane, packet)
             self._run_todo()
             return
@@ -202,11 +196,12 @@ class Serving:
                 return
         self.current = items[0][0]
         try:
-            self.executor.run(lane, items[0], True)
+            if not executor.cancelled_early or not self._overtaken(lane, items[0][0]):
+                executor.run(lane, items[0], True)
         finally:
             self.current = None
         lane.flush(self.spill_dir)
-        if self.executor.exit_after is not None:
+        if executor.exit_after is not None:
             self._run_todo()
 
     def accept(self, lane: AnswerLane, packet: Any) -> None:
@@ -233,6 +228,13 @@ class Serving:
             else:
                 wanted.append(item)
         return wanted
+
+    def _overtaken(self, lane: AnswerLane, task_id: bytes) -> bool:
+        """Whether the cancel of a task that is `current` now came before it was; then it is answered."""
+        if self.executor.cancelled_early.pop(task_id, self) is self:
+            return False
+        self._reply_cancelled(lane, task_id)
+        return True
 
     def cancel_early(self, task_id: bytes) -> None:
         """A cancel overtook its task, which may be unread in a socket (or is done: then this is moot)."""
@@ -277,7 +279,7 @@ class Serving:
         if self.retired:
             self._decline()
             return
-        todo, run = self.todo, self.executor.run
+        todo, run, early = self.todo, self.executor.run, self.executor.cancelled_early
         first = _perf()
         lane = None
         many = len(todo) > 1
@@ -291,7 +293,8 @@ class Serving:
             lane = next_lane
             self.current = item[0]
             try:
-                run(lane, item)
+                if not early or not self._overtaken(lane, item[0]):
+                    run(lane, item)
             finally:
                 self.current = None
             if self.executor.exit_after is not None:
@@ -411,6 +414,9 @@ class Serving:
             self._interrupt_current(task_id, recursive)
             return
         self.cancel_early(task_id)
+        # The main thread may have begun it meanwhile: of the two, the one that finds the note acts on it.
+        if self.current == task_id and self.executor.cancelled_early.pop(task_id, self) is None:
+            self._interrupt_current(task_id, recursive)
 
     def _interrupt_current(self, task_id: bytes, recursive: bool) -> None:
         self.executor.interrupting = task_id
