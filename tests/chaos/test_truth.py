@@ -40,6 +40,10 @@ def test_a_crash_is_true_only_of_the_process_and_signal_that_were_chosen(acts: A
     assert lie(crashed(41), entry, acts) is None
     assert lie(crashed(42), entry, acts)
     assert lie(crashed(41, signal.SIGSEGV), entry, acts)
+    acts.log("worker", pid=41, signal=signal.SIGSEGV)  # chosen twice: either may have come first
+    assert lie(crashed(41, signal.SIGSEGV), entry, acts) is None
+    assert lie(crashed(41), entry, acts) is None
+    assert lie(crashed(41, signal.SIGABRT), entry, acts)
 
 
 def test_a_crash_is_a_lie_while_an_attempt_is_left(acts: Acts) -> None:

@@ -61,9 +61,10 @@ def _crashed(error: exceptions.WorkerCrashedError, entry: Entry, acts: Acts) -> 
     runs = acts.runs(entry.mark)
     if error.exit_code == CRASH_CODE and error.pid in runs[: entry.fate.crashes]:
         return None  # also if a signal came then: one that has ended itself takes signals until it is reaped
-    act = acts.kill_of(error.pid)
-    if act is not None:
-        return None if act.signal == error.signal else f"it was signal {act.signal}, not {error.signal}"
+    # One that is slow to dump its stacks, or starved, may be chosen again before it is gone: any of them ended it.
+    sent = [act.signal for act in acts.kills() if act.pid == error.pid]
+    if sent:
+        return None if error.signal in sent else f"it was signal {sent}, not {error.signal}"
     return f"nobody killed process {error.pid}, and it did not end itself"
 
 

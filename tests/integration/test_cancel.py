@@ -106,6 +106,45 @@ def test_short_tasks_packed_behind_a_long_one_can_be_cancelled(
     assert not list(tmp_path.glob("unwanted-*"))
 
 
+def test_a_cancelled_task_does_not_run_elsewhere_when_its_worker_dies(
+    ray_session: Callable[..., ModuleType], tmp_path: Path
+) -> None:
+    ray = ray_session(num_cpus=1)
+
+    @ray.remote
+    def step(name: str) -> int:
+        if name == "long" and not (tmp_path / "begun").exists():
+            (tmp_path / "begun").write_text(str(os.getpid()))
+            await_file(tmp_path / "never")
+        if name.startswith("unwanted"):
+            (tmp_path / name).touch()
+        return os.getpid()
+
+    @ray.remote
+    def hold() -> None:
+        (tmp_path / "held").touch()
+        await_file(tmp_path / "gate")
+
+    ray.get([step.remote("warm") for _ in range(300)], timeout=GET_S)
+    held = hold.remote()
+    await_true((tmp_path / "held").exists, "a busy worker: what comes now is packed together")
+    step.remote("first")
+    long = step.remote("long")
+    unwanted = [step.remote(f"unwanted-{number}") for number in range(20)]
+    (tmp_path / "gate").touch()
+    ray.get(held, timeout=GET_S)
+    await_true(lambda: (tmp_path / "begun").exists() and (tmp_path / "begun").read_text(), "the long task")
+    pid = int((tmp_path / "begun").read_text())
+    os.kill(pid, signal.SIGSTOP)  # it has tasks in hand, and will not hear
+    for ref in unwanted:
+        ray.cancel(ref)
+    os.kill(pid, signal.SIGKILL)
+    assert ray.get(long, timeout=GET_S) != pid
+    for ref in unwanted:
+        assert_cancelled(ray, ref)
+    assert not list(tmp_path.glob("unwanted-*"))
+
+
 def test_a_task_that_waits_for_its_arguments_is_cancelled_and_they_go_on(
     ray: ModuleType, tmp_path: Path
 ) -> None:

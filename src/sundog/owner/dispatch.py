@@ -238,6 +238,9 @@ class Dispatch:
                 lane.load_s -= task.estimate_s
             task.state = QUEUED
             task.lane = None
+            if task.cancelled:  # the word of it went to a worker that has given it back, or died
+                self.owner.cancels.fail(task)
+                continue
             # A steal means that the estimate was wrong: let the next ones spread.
             task.fn.estimate_s = max(task.fn.estimate_s, 1e-3)
             task.fn.shape.queue.appendleft(task)  # type: ignore[union-attr]

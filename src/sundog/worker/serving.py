@@ -195,14 +195,13 @@ class Serving:
                 self._run_todo()
                 return
         self.current = items[0][0]
-        if executor.cancelled_early and self._was_cancelled(lane, items[0][0]):
-            return
         try:
-            self.executor.run(lane, items[0], True)
+            if not executor.cancelled_early or not self._overtaken(lane, items[0][0]):
+                executor.run(lane, items[0], True)
         finally:
             self.current = None
         lane.flush(self.spill_dir)
-        if self.executor.exit_after is not None:
+        if executor.exit_after is not None:
             self._run_todo()
 
     def accept(self, lane: AnswerLane, packet: Any) -> None:
@@ -230,13 +229,12 @@ class Serving:
                 wanted.append(item)
         return wanted
 
-    def _was_cancelled(self, lane: AnswerLane, task_id: bytes) -> bool:
-        """Whether a cancel overtook the task that is about to run. Asked when it is `current`: see `cancel`."""
-        if self.executor.cancelled_early.pop(task_id, False) is None:
-            self.current = None
-            self._reply_cancelled(lane, task_id)
-            return True
-        return False
+    def _overtaken(self, lane: AnswerLane, task_id: bytes) -> bool:
+        """Whether the cancel of a task that is `current` now came before it was; then it is answered."""
+        if self.executor.cancelled_early.pop(task_id, self) is self:
+            return False
+        self._reply_cancelled(lane, task_id)
+        return True
 
     def cancel_early(self, task_id: bytes) -> None:
         """A cancel overtook its task, which may be unread in a socket (or is done: then this is moot)."""
@@ -294,10 +292,9 @@ class Serving:
                 lane.flush(self.spill_dir)
             lane = next_lane
             self.current = item[0]
-            if early and self._was_cancelled(lane, item[0]):
-                continue
             try:
-                run(lane, item)
+                if not early or not self._overtaken(lane, item[0]):
+                    run(lane, item)
             finally:
                 self.current = None
             if self.executor.exit_after is not None:
@@ -417,8 +414,8 @@ class Serving:
             self._interrupt_current(task_id, recursive)
             return
         self.cancel_early(task_id)
-        # It may have become the current one meanwhile: whoever takes the note out again sees to it.
-        if self.current == task_id and self.executor.cancelled_early.pop(task_id, False) is None:
+        # The main thread may have begun it meanwhile: of the two, the one that finds the note acts on it.
+        if self.current == task_id and self.executor.cancelled_early.pop(task_id, self) is None:
             self._interrupt_current(task_id, recursive)
 
     def _interrupt_current(self, task_id: bytes, recursive: bool) -> None:
