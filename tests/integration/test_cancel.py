@@ -602,3 +602,29 @@ def test_a_cancel_that_comes_while_the_worker_prepares_the_task_is_not_lost(
     ray.cancel(ref)
     with pytest.raises(TaskCancelledError):
         ray.get(ref, timeout=GET_S)
+
+
+def test_a_cancelled_task_is_not_kept_for_an_argument_that_nobody_wants(
+    ray: ModuleType, tmp_path: Path
+) -> None:
+    engine: Any = sundog.engines.current()
+    owner = engine.owner
+
+    @ray.remote
+    def slow() -> None:
+        await_file(tmp_path / "go")
+
+    @ray.remote
+    def use(value: None) -> None:
+        pass
+
+    argument = slow.remote()
+    user = use.remote(argument)
+    ray.cancel(user)
+    with pytest.raises(TaskCancelledError):
+        ray.get(user, timeout=GET_S)
+    del argument
+    (tmp_path / "go").touch()
+    while owner.table:
+        ray.get(use.remote(None), timeout=GET_S)
+    assert not owner.dependents

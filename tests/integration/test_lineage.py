@@ -99,6 +99,26 @@ def test_a_small_argument_is_kept_with_its_task(ray: ModuleType) -> None:
     assert ray.get(ref)[-3:] == b"\1ab"
 
 
+def test_the_maker_of_a_lost_copy_keeps_nothing_of_it(ray_session: Start) -> None:
+    ray = ray_session(num_cpus=1)
+
+    @ray.remote
+    def mapped() -> list[str]:
+        return list(owner().segments._write_maps)
+
+    for _ in range(100):
+        ref = large.remote(2)
+        ray.wait([ref])
+        name = owner().ready[ref.binary()][2][0]
+        if name in ray.get(mapped.remote()):
+            break  # into a used segment, which its maker keeps mapped
+    else:
+        pytest.fail("no segment was used again")
+    remove_copy(ref)
+    assert ray.get(ref)[:1] == b"\2"
+    assert name not in ray.get(mapped.remote())
+
+
 def test_an_argument_is_made_again_before_the_task_that_needs_it(ray: ModuleType) -> None:
     ref = large.remote(1)
     remove_copy(ref)

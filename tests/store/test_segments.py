@@ -220,3 +220,26 @@ def test_what_a_process_made_for_another_is_found_in_memory_and_on_disk(segments
     assert segments.made_by(OTHER) == set()
     other.close()
     segments.close()
+
+
+def test_a_copy_that_is_given_up_is_not_kept_mapped(segments: Segments) -> None:
+    segments.recycle(*segments.write([data(1)])[:2])
+    name = segments.write([data(2)])[0]  # into a used segment, through a mapping that stays
+    assert name in segments._write_maps
+    os.unlink(segments.path(name))
+    segments.abandon(name, remove=True)
+    assert name not in segments._write_maps
+    segments.close()
+
+
+def test_a_lost_copy_that_somebody_looks_at_is_not_taken_from_under_them(segments: Segments) -> None:
+    location = segments.write([data(3)])
+    (view,) = segments.view(location, None)
+    os.unlink(segments.path(location[0]))
+    segments.recycle(location[0], location[1])
+    assert bytes(view) == bytes(data(3))
+    assert segments.write([data(4)])[0] != location[0]
+    assert bytes(view) == bytes(data(3))
+    del view
+    assert location[0] not in segments._read_maps
+    segments.close()

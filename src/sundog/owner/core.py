@@ -192,6 +192,7 @@ class Owner:
             if task is not None:
                 self.freed_early.add(oid)
                 self.peers.nobody_asks(oid)
+                self.dependents.pop(oid, None)  # tasks that waited for it are done: cancelled, or failed
             elif self.actors.scope_ended(oid):
                 return
             return
@@ -235,6 +236,7 @@ class Owner:
         """A borrowed object has no hold left here."""
         value = self.ready.pop(oid, None)
         self.peers.forget(oid)
+        self.dependents.pop(oid, None)
         if value is not None:
             if value[3]:
                 for inner in value[3]:

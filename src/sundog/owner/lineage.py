@@ -96,6 +96,11 @@ class Recovery:
             for inner in value[3] or ():
                 owner.refs.drop(inner)
             owner.segments.abandon(segment, remove=oid[:PROCESS_BYTES] == owner.me)
+            maker = value[4]
+            if maker is not None and not maker.retired:
+                maker.freed.append((segment, value[2][1]))  # it may have it mapped for writing
+                if not maker.inflight:
+                    owner.return_segments(maker)
         if oid[:PROCESS_BYTES] == owner.me:
             self.recover(oid, segment)
         else:

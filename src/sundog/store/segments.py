@@ -396,6 +396,10 @@ class Segments:
     # ------------------------------------------------------------------ freeing
     def recycle(self, name: str, size: int) -> None:
         """Our segment's object is free, here and everywhere: keep the file for the next write."""
+        known = self._shared_views.get(name)
+        if known is not None and known() is not None:
+            self.abandon(name, remove=True)  # not free, but lost: somebody here still looks at what it was
+            return
         self._unmap_read(name)
         if size <= self._free_max and not name.startswith(_DISK):
             with self._lock:
@@ -448,6 +452,9 @@ class Segments:
             self._unmap_read(name)
         else:
             self._abandoned.add(name)
+        found = self._write_maps.pop(name, None)
+        if found is not None:
+            mapping.unmap(*found)
         if remove:
             self._remove(name)
 
