@@ -42,7 +42,7 @@ def test_a_crash_names_worker_task_attempt_cause_and_output() -> None:
         "exited by itself with code 3.\nIts code was last seen at a.py:1 f, 0.2 s before.\nIts output: /logs/w.err"
     )
     facts = (error.exit_code, error.signal, error.pid, error.attempt, error.peak_bytes, error.function_name)
-    assert facts == (3, None, 812, 1, 7, "resize")
+    assert facts == (3, None, 812, 2, 7, "resize")
     assert (error.task_id, error.worker_id) == (Running.id.hex(), WORKER.hex())
     assert error.last_line == "a.py:1 f, 0.2 s before"
 
