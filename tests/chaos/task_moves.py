@@ -170,9 +170,10 @@ def cancel(program: Program) -> None:
     if tasks:
         entry = program.dice.choice(tasks)
         force = program.chance(0.3)
-        for sibling in program.entries:
-            if sibling.mark == entry.mark:
-                sibling.cancelled = True  # several results of one task
+        for each in program.entries:
+            for relative in each.lineage():  # also one that only tasks hold by now
+                if relative.mark == entry.mark:
+                    relative.cancelled = True  # several results of one task
         sundog.cancel(entry.ref, force=force)
 
 

@@ -144,8 +144,8 @@ def _is_removed_put(error: exceptions.ObjectLostError, acts: Acts) -> bool:
 
 
 def _rebuildable(entry: Entry, acts: Acts) -> bool:
-    if entry.kind == "put":
-        return False
+    if entry.kind == "put" or entry.cancelled:
+        return False  # a task that was cancelled does not run again, even if its result came in time
     actor = entry.actor
     if actor is not None and (actor.ended or actor.handle is None or _used_up(actor, acts)):
         return False  # a dead actor makes nothing: it was killed, let go, or died too often
