@@ -81,6 +81,7 @@ TARGETS: tuple[Target, ...] = (
     times_ray("single client put calls (Plasma Store)", 100),
     times_ray("put 1 MB warm", 5),
     times_ray("put 128 MB cold", 1),
+    *[times_ray(f"{verb} {size} MB past the limit", 1) for size in (1, 32) for verb in ("put", "get")],
     times_ray("init to first result", 50),
     times_ray("idle memory", 10),
     own("idle processes", at_most=5, unit=" processes"),
