@@ -253,6 +253,44 @@ def test_many_cancels_at_random_moments_leave_the_session_usable(ray: ModuleType
     assert ray.get([work.remote(number) for number in range(20)], timeout=GET_S) == list(range(20))
 
 
+def test_force_does_not_kill_the_task_that_runs_before_the_cancelled_one(
+    ray_session: Callable[..., ModuleType], tmp_path: Path
+) -> None:
+    ray = ray_session(num_cpus=1)
+
+    @ray.remote
+    def step(name: str) -> int:
+        if name == "long" and not (tmp_path / "begun").exists():
+            (tmp_path / "begun").write_text(str(os.getpid()))
+            await_file(tmp_path / "never")
+        if name.startswith("unwanted"):
+            (tmp_path / name).touch()
+        return os.getpid()
+
+    @ray.remote
+    def hold() -> None:
+        (tmp_path / "held").touch()
+        await_file(tmp_path / "gate")
+
+    ray.get([step.remote("warm") for _ in range(300)], timeout=GET_S)
+    held = hold.remote()
+    await_true((tmp_path / "held").exists, "a busy worker: what comes now is packed together")
+    step.remote("first")
+    long = step.remote("long")
+    unwanted = [step.remote(f"unwanted-{number}") for number in range(20)]
+    (tmp_path / "gate").touch()
+    ray.get(held, timeout=GET_S)
+    await_true(lambda: (tmp_path / "begun").exists() and (tmp_path / "begun").read_text(), "the long task")
+    pid = int((tmp_path / "begun").read_text())
+    for ref in unwanted:
+        ray.cancel(ref, force=True)
+    for ref in unwanted:
+        assert_cancelled(ray, ref)
+    (tmp_path / "never").touch()
+    assert ray.get(long, timeout=GET_S) == pid
+    assert not list(tmp_path.glob("unwanted-*"))
+
+
 # ---------------------------------------------------------------------- calls
 def make_holder(ray: ModuleType, folder: Path) -> Any:
     @ray.remote

@@ -6,14 +6,17 @@ in the worker's unread packets; one that runs is interrupted there (`force` ends
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from sundog import events
 from sundog.exceptions import TaskCancelledError
 from sundog.owner.actors import ActorLink
 from sundog.owner.records import DONE, SENT, Lane, Task
 
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
+
+_LOOK_S = 0.02
 
 
 class Cancels:
@@ -54,10 +57,32 @@ class Cancels:
                 self.fail(task)
                 self.owner.tasks.dispatch_all()
                 return
-        if force:
-            self.owner.control.send(("kill_worker", lane.worker, "its task was cancelled with force=True"))
-        else:
+        if not force:
             self.owner.actors.tell(lane, ("cancel", task.id, recursive))
+        elif self._behind_another(task, lane):
+            # The worker takes it out of its queue; should it begin before that, it is killed then.
+            self.owner.actors.tell(lane, ("cancel", task.id, recursive))
+            self.owner.agenda.after(_LOOK_S, task, self._kill_once_it_runs, task, lane)
+        else:
+            self._kill(lane)
+
+    def _behind_another(self, task: Task, lane: Any) -> bool:
+        """Whether the worker runs another task of ours first, by its flight recorder: that one must not be killed."""
+        if len(lane.inflight) < 2:
+            return False
+        running = events.started_last(self.owner.control.ring_path(lane.worker))
+        return running != task.id and running in lane.inflight
+
+    def _kill_once_it_runs(self, task: Task, lane: Any) -> None:
+        if task.state != SENT or task.lane is not lane:
+            return
+        if self._behind_another(task, lane):
+            self.owner.agenda.after(_LOOK_S, task, self._kill_once_it_runs, task, lane)
+        else:
+            self._kill(lane)
+
+    def _kill(self, lane: Any) -> None:
+        self.owner.control.send(("kill_worker", lane.worker, "its task was cancelled with force=True"))
 
     def fail(self, task: Task, when: str = "before it ran") -> None:
         """End a task that was cancelled and does not run (again)."""
