@@ -529,6 +529,14 @@ def control(verb: str, *args: Any) -> Any:
     return _live().owner.control.request(verb, *args)
 
 
+def tell(kind: str, *args: Any) -> None:
+    """A message to the node of this session that has no answer."""
+    owner = _live().owner
+    with owner.lock:
+        owner.check_open()
+        owner.control.send((kind, *args))
+
+
 def nodes() -> list[dict[str, Any]]:
     """The nodes of the session."""
     rows: list[dict[str, Any]] = control("nodes")

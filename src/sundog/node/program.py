@@ -424,6 +424,10 @@ class Node:
         """A request that wants an answer."""
         self.requests.handle(process, number, verb, args)
 
+    def on_pg_remove(self, process: Process, pg_id: bytes) -> None:
+        """A placement group is to go."""
+        self.requests.remove_group(pg_id)
+
     def on_described(self, process: Process, number: int, rows: list[dict[str, Any]]) -> None:
         """A process tells what it has, as it was asked."""
         self.requests.described(process, number, rows)

@@ -177,8 +177,8 @@ class Requests:
         name: str,
         lifetime: str,
         label_selectors: Any,
-    ) -> bytes:
-        """Create a placement group."""
+    ) -> tuple[bytes, bool]:
+        """Create a placement group: its id, and whether it could be placed at once."""
         node = self.node
         pg_id = random_id(16)
         node.do(
@@ -194,10 +194,10 @@ class Requests:
             )
         )
         node.wake_ticks()
-        return pg_id
+        return pg_id, self._group_state(pg_id) == "CREATED"
 
-    def do_pg_remove(self, _process: Process, _number: int, pg_id: bytes) -> None:
-        """Remove a placement group; what runs in it ends."""
+    def remove_group(self, pg_id: bytes) -> None:
+        """Remove a placement group; what runs in it ends. Who asked does not wait."""
         self.node.do(self.node.leases.remove_group(pg_id, self.node.now()))
 
     def do_pg_wait(self, process: Process, number: int, pg_id: bytes, timeout_s: float | None) -> Any:

@@ -42,7 +42,9 @@ if TYPE_CHECKING:
 
 _time = time.time
 _INFLIGHT_MAX = 4096
+_perf = time.perf_counter
 _BATCH = 64
+_GATHER_S = 1e-3
 
 
 class ActorLink:
@@ -66,6 +68,7 @@ class ActorLink:
         self.max_pending = -1
         self.out_of_order = False
         self.concurrent = False  # runs several calls at a time
+        self.due_s = 0.0  # when the few calls that wait for others are sent all the same
         self.keep: Any = None  # the ref that keeps the actor alive while calls are on their way
         # What the shared reply handler expects of a lane:
         self.load_s = 0.0
@@ -257,7 +260,7 @@ class ActorCalls:
         elif link.concurrent and not self.busy:
             # No reply need come before this call may start: whoever reads sends it, with those that follow now.
             self.busy.add(link)
-            owner.reactor.wake()
+            owner.reactor.wake_soon()
         else:
             self.busy.add(link)
         return task
@@ -284,7 +287,30 @@ class ActorCalls:
         if self.busy:
             links, self.busy = self.busy, set()
             for link in links:
-                self.send_calls(link)
+                if len(link.inflight) > _BATCH > len(link.queue) and self._more_may_come(link):
+                    self.busy.add(link)
+                else:
+                    self.send_calls(link)
+
+    def _more_may_come(self, link: ActorLink) -> bool:
+        """Whether a few calls should wait for others to go with them: their actor has enough to do.
+
+        Only while nobody waits for results, so that this program may be making calls. An actor that runs one
+        call at a time replies to those it has, and each reply leads here again; one that runs several may
+        need just these calls before it replies, so they wait for a moment at most.
+        """
+        reactor = self.owner.reactor
+        if reactor.leader:
+            return False
+        if link.concurrent:
+            now = _perf()
+            if link.due_s == 0.0:
+                link.due_s = now + _GATHER_S
+            elif now >= link.due_s:
+                link.due_s = 0.0
+                return False
+            reactor.wake_soon()
+        return True
 
     def send_calls(self, link: ActorLink) -> None:
         """Locked: send queued calls in order, as many as the socket takes."""

@@ -46,9 +46,11 @@ class ProcessFacts:
     actor_class: str = ""
 
 
-running: ContextVar[Running | None] = ContextVar("sundog_running", default=None)
-# A worker that runs one task at a time notes it here instead: a tuple costs a tenth of a context variable.
-main_task: tuple[bytes, str, int, bytes] | None = None
+# The fields of a `Running`: who wants to know makes one, who runs a task does not.
+Noted = tuple[bytes, str, int, bytes]
+running: ContextVar[Noted | None] = ContextVar("sundog_running", default=None)
+# A worker that runs one task at a time notes it here instead: that costs a tenth of a context variable.
+main_task: Noted | None = None
 facts = ProcessFacts()
 # Counts changes of what tasks submitted from here inherit: functions bound before are bound anew.
 generation = 0
@@ -64,16 +66,14 @@ def inherit(placement_group: bytes | None, capture: bool) -> None:
 
 def current() -> Running | None:
     """What this thread or asyncio task runs; None in a driver, and between tasks."""
-    found = running.get()
-    if found is None and main_task is not None:
-        return Running(*main_task)
-    return found
+    found = running.get() or main_task
+    return None if found is None else Running(*found)
 
 
 def current_id() -> bytes | None:
     """The id of what this thread or asyncio task runs."""
-    found = current()
-    return None if found is None else found.task_id
+    found = running.get() or main_task
+    return None if found is None else found[0]
 
 
 def reset() -> None:

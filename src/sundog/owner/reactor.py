@@ -26,6 +26,7 @@ from typing import Any
 _IN = select.EPOLLIN
 _perf = time.perf_counter
 _DOZE_S = 0.5
+_GATHER_S = 1e-3
 
 
 class Reactor:
@@ -63,6 +64,7 @@ class Reactor:
         self.add(self._wake_r, self._drain_wake)
         # One for the background thread alone: a leader must not swallow its wake-ups.
         self._nudge = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._gathering = False
         self.bg.register(self._nudge, _IN)
         self.thread = threading.Thread(target=self._run, daemon=True, name="sundog-reader")
         self._next_tick = 0.0
@@ -116,6 +118,14 @@ class Reactor:
         with contextlib.suppress(BlockingIOError, OSError):
             os.write(self._wake_w, b"x")
 
+    def wake_soon(self) -> None:
+        """Make whoever reads look again, within a millisecond: until then there may be more to look at."""
+        if self.leader:
+            self.wake()
+        else:
+            self._gathering = True
+            os.eventfd_write(self._nudge, 1)
+
     def start_ticking(self) -> None:
         """From now on `tick` is called; the background thread may sleep without a time limit yet."""
         if not self.ticking:
@@ -136,6 +146,11 @@ class Reactor:
             self.dormant = False
             with contextlib.suppress(BlockingIOError):
                 os.eventfd_read(self._nudge)
+            if self._gathering:
+                # Now would mean to take the interpreter from who is in the middle of making more.
+                self._gathering = False
+                with contextlib.suppress(OSError, ValueError):
+                    self.bg.poll(_GATHER_S)
             with self.lock:
                 if self.closed:
                     return

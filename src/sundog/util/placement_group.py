@@ -26,6 +26,7 @@ class PlacementGroup:
     def __init__(self, id: PlacementGroupID | bytes, bundle_cache: list[Bundle] | None = None) -> None:
         self.id = PlacementGroupID(id) if isinstance(id, bytes) else id
         self.bundle_cache = bundle_cache
+        self._placed = False  # it was when it was made: the first `wait` here need not ask
 
     @staticmethod
     def empty() -> PlacementGroup:
@@ -59,6 +60,9 @@ class PlacementGroup:
         """
         if self.is_empty:
             return True
+        placed, self._placed = self._placed, False
+        if placed:
+            return True
         timeout_s = None if timeout_seconds is None or timeout_seconds < 0 else float(timeout_seconds)
         return bool(_ask("pg_wait", self.id.binary(), timeout_s))
 
@@ -81,6 +85,9 @@ class PlacementGroup:
 
     def __hash__(self) -> int:
         return hash(self.id)
+
+    def __reduce__(self) -> tuple[type[PlacementGroup], tuple[PlacementGroupID, list[Bundle] | None]]:
+        return PlacementGroup, (self.id, self.bundle_cache)
 
     def __repr__(self) -> str:
         return f"PlacementGroup(id={self.id.hex()}, bundles={self.bundle_cache})"
@@ -130,17 +137,27 @@ def placement_group(
     asked = [{resource: float(amount) for resource, amount in bundle.items()} for bundle in bundles]
     chosen = _node_strategy(strategy, topology_strategy)
     selectors = bundle_label_selector or []
-    group_id = _ask("pg_create", asked, chosen, name or "", lifetime, selectors)
-    return PlacementGroup(cast(bytes, group_id), asked)
+    group_id, placed = cast(
+        tuple[bytes, bool], _ask("pg_create", asked, chosen, name or "", lifetime, selectors)
+    )
+    group = PlacementGroup(group_id, asked)
+    group._placed = placed
+    return group
 
 
 def remove_placement_group(placement_group: PlacementGroup) -> None:
-    """Give the group's resources back. What still runs in it is stopped."""
+    """Give the group's resources back. What still runs in it is stopped.
+
+    Does not wait for the node: whatever else this process asks of it comes after.
+    """
     if not isinstance(placement_group, PlacementGroup):
         raise TypeError(
             f"remove_placement_group() takes a PlacementGroup, got {type(placement_group).__name__}"
         )
-    _ask("pg_remove", placement_group.id.binary())
+    from sundog import api
+
+    placement_group._placed = False
+    api.tell("pg_remove", placement_group.id.binary())
 
 
 def get_placement_group(placement_group_name: str) -> PlacementGroup:

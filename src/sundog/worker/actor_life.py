@@ -70,9 +70,7 @@ class ActorLife:
         received: list[bytes] = []
         start = owner.now()
         creator: bytes = spec["owner"]
-        token = context.running.set(
-            context.Running(actor_id, f"{spec['class_name']}.__init__", incarnation, creator)
-        )
+        token = context.running.set((actor_id, f"{spec['class_name']}.__init__", incarnation, creator))
         owner.ring.started(actor_id, start)
         failed = 0
         cls: Any = None

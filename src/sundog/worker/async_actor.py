@@ -12,8 +12,8 @@ import inspect
 import os
 import time
 from collections import deque
-from collections.abc import Iterator
-from types import FrameType
+from collections.abc import Coroutine, Iterator
+from types import CoroutineType, FrameType
 from typing import Any
 
 from sundog import events
@@ -23,13 +23,16 @@ from sundog.owner.waits import Places
 from sundog.state.wait_facts import MAIN, Slot
 from sundog.wire import lanes as wire
 from sundog.worker import stacks
+from sundog.worker.async_run import Run
 from sundog.worker.executor import AnswerLane, Executor
-from sundog.worker.meter import LoopMeter, Steps
+from sundog.worker.meter import STEP_S, LoopMeter, Steps
 from sundog.worker.sampler import Call, await_stack, thread_stack
 from sundog.worker.serving import Serving
 from sundog.worker.threaded_actor import group_of
 
 _time = time.time
+_perf = time.perf_counter
+_running = context.running
 _PACKETS_A_TURN = 8
 _SHOWN_MAX = 4
 
@@ -62,6 +65,8 @@ class AsyncServing(Serving):
         self._dirty: set[AnswerLane] = set()
         self._group_names: dict[str, str] = {}
         self._finish: str | None = None
+        self._ready: deque[tuple[Group, AnswerLane, wire.Item]] = deque()  # quick calls that are to begin
+        self._run_due = False  # a run of them is on its way, or at it
 
     def run(self) -> str:
         """Run the loop until the actor ends."""
@@ -118,13 +123,49 @@ class AsyncServing(Serving):
 
     def _start(self, group: Group, lane: AnswerLane, item: wire.Item) -> None:
         group.running += 1
-        timed = item[4] is not None and wire.EXTRA_TIMEOUT in item[4]
-        run = self._bounded if timed else self._one
-        if item[1] in self.meter.quick:
-            self._tasks[item[0]] = self.loop.create_task(run(group, lane, item, None))
+        extra = item[4]
+        if extra is None and item[1] in self.meter.quick:
+            self._ready.append((group, lane, item))
+            if not self._run_due:
+                self._run_soon()
+            return
+        run = self._one if extra is None or wire.EXTRA_TIMEOUT not in extra else self._bounded
+        steps = Steps(self.meter, lambda steps: run(group, lane, item, steps))
+        self._tasks[item[0]] = self.loop.create_task(steps)
+
+    # ------------------------------------------------------------------ quick calls, many in one asyncio task
+    def _run_soon(self) -> None:
+        self._run_due = True
+        run = Run(self._begin, self._tasks.__setitem__, self._run_rests)
+        run.task = self.loop.create_task(run)
+
+    def _begin(self) -> tuple[bytes, Coroutine[Any, Any, None]] | None:
+        if not self._ready:
+            return None
+        group, lane, item = self._ready.popleft()
+        return item[0], self._one(group, lane, item, None)
+
+    def _run_rests(self) -> None:
+        if self._ready:
+            self._run_soon()
         else:
-            steps = Steps(self.meter, lambda steps: run(group, lane, item, steps))
-            self._tasks[item[0]] = self.loop.create_task(steps)
+            self._run_due = False
+        self._flush_dirty()
+        if not self._tasks and not self._run_due and self.stopping is None:
+            self._look_around()
+
+    def _look_around(self) -> None:
+        """All calls are done: look for the next one for a moment, as long as the loop has nothing else to do."""
+        ready = getattr(self.loop, "_ready", ())
+        poll, yield_core = self.epoll.poll, os.sched_yield
+        end = _perf() + self.spin_s
+        while not ready:
+            if poll(0):
+                self._readable()
+                return
+            if _perf() > end or self.stopping is not None:
+                return
+            yield_core()
 
     async def _bounded(self, group: Group, lane: AnswerLane, item: wire.Item, steps: Steps | None) -> None:
         """A call with a timeout_s or a queue_timeout_s."""
@@ -140,31 +181,49 @@ class AsyncServing(Serving):
 
     async def _one(self, group: Group, lane: AnswerLane, item: wire.Item, steps: Steps | None) -> None:
         task_id, what, args, submit_s, extra = item
-        executor = self.executor
+        executor, meter = self.executor, self.meter
         start = _time()
         executor.ring.started(task_id, start)
         received: list[bytes] = []
         failed = attempt = 0
-        name = what
+        name: str = what
+        returns: Any = 1
         try:
             if extra is not None:
                 name = extra.get(wire.EXTRA_NAME, what)
                 attempt = extra.get(wire.EXTRA_ATTEMPT, 0)
-            context.running.set(context.Running(task_id, name, attempt, lane.owner_id))
-            returns = extra.get(wire.EXTRA_RETURNS, 1) if extra is not None else 1
-            positional, named = executor.arguments(args, extra, received)
-            result = executor.method(what)(*positional, **named)
-            positional = named = None  # type: ignore[assignment]
-            if inspect.isasyncgen(result) or (returns == "streaming" and inspect.isgenerator(result)):
-                count = await self._stream(lane, task_id, name, result, extra)
-                payload: Any = (count, executor.held(lane, received))
-                lane.reply((task_id, wire.R_END, payload, _time() - start), 64, self.spill_dir)
+                returns = extra.get(wire.EXTRA_RETURNS, 1)
+            _running.set((task_id, name, attempt, lane.owner_id))
+            if args is None:
+                result = executor.method(what)()
             else:
-                if inspect.isawaitable(result):
-                    result = await result
+                positional, named = executor.arguments(args, extra, received)
+                result = executor.method(what)(*positional, **named)
+                positional = named = None  # type: ignore[assignment]
+            if type(result) is CoroutineType:
+                result = await result
+            elif inspect.isasyncgen(result) or (returns == "streaming" and inspect.isgenerator(result)):
+                returns = await self._stream(lane, task_id, name, result, extra)
+                lane.reply(
+                    (task_id, wire.R_END, (returns, executor.held(lane, received)), _time() - start),
+                    64,
+                    self.spill_dir,
+                )
+                return
+            elif inspect.isawaitable(result):
+                result = await result
+            if returns == 1:
+                meta, buffers, inner = executor.pack_result(result, name)
+                if buffers is None and inner is None and not received and not attempt:
+                    lane.reply((task_id, 0, meta, _time() - start), len(meta), self.spill_dir)
+                    return
+                values = [executor.value_of(lane, meta, buffers, inner)]
+            else:
                 values = [executor.value_of(lane, *each) for each in executor.split(name, returns, result)]
-                del result
-                self._reply(lane, task_id, values, received, _time() - start, attempt)
+            del result
+            payload = (values, executor.held(lane, received))
+            size = sum(len(value[1]) for value in values)
+            lane.reply((task_id, wire.R_VALUES, payload, _time() - start), size, self.spill_dir)
         except BaseException as error:
             failed = events.FAILED
             if isinstance(error, asyncio.CancelledError):
@@ -175,9 +234,23 @@ class AsyncServing(Serving):
                 lane, task_id, name, error, executor._call_retry(extra), received, _time() - start
             )
         finally:
-            self.meter.write_call(
-                steps, what, task_id, executor._method_id(what), submit_s, start, _time(), failed, attempt
-            )
+            end = _time()
+            name_id = executor.method_names.get(what) or executor._method_id(what)
+            if steps is None and end <= meter.again_at and end - start < STEP_S:
+                executor.ring.write(
+                    events.CALL,
+                    task_id,
+                    name_id,
+                    submit_s,
+                    start,
+                    end,
+                    failed,
+                    attempt,
+                    end - start,
+                    meter.own_bytes,
+                )
+            else:
+                meter.write_call(steps, what, task_id, name_id, submit_s, start, end, failed, attempt)
             self._ended(group, lane, task_id)
 
     def _ended(self, group: Group, lane: AnswerLane, task_id: bytes) -> None:
@@ -185,26 +258,10 @@ class AsyncServing(Serving):
         group.running -= 1
         if group.waiting:
             self._start(group, *group.waiting.popleft())
-        self._flush_soon(lane)
-        self._maybe_stop()
-
-    def _reply(
-        self,
-        lane: AnswerLane,
-        task_id: bytes,
-        values: list[wire.WireValue],
-        received: list[bytes],
-        seconds: float,
-        attempt: int,
-    ) -> None:
-        small = len(values) == 1 and values[0][2] is None and values[0][3] is None
-        if small and not received and not attempt:
-            lane.reply((task_id, 0, values[0][1], seconds), len(values[0][1]), self.spill_dir)
-            return
-        payload = (values, self.executor.held(lane, received))
-        lane.reply(
-            (task_id, wire.R_VALUES, payload, seconds), sum(len(value[1]) for value in values), self.spill_dir
-        )
+        if lane not in self._dirty:
+            self._flush_soon(lane)
+        if self.executor.exit_after is not None or self._finish is not None:
+            self._maybe_stop()
 
     async def _stream(self, lane: AnswerLane, task_id: bytes, name: str, result: Any, extra: Any) -> int:
         limit = extra.get(wire.EXTRA_BACKPRESSURE, 0) if extra else 0
@@ -226,7 +283,8 @@ class AsyncServing(Serving):
     def _flush_soon(self, lane: AnswerLane) -> None:
         if lane not in self._dirty:
             self._dirty.add(lane)
-            self.loop.call_soon(self._flush_dirty)
+            if not self._run_due:  # a run of calls sends what is done at its end
+                self.loop.call_soon(self._flush_dirty)
 
     def _flush_dirty(self) -> None:
         dirty, self._dirty = self._dirty, set()
@@ -236,7 +294,7 @@ class AsyncServing(Serving):
     def _maybe_stop(self) -> None:
         if self.executor.exit_after is not None:
             self.stopping = self.executor.exit_after
-        elif self._finish is not None and not self._tasks:
+        elif self._finish is not None and not self._tasks and not self._ready:
             self.stopping = self._finish
         if self.stopping is not None:
             self.loop.call_soon(self.loop.stop)
@@ -284,6 +342,9 @@ class AsyncServing(Serving):
                     self.owner.cancels.childless.add(task_id)
                 task.cancel()
             return
+        if any(call[2][0] == task_id for call in self._ready):
+            self.loop.call_soon(self._cancel, task_id, recursive)  # it begins in this turn of the loop
+            return
         for group in self.groups.values():
             for entry in list(group.waiting):
                 if entry[1][0] == task_id:
@@ -307,7 +368,7 @@ class AsyncServing(Serving):
         """A call that blocks the loop holds up all others; otherwise none holds up another for ever."""
         if main_runs:
             return (Slot(MAIN, 1, (main_runs,)),), (), True
-        running = tuple(self._tasks)
+        running = (*self._tasks, *(item[0] for _, _, item in tuple(self._ready)))
         return (Slot("loop", len(running) + 1, running),), (), False
 
     def before_block(self) -> None:

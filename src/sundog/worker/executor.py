@@ -316,7 +316,7 @@ class Executor:
                 name = extra.get(wire.EXTRA_NAME, name)
                 if name_id and wire.EXTRA_NAME in extra:
                     name_id = self.ring.name(name, fn.code if fn is not None else "")
-            token = context.running.set(context.Running(task_id, name, attempt, lane.owner_id))
+            token = context.running.set((task_id, name, attempt, lane.owner_id))
             try:
                 positional, named = self.arguments(args, extra, received)
                 if returns == 1:
@@ -372,12 +372,13 @@ class Executor:
 
     def method(self, name: str) -> Callable[..., Any]:
         """A method of the actor; some names are the runtime's own."""
-        if name == "__ray_terminate__":
-            return self.terminate
-        if name == "__ray_ready__":
-            return lambda: True
-        if name == "__ray_call__":
-            return lambda function, *args, **kwargs: function(self.actor, *args, **kwargs)
+        if name[0] == "_":
+            if name == "__ray_terminate__":
+                return self.terminate
+            if name == "__ray_ready__":
+                return lambda: True
+            if name == "__ray_call__":
+                return lambda function, *args, **kwargs: function(self.actor, *args, **kwargs)
         found: Callable[..., Any] = getattr(self.actor, name)
         return found
 
