@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from sundog.options import (
     parse_method_options,
     parse_task_options,
 )
+from sundog.plain import fields
 
 
 class NodeAffinitySchedulingStrategy:
@@ -146,7 +146,7 @@ def test_none_means_the_default_for_every_option() -> None:
         (parse_actor_options, ActorOptions),
         (parse_method_options, MethodOptions),
     ):
-        nothing = {f.name: None for f in dataclasses.fields(kind)}
+        nothing = {f.name: None for f in fields(kind)}
         assert parse(nothing) == kind()
 
 
@@ -203,7 +203,7 @@ def test_what_only_the_decorator_can_set_is_refused_when_merging() -> None:
 
 
 def test_options_cannot_be_changed_in_place() -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
+    with pytest.raises(AttributeError):
         TaskOptions().num_cpus = 3  # type: ignore[misc]
 
 

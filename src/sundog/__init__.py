@@ -13,6 +13,7 @@ Everything heavy is imported when it is first used.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 
 # Type checkers take this name for typing's own; importing typing here would slow down every start.
@@ -28,7 +29,6 @@ _HOME = {
         "get",
         "get_actor",
         "get_gpu_ids",
-        "init",
         "is_initialized",
         "kill",
         "nodes",
@@ -97,7 +97,41 @@ __all__ = [
 ]
 
 
+class _Init:
+    """`init()` for a program that has not imported the API yet: its node starts while that happens."""
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        from sundog import early
+
+        engines = sys.modules.get("sundog.engines")
+        if engines is None or engines.current() is None:
+            if early.is_likely(args[0] if args else kwargs.get("address")):
+                early.begin()
+        try:
+            return import_module("sundog.api").init(*args, **kwargs)
+        finally:
+            early.drop()  # unless it was taken
+
+    def __getattr__(self, name: str) -> object:
+        # Who looks at it (help, inspect.signature) sees the real one.
+        return getattr(import_module("sundog.api").init, name)
+
+    @property
+    def __doc__(self) -> str | None:  # type: ignore[override]
+        return import_module("sundog.api").init.__doc__  # type: ignore[no-any-return]
+
+    @property
+    def __signature__(self) -> object:
+        return import_module("inspect").signature(import_module("sundog.api").init)
+
+
+_init = _Init()
+
+
 def __getattr__(name: str) -> object:
+    if name == "init":
+        api = sys.modules.get("sundog.api")
+        return _init if api is None else getattr(api, "init", _init)
     module = _WHERE.get(name)
     if module is not None:
         found = getattr(import_module(module), name)
@@ -109,7 +143,7 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_WHERE, *_MODULES})
+    return sorted({*globals(), *_WHERE, *_MODULES, "init"})
 
 
 if TYPE_CHECKING:

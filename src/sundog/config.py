@@ -20,11 +20,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import field, fields
 from math import isfinite
 from typing import Any, NamedTuple
 
-from sundog.plain import plain
+from sundog.plain import field, fields, plain
 
 __all__ = ["Config", "Setting", "describe", "load", "set_child_environ", "user_environ"]
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
 from math import isfinite
 from operator import attrgetter, index
 from typing import Any, Self
+
+from sundog.plain import fields, plain
 
 __all__ = [
     "ActorOptions",
@@ -46,9 +47,16 @@ ExceptionTypes = tuple[type[BaseException], ...]
 
 
 class _Options:
-    """What the three kinds share: merging. Subclasses are frozen dataclasses."""
+    """What the three kinds share: they can be merged, and not changed."""
 
     __slots__ = ()
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"cannot assign to {name!r}: options do not change, .merged() makes others")
+
+    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
+        for name, value in state[1].items():
+            object.__setattr__(self, name, value)
 
     def merged(self, **overrides: Any) -> Self:
         """A copy with some options replaced; only those are checked.
@@ -66,7 +74,7 @@ class _Options:
                 f"@remote({name}=...)."
             )
         # Programs call .options() in loops. Copying slot by slot goes around the constructor of a frozen
-        # dataclass, which is slow with this many fields, and what is copied has been checked before.
+        # row, which is slow with this many fields, and what is copied has been checked before.
         copy = object.__new__(type(self))
         for write, value in zip(kind.writers, kind.read_all(self), strict=True):
             write(copy, value)
@@ -75,7 +83,7 @@ class _Options:
         return copy
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, kw_only=True)
 class TaskOptions(_Options):
     """Options of a remote function. `num_returns=None` is 1, or "streaming" for a generator function.
 
@@ -111,7 +119,7 @@ class TaskOptions(_Options):
         return _demand(self, cpus=1.0 if self.num_cpus is None else self.num_cpus)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, kw_only=True)
 class ActorOptions(_Options):
     """Options of an actor class.
 
@@ -175,7 +183,7 @@ class ActorOptions(_Options):
         return 1.0 if self.num_gpus is not None or self.resources else 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@plain(frozen=True, kw_only=True)
 class MethodOptions(_Options):
     """Options of an actor's method. `max_task_retries=None` takes the actor's. Timeouts as in `TaskOptions`."""
 

@@ -1,19 +1,50 @@
-"""Plain rows: dataclasses that are quick to define.
+"""Plain rows: classes made of their annotations, quick to define.
 
-Owns one decorator. A frozen dataclass with slots takes the interpreter a millisecond to build, most of it for
-methods compiled class by class; the forty of them that a session loads were a third of its start. Here
-``__repr__``, ``__eq__`` and ``__hash__`` are one function each for all classes, and only ``__init__`` is
-compiled. Type checkers see an ordinary dataclass, a frozen one if so declared; at run time nothing stops an
-assignment to a frozen row. Any process, any thread; no state.
+Owns one decorator and what goes with it. A frozen dataclass with slots takes the interpreter a millisecond to
+build, most of it for methods compiled class by class, and the module `dataclasses` itself imports a dozen
+others; the eighty classes that a session loads were a third of its start. Here ``__repr__``, ``__eq__`` and
+``__hash__`` are one function each for all classes, and an ``__init__`` is compiled when the first row is made.
+Type checkers see an ordinary dataclass, a frozen one if so declared; at run time nothing stops an assignment to
+a frozen row, unless its class has a ``__setattr__`` of its own. Any process, any thread.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, dataclass_transform
 
 _Class = TypeVar("_Class", bound=type)
+_Row = TypeVar("_Row")
+_NONE: Mapping[str, Any] = {}
+
+
+class _Missing:
+    """No default."""
+
+    def __repr__(self) -> str:
+        return "<no default>"
+
+
+MISSING = _Missing()
+
+
+class Field:
+    """One field of a row."""
+
+    __slots__ = ("default", "factory", "metadata", "name", "type")
+
+    def __init__(self, default: Any, factory: Any, metadata: Mapping[str, Any]) -> None:
+        self.default = default
+        self.factory = factory
+        self.metadata = metadata
+        self.name = self.type = ""
+
+
+def field(
+    *, default: Any = MISSING, default_factory: Any = MISSING, metadata: Mapping[str, Any] = _NONE
+) -> Any:
+    """A field whose default is made for each row, or which carries facts about itself."""
+    return Field(default, default_factory, metadata)
 
 
 @dataclass_transform(field_specifiers=(field,))
@@ -31,25 +62,109 @@ def plain(
     (Point(x=1, y=0), True)
     """
 
-    def decorate(cls: _Class) -> _Class:
-        made: Any = dataclass(repr=False, eq=False, slots=slots, kw_only=kw_only)(cls)
+    def decorate(cls: Any) -> Any:
+        inherited: dict[str, Field] = {}
+        for base in reversed(cls.__mro__[1:]):
+            inherited |= base.__dict__.get("__plain_fields__", {})
+        own = _own_fields(cls)
+        made: Any = _with_slots(cls, [name for name in own if name not in inherited]) if slots else cls
+        made.__plain_fields__ = inherited | own
+        if not kw_only:
+            made.__match_args__ = tuple(made.__plain_fields__)  # type: ignore[misc]
+        made.__init__ = _first_init(made, kw_only)
         if "__repr__" not in cls.__dict__:
             made.__repr__ = _repr
         if eq:
             made.__eq__ = _eq
             made.__hash__ = _hash if frozen else None
-        return made  # type: ignore[no-any-return]
+        return made
 
     return decorate
 
 
+def fields(row: Any) -> list[Field]:
+    """The fields of a row or of a class of rows, in order."""
+    return list(row.__plain_fields__.values())
+
+
+def as_dict(row: Any) -> dict[str, Any]:
+    """The values of a row by the names of its fields."""
+    return {name: getattr(row, name) for name in row.__plain_fields__}
+
+
+def replaced(row: _Row, **changes: Any) -> _Row:
+    """A copy of a row with some values changed."""
+    return type(row)(**{**as_dict(row), **changes})
+
+
+def _own_fields(cls: type) -> dict[str, Field]:
+    found: dict[str, Field] = {}
+    for name, kind in cls.__dict__.get("__annotations__", {}).items():  # noqa: RUF063 (inspect is slow to import)
+        if str(kind).startswith("ClassVar"):
+            continue
+        given = cls.__dict__.get(name, MISSING)
+        each = found[name] = given if isinstance(given, Field) else Field(given, MISSING, _NONE)
+        each.name, each.type = name, kind
+        if given is not MISSING:
+            if each.default is MISSING:
+                delattr(cls, name)  # as if it were not there: its values are made
+            else:
+                setattr(cls, name, each.default)
+    return found
+
+
+def _with_slots(cls: type, names: list[str]) -> type:
+    members = {name: each for name, each in cls.__dict__.items() if name not in names}
+    members.pop("__dict__", None)
+    members.pop("__weakref__", None)
+    members["__slots__"] = tuple(names)
+    made = type(cls)(cls.__name__, cls.__bases__, members)
+    made.__qualname__ = cls.__qualname__
+    return made
+
+
+def _first_init(cls: Any, kw_only: bool) -> Callable[..., None]:
+    """An `__init__` that replaces itself by the one that it compiles."""
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        cls.__init__ = _compiled_init(cls, kw_only)
+        cls.__init__(self, *args, **kwargs)
+
+    return __init__
+
+
+def _compiled_init(cls: Any, kw_only: bool) -> Any:
+    names: dict[str, Any] = {"MISSING": MISSING, "set_": object.__setattr__}
+    parameters = ["self", *(["*"] if kw_only else [])]
+    frozen = cls.__setattr__ is not object.__setattr__
+    body = []
+    for name, each in cls.__plain_fields__.items():
+        value = name
+        if each.factory is not MISSING:
+            names[f"make_{name}"] = each.factory
+            parameters.append(f"{name}=MISSING")
+            value = f"make_{name}() if {name} is MISSING else {name}"
+        elif each.default is not MISSING:
+            names[f"default_{name}"] = each.default
+            parameters.append(f"{name}=default_{name}")
+        else:
+            parameters.append(name)
+        body.append(f"set_(self, {name!r}, {value})" if frozen else f"self.{name} = {value}")
+    text = f"def __init__({', '.join(parameters)}):\n    " + ("\n    ".join(body) or "pass")
+    exec(text, names)
+    init = names["__init__"]
+    init.__qualname__ = f"{cls.__qualname__}.__init__"
+    init.__module__ = cls.__module__
+    return init
+
+
 def _values(row: Any) -> tuple[object, ...]:
-    return tuple([getattr(row, name) for name in row.__dataclass_fields__])
+    return tuple([getattr(row, name) for name in row.__plain_fields__])
 
 
 def _repr(self: Any) -> str:
-    fields = zip(self.__dataclass_fields__, _values(self), strict=True)
-    return f"{type(self).__qualname__}({', '.join([f'{name}={value!r}' for name, value in fields])})"
+    pairs = zip(self.__plain_fields__, _values(self), strict=True)
+    return f"{type(self).__qualname__}({', '.join([f'{name}={value!r}' for name, value in pairs])})"
 
 
 def _eq(self: object, other: object) -> object:

@@ -10,7 +10,6 @@ import atexit
 import contextlib
 import os
 import pickle
-import shutil
 import signal
 import socket
 import sys
@@ -160,7 +159,7 @@ class LocalEngine:
         assemble.dismantle(self.owner, error)
         session = context.facts.session
         sessions.withdraw(session["path"])
-        shutil.rmtree(session["shm_root"], ignore_errors=True)
+        _remove_folder(session["shm_root"])
 
     # ------------------------------------------------------------------ the end
     def _at_exit(self) -> None:
@@ -194,7 +193,7 @@ class LocalEngine:
             with contextlib.suppress(Exception):
                 self._logs.flush()
         if self._started_node is not None:
-            shutil.rmtree(context.facts.session["shm_root"], ignore_errors=True)
+            _remove_folder(context.facts.session["shm_root"])
         context.reset()
 
     def _say_goodbye(self) -> None:
@@ -232,6 +231,14 @@ class LocalEngine:
                 deadline += _END_S
             time.sleep(delay)
             delay = min(0.01, delay * 1.5)
+
+
+def _remove_folder(path: str) -> None:
+    """Remove what the node left behind, if it did not get to it."""
+    if os.path.lexists(path):
+        import shutil  # with four compressors in tow: for the worst case only
+
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def _in_our_code(frame: Any) -> bool:

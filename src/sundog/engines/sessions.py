@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
-import shutil
+import pickle
 import signal
 import socket
 import sys
 import time
-from dataclasses import asdict
 from typing import Any
 
 from sundog import config as config_module
-from sundog import machine
+from sundog import early, machine
 from sundog.config import Config
 from sundog.exceptions import RaySystemError
 from sundog.ids import random_id
-from sundog.net.packets import Connection, make_pair
-from sundog.plain import plain
+from sundog.net.packets import Connection
+from sundog.plain import as_dict, plain
 from sundog.store import folders, limits
 
 
@@ -70,48 +68,34 @@ def spawn_node(
 ) -> tuple[int, socket.socket | None]:
     """Start the node of a session; returns its pid and, unless it is persistent, our end of its socket."""
     session["store_bytes"] = int(resources.get("object_store_memory", 0))
-    ours: socket.socket | None = None
-    theirs: socket.socket | None = None
-    if not persistent:
-        ours, theirs = make_pair()
     params = {
         "session": session,
         "node_id": node_id.hex(),
-        "config": asdict(config),
+        "config": as_dict(config),
         "resources": resources,
         "labels": labels,
         "persistent": persistent,
-        "driver_fd": None if persistent else 3,
+        "driver_fd": None if persistent else early.SOCKET_FD,
         "environ": config_module.user_environ(),
     }
-    params_path = f"{session['path']}/node.json"
-    with open(params_path, "w", encoding="utf-8") as file:
-        json.dump(params, file)
-    source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    code = (
-        f"import sys; sys.path[:0]=[{source!r}]; from sundog.node.launch import main; main({params_path!r})"
-    )
-    sources = [(lock, 4)] + ([(theirs.fileno(), 3)] if theirs is not None else [])
-    high = [(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64), target) for fd, target in sources]
-    log = f"{session['path']}/logs/node.log"
-    pid = os.posix_spawn(
-        sys.executable,
-        [sys.executable, "-c", code],
-        config_module.user_environ(),
-        file_actions=[
-            (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
-            (os.POSIX_SPAWN_DUP2, 1, 2),
-            *[(os.POSIX_SPAWN_DUP2, fd, target) for fd, target in high],
-        ],
-        setsid=True,
-    )
-    for fd, _ in high:
-        os.close(fd)
-    if theirs is not None:
-        theirs.close()
-    os.close(lock)
-    return pid, ours
+    params_path = f"{session['path']}/node.params"
+    with open(params_path, "wb") as file:
+        pickle.dump(params, file)
+    program = early.take()
+    try:
+        program.tell(params_path, lock)
+    except OSError as error:
+        program.drop()
+        raise RaySystemError(
+            f"The node (pid {program.pid}) ended before its session began ({error.strerror}); what it said is above. "
+            f"Try: {sys.executable} -c 'import sundog.node.program'"
+        ) from None
+    finally:
+        os.close(lock)
+    if persistent:
+        program.sock.close()
+        return program.pid, None
+    return program.pid, socket.socket(fileno=program.sock.detach())
 
 
 # ---------------------------------------------------------------------- finding
@@ -132,6 +116,8 @@ def find_sessions(temp_dir: str | None = None) -> list[SessionInfo]:
 
 def read_session(path: str) -> SessionInfo | None:
     """A session by its folder; None if it is not alive."""
+    import json
+
     try:
         with open(f"{path}/session.json", encoding="utf-8") as file:
             info = json.load(file)
@@ -284,6 +270,8 @@ def stop_session(info: SessionInfo, force: bool = False, grace_s: float = 10.0) 
         deadline = time.monotonic() + 5
         while is_alive(info.path) and time.monotonic() < deadline:
             time.sleep(0.01)
+    import shutil
+
     shutil.rmtree(info.shm_root, ignore_errors=True)
     withdraw(info.path)
     with contextlib.suppress(ChildProcessError):

@@ -1,10 +1,11 @@
-"""The node's first milliseconds: fork the zygote, then import the rest.
+"""The node's first milliseconds: fork the zygote, import the rest, and hear which session it is for.
 
 The start of the zygote and that of the node are the longest parts of `init()` → first result. Both begin as one
 process, which imports what they share and forks the zygote while it has neither a thread nor a socket of the
-session's; each then imports its own part at the same time (docs/decisions/0007). A zygote that dies later is
-replaced by a new program, for by then the node is no place to fork from. Run as a program with the path
-of its parameters; descriptors 3 (the driver's socket, if there is one) and 4 (the session's lock) are inherited.
+session's; each then imports its own part at the same time (docs/decisions/0007), while the driver imports the API
+(docs/decisions/0008). Only then does either need to know its session. A zygote that dies later is replaced by
+a new program, for by then the node is no place to fork from. Run as a program that inherits its end of the
+socket to whoever started it (`early.SOCKET_FD`).
 """
 
 from __future__ import annotations
@@ -14,22 +15,19 @@ import os
 import sys
 from typing import NoReturn
 
-SNDBUF_BYTES = 4 << 20
+from sundog.early import SOCKET_FD, pair
 
 
 def spawn_zygote(session: dict[str, str], environ: dict[str, str], lifeline_read: int) -> tuple[int, int]:
     """Start a zygote as a program; returns its pid and the descriptor of our end of its socket."""
     import fcntl
 
-    ours, theirs = _pair()
+    ours, theirs = pair()
     source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    code = (
-        f"import sys; sys.path[:0]=[{source!r}]; from sundog.worker.zygote import main; "
-        f"main(['3','4',{session['shm_root']!r}])"
-    )
+    code = f"import sys; sys.path[:0]=[{source!r}]; from sundog.worker.zygote import main; main(['3', '4'])"
     # Numbers that the targets below cannot collide with.
     high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64) for fd in (theirs.fileno(), lifeline_read)]
-    log = _log_path(session)
+    log = f"{session['path']}/logs/zygote.log"
     pid = os.posix_spawn(
         sys.executable,
         [sys.executable, "-c", code],
@@ -47,51 +45,30 @@ def spawn_zygote(session: dict[str, str], environ: dict[str, str], lifeline_read
     return pid, ours.detach()
 
 
-def fork_zygote(session: dict[str, str], lifeline: tuple[int, int], others: list[int]) -> tuple[int, int]:
-    """Fork a zygote off this young process; it closes `others`. Returns as `spawn_zygote` does."""
-    ours, theirs = _pair()
+def fork_zygote(lifeline: tuple[int, int]) -> tuple[int, int]:
+    """Fork a zygote off this young process. Returns as `spawn_zygote` does."""
+    ours, theirs = pair()
     pid = os.fork()
     if pid == 0:
-        _be_zygote(session, ours, theirs, lifeline, others)
+        _be_zygote(ours, theirs, lifeline)
     theirs.close()
     return pid, ours.detach()
 
 
-def _be_zygote(
-    session: dict[str, str],
-    ours: _socket.socket,
-    theirs: _socket.socket,
-    lifeline: tuple[int, int],
-    others: list[int],
-) -> NoReturn:
+def _be_zygote(ours: _socket.socket, theirs: _socket.socket, lifeline: tuple[int, int]) -> NoReturn:
     try:
         ours.close()
-        for fd in (lifeline[1], *others):
-            os.close(fd)
-        log = os.open(_log_path(session), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        os.dup2(log, 1)
-        os.dup2(log, 2)
-        os.close(log)
+        os.close(lifeline[1])
+        os.close(SOCKET_FD)
         from sundog.worker.zygote import main
 
-        main([str(theirs.detach()), str(lifeline[0]), session["shm_root"]])
+        main([str(theirs.detach()), str(lifeline[0])])
     except BaseException:
         import traceback
 
         traceback.print_exc()
     finally:
         os._exit(1)
-
-
-def _pair() -> tuple[_socket.socket, _socket.socket]:
-    ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
-    for side in (ours, theirs):
-        side.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF, SNDBUF_BYTES)
-    return ours, theirs
-
-
-def _log_path(session: dict[str, str]) -> str:
-    return f"{session['path']}/logs/zygote.log"
 
 
 def _import_shared() -> None:
@@ -103,27 +80,51 @@ def _import_shared() -> None:
     import sundog.wire.cause  # noqa: F401
 
 
-def main(params_path: str) -> None:
-    """Be the node; does not return."""
-    import json
+def _be_told() -> tuple[str, int] | None:
+    """Where our parameters are, and the lock of our session; None if whoever started us needs no node after all."""
+    sock = _socket.socket(fileno=SOCKET_FD)
+    try:
+        path, rights, _, _ = sock.recvmsg(1 << 16, _socket.CMSG_SPACE(4), _socket.MSG_CMSG_CLOEXEC)
+    except OSError:
+        return None
+    finally:
+        sock.detach()
+    if not path or not rights:
+        return None
+    return path.decode(), int.from_bytes(rights[0][2][:4], sys.byteorder)
 
-    with open(params_path, encoding="utf-8") as file:
-        params = json.load(file)
+
+def _write_to(log: str) -> None:
+    fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    os.dup2(fd, 1)
+    os.dup2(fd, 2)
+    os.close(fd)
+
+
+def main() -> None:
+    """Be the node; does not return."""
+    import pickle
+    import signal
+
     from sundog.net.descriptors import raise_limit
 
     raise_limit()  # the zygote and its workers inherit it
-    inherited = [4] if params.get("driver_fd") is None else [3, 4]
-    for fd in inherited:
-        os.set_inheritable(fd, False)
+    os.set_inheritable(SOCKET_FD, False)
     lifeline_read, lifeline_write = os.pipe2(os.O_CLOEXEC)
     _import_shared()
-    zygote = fork_zygote(params["session"], (lifeline_read, lifeline_write), inherited)
+    zygote = fork_zygote((lifeline_read, lifeline_write))
     from sundog.node.program import run
 
+    told = _be_told()
+    if told is None:
+        os.kill(zygote[0], signal.SIGKILL)
+        os.waitpid(zygote[0], 0)
+        os._exit(0)
+    with open(told[0], "rb") as file:
+        params = pickle.load(file)
+    _write_to(f"{params['session']['path']}/logs/node.log")
+    if params["driver_fd"] is None:
+        os.close(SOCKET_FD)
     run(params, zygote, lifeline_read, lifeline_write)
     sys.stdout.flush()
     os._exit(0)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

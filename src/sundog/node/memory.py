@@ -19,7 +19,6 @@ import os
 import signal
 import time
 from collections.abc import Callable, Hashable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sundog import events, machine
@@ -29,6 +28,7 @@ from sundog.node.deaths import Deaths
 from sundog.node.memory_users import top_users, users_text
 from sundog.node.rows import Process
 from sundog.node.tripwire import Tripwire
+from sundog.plain import replaced
 from sundog.state.admission import Admission, Running
 from sundog.state.memory import (
     ASK,
@@ -279,7 +279,7 @@ class MemoryKeeper:
         """The cause of an end with the arithmetic behind it, if memory was the reason."""
         if cause.kind != MEMORY or cause.detail:
             return cause
-        return replace(cause, detail=arithmetic(cause.facts))
+        return replaced(cause, detail=arithmetic(cause.facts))
 
     def died(self, process: Process, cause: Cause) -> None:
         """A process is gone."""

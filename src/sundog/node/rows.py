@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import field
 from typing import Any
 
 from sundog.net.loop import Line
-from sundog.plain import plain
+from sundog.plain import field, plain
 
 
 @plain()

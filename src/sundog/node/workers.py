@@ -17,7 +17,6 @@ import pickle
 import signal
 import socket
 import time
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from sundog.ids import random_id
@@ -26,6 +25,7 @@ from sundog.net.packets import Connection, make_pair
 from sundog.node.causes import Causes, tail
 from sundog.node.launch import spawn_zygote
 from sundog.node.rows import Environment, Process
+from sundog.plain import as_dict
 from sundog.state.instructions import StartWorker, StopWorker
 
 if TYPE_CHECKING:
@@ -55,9 +55,12 @@ class Workers:
         """Read what a zygote says; requests to it queue in its socket until it is up."""
         self.zygote_pid, fd = zygote
         self._lifeline_read = lifeline_read
+        sock, shm_root = socket.socket(fileno=fd), self.node.session["shm_root"]
+        with contextlib.suppress(OSError):  # if it is gone already, its line says so
+            sock.send(shm_root.encode())
         self.zygote = Line(
             self.node.loop,
-            Connection(socket.socket(fileno=fd), self.node.session["shm_root"]),
+            Connection(sock, shm_root),
             self._from_zygote,
             self._zygote_gone,
         )
@@ -124,7 +127,7 @@ class Workers:
             "worker_id": worker_id,
             "session": node.session,
             "job": job.config,
-            "config": asdict(node.config),
+            "config": as_dict(node.config),
             "runtime_env": environment.runtime_env,
             "prepared_env": environment.prepared,
             "out_path": base + ".out",

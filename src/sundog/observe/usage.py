@@ -10,11 +10,10 @@ of a doubling), so it is right to 5 %, and the totals of a million tasks are as 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import field
 from math import exp2, inf, log2
 from typing import Any
 
-from sundog.plain import plain
+from sundog.plain import field, plain
 
 _PER_DOUBLING = 8
 _ZERO = -1000  # the bucket of what is too small to measure

@@ -7,10 +7,9 @@ variable serves threads and asyncio tasks alike.
 from __future__ import annotations
 
 from contextvars import ContextVar
-from dataclasses import field
 from typing import Any
 
-from sundog.plain import plain
+from sundog.plain import field, plain
 
 
 @plain()

@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import field
 from typing import TextIO, TypeAlias
 
-from sundog.plain import plain
+from sundog.plain import field, plain
 
 # worker id, pid, job id, name of the task or actor, is it stderr, lines (see node/logs.py: LogBatch)
 BatchTuple: TypeAlias = tuple[bytes, int, bytes, str, bool, Sequence[str]]

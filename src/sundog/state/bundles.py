@@ -16,9 +16,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 
-from sundog.plain import plain
+from sundog.plain import field, plain
 from sundog.state import labels
 from sundog.state.nodes import Node
 from sundog.state.resources import CPU, GPU, Demand, Holding, Pool, demand_of

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from collections import Counter, OrderedDict
 from collections.abc import Hashable
-from dataclasses import field
 
-from sundog.plain import plain
+from sundog.plain import field, plain
 from sundog.state.resources import Holding, Pool
 from sundog.state.shapes import Shape, Want
 

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
-from dataclasses import field
 from typing import TYPE_CHECKING
 
-from sundog.plain import plain
+from sundog.plain import field, plain
 from sundog.state.instructions import LeaseSpec
 from sundog.state.resources import Demand, Pool, at_least_both, demand_of
 

@@ -26,9 +26,8 @@ to disk, and a restored object is read where it lies.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import field
 
-from sundog.plain import plain
+from sundog.plain import field, plain
 from sundog.state.store_steps import (
     Delete,
     Evict,

@@ -9,7 +9,6 @@ Used by the driver, the node and the zygote, each on its main thread.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from typing import Any, NamedTuple
 
@@ -44,6 +43,8 @@ def destinations(directory: str, config_json: str) -> list[Destination]:
     if not config_json:
         return []
     try:
+        import json
+
         given = json.loads(config_json)
         kind, params = given["type"], given.get("params") or {}
         where = params["directory_path" if kind == "filesystem" else "uri"]

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import signal as signals
 from collections.abc import Mapping
-from dataclasses import field
 from typing import Any
 
-from sundog.plain import plain
+from sundog.plain import field, plain
 
 # What brought the end about. Owners choose the class of their error by it.
 ENDED = "ended"  # the node did, for `reason`

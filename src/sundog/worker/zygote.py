@@ -29,12 +29,13 @@ _QUIET_MS = 15
 
 
 def main(argv: list[str]) -> None:
-    """Run the zygote: arguments are its socket, the lifeline, and the session's shared-memory folder."""
-    control = Connection(socket.socket(fileno=int(argv[0])), argv[2])
-    lifeline, shm_root = int(argv[1]), argv[2]
+    """Run the zygote: arguments are its socket and the lifeline."""
+    sock, lifeline = socket.socket(fileno=int(argv[0])), int(argv[1])
     os.set_inheritable(lifeline, False)
-    path = _session_path(shm_root)
     _preload_worker()
+    shm_root = _be_told(sock)
+    control = Connection(sock, shm_root)
+    path = _session_path(shm_root)
     wake_r, wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(wake_w, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -68,6 +69,21 @@ def main(argv: list[str]) -> None:
                 _preload(message[1])
                 gc.collect()
                 gc.freeze()
+
+
+def _be_told(sock: socket.socket) -> str:
+    """The session's shared-memory folder: the node's first message. From then on there is a log to write to."""
+    shm_root = sock.recv(1 << 16).decode()
+    if not shm_root:
+        os._exit(0)  # there is no session: the node was not needed
+    with contextlib.suppress(OSError):
+        log = os.open(
+            f"{_session_path(shm_root)}/logs/zygote.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600
+        )
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        os.close(log)
+    return shm_root
 
 
 def _be_subreaper() -> None:

@@ -1,0 +1,120 @@
+"""The first moment of `init()`: the node's program is started before the rest of sundog is imported.
+
+Importing the API takes about as long as the node takes to come up, so both happen at the same time. Owns the
+program between its start and the moment when it is told which session is its own; whoever does not need it
+after all drops it. Imports next to nothing, for every `init()` waits for this module.
+
+Runs in the process that starts a session: a driver, or `sundog start`.
+"""
+
+from __future__ import annotations
+
+import _socket
+import fcntl
+import os
+import sys
+
+SNDBUF_BYTES = 4 << 20
+# Where the program finds its end of the socket: the first message there says which session is its own, and the
+# rest of the talk with its first driver follows.
+SOCKET_FD = 3
+_ADDRESS_NAMES = ("SUNDOG_address", "SUNDOG_ADDRESS", "RAY_address", "RAY_ADDRESS")
+
+
+class Program:
+    """The program of a node, on its way; it waits to be told its session."""
+
+    __slots__ = ("pid", "sock")
+
+    def __init__(self, pid: int, sock: _socket.socket) -> None:
+        self.pid = pid
+        self.sock = sock
+
+    def tell(self, params_path: str, lock: int) -> None:
+        """Tell it where its parameters are, and hand it the lock of its session."""
+        right = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, lock.to_bytes(4, sys.byteorder))
+        self.sock.sendmsg([params_path.encode()], [right])
+
+    def drop(self) -> None:
+        """It is not needed: it ends when it finds its socket closed. Leaves no zombie."""
+        self.sock.close()
+        try:
+            os.waitpid(self.pid, 0)
+        except ChildProcessError:
+            pass  # the user's program waits for children by itself
+
+
+_begun: list[Program] = []  # at most one; a list, for its pop() is one step for all threads
+
+
+def pair() -> tuple[_socket.socket, _socket.socket]:
+    """Two connected sockets for messages."""
+    ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+    for side in (ours, theirs):
+        side.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF, SNDBUF_BYTES)
+    return ours, theirs
+
+
+def begin() -> None:
+    """Start the program for an `init()` that is likely to need it."""
+    if not _begun:
+        try:
+            _begun.append(_start())
+        except OSError:
+            pass  # who needs it tries again, and reports what is wrong
+
+
+def take() -> Program:
+    """The program that was begun, else a new one.
+
+    Raises:
+        OSError: no program can be started.
+    """
+    try:
+        return _begun.pop()
+    except IndexError:
+        return _start()
+
+
+def drop() -> None:
+    """Nobody needs what was begun."""
+    try:
+        program = _begun.pop()
+    except IndexError:
+        return
+    program.drop()
+
+
+def is_likely(address: object) -> bool:
+    """Whether `init(address)` will start a session, as far as can be told from the outside."""
+    if address is None:
+        return not any(os.environ.get(name) for name in _ADDRESS_NAMES)
+    return address == "local"
+
+
+def _start() -> Program:
+    ours, theirs = pair()
+    source = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    code = f"import sys; sys.path[:0]=[{source!r}]; from sundog.node.launch import main; main()"
+    # A number that the target cannot collide with.
+    high = fcntl.fcntl(theirs.fileno(), fcntl.F_DUPFD_CLOEXEC, 64)
+    try:
+        pid = os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-c", code],
+            os.environ,
+            file_actions=[
+                # What goes wrong before it has a log is for the terminal.
+                (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_DUP2, 2, 1),
+                (os.POSIX_SPAWN_DUP2, high, SOCKET_FD),
+            ],
+            setsid=True,
+        )
+    except BaseException:
+        ours.close()
+        raise
+    finally:
+        os.close(high)
+        theirs.close()
+    return Program(pid, ours)
