@@ -59,7 +59,9 @@ class Config:
     )
     batch_max: int = _setting(64, "Most tasks that travel in one packet.", low=1, high=65_536)
     prefetch_ms: float = _setting(
-        2.0, "Milliseconds of estimated work queued at a worker beyond the task it runs.", low=0
+        2.0,
+        "Milliseconds of estimated work in a packet; a few packets of short tasks may wait at a worker.",
+        low=0,
     )
     inline_max_bytes: int = _setting(
         100 * 1024, "Largest result that travels in the reply; larger ones go to shared memory.", low=0

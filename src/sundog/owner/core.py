@@ -117,6 +117,7 @@ class Owner:
         )
         self.inline_max = config.inline_max_bytes
         self.reactor.watchful = lambda: bool(self.ready or self.refs.owned or self.refs.borrowed)
+        self.reactor.awaited = lambda: bool(self.waiters or self.dependents)
 
     # ------------------------------------------------------------------ rounds of the reactor (locked)
     def _after_round(self) -> None:

@@ -4,8 +4,9 @@ Everything here runs under the owner's lock. The rules:
 
 - A task goes out at once if a leased worker is idle; otherwise tasks are coalesced, up to `batch_max`
   in a packet.
-- At most `prefetch_ms` of work, by a moving estimate per function, and one spare packet wait at a
-  worker. A function never seen counts as long, so unknown tasks spread and known tiny ones batch.
+- A packet holds at most `prefetch_ms` of work, by a moving estimate per function; a few packets of short tasks
+  may wait at a worker, so that it has work while the owner waits for a core, or one spare packet of long
+  ones. A function never seen counts as long, so unknown tasks spread and known tiny ones batch.
 - When a worker idles while another has unread packets, they are taken back from that socket.
 - The node is told how many more leases each shape could use; an idle lease goes back after
   `idle_lease_ms`, at once if another shape of ours waits or the node asks for it.
@@ -34,6 +35,7 @@ _UNKNOWN_S = 1.0
 _INFLIGHT_MAX = 256
 _WANT_MAX = 512
 _STEAL_AFTER_S = 5e-3
+_AHEAD = 4  # packets of short tasks that may wait at a worker (docs/decisions/0009)
 
 
 class Dispatch:
@@ -44,6 +46,7 @@ class Dispatch:
         self.batch_max = owner.config.batch_max
         self.packet_max = owner.config.packet_max_bytes
         self.prefetch_s = owner.config.prefetch_ms / 1e3
+        self.ahead_s = _AHEAD * self.prefetch_s
         self.idle_lease_s = owner.config.idle_lease_ms / 1e3
         self.shapes: list[Shape] = []
         self.shapes_by_spec: dict[tuple[LeaseSpec, bool], Shape] = {}
@@ -101,8 +104,13 @@ class Dispatch:
                 count = len(lane.inflight)
                 if count < least and not lane.blocked and not lane.reclaim:
                     best, least = lane, count
-            if best is None or (least >= 2 and best.load_s > self.prefetch_s):
+            if best is None:
                 return
+            if least >= 2 and best.load_s > self.prefetch_s:
+                # Enough, unless these are short: they can be taken back unread if another worker idles.
+                estimate = queue[0].fn.estimate_s
+                if best.load_s > self.ahead_s or not 0 <= estimate < self.prefetch_s / 2:
+                    return
             share = (len(queue) + len(lanes) - 1) // len(lanes)
             if not self._push(best, queue, min(share, self.batch_max)):
                 return
@@ -114,7 +122,7 @@ class Dispatch:
         items: list[Any] = []
         tasks: list[Task] = []
         size = 0
-        prefetch = self.prefetch_s
+        enough = self.prefetch_s if not lane.inflight else lane.load_s + self.prefetch_s
         while queue and count:
             task = queue[0]
             if task.state != QUEUED:  # cancelled while it waited
@@ -127,7 +135,7 @@ class Dispatch:
             # One that may not run again, or has died with a worker before, has a packet of its own: what
             # finishes in a packet before a crash in it would be lost with its unsent replies.
             alone = task.attempt or not task.retries
-            if items and (alone or lane.load_s + estimate > prefetch):
+            if items and (alone or lane.load_s + estimate > enough):
                 break
             args = task.args
             size += 96 + (len(args) if type(args) is bytes else 200)
@@ -251,7 +259,7 @@ class Dispatch:
         need = len(shape.queue)
         for lane in shape.lanes:
             # Behind a long task even the spare packet waits; behind short ones it is next in a moment.
-            if len(lane.inflight) > 1 and (lane.load_s > self.prefetch_s or lane.blocked):
+            if len(lane.inflight) > 1 and (lane.load_s > self.ahead_s or lane.blocked):
                 need += len(lane.inflight) - 1
         wanted = shape.wanted
         if need == wanted:
@@ -289,8 +297,8 @@ class Dispatch:
         if lane is None:
             return
         lane.reclaim = True
-        if lane.inflight:
-            self.take_back(lane)
+        while lane.inflight and self.take_back(lane):
+            pass
         if not lane.inflight:
             self.release(lane)
 

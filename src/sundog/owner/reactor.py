@@ -27,6 +27,7 @@ _IN = select.EPOLLIN
 _perf = time.perf_counter
 _DOZE_S = 0.5
 _GATHER_S = 1e-3
+_PACE_S = 5e-4
 
 
 class Reactor:
@@ -54,6 +55,7 @@ class Reactor:
         self.dormant = False  # the background thread sleeps until a socket wakes it
         self.patience_s: float | None = None  # a get of one object that lasts longer is not led by `lead_one`
         self.watchful: Callable[[], bool] = lambda: False
+        self.awaited: Callable[[], bool] = lambda: True  # whether somebody waits for what a reply would bring
         self.handlers: dict[int, Callable[[], None]] = {}
         self.writers: dict[int, Callable[[], None]] = {}
         self.ep = select.epoll()
@@ -159,11 +161,16 @@ class Reactor:
                 try:
                     self.pump()
                     self._maybe_tick()
+                    awaited = self.awaited()
                 except Exception:
                     # A defect of ours must not silence this thread: everyone would wait for ever.
                     import traceback
 
                     traceback.print_exc()
+                    awaited = True
+            if not awaited:
+                # The program computes, or makes more tasks: each round would take the interpreter from it.
+                time.sleep(_PACE_S)
 
     def _doze_s(self) -> float | None:
         """How long the background thread may sleep: for ever only while there is no ref that could die."""
