@@ -9,7 +9,8 @@ from typing import Any
 from sundog.net import packets
 from sundog.owner.lineage import CopyLost
 from sundog.wire import lanes as wire
-from sundog.worker.executor import AnswerLane, Executor
+from sundog.worker.answers import AnswerLane
+from sundog.worker.executor import Executor
 
 
 def test_the_reply_of_a_lost_argument_does_not_wait_for_the_end_of_its_packet() -> None:

@@ -23,8 +23,9 @@ from sundog.owner.waits import Places
 from sundog.state.wait_facts import MAIN, Slot
 from sundog.wire import lanes as wire
 from sundog.worker import stacks
+from sundog.worker.answers import AnswerLane
 from sundog.worker.async_run import Run
-from sundog.worker.executor import AnswerLane, Executor
+from sundog.worker.executor import Executor
 from sundog.worker.meter import STEP_S, LoopMeter, Steps
 from sundog.worker.sampler import Call, await_stack, thread_stack
 from sundog.worker.serving import Serving

@@ -1,14 +1,12 @@
 """Running one task: arguments out of bytes, the user's function, results into bytes.
 
-Owns the functions this process has loaded and the lanes it answers on. Knows nothing of scheduling:
+Owns the functions this process has loaded. Knows nothing of scheduling:
 `serving.py` decides what runs next, `threaded_actor.py` and `async_actor.py` run several at a time.
 """
 
 from __future__ import annotations
 
-import contextlib
 import pickle
-import socket
 import threading
 import time
 from collections.abc import Callable
@@ -17,7 +15,6 @@ from typing import Any
 from sundog import events
 from sundog.events import NoRing, Ring
 from sundog.exceptions import ObjectLostError, RayTaskError, TaskCancelledError
-from sundog.net import packets
 from sundog.owner import context
 from sundog.owner.core import Owner
 from sundog.owner.lineage import CopyLost
@@ -25,88 +22,15 @@ from sundog.refs import collectors
 from sundog.serialize.fingerprint import fingerprint
 from sundog.serialize.pack import Slot, pack, unpack
 from sundog.wire import lanes as wire
+from sundog.worker.answers import FLUSH_BYTES, AnswerLane, LoadedFn
 from sundog.worker.deadlines import Deadlines
 from sundog.worker.meter import Meter
 from sundog.worker.unsent import Unsent
 
 _time = time.time
 _loads = pickle.loads
-_FLUSH_BYTES = 64 << 10
 _FLUSH_S = 1e-3
 _NOTHING: tuple[Any, ...] = ()
-
-
-class LoadedFn:
-    """A function of an owner's, loaded on first use."""
-
-    __slots__ = (
-        "blob",
-        "calls",
-        "code",
-        "code_hash",
-        "function",
-        "max_calls",
-        "name",
-        "name_id",
-        "plain",
-        "retry",
-        "returns",
-    )
-
-    def __init__(self, described: wire.FnWire) -> None:
-        _, self.code_hash, self.blob, self.name, self.returns, self.retry, self.max_calls = described
-        self.function: Any = None
-        self.code = ""
-        self.plain = self.returns == 1 and not self.max_calls
-        self.calls = 0
-        self.name_id = 0  # known once it is loaded, with the fingerprint of its code
-
-
-class AnswerLane:
-    """Our end of a lane: tasks come in, replies go out."""
-
-    __slots__ = ("first_s", "fns", "lock", "out", "out_bytes", "owner_id", "sock")
-
-    def __init__(self, owner_id: bytes, sock: socket.socket) -> None:
-        self.owner_id = owner_id
-        self.sock = sock
-        self.fns: dict[int, LoadedFn] = {}
-        self.lock = threading.Lock()
-        self.out: list[wire.Reply] = []
-        self.out_bytes = 0
-        self.first_s = 0.0
-
-    def reply(self, message: wire.Reply, size: int, spill_dir: str) -> None:
-        """Queue a reply; full packets are sent at once."""
-        with self.lock:
-            if self.out and self.out_bytes + size > packets.MESSAGE_MAX_BYTES - 4096:
-                self._send(spill_dir)
-            self.out.append(message)
-            self.out_bytes += size + 64
-            if self.out_bytes > _FLUSH_BYTES:
-                self._send(spill_dir)
-
-    def flush(self, spill_dir: str) -> None:
-        """Send what is queued."""
-        if self.out:
-            with self.lock:
-                if self.out:
-                    self._send(spill_dir)
-
-    def send_one(self, message: wire.Reply) -> None:
-        """Send one small reply at once; nothing else may be queued."""
-        with contextlib.suppress(OSError):
-            self.sock.send(pickle.dumps([message], 5))
-
-    def _send(self, spill_dir: str) -> None:
-        out, self.out, self.out_bytes = self.out, [], 0
-        data = pickle.dumps(out, 5)
-        if len(data) > packets.MESSAGE_MAX_BYTES:
-            data = packets.encode(out, spill_dir)
-        # Blocking: an owner never blocks on sending to us, so it will come round to reading. Its death
-        # shows as an error here and is dealt with by the node.
-        with contextlib.suppress(OSError):
-            self.sock.send(data)
 
 
 class Executor:
@@ -276,7 +200,7 @@ class Executor:
             self.reply_error(lane, task_id, name, error, retry, received, end - start)
             return
         context.main_task = None
-        if last and not lane.out and len(meta) < _FLUSH_BYTES:
+        if last and not lane.out and len(meta) < FLUSH_BYTES:
             lane.send_one(reply)
         else:
             lane.reply(reply, len(meta), self.spill_dir)

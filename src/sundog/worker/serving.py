@@ -31,7 +31,8 @@ from sundog.owner.waits import Places
 from sundog.serialize.pack import pack
 from sundog.wire import lanes as wire
 from sundog.worker import stacks, stdio
-from sundog.worker.executor import AnswerLane, Executor
+from sundog.worker.answers import AnswerLane
+from sundog.worker.executor import Executor
 from sundog.worker.modules import ModuleWatch
 from sundog.worker.sampler import Call, thread_stack
 

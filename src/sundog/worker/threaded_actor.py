@@ -19,7 +19,8 @@ from sundog.owner.waits import Places
 from sundog.state.wait_facts import Slot
 from sundog.wire import lanes as wire
 from sundog.worker import stacks
-from sundog.worker.executor import AnswerLane, Executor
+from sundog.worker.answers import AnswerLane
+from sundog.worker.executor import Executor
 from sundog.worker.meter import ThreadsMeter
 from sundog.worker.sampler import Call, stack_of
 from sundog.worker.serving import Serving

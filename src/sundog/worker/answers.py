@@ -1,0 +1,91 @@
+"""Our end of a lane: the functions that an owner has sent, and the replies that go back to it.
+
+Owns what belongs to one owner in this worker. Replies are queued by whichever thread ran the task and leave in
+packets; who decides when is `serving.py` and its kin.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import pickle
+import socket
+import threading
+from typing import Any
+
+from sundog.net import packets
+from sundog.wire import lanes as wire
+
+FLUSH_BYTES = 64 << 10
+
+
+class LoadedFn:
+    """A function of an owner's, loaded on first use."""
+
+    __slots__ = (
+        "blob",
+        "calls",
+        "code",
+        "code_hash",
+        "function",
+        "max_calls",
+        "name",
+        "name_id",
+        "plain",
+        "retry",
+        "returns",
+    )
+
+    def __init__(self, described: wire.FnWire) -> None:
+        _, self.code_hash, self.blob, self.name, self.returns, self.retry, self.max_calls = described
+        self.function: Any = None
+        self.code = ""
+        self.plain = self.returns == 1 and not self.max_calls
+        self.calls = 0
+        self.name_id = 0  # known once it is loaded, with the fingerprint of its code
+
+
+class AnswerLane:
+    """Our end of a lane: tasks come in, replies go out."""
+
+    __slots__ = ("first_s", "fns", "lock", "out", "out_bytes", "owner_id", "sock")
+
+    def __init__(self, owner_id: bytes, sock: socket.socket) -> None:
+        self.owner_id = owner_id
+        self.sock = sock
+        self.fns: dict[int, LoadedFn] = {}
+        self.lock = threading.Lock()
+        self.out: list[wire.Reply] = []
+        self.out_bytes = 0
+        self.first_s = 0.0
+
+    def reply(self, message: wire.Reply, size: int, spill_dir: str) -> None:
+        """Queue a reply; full packets are sent at once."""
+        with self.lock:
+            if self.out and self.out_bytes + size > packets.MESSAGE_MAX_BYTES - 4096:
+                self._send(spill_dir)
+            self.out.append(message)
+            self.out_bytes += size + 64
+            if self.out_bytes > FLUSH_BYTES:
+                self._send(spill_dir)
+
+    def flush(self, spill_dir: str) -> None:
+        """Send what is queued."""
+        if self.out:
+            with self.lock:
+                if self.out:
+                    self._send(spill_dir)
+
+    def send_one(self, message: wire.Reply) -> None:
+        """Send one small reply at once; nothing else may be queued."""
+        with contextlib.suppress(OSError):
+            self.sock.send(pickle.dumps([message], 5))
+
+    def _send(self, spill_dir: str) -> None:
+        out, self.out, self.out_bytes = self.out, [], 0
+        data = pickle.dumps(out, 5)
+        if len(data) > packets.MESSAGE_MAX_BYTES:
+            data = packets.encode(out, spill_dir)
+        # Blocking: an owner never blocks on sending to us, so it will come round to reading. Its death
+        # shows as an error here and is dealt with by the node.
+        with contextlib.suppress(OSError):
+            self.sock.send(data)
