@@ -14,6 +14,7 @@ from types import ModuleType
 import pytest
 
 from tests.integration import drivers
+from tests.integration.gates import await_true
 
 _CGROUPS = Path("/sys/fs/cgroup/memory")
 _LIMIT = 256 << 20
@@ -35,15 +36,15 @@ def cgroup() -> Iterator[Path]:
             path.rmdir()
         pytest.skip(f"no memory cgroup (v1) can be made here: {error}")
     yield path
-    deadline = time.monotonic() + 10
-    while True:
-        try:
-            path.rmdir()
-            return
-        except OSError:  # busy until its last process is gone
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
+    await_true(lambda: remove_empty(path), f"{path} being empty: the end of its last process")
+
+
+def remove_empty(cgroup: Path) -> bool:
+    try:
+        cgroup.rmdir()
+    except OSError:  # busy
+        return False
+    return True
 
 
 def test_an_exit_code_comes_with_the_last_words_of_the_process(ray: ModuleType) -> None:
