@@ -13,6 +13,9 @@ PEERS_LIST  := benchmarks/requirements-peers.txt
 # What `make test` and `make bench` hand through: make test PYTEST="-k actors -x", make bench BENCH="--quick".
 PYTEST ?=
 BENCH  ?=
+# Of the whole suite: in how many processes, and which tests are not to share the machine with others.
+JOBS   ?= 2
+ALONE  := tests/integration/test_memory.py
 # How long `make chaos` plays, and which random programs: make chaos CHAOS_SECONDS=3600 CHAOS_SEED=7
 CHAOS_SECONDS ?= 300
 CHAOS_SEED    ?= 1
@@ -58,12 +61,23 @@ types: $(STAMP)
 imports: $(STAMP)
 	$(BIN)/lint-imports
 
-unit: $(STAMP)
-	@# A test that fails and then passes is a defect that has not been found yet: it is named, and tried once more,
-	@# so that it does not hide the verdict on the rest.
-	$(BIN)/python -m pytest $(PYTEST) || { code=$$?; test $$code -eq 1 || exit $$code; \
+# A test that fails and then passes is a defect that has not been found yet: it is named, and tried once more,
+# so that it does not hide the verdict on the rest.
+define pytest
+	$(BIN)/python -m pytest $(1) || { code=$$?; test $$code -eq 1 || exit $$code; \
 	  echo "== These failed. What passes now is FLAKY, which is a bug: =="; \
-	  $(BIN)/python -m pytest --last-failed $(PYTEST); }
+	  $(BIN)/python -m pytest --last-failed $(2); }
+endef
+
+unit: $(STAMP)
+ifeq ($(strip $(PYTEST)),)
+	@# Much of the suite is waiting, so two processes share it. What needs to know how much memory the machine has
+	@# left comes first, by itself.
+	$(call pytest,$(ALONE),$(ALONE))
+	$(call pytest,-n $(JOBS) --dist worksteal $(addprefix --deselect=,$(ALONE)),$(addprefix --deselect=,$(ALONE)))
+else
+	$(call pytest,$(PYTEST),$(PYTEST))
+endif
 
 chaos: $(STAMP)
 	$(BIN)/python -m tests.chaos --seconds $(CHAOS_SECONDS) --seed $(CHAOS_SEED) $(CHAOS)

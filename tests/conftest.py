@@ -6,7 +6,9 @@ session, so that the pure parts can be tested on their own.
 
 from __future__ import annotations
 
+import compileall
 import importlib
+import importlib.util
 import itertools
 import shutil
 import signal
@@ -38,6 +40,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=DEFAULT_SEEDS,
         help=f"how many random histories each randomised test of a machine plays (default {DEFAULT_SEEDS})",
     )
+
+
+def pytest_configure() -> None:
+    # Where bytecode is not to be written, each of the thousand processes to come would compile sundog anew, which
+    # is half of all the work of a run. Once is enough.
+    package = importlib.util.find_spec("sundog")
+    if sys.dont_write_bytecode and package is not None:
+        for folder in package.submodule_search_locations or ():
+            compileall.compile_dir(folder, quiet=2)
 
 
 @pytest.fixture(scope="session")

@@ -13,24 +13,10 @@ import pytest
 
 import sundog
 from sundog.exceptions import ActorDiedError, ActorUnavailableError
+from tests.integration.counters import make_counter
 from tests.integration.gates import await_file, await_true
 
 GET_S = 30
-
-
-def make_counter(ray: ModuleType, **options: Any) -> Any:
-    class Counter:
-        def __init__(self, start: int = 0) -> None:
-            self.value = start
-
-        def add(self, amount: int = 1) -> int:
-            self.value += amount
-            return self.value
-
-        def pid(self) -> int:
-            return os.getpid()
-
-    return ray.remote(**options)(Counter) if options else ray.remote(Counter)
 
 
 # ---------------------------------------------------------------------- handles

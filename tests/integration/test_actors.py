@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -14,24 +13,10 @@ import pytest
 
 import sundog
 from sundog.exceptions import ActorDiedError, PendingCallsLimitExceeded, RayTaskError
-from tests.integration.gates import await_file
+from tests.integration.counters import make_counter
+from tests.integration.gates import await_file, await_true
 
 GET_S = 30
-
-
-def make_counter(ray: ModuleType, **options: Any) -> Any:
-    class Counter:
-        def __init__(self, start: int = 0) -> None:
-            self.value = start
-
-        def add(self, amount: int = 1) -> int:
-            self.value += amount
-            return self.value
-
-        def pid(self) -> int:
-            return os.getpid()
-
-    return ray.remote(**options)(Counter) if options else ray.remote(Counter)
 
 
 # ---------------------------------------------------------------------- state and arguments
@@ -433,7 +418,7 @@ def test_an_actor_ends_with_its_last_handle_though_its_last_call_was_never_made(
     del actor
     with pytest.raises(ValueError, match="no word"):
         ray.get(ref, timeout=30)
-    deadline = time.monotonic() + 30
-    while [row["state"] for row in sundog.api.control("list", "actors", False)] != ["DEAD"]:
-        assert time.monotonic() < deadline, "nobody can reach the actor, and it lives"
-        time.sleep(0.01)
+    await_true(
+        lambda: [row["state"] for row in sundog.api.control("list", "actors", False)] == ["DEAD"],
+        "the end of an actor that nobody can reach",
+    )

@@ -6,7 +6,6 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -18,6 +17,7 @@ import pytest
 
 import sundog
 from sundog.exceptions import OwnerDiedError, RaySystemError, RayTaskError
+from tests.integration.gates import await_true
 
 GET_S = 30
 LOCK = threading.Lock()
@@ -312,13 +312,6 @@ def pending(ray: ModuleType) -> list[dict[str, Any]]:
     return found
 
 
-def until(condition: Callable[[], Any], what: str) -> None:
-    deadline = time.monotonic() + 20
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.01)
-
-
 def test_infeasible_tasks_are_warned_of_once_and_listed(
     ray: ModuleType, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -327,7 +320,7 @@ def test_infeasible_tasks_are_warned_of_once_and_listed(
         return None
 
     refs = [giant.remote() for _ in range(5)]
-    until(lambda: any(row["infeasible"] for row in pending(ray)), "the demand is listed as infeasible")
+    await_true(lambda: any(row["infeasible"] for row in pending(ray)), "the demand is listed as infeasible")
     assert ray.wait(refs, timeout=0.2)[0] == []
     row = next(row for row in pending(ray) if row["infeasible"])
     assert row["shape"]["CPU"] == 64
@@ -340,7 +333,7 @@ def test_infeasible_tasks_are_warned_of_once_and_listed(
         text += capfd.readouterr().err
         return "giant" in text
 
-    until(warned, "a warning names the task")
+    await_true(warned, "a warning names the task")
     giant.remote()
     assert_usable(ray)
     text += capfd.readouterr().err
@@ -363,8 +356,8 @@ def test_an_infeasible_actor_is_warned_of(ray: ModuleType, capfd: pytest.Capture
         text += capfd.readouterr().err
         return "unicorn" in text
 
-    until(warned, "a warning names the resource")
-    until(lambda: any("unicorn" in row["shape"] for row in pending(ray)), "the demand is listed")
+    await_true(warned, "a warning names the resource")
+    await_true(lambda: any("unicorn" in row["shape"] for row in pending(ray)), "the demand is listed")
     del rider
 
 
@@ -388,7 +381,7 @@ def test_an_infeasible_task_of_a_task_is_warned_of_too(
         text += captured.err + captured.out
         return "dragon" in text
 
-    until(warned, "the worker's warning reaches the driver")
+    await_true(warned, "the worker's warning reaches the driver")
 
 
 def test_a_task_in_a_task_whose_node_does_not_exist_fails(ray: ModuleType) -> None:

@@ -18,6 +18,7 @@ import pytest
 
 import sundog
 from sundog.exceptions import RayTaskError, WorkerCrashedError
+from tests.integration.gates import await_true
 from tests.integration.programs_of_drivers import driver
 
 GET_S = 30
@@ -37,10 +38,8 @@ def assert_usable(ray: ModuleType) -> None:
         return n
 
     assert ray.get([alive.remote(n) for n in range(8)], timeout=GET_S) == list(range(8))
-    deadline = time.monotonic() + GET_S
-    while ray.available_resources().get("CPU") != 2:  # a lease may be on its way here or back
-        assert time.monotonic() < deadline, "a CPU was not given back"
-        time.sleep(0.01)
+    # A lease may be on its way here or back.
+    await_true(lambda: ray.available_resources().get("CPU") == 2, "both CPUs being free")
 
 
 # ---------------------------------------------------------------------- deaths of workers

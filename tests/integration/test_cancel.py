@@ -78,35 +78,44 @@ def test_short_tasks_packed_behind_a_long_one_can_be_cancelled(
     assert not list(tmp_path.glob("unwanted-*"))
 
 
-def test_a_cancelled_task_does_not_run_elsewhere_when_its_worker_dies(
-    ray_session: Callable[..., ModuleType], tmp_path: Path
-) -> None:
-    ray = ray_session(num_cpus=1)
+def pack_behind_a_long_task(ray: ModuleType, folder: Path) -> tuple[Any, int, list[Any]]:
+    """On one CPU: a task that waits for the file `never`, its process, and twenty that came there in its packet.
+
+    Each of the twenty makes a file `unwanted-*` when it runs. A second attempt of the long one does not wait.
+    """
 
     @ray.remote
     def step(name: str) -> int:
-        if name == "long" and not (tmp_path / "begun").exists():
-            (tmp_path / "begun").write_text(str(os.getpid()))
-            await_file(tmp_path / "never")
+        if name == "long" and not (folder / "begun").exists():
+            (folder / "begun").write_text(str(os.getpid()))
+            await_file(folder / "never")
         if name.startswith("unwanted"):
-            (tmp_path / name).touch()
+            (folder / name).touch()
         return os.getpid()
 
     @ray.remote
     def hold() -> None:
-        (tmp_path / "held").touch()
-        await_file(tmp_path / "gate")
+        (folder / "held").touch()
+        await_file(folder / "gate")
 
     ray.get([step.remote("warm") for _ in range(300)], timeout=GET_S)
     held = hold.remote()
-    await_true((tmp_path / "held").exists, "a busy worker: what comes now is packed together")
+    await_true((folder / "held").exists, "a busy worker: what comes now is packed together")
     step.remote("first")
     long = step.remote("long")
     unwanted = [step.remote(f"unwanted-{number}") for number in range(20)]
-    (tmp_path / "gate").touch()
+    (folder / "gate").touch()
     ray.get(held, timeout=GET_S)
-    await_true(lambda: (tmp_path / "begun").exists() and (tmp_path / "begun").read_text(), "the long task")
-    pid = int((tmp_path / "begun").read_text())
+    await_true(lambda: (folder / "begun").exists() and (folder / "begun").read_text(), "the long task")
+    pid = int((folder / "begun").read_text())
+    return long, pid, unwanted
+
+
+def test_a_cancelled_task_does_not_run_elsewhere_when_its_worker_dies(
+    ray_session: Callable[..., ModuleType], tmp_path: Path
+) -> None:
+    ray = ray_session(num_cpus=1)
+    long, pid, unwanted = pack_behind_a_long_task(ray, tmp_path)
     os.kill(pid, signal.SIGSTOP)  # it has tasks in hand, and will not hear
     for ref in unwanted:
         ray.cancel(ref)
@@ -257,31 +266,7 @@ def test_force_does_not_kill_the_task_that_runs_before_the_cancelled_one(
     ray_session: Callable[..., ModuleType], tmp_path: Path
 ) -> None:
     ray = ray_session(num_cpus=1)
-
-    @ray.remote
-    def step(name: str) -> int:
-        if name == "long" and not (tmp_path / "begun").exists():
-            (tmp_path / "begun").write_text(str(os.getpid()))
-            await_file(tmp_path / "never")
-        if name.startswith("unwanted"):
-            (tmp_path / name).touch()
-        return os.getpid()
-
-    @ray.remote
-    def hold() -> None:
-        (tmp_path / "held").touch()
-        await_file(tmp_path / "gate")
-
-    ray.get([step.remote("warm") for _ in range(300)], timeout=GET_S)
-    held = hold.remote()
-    await_true((tmp_path / "held").exists, "a busy worker: what comes now is packed together")
-    step.remote("first")
-    long = step.remote("long")
-    unwanted = [step.remote(f"unwanted-{number}") for number in range(20)]
-    (tmp_path / "gate").touch()
-    ray.get(held, timeout=GET_S)
-    await_true(lambda: (tmp_path / "begun").exists() and (tmp_path / "begun").read_text(), "the long task")
-    pid = int((tmp_path / "begun").read_text())
+    long, pid, unwanted = pack_behind_a_long_task(ray, tmp_path)
     for ref in unwanted:
         ray.cancel(ref, force=True)
     for ref in unwanted:

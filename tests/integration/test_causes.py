@@ -14,6 +14,7 @@ from types import ModuleType
 import pytest
 
 from tests.integration import drivers
+from tests.integration.gates import await_file, await_true
 
 _CGROUPS = Path("/sys/fs/cgroup/memory")
 _LIMIT = 256 << 20
@@ -35,15 +36,15 @@ def cgroup() -> Iterator[Path]:
             path.rmdir()
         pytest.skip(f"no memory cgroup (v1) can be made here: {error}")
     yield path
-    deadline = time.monotonic() + 10
-    while True:
-        try:
-            path.rmdir()
-            return
-        except OSError:  # busy until its last process is gone
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.05)
+    await_true(lambda: remove_empty(path), f"{path} being empty: the end of its last process")
+
+
+def remove_empty(cgroup: Path) -> bool:
+    try:
+        cgroup.rmdir()
+    except OSError:  # busy
+        return False
+    return True
 
 
 def test_an_exit_code_comes_with_the_last_words_of_the_process(ray: ModuleType) -> None:
@@ -128,19 +129,20 @@ def test_the_kernels_kill_for_memory_is_an_out_of_memory_error(cgroup: Path, lea
         assert str(cgroup / "memory.oom_control") in line
 
 
-def test_a_timeout_says_what_the_object_waits_for(ray_session: Start) -> None:
+def test_a_timeout_says_what_the_object_waits_for(ray_session: Start, tmp_path: Path) -> None:
     ray = ray_session(num_cpus=1)
 
     @ray.remote
     def sleep(seconds: float, *_: object) -> None:
+        (tmp_path / "begun").touch()
         time.sleep(seconds)
 
     @ray.remote
     def pass_on(refs: list[object]) -> list[object]:
         return [sleep.options(num_cpus=0).remote(1e6)]
 
-    ray.get(sleep.remote(0))
     running = sleep.remote(1e6)
+    await_file(tmp_path / "begun")
     cases = [
         (running, r"the result of .*sleep\(\), which was sent to the process with pid \d+"),
         (sleep.options(num_cpus=0.5).remote(1e6), r"sleep\(\), which waits for a worker"),

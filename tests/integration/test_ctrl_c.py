@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -66,6 +67,15 @@ def test_ctrl_c_from_a_terminal_reaches_the_group_but_not_the_session() -> None:
         expect(program, "usable")
 
 
+def interrupt_later_each_time(program: subprocess.Popen[str], rounds: int) -> None:
+    """Interrupt a loop at other places in each round."""
+    for number in range(rounds):
+        expect(program, "ready")
+        time.sleep(0.005 + 0.007 * number)
+        program.send_signal(signal.SIGINT)
+        expect(program, "interrupted")
+
+
 def test_ctrl_c_while_tasks_are_submitted_in_a_tight_loop() -> None:
     body = """
     import gc
@@ -85,11 +95,7 @@ def test_ctrl_c_while_tasks_are_submitted_in_a_tight_loop() -> None:
     finish()
     """
     with driver(body) as program:
-        for number in range(8):
-            expect(program, "ready")
-            time.sleep(0.005 + 0.007 * number)
-            program.send_signal(signal.SIGINT)
-            expect(program, "interrupted")
+        interrupt_later_each_time(program, rounds=8)
         expect(program, "usable")
         expect(program, "done")
 
@@ -111,11 +117,7 @@ def test_ctrl_c_while_large_objects_are_put_and_got() -> None:
     finish()
     """
     with driver(body) as program:
-        for number in range(6):
-            expect(program, "ready")
-            time.sleep(0.005 + 0.005 * number)
-            program.send_signal(signal.SIGINT)
-            expect(program, "interrupted")
+        interrupt_later_each_time(program, rounds=6)
         expect(program, "usable")
 
 

@@ -8,7 +8,6 @@ import os
 import pickle
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -22,8 +21,11 @@ import pytest
 
 import sundog
 from sundog.owner import context
+from sundog.state import backoff
+from tests.integration.gates import await_true
 
 GET_S = 30
+AT_ONCE = backoff.Schedule(free=0, base_s=0.0, cap_s=0.0)
 LARGE = 1 << 20
 
 
@@ -31,15 +33,6 @@ def segments() -> int:
     """Segments of the session in use: files under its shared-memory folder that are on no free list."""
     root = Path(context.facts.session["shm_root"])
     return sum(1 for each in root.rglob("*") if each.is_file())
-
-
-def until(condition: Callable[[], bool], what: str, seconds: float = 20.0) -> None:
-    """Wait for something that other processes do in their own time."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            pytest.fail(f"not so after {seconds} s: {what}")
-        time.sleep(0.005)
 
 
 @dataclass
@@ -315,7 +308,7 @@ def test_refs_in_actor_state_keep_their_objects(ray: ModuleType) -> None:
     del box
     used = used_bytes(ray)
     ray.get([shelf.drop.remote("a"), shelf.drop.remote("b")], timeout=GET_S)
-    until(lambda: used_bytes(ray) < used, "the driver's object was freed when the actor dropped it")
+    await_true(lambda: used_bytes(ray) < used, "the driver's object was freed when the actor dropped it")
 
 
 def used_bytes(ray: ModuleType) -> int:
@@ -345,7 +338,7 @@ def test_results_dropped_unread_are_freed(ray: ModuleType) -> None:
 
     for _ in range(40):
         ray.wait([make.remote()], timeout=GET_S)
-    until(lambda: used_bytes(ray) == 0, "no value in the driver's table")
+    await_true(lambda: used_bytes(ray) == 0, "no value in the driver's table")
     assert segments() <= 12
 
 
@@ -357,7 +350,7 @@ def test_results_dropped_before_they_exist_are_freed(ray: ModuleType) -> None:
     for number in range(20):
         make.remote(number)
     assert ray.get(make.remote(0), timeout=GET_S).nbytes == LARGE * 8
-    until(lambda: used_bytes(ray) == 0, "no value in the driver's table")
+    await_true(lambda: used_bytes(ray) == 0, "no value in the driver's table")
 
 
 def test_large_arguments_are_freed_after_their_task(ray: ModuleType) -> None:
@@ -367,7 +360,7 @@ def test_large_arguments_are_freed_after_their_task(ray: ModuleType) -> None:
 
     for _ in range(30):
         assert ray.get(use.remote(np.zeros(LARGE)), timeout=GET_S) == LARGE * 8
-    until(lambda: used_bytes(ray) == 0, "no argument in the driver's table")
+    await_true(lambda: used_bytes(ray) == 0, "no argument in the driver's table")
     assert segments() <= 6
 
 
@@ -375,7 +368,7 @@ def test_a_nested_object_goes_with_the_one_that_contains_it(ray: ModuleType) -> 
     outer = ray.put([ray.put(np.zeros(LARGE)), ray.put([ray.put(np.zeros(LARGE))])])
     assert used_bytes(ray) > 2 * LARGE
     del outer
-    until(lambda: used_bytes(ray) == 0, "the nested objects were freed")
+    await_true(lambda: used_bytes(ray) == 0, "the nested objects were freed")
 
 
 def test_hundreds_of_refs_in_one_object_are_counted_one_for_one(ray: ModuleType) -> None:
@@ -385,7 +378,7 @@ def test_hundreds_of_refs_in_one_object_are_counted_one_for_one(ray: ModuleType)
     boxes = [ray.get(outer) for _ in range(3)]
     kept = boxes[1][7]
     del outer, boxes
-    until(lambda: used_bytes(ray) == 0, "the large object inside was freed")
+    await_true(lambda: used_bytes(ray) == 0, "the large object inside was freed")
     assert ray.get(kept) == 5
 
 
@@ -414,7 +407,7 @@ def test_refs_of_a_value_that_cannot_be_unpickled_are_not_held_for_ever(ray: Mod
         Fragile.broken = False
     assert len(ray.get(outer)[1].refs) == 6
     del outer, refs
-    until(lambda: used_bytes(ray) == 0, "every object was freed")
+    await_true(lambda: used_bytes(ray) == 0, "every object was freed")
 
 
 # ---------------------------------------------------------------------- refs as Python objects
@@ -555,9 +548,13 @@ def test_a_registered_serializer_is_used_everywhere(ray: ModuleType) -> None:
         ray.put(Handle(1))
 
 
-def test_every_attempt_of_a_task_reads_a_ref_that_the_last_one_let_go(ray: ModuleType) -> None:
+def test_every_attempt_of_a_task_reads_a_ref_that_the_last_one_let_go(
+    ray: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # The ref of one attempt dies as that of the next is born. Had the worker forgotten the object in between,
     # the answer to the question it had asked would be dropped, and the get would wait for ever.
+    monkeypatch.setitem(backoff.SCHEDULES, backoff.EXCEPTION, AT_ONCE)
+
     @ray.remote(max_retries=60, retry_exceptions=True)
     def read_and_fail(box: list[Any]) -> None:
         raise ValueError(ray.get(box))
@@ -587,5 +584,5 @@ def test_a_large_argument_beside_a_ref_is_freed_and_the_ref_is_not(ray: ModuleTy
             owner.drain()
             return not owner.ready and not owner.refs.owned
 
-    until(empty, "an object is kept without a ref")
+    await_true(empty, "an object is kept without a ref")
     assert segments() - before <= 3  # on free lists

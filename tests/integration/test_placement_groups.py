@@ -23,7 +23,8 @@ from sundog.util.placement_group import (
 )
 from sundog.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from tests.integration import drivers
-from tests.integration.test_resources import Gate, await_free
+from tests.integration.gates import Gate
+from tests.integration.test_resources import await_free
 
 Start = Callable[..., ModuleType]
 

@@ -16,29 +16,9 @@ import pytest
 import sundog
 from sundog.engines import sessions
 from tests.integration import drivers
+from tests.integration.gates import Gate
 
 Start = Callable[..., ModuleType]
-
-
-class Gate:
-    """Lets tasks wait for their test: files, since they work across processes without sundog."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def enter(self, name: str = "") -> None:
-        """In a task: say that it runs, then wait until the test lets it go."""
-        (self.folder / f"in-{name}-{os.getpid()}-{time.monotonic_ns()}").touch()
-        while not (self.folder / f"open-{name}").exists() and not (self.folder / "open").exists():
-            time.sleep(0.005)
-
-    def inside(self, name: str = "") -> int:
-        """How many tasks have come this far."""
-        return len(list(self.folder.glob(f"in-{name}-*")))
-
-    def open(self, name: str | None = None) -> None:
-        """Let tasks go."""
-        (self.folder / ("open" if name is None else f"open-{name}")).touch()
 
 
 @pytest.fixture

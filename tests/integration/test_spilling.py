@@ -8,7 +8,6 @@ import mmap
 import os
 import random
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -19,18 +18,11 @@ import pytest
 
 import sundog
 from sundog.owner import context
+from tests.integration.gates import await_true
 
 Start = Callable[..., ModuleType]
 MB = 1 << 20
 LIMIT = 24 * MB
-
-
-def until(condition: Callable[[], bool], what: str, seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        if time.monotonic() > deadline:
-            pytest.fail(f"not so after {seconds} s: {what}")
-        time.sleep(0.005)
 
 
 def in_memory() -> int:
@@ -95,7 +87,7 @@ def test_three_times_the_limit_is_read_back_right_in_any_order_within_the_limit(
     assert len(spilled_files()) < len(refs) / 2  # small ones share a file
     del refs
     gc.collect()
-    until(lambda: not spilled_files(), "spill files of freed objects are removed")
+    await_true(lambda: not spilled_files(), "spill files of freed objects are removed")
 
 
 def test_within_the_limit_nothing_goes_to_disk(ray_session: Start) -> None:
@@ -152,7 +144,7 @@ def test_a_store_full_of_objects_in_use_sends_the_next_to_disk(ray_session: Star
     assert np.array_equal(ray.get(too_large), block(9, 20 * MB))
     del refs, views, late, too_large, ref
     gc.collect()
-    until(lambda: not spilled_files(), "what went straight to disk is removed too")
+    await_true(lambda: not spilled_files(), "what went straight to disk is removed too")
 
 
 def test_an_object_whose_spill_file_was_removed_is_lost_and_says_so(ray_session: Start) -> None:
@@ -180,7 +172,7 @@ def test_a_spilled_result_whose_spill_file_was_removed_is_computed_again(ray_ses
     made = [make.remote(number) for number in range(4)]
     ray.wait(made, num_returns=4)
     puts = [ray.put(block(number)) for number in range(4, 20)]
-    until(lambda: figures()["spilled_objects"] >= 8, "the results, which are the oldest, are spilled")
+    await_true(lambda: figures()["spilled_objects"] >= 8, "the results, which are the oldest, are spilled")
     for path in spilled_files():
         path.unlink()
     # Found by a worker that loads an argument, and by a get.
@@ -194,7 +186,7 @@ def test_a_spilled_result_whose_spill_file_was_removed_is_computed_again(ray_ses
     assert in_memory() <= 1.1 * 8 * MB
     del made, puts, number
     gc.collect()
-    until(lambda: not spilled_files() and not figures()["spilled_objects"], "nothing is left on disk")
+    await_true(lambda: not spilled_files() and not figures()["spilled_objects"], "nothing is left on disk")
 
 
 def test_what_a_dead_process_had_spilled_is_removed(ray_session: Start) -> None:
@@ -213,8 +205,8 @@ def test_what_a_dead_process_had_spilled_is_removed(ray_session: Start) -> None:
     assert ray.get(keeper.fill.remote()) == 0
     assert spilled_files()
     os.kill(ray.get(keeper.pid.remote()), signal.SIGKILL)
-    until(lambda: not spilled_files(), "its spill files are removed")
-    until(lambda: in_memory() == 0, "its segments are removed")
+    await_true(lambda: not spilled_files(), "its spill files are removed")
+    await_true(lambda: in_memory() == 0, "its segments are removed")
 
 
 def test_a_stopped_process_does_not_stop_the_spilling_of_others(ray_session: Start) -> None:
@@ -294,7 +286,7 @@ def test_a_disk_that_fills_up_is_warned_of_once(
         said.append(capfd.readouterr().err)
         return "full" in "".join(said)
 
-    until(heard, "a warning about the disk")
+    await_true(heard, "a warning about the disk")
     assert "OutOfDiskError" in "".join(said)
 
 
@@ -325,7 +317,7 @@ def test_a_killed_node_leaves_no_spilled_object(ray_session: Start, leak_check: 
     refs = [ray.put(block(number)) for number in range(24)]
     assert list((leak_check / "there").glob("*/spilled-*"))
     os.kill(context.facts.session["node_pid"], signal.SIGKILL)
-    until(lambda: not list((leak_check / "there").iterdir()), "the folder is emptied")
+    await_true(lambda: not list((leak_check / "there").iterdir()), "the folder is emptied")
     with pytest.raises(sundog.exceptions.LocalRayletDiedError):
         ray.get(refs[0])
     ray.shutdown()

@@ -21,8 +21,8 @@ from tests.integration import drivers
 from tests.integration.gates import await_file, await_true
 
 Start = Callable[..., ModuleType]
-STOPPED_S = 2.5
-"""Longer than every interval at which anything looks at a process: a second tick, a round of questions."""
+STOPPED_S = 1.5
+"""Longer than every interval at which anything looks at a process: a second tick, a search for deadlocks."""
 
 
 @pytest.fixture

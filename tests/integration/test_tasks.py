@@ -13,6 +13,7 @@ import pytest
 
 import sundog
 from sundog.exceptions import RayTaskError, WorkerCrashedError
+from sundog.state import backoff
 
 GET_S = 30
 
@@ -301,7 +302,12 @@ def test_retry_exceptions_list_retries_only_what_it_names(ray: ModuleType, tmp_p
     assert (tmp_path / "count").stat().st_size == 2
 
 
-def test_max_retries_minus_one_goes_on_for_ever(ray: ModuleType, tmp_path: Path) -> None:
+def test_max_retries_minus_one_goes_on_for_ever(
+    ray: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once = backoff.Schedule(free=0, base_s=0.0, cap_s=0.0)
+    monkeypatch.setitem(backoff.SCHEDULES, backoff.EXCEPTION, at_once)
+
     @ray.remote(max_retries=-1, retry_exceptions=True)
     def fail_often() -> int:
         if _count(tmp_path) < 25:

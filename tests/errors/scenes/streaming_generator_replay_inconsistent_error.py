@@ -13,6 +13,7 @@ RAISES = StreamingGeneratorReplayInconsistentError
 
 def happen() -> None:
     import os
+    import signal
     import time
 
     import sundog as ray
@@ -20,13 +21,14 @@ def happen() -> None:
     ray.init(num_cpus=1)
 
     @ray.remote(max_retries=1, num_returns="streaming")
-    def numbers():
-        last = ray.get_runtime_context().get_attempt_number() > 0
-        for number in range(1 if last else 3):
-            yield number
-        if not last:
-            time.sleep(0.2)  # let the items arrive
-            os._exit(1)
+    def parts():
+        first_attempt = ray.get_runtime_context().get_attempt_number() == 0
+        for _ in range(3 if first_attempt else 1):
+            yield os.getpid()
+        if first_attempt:
+            time.sleep(1e6)
 
-    for ref in numbers.remote():
-        ray.get(ref)
+    for number, ref in enumerate(parts.remote(), start=1):
+        pid = ray.get(ref)
+        if number == 3:
+            os.kill(pid, signal.SIGKILL)
