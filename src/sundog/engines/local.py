@@ -10,7 +10,6 @@ import atexit
 import contextlib
 import os
 import pickle
-import shutil
 import signal
 import socket
 import sys
@@ -158,9 +157,7 @@ class LocalEngine:
         """Under the owner's lock: the node is gone, so is everything else."""
         error = self.owner.control.lost_error()
         assemble.dismantle(self.owner, error)
-        session = context.facts.session
-        sessions.withdraw(session["path"])
-        shutil.rmtree(session["shm_root"], ignore_errors=True)
+        sessions.bury(context.facts.session)
 
     # ------------------------------------------------------------------ the end
     def _at_exit(self) -> None:
@@ -194,7 +191,7 @@ class LocalEngine:
             with contextlib.suppress(Exception):
                 self._logs.flush()
         if self._started_node is not None:
-            shutil.rmtree(context.facts.session["shm_root"], ignore_errors=True)
+            sessions.bury(context.facts.session)  # nothing, unless the node was killed while it did this
         context.reset()
 
     def _say_goodbye(self) -> None:
@@ -281,7 +278,10 @@ def start(
     connection = Connection(sock, session["shm_root"])
     process_id = random_id()
     job_id = (1).to_bytes(4, "little")
-    _introduce(connection, process_id, job_id, job, log_to_driver, welcome=False)
+    with contextlib.suppress(
+        ConnectionError
+    ):  # killed already: whoever reads its socket says so, with its cause
+        _introduce(connection, process_id, job_id, job, log_to_driver, welcome=False)
     return _become_driver(process_id, connection, session, config, job_id, job, log_to_driver, pid, resources)
 
 

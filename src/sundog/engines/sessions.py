@@ -298,6 +298,13 @@ def withdraw(path: str) -> None:
             os.unlink(f"{path}/{name}")
 
 
+def bury(session: dict[str, Any]) -> None:
+    """Remove what only a living session needs. Harmless if its node or its zygote did this already."""
+    withdraw(session["path"])
+    shutil.rmtree(session["shm_root"], ignore_errors=True)
+    folders.remove_folders(session["path"])
+
+
 # ---------------------------------------------------------------------- resources of this machine
 def node_resources(
     num_cpus: float | None,

@@ -115,6 +115,9 @@ def main(params_path: str) -> None:
     inherited = [4] if params.get("driver_fd") is None else [3, 4]
     for fd in inherited:
         os.set_inheritable(fd, False)
+    from sundog.net.orphans import adopt
+
+    adopt()  # before there is a child: the zygote's become ours if it dies, so that their ends are still told
     lifeline_read, lifeline_write = os.pipe2(os.O_CLOEXEC)
     _import_shared()
     zygote = fork_zygote(params["session"], (lifeline_read, lifeline_write), inherited)

@@ -22,9 +22,9 @@ import socket
 import sys
 from typing import Any, NoReturn
 
+from sundog.net.orphans import adopt
 from sundog.net.packets import Connection
 
-_PR_SET_CHILD_SUBREAPER = 36
 _QUIET_MS = 15
 
 
@@ -33,6 +33,7 @@ def main(argv: list[str]) -> None:
     control = Connection(socket.socket(fileno=int(argv[0])), argv[2])
     lifeline, shm_root = int(argv[1]), argv[2]
     os.set_inheritable(lifeline, False)
+    adopt()  # before the first worker: what user code starts there ends with the session
     path = _session_path(shm_root)
     _preload_worker()
     wake_r, wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -68,14 +69,6 @@ def main(argv: list[str]) -> None:
                 _preload(message[1])
                 gc.collect()
                 gc.freeze()
-
-
-def _be_subreaper() -> None:
-    """Have orphans below us become our children: what user code started in a worker that is gone."""
-    import ctypes
-
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _session_path(shm_root: str) -> str:
@@ -139,7 +132,6 @@ def _preload_rest() -> None:
     import sundog.api
     import sundog.store.mapping  # noqa: F401
 
-    _be_subreaper()
     gc.collect()
     gc.freeze()
 
