@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import select
 import signal
 import threading
 import time
@@ -17,6 +18,7 @@ import pytest
 
 import sundog
 from sundog import engines
+from sundog.engines import local, sessions
 from sundog.node.sessions import descendants
 from tests.integration import drivers
 from tests.integration.gates import await_true
@@ -95,8 +97,9 @@ def at_work(request: pytest.FixtureRequest, leak_check: Path) -> Iterator[tuple[
 
 def test_a_killed_driver_leaves_nothing(at_work: tuple[drivers.Driver, str]) -> None:
     driver, session = at_work
+    clock = drivers.Vanishing()
     driver.kill()
-    drivers.await_nothing_left(session)
+    drivers.await_nothing_left(session, clock)
 
 
 def test_a_killed_node_leaves_nothing_and_its_driver_says_so(at_work: tuple[drivers.Driver, str]) -> None:
@@ -116,9 +119,10 @@ def test_a_driver_and_its_node_killed_together_leave_nothing(leak_check: Path) -
         session = driver.line()
         driver.line()
         node = drivers.node_pid(driver.pid)
+        clock = drivers.Vanishing()
         os.kill(node, signal.SIGKILL)
         driver.kill()
-        drivers.await_nothing_left(session)
+        drivers.await_nothing_left(session, clock)
 
 
 def test_a_driver_killed_while_it_starts_leaves_nothing(leak_check: Path) -> None:
@@ -140,7 +144,67 @@ def test_a_driver_killed_while_it_starts_leaves_nothing(leak_check: Path) -> Non
         drivers.await_nothing_left(str(session))
 
 
+def test_a_node_killed_by_the_first_task_of_all_leaves_no_process_that_the_task_started(
+    leak_check: Path,
+) -> None:
+    # Nobody may be orphaned before somebody adopts: the task runs within milliseconds of its worker's fork.
+    with drivers.running(
+        """
+        import os, signal, subprocess, time
+        info = ray.init(num_cpus=1)
+        print(info["session_dir"], flush=True)
+        @ray.remote(max_retries=0)
+        def shell(node):
+            subprocess.Popen(["sleep", "1000"], start_new_session=True)
+            os.kill(node, signal.SIGKILL)
+            time.sleep(1000)
+        children = f"/proc/{os.getpid()}/task/{os.getpid()}/children"
+        try:
+            ray.get(shell.remote(int(open(children).read().split()[0])))
+        except ray.exceptions.LocalRayletDiedError:
+            print("told", flush=True)
+        os._exit(0)
+        """
+    ) as driver:
+        session = driver.line()
+        assert driver.rest() == ["told"], driver.errors
+        drivers.await_nothing_left(session)
+
+
 # ---------------------------------------------------------------------- the node, seen by its driver
+def test_a_node_killed_before_it_was_greeted_is_a_typed_error(
+    leak_check: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spawn = sessions.spawn_node
+
+    def spawn_and_kill(*args: Any, **kwargs: Any) -> tuple[int, Any]:
+        pid, sock = spawn(*args, **kwargs)
+        os.kill(pid, signal.SIGKILL)
+        assert sock is not None
+        assert select.select([sock], [], [], 30)[0]  # its end is closed
+        return pid, sock
+
+    monkeypatch.setattr(sessions, "spawn_node", spawn_and_kill)
+    sundog.init(num_cpus=1)
+    with pytest.raises(sundog.exceptions.LocalRayletDiedError, match="SIGKILL"):
+        sundog.get(sundog.remote(int).remote(), timeout=30)
+    sundog.shutdown()
+
+
+def test_a_node_killed_while_it_cleans_up_leaves_that_to_its_driver(
+    leak_check: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = sundog.init(num_cpus=1)["session_dir"]
+    assert sundog.get(sundog.remote(int).remote(), timeout=30) == 0
+    node, zygote = drivers.node_pid(os.getpid()), drivers.zygote_pid(os.getpid())
+    os.kill(node, signal.SIGSTOP)  # it ends its zygote first, so it is alone when it is killed in this
+    os.kill(zygote, signal.SIGKILL)
+    monkeypatch.setattr(local, "_GOODBYE_S", 0.05)
+    monkeypatch.setattr(local, "_END_S", 0.05)
+    sundog.shutdown()
+    drivers.await_nothing_left(session)
+
+
 def test_every_verb_says_that_the_node_is_gone(ray: ModuleType) -> None:
     @ray.remote
     def forever() -> None:

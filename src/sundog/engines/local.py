@@ -157,9 +157,7 @@ class LocalEngine:
         """Under the owner's lock: the node is gone, so is everything else."""
         error = self.owner.control.lost_error()
         assemble.dismantle(self.owner, error)
-        session = context.facts.session
-        sessions.withdraw(session["path"])
-        _remove_folder(session["shm_root"])
+        sessions.bury(context.facts.session)
 
     # ------------------------------------------------------------------ the end
     def _at_exit(self) -> None:
@@ -193,7 +191,7 @@ class LocalEngine:
             with contextlib.suppress(Exception):
                 self._logs.flush()
         if self._started_node is not None:
-            _remove_folder(context.facts.session["shm_root"])
+            sessions.bury(context.facts.session)  # nothing, unless the node was killed while it did this
         context.reset()
 
     def _say_goodbye(self) -> None:
@@ -231,14 +229,6 @@ class LocalEngine:
                 deadline += _END_S
             time.sleep(delay)
             delay = min(0.01, delay * 1.5)
-
-
-def _remove_folder(path: str) -> None:
-    """Remove what the node left behind, if it did not get to it."""
-    if os.path.lexists(path):
-        import shutil  # with four compressors in tow: for the worst case only
-
-        shutil.rmtree(path, ignore_errors=True)
 
 
 def _in_our_code(frame: Any) -> bool:
@@ -288,7 +278,10 @@ def start(
     connection = Connection(sock, session["shm_root"])
     process_id = random_id()
     job_id = (1).to_bytes(4, "little")
-    _introduce(connection, process_id, job_id, job, log_to_driver, welcome=False)
+    with contextlib.suppress(
+        ConnectionError
+    ):  # killed already: whoever reads its socket says so, with its cause
+        _introduce(connection, process_id, job_id, job, log_to_driver, welcome=False)
     return _become_driver(process_id, connection, session, config, job_id, job, log_to_driver, pid, resources)
 
 

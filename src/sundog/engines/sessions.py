@@ -286,6 +286,16 @@ def withdraw(path: str) -> None:
             os.unlink(f"{path}/{name}")
 
 
+def bury(session: dict[str, Any]) -> None:
+    """Remove what only a living session needs. Harmless if its node or its zygote did this already."""
+    withdraw(session["path"])
+    if os.path.lexists(session["shm_root"]):
+        import shutil  # with four compressors in tow: for the worst case only
+
+        shutil.rmtree(session["shm_root"], ignore_errors=True)
+    folders.remove_folders(session["path"])
+
+
 # ---------------------------------------------------------------------- resources of this machine
 def node_resources(
     num_cpus: float | None,

@@ -110,6 +110,9 @@ def main() -> None:
 
     raise_limit()  # the zygote and its workers inherit it
     os.set_inheritable(SOCKET_FD, False)
+    from sundog.net.orphans import adopt
+
+    adopt()  # before there is a child: the zygote's become ours if it dies, so that their ends are still told
     lifeline_read, lifeline_write = os.pipe2(os.O_CLOEXEC)
     _import_shared()
     zygote = fork_zygote((lifeline_read, lifeline_write))

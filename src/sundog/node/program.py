@@ -52,7 +52,6 @@ from sundog.wire.cause import Cause
 
 _TICK_S = 0.1
 _IDLE_TICK_S = 1.0
-_PR_SET_CHILD_SUBREAPER = 36
 
 
 class Node:
@@ -152,12 +151,14 @@ class Node:
             self.loop.after(0.0, lambda: None)
 
     def _clean_up(self) -> None:
+        sessions.withdraw(self.session)  # first: should we be killed in this, the zygote may be gone already
         for process in list(self.processes.values()):
             if process.kind == "worker":
                 self.workers.kill(process.process_id, "the session ended")
-        with contextlib.suppress(Exception):
-            self.loop.stopped = False
-            self._flush_logs()
+        if self.jobs:  # without a driver there is nobody to tell
+            with contextlib.suppress(Exception):
+                self.loop.stopped = False
+                self._flush_logs()
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.workers.zygote_pid, signal.SIGKILL)
         sessions.kill_children(os.getpid())
@@ -166,7 +167,6 @@ class Node:
         self.store.close()
         remove_folders(self.session["path"])
         self.records.save()
-        sessions.withdraw(self.session)
         for process in list(self.processes.values()):
             process.line.close()
 
@@ -484,15 +484,6 @@ def run(params: dict[str, Any], zygote: tuple[int, int], lifeline_read: int, lif
     with contextlib.suppress(OSError):
         os.setsid()
     node = Node(params)
-    # As soon as the first messages are dealt with: the zygote has not begun to fork by then.
-    node.loop.after(0.0, _be_subreaper)
     node.workers.use_zygote(zygote, lifeline_read)
     node.run()
     os.close(lifeline_write)
-
-
-def _be_subreaper() -> None:
-    """Have the zygote's children become ours if it dies, so that their ends are still told by the kernel."""
-    import ctypes
-
-    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

@@ -22,9 +22,9 @@ import socket
 import sys
 from typing import Any, NoReturn
 
+from sundog.net.orphans import adopt
 from sundog.net.packets import Connection
 
-_PR_SET_CHILD_SUBREAPER = 36
 _QUIET_MS = 15
 
 
@@ -32,6 +32,7 @@ def main(argv: list[str]) -> None:
     """Run the zygote: arguments are its socket and the lifeline."""
     sock, lifeline = socket.socket(fileno=int(argv[0])), int(argv[1])
     os.set_inheritable(lifeline, False)
+    adopt()  # before the first worker: what user code starts there ends with the session
     _preload_worker()
     shm_root = _be_told(sock)
     control = Connection(sock, shm_root)
@@ -84,14 +85,6 @@ def _be_told(sock: socket.socket) -> str:
         os.dup2(log, 2)
         os.close(log)
     return shm_root
-
-
-def _be_subreaper() -> None:
-    """Have orphans below us become our children: what user code started in a worker that is gone."""
-    import ctypes
-
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _session_path(shm_root: str) -> str:
@@ -155,7 +148,6 @@ def _preload_rest() -> None:
     import sundog.api
     import sundog.store.mapping  # noqa: F401
 
-    _be_subreaper()
     gc.collect()
     gc.freeze()
 
