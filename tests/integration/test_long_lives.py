@@ -8,7 +8,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import pytest
+
 from sundog import engines
+from sundog.exceptions import ActorDiedError
+from sundog.owner.actors import ActorCalls, ActorLink
 from tests.integration.gates import await_file, await_true
 
 GET_S = 30
@@ -57,3 +61,64 @@ def test_giving_up_on_an_item_again_and_again_leaves_nobody_to_be_woken(
         return left, ray.get(await anext(generator), timeout=GET_S)
 
     assert asyncio.run(poll()) == (0, 1)
+
+
+# ---------------------------------------------------------------------- actors
+def test_actors_that_are_dead_are_forgotten(ray: ModuleType) -> None:
+    @ray.remote
+    class Cell:
+        def add(self, number: int) -> int:
+            return number + 1
+
+    owner = owner_of_driver()
+    for _ in range(3):
+        cells = [Cell.remote() for _ in range(3)]
+        assert ray.get([cell.add.remote(1) for cell in cells], timeout=GET_S) == [2, 2, 2]
+        for cell in cells[:2]:
+            ray.kill(cell)
+        del cells, cell
+    await_true(lambda: not owner.actors.links and not owner.actors.scopes, "an empty table of actors")
+
+
+def test_a_dead_actor_that_was_forgotten_still_says_why_it_died(ray: ModuleType) -> None:
+    @ray.remote
+    class Cell:
+        def one(self) -> int:
+            return 1
+
+        def two(self) -> int:
+            return 2
+
+    cell = Cell.remote()
+    assert ray.get(cell.one.remote(), timeout=GET_S) == 1
+    ray.kill(cell)
+    await_true(lambda: not owner_of_driver().actors.links, "an empty table of actors")
+    for method in (cell.one, cell.two):  # bound before it died, and after
+        with pytest.raises(ActorDiedError, match="kill"):
+            ray.get(method.remote(), timeout=GET_S)
+
+
+def test_a_call_made_while_the_news_of_the_death_is_read_fails_too(
+    ray: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @ray.remote
+    class Cell:
+        def one(self) -> int:
+            return 1
+
+    cell = Cell.remote()
+    ray.get(cell.one.remote(), timeout=GET_S)
+    link = cell.one._link
+    ray.kill(cell)
+    await_true(lambda: link.state == "DEAD", "the news of its death")
+    send_calls = ActorCalls.send_calls
+
+    def died_meanwhile(calls: ActorCalls, which: ActorLink) -> None:
+        link.state = "DEAD"
+        send_calls(calls, which)
+
+    monkeypatch.setattr(ActorCalls, "send_calls", died_meanwhile)
+    link.state = "ALIVE"  # as the calling thread saw it last
+    call = cell.one.remote()
+    with pytest.raises(ActorDiedError):
+        ray.get(call, timeout=GET_S)

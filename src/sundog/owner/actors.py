@@ -325,6 +325,8 @@ class ActorCalls:
                 task.state = SENT
                 task.lane = link
                 inflight[task.id] = task
+        if queue and link.state == "DEAD":
+            self._fail_queued(link)  # made while the news of the death was being read
 
     def settle(self, link: ActorLink) -> None:
         """Locked: a call ended without a reply. It may have held back others, or the end of the actor itself."""
@@ -376,10 +378,19 @@ class ActorCalls:
             if link.worker:
                 begun = self._begun(link, lost)
                 record_lost(self.owner, [task for task in lost if task.id in begun], link.worker)
-            for task in [*lost, *link.queue]:
+            for task in lost:
                 self._fail(link, task)
-            link.queue.clear()
+            self._fail_queued(link)
             link.keep = None
+            # Who has bound a method to it goes on with this link; for anybody else the node remembers the death.
+            del self.links[actor_id]
+
+    def _fail_queued(self, link: ActorLink) -> None:
+        queued = [
+            link.queue.popleft() for _ in range(len(link.queue))
+        ]  # first: each that fails looks at the queue
+        for task in queued:
+            self._fail(link, task)
 
     def _begun(self, link: ActorLink, lost: list[Task]) -> set[bytes]:
         """Which of its calls a dead worker may have begun."""
