@@ -122,3 +122,40 @@ def test_a_call_made_while_the_news_of_the_death_is_read_fails_too(
     call = cell.one.remote()
     with pytest.raises(ActorDiedError):
         ray.get(call, timeout=GET_S)
+
+
+# ---------------------------------------------------------------------- shapes of demand
+def test_demands_that_nobody_makes_any_more_are_forgotten(ray: ModuleType) -> None:
+    @ray.remote
+    def one() -> int:
+        return 1
+
+    tasks = owner_of_driver().tasks
+    for number in range(1, 301):
+        assert ray.get(one.options(num_cpus=number / 1000).remote(), timeout=GET_S) == 1
+    assert len(tasks.shapes) == len(tasks.shapes_by_key) == len(tasks.shapes_by_spec) <= 65
+
+
+def test_a_function_whose_demand_was_forgotten_runs_again(ray: ModuleType, tmp_path: Path) -> None:
+    @ray.remote
+    def one(_: object = None) -> int:
+        return 1
+
+    @ray.remote
+    def gate() -> None:
+        await_file(tmp_path / "go")
+
+    tasks = owner_of_driver().tasks
+    kept = one.options(num_cpus=0.5)
+    assert ray.get(kept.remote(), timeout=GET_S) == 1
+    late = kept.remote(gate.options(num_cpus=0).remote())
+    shape = kept._fn.shape
+    for number in range(1, 201):
+        ray.get(one.options(num_cpus=number / 1000).remote(), timeout=GET_S)
+    await_true(lambda: not shape.lanes, "the end of its leases")
+    with owner_of_driver().lock:
+        tasks._sweep_shapes()
+    assert shape.key not in tasks.shapes_by_key
+    (tmp_path / "go").touch()  # a task that waited for its argument brings it back
+    assert ray.get(late, timeout=GET_S) == 1
+    assert ray.get([kept.remote() for _ in range(3)], timeout=GET_S) == [1, 1, 1]

@@ -45,7 +45,8 @@ class Dispatch:
         self.packet_max = owner.config.packet_max_bytes
         self.prefetch_s = owner.config.prefetch_ms / 1e3
         self.idle_lease_s = owner.config.idle_lease_ms / 1e3
-        self.shapes: list[Shape] = []
+        self.shapes: list[Shape] = []  # those with work, and some that had
+        self.shapes_by_key: dict[int, Shape] = {}  # the same
         self.shapes_by_spec: dict[tuple[LeaseSpec, bool], Shape] = {}
         self.lanes: dict[bytes, Lane] = {}  # worker -> lane, leased or parked
         self.leases: dict[int, Lane] = {}
@@ -65,6 +66,7 @@ class Dispatch:
                 self.owner.check_open()
             self._dispatch(shape)
             if shape.queue or not shape.lanes:
+                self.look_at(shape)
                 self._update_want(shape)
 
     def kick(self) -> None:
@@ -243,7 +245,15 @@ class Dispatch:
                 continue
             # A steal means that the estimate was wrong: let the next ones spread.
             task.fn.estimate_s = max(task.fn.estimate_s, 1e-3)
-            task.fn.shape.queue.appendleft(task)  # type: ignore[union-attr]
+            self.look_at(task.fn.shape).queue.appendleft(task)
+
+    def look_at(self, shape: Shape | None) -> Shape:
+        """A shape is about to have work: it may have been forgotten while it had none."""
+        assert shape is not None
+        if shape.key not in self.shapes_by_key:
+            self.shapes_by_key[shape.key] = shape
+            self.shapes.append(shape)
+        return shape
 
     # ------------------------------------------------------------------ leases
     def _update_want(self, shape: Shape) -> None:
@@ -266,7 +276,10 @@ class Dispatch:
 
     def granted(self, key: int, lease: int, worker: bytes, pid: int, gpu_ids: tuple[int, ...]) -> None:
         """The node leases us a worker."""
-        shape = self.shapes[key - 1]
+        shape = self.shapes_by_key.get(key)
+        if shape is None:  # it was withdrawn when this was on its way
+            self.owner.control.send(("release", lease, True))
+            return
         shape.wanted = max(0, shape.wanted - 1)
         lane = self.lanes.get(worker)
         if lane is None or lane.retired:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _time = time.time
 _REF = ObjectRef
+_SHAPES_MIN = 64
 
 
 class ArgumentWaiter:
@@ -49,6 +50,8 @@ class Tasks(Dispatch):
     def __init__(self, owner: Owner) -> None:
         super().__init__(owner)
         self._numbers = itertools.count(1)
+        self._keys = itertools.count(1)
+        self._sweep_at = _SHAPES_MIN
         self._codes: dict[int, tuple[Any, bytes, bytes]] = {}  # id(function) -> (function, hash, blob)
 
     # ------------------------------------------------------------------ functions and shapes
@@ -87,10 +90,21 @@ class Tasks(Dispatch):
             key = (spec, bool(setup.get("capture")))
             shape = self.shapes_by_spec.get(key)
             if shape is None:
-                shape = Shape(len(self.shapes) + 1, spec, setup)
-                self.shapes.append(shape)
-                self.shapes_by_spec[key] = shape
+                if len(self.shapes) >= self._sweep_at:
+                    self._sweep_shapes()
+                shape = self.shapes_by_spec[key] = self.look_at(Shape(next(self._keys), spec, setup))
             return shape
+
+    def _sweep_shapes(self) -> None:
+        """Forget shapes without work: placement groups come and go. A function that is still bound to one brings it
+        back with its next task."""
+        self.shapes = [shape for shape in self.shapes if shape.queue or shape.lanes or shape.wanted]
+        self.shapes_by_key = {shape.key: shape for shape in self.shapes}
+        by_spec = self.shapes_by_spec
+        self.shapes_by_spec = {
+            spec: shape for spec, shape in by_spec.items() if shape.key in self.shapes_by_key
+        }
+        self._sweep_at = max(_SHAPES_MIN, 2 * len(self.shapes))
 
     # ------------------------------------------------------------------ submit
     def submit(self, fn: Fn, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Task:
@@ -218,7 +232,7 @@ class Tasks(Dispatch):
         elif task.actor is not None:
             self.owner.actors.ready_to_send(task)
         else:
-            task.fn.shape.queue.append(task)  # type: ignore[union-attr]
+            self.look_at(task.fn.shape).queue.append(task)
 
 
 def _slot(ref: ObjectRef[Any], deps: list[bytes]) -> Slot:
