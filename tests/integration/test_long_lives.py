@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import gc
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 
 from sundog import engines
 from sundog.exceptions import ActorDiedError
+from sundog.owner import dispatch
 from sundog.owner.actors import ActorCalls, ActorLink
 from tests.integration.gates import await_file, await_true
 
@@ -159,3 +161,56 @@ def test_a_function_whose_demand_was_forgotten_runs_again(ray: ModuleType, tmp_p
     (tmp_path / "go").touch()  # a task that waited for its argument brings it back
     assert ray.get(late, timeout=GET_S) == 1
     assert ray.get([kept.remote() for _ in range(3)], timeout=GET_S) == [1, 1, 1]
+
+
+# ---------------------------------------------------------------------- functions
+def test_functions_that_are_gone_are_forgotten(ray: ModuleType) -> None:
+    tasks = owner_of_driver().tasks
+    before = len(tasks._codes)
+    for number in range(20):
+        function = ray.remote(lambda number=number: number)
+        assert ray.get(function.remote(), timeout=GET_S) == number
+    assert len(tasks._codes) == before + 1
+    del function
+    assert len(tasks._codes) == before
+
+
+def test_a_function_that_captured_a_ref_stays_with_it(ray: ModuleType) -> None:
+    def submit() -> Any:
+        seven = ray.put(7)
+        return ray.remote(lambda: ray.get(seven)).remote()
+
+    assert ray.get(submit(), timeout=GET_S) == 7
+
+
+def test_options_that_a_worker_cannot_tell_apart_do_not_make_another_function(ray: ModuleType) -> None:
+    @ray.remote
+    def one() -> int:
+        return 1
+
+    numbers = set()
+    for cpus in (0.1, 0.2, 0.3):
+        same = one.options(num_cpus=cpus)
+        assert ray.get(same.remote(), timeout=GET_S) == 1
+        numbers.add(same._fn.number)
+    other = one.options(num_cpus=0.1, name="other")
+    assert ray.get(other.remote(), timeout=GET_S) == 1
+    assert len(numbers) == 1
+    assert other._fn.number not in numbers
+
+
+def test_a_worker_forgets_functions_that_its_owner_may_send_again(
+    ray_session: Callable[..., ModuleType], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatch, "_KNOWN_MAX", 10)
+    ray = ray_session(num_cpus=1)
+
+    @ray.remote
+    def known() -> int:
+        return max(len(each.fns) for each in gc.get_objects() if type(each).__name__ == "AnswerLane")
+
+    most = 0
+    for number in range(40):
+        batch = [known.options(name=f"known-{number}-{each}").remote() for each in range(3)]
+        most = max(most, *ray.get([*batch, known.remote()], timeout=GET_S))
+    assert 10 <= most <= 20

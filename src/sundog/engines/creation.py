@@ -42,7 +42,8 @@ class Creations:
         """See `LocalEngine.create_actor`."""
         engine, owner = self.engine, self.owner
         options.check_creation()
-        fn = owner.tasks.make_fn(cls, class_name)
+        code = owner.tasks.make_fn(cls, class_name).code
+        assert code is not None
         actor_id = owner.ids.task()
         spec, setup = lease_of(options, engine.env_key(options.runtime_env))
         if "GPU" in dict(spec.resources):
@@ -58,7 +59,7 @@ class Creations:
             "class_name": class_name,
             "lease": spec,
             "setup": setup,
-            "blob": fn.blob,
+            "blob": code.blob,
             "max_concurrency": options.max_concurrency,
             "concurrency_groups": options.concurrency_groups,
             "retry_exceptions": False,

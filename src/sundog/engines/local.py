@@ -105,6 +105,7 @@ class LocalEngine:
         if "GPU" in dict(spec.resources):
             setup["gpus_known"] = True
         fn.shape = self.owner.tasks.shape_for(spec, setup)
+        self.owner.tasks.number(fn)
         return fn
 
     # ------------------------------------------------------------------ actors

@@ -20,9 +20,9 @@ from pickle import dumps
 from typing import TYPE_CHECKING, Any
 
 from sundog.net import packets
-from sundog.owner.records import QUEUED, SENT, Lane, Shape, Task
+from sundog.owner.records import QUEUED, SENT, Fn, Lane, Shape, Task
 from sundog.state.lease_spec import LeaseSpec
-from sundog.wire.lanes import EXTRA_ATTEMPT
+from sundog.wire.lanes import EXTRA_ATTEMPT, FnWire
 
 if TYPE_CHECKING:
     from collections import deque
@@ -33,6 +33,7 @@ _perf = time.perf_counter
 _UNKNOWN_S = 1.0
 _INFLIGHT_MAX = 256
 _WANT_MAX = 512
+_KNOWN_MAX = 1000
 _STEAL_AFTER_S = 5e-3
 
 
@@ -113,6 +114,7 @@ class Dispatch:
 
     def _push(self, lane: Lane, queue: deque[Task], count: int) -> bool:
         fns: list[Any] | None = None
+        known = lane.known
         items: list[Any] = []
         tasks: list[Task] = []
         size = 0
@@ -138,12 +140,14 @@ class Dispatch:
             if items and size > self.packet_max:
                 break
             if fn.number not in lane.known:
-                fns = fns if fns is not None else []
-                fns.append(
-                    (fn.number, fn.code_hash, fn.blob, fn.name, fn.returns, fn.retry_exceptions, fn.max_calls)
-                )
+                if fns is None:
+                    fns = []
+                    if len(known) >= _KNOWN_MAX:
+                        fns.append(None)  # forget those before: a program may make functions for ever
+                        lane.known = set()
+                fns.append(_described(fn))
                 lane.known.add(fn.number)
-                size += len(fn.blob)
+                size += len(fns[-1][2])
             queue.popleft()
             count -= 1
             task.estimate_s = estimate
@@ -172,7 +176,7 @@ class Dispatch:
             queue.appendleft(task)
             lane.load_s -= task.estimate_s
         if fns:
-            lane.known.difference_update([fn[0] for fn in fns])
+            lane.known = known.difference([fn[0] for fn in fns if fn is not None])
         return False
 
     def _send(self, lane: Lane, fns: Any, items: list[Any]) -> bool:
@@ -222,7 +226,7 @@ class Dispatch:
             if not data:
                 break
             fns, items, freed, setup = packets.decode(data)
-            known.update(fn[0] for fn in fns or ())
+            known.update(fn[0] for fn in fns or () if fn is not None)
             lane.freed.extend(freed)
             lane.setup = setup or lane.setup
             taken.extend(items)
@@ -352,6 +356,12 @@ def _reader(owner: Owner, lane: Lane) -> Any:
             replies.handle(lane, loads(buffer[:size]))
 
     return read
+
+
+def _described(fn: Fn) -> FnWire:
+    code = fn.code
+    assert code is not None
+    return fn.number, code.hash, code.blob, fn.name, fn.returns, fn.retry_exceptions, fn.max_calls
 
 
 def _extra_bytes(extra: dict[str, Any]) -> int:

@@ -142,16 +142,21 @@ class Executor:
         self.sampler.dormant = False
 
     # ------------------------------------------------------------------ functions
-    def learn(self, lane: AnswerLane, fns: list[wire.FnWire]) -> None:
-        """Remember functions that an owner sent."""
+    def learn(self, lane: AnswerLane, fns: list[wire.FnWire | None]) -> None:
+        """Remember functions that an owner sent; None: it will send again what it sent before and still needs."""
         for described in fns:
-            lane.fns[described[0]] = LoadedFn(described)
+            if described is None:
+                lane.fns.clear()
+                self.codes.clear()
+            else:
+                lane.fns[described[0]] = LoadedFn(described)
 
     def load(self, fn: LoadedFn) -> Any:
         """The function itself; one definition is unpickled once, whoever sent it."""
         function = self.codes.get(fn.code_hash)
         if function is None:
             function = self.codes[fn.code_hash] = _loads(fn.blob)
+        fn.blob = b""
         fn.code = fingerprint(function)
         fn.name_id = self.ring.name(fn.name, fn.code)
         fn.function = function
