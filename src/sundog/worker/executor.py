@@ -7,6 +7,7 @@ Owns the functions this process has loaded and the lanes it answers on. Knows no
 from __future__ import annotations
 
 import contextlib
+import os
 import pickle
 import socket
 import threading
@@ -567,15 +568,12 @@ class Executor:
             self.cancelled.discard(task_id)
             self.owner.cancels.cancel_late(task_id, self.ring.started_at())
         else:
-            import os
-
             stored = RayTaskError.from_exception(
                 error, function_name=name, pid=os.getpid(), task_id=task_id.hex(), skip_frames_of=_NOTHING
             )
         retryable = retry is True or (isinstance(retry, (tuple, list)) and isinstance(error, tuple(retry)))
-        BaseException.with_traceback(
-            error, None
-        )  # its frames hold the arguments; a frozen class sets nothing
+        # Its frames hold the arguments; a frozen class sets nothing.
+        BaseException.with_traceback(error, None)
         error = None  # type: ignore[assignment]
         meta, _, inner = pack(stored, 1 << 62)
         value = self.value_of(lane, meta, None, inner)
