@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 from sundog import engines
-from sundog.exceptions import ActorDiedError
+from sundog.exceptions import ActorAlreadyExistsError, ActorDiedError, GetTimeoutError, ObjectStoreFullError
 from sundog.owner import dispatch
 from sundog.owner.actors import ActorCalls, ActorLink
 from tests.integration.gates import await_file, await_true
@@ -214,3 +216,69 @@ def test_a_worker_forgets_functions_that_its_owner_may_send_again(
         batch = [known.options(name=f"known-{number}-{each}").remote() for each in range(3)]
         most = max(most, *ray.get([*batch, known.remote()], timeout=GET_S))
     assert 10 <= most <= 20
+
+
+# ---------------------------------------------------------------------- what fails on the way
+def freed(oid: bytes) -> bool:
+    """Whether an object of this driver is gone."""
+    owner = owner_of_driver()
+    with owner.lock:
+        owner.drain()
+    return oid not in owner.ready and oid not in owner.refs.owned
+
+
+def test_refs_in_a_value_that_could_not_be_put_are_not_held(
+    ray: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise ObjectStoreFullError("no room")
+
+    inner = ray.put(1)
+    with monkeypatch.context() as patch:
+        patch.setattr(owner_of_driver().segments, "write", full)
+        with pytest.raises(ObjectStoreFullError):
+            ray.put([inner, np.zeros(1_000_000)])
+    oid = inner.binary()
+    assert ray.get(inner, timeout=GET_S) == 1
+    del inner
+    assert freed(oid)
+
+
+def test_arguments_of_an_actor_whose_name_is_taken_are_not_held(ray: ModuleType) -> None:
+    @ray.remote
+    class Cell:
+        def __init__(self, _: object = None) -> None:
+            return
+
+    first = Cell.options(name="taken").remote()
+    argument = ray.put(1)
+    for options in ({}, {"get_if_exists": True}):
+        with contextlib.suppress(ActorAlreadyExistsError):
+            Cell.options(name="taken", **options).remote(argument)
+    oid = argument.binary()
+    del argument
+    assert freed(oid)
+    del first
+
+
+def test_an_answer_that_comes_too_late_is_not_kept(ray: ModuleType) -> None:
+    control = owner_of_driver().control
+    with pytest.raises(GetTimeoutError):
+        control.request("nodes", timeout_s=0)
+    assert control.request("nodes")  # answered after the one before
+    assert not control._answers and not control._asked
+
+
+def test_futures_are_completed_after_a_delivery_that_failed(ray: ModuleType, tmp_path: Path) -> None:
+    @ray.remote
+    def late() -> int:
+        await_file(tmp_path / "go")
+        return 1
+
+    def broken() -> None:
+        raise ValueError("I/O operation on closed file")
+
+    future = late.remote().future()
+    owner_of_driver().when_ready_elsewhere(broken)
+    (tmp_path / "go").touch()
+    assert future.result(GET_S) == 1

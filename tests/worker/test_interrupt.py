@@ -1,4 +1,4 @@
-"""Where the interrupt of a cancelled task may be raised: in user code or a poll, never where it would lose something."""
+"""Where the interrupt of a cancelled task may be raised: in user code or a poll, not where it would lose something."""
 
 from __future__ import annotations
 

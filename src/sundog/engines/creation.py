@@ -70,11 +70,15 @@ class Creations:
         if args or kwargs:
             owner.tasks.pack_args(task, args, kwargs)
         if options.name:
-            found: bytes = owner.control.request(
-                "actor_register", actor_id, options.name, registration["namespace"], registration
-            )
+            found = b""
+            try:
+                found = owner.control.request(
+                    "actor_register", actor_id, options.name, registration["namespace"], registration
+                )
+            finally:
+                if found != actor_id:
+                    self._drop(task.holds or [])  # the name is taken
             if found != actor_id:
-                self._drop(task.holds or [])
                 return found, False
         with owner.lock:
             owner.check_open()

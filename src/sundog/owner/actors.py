@@ -109,13 +109,11 @@ class ActorCalls:
         """Whether an object id stands for the handles of a live actor of ours."""
         return oid in self.scopes
 
-    def scope_ended(self, oid: bytes) -> bool:
-        """The last handle is gone: the actor ends when it has done what was asked of it."""
-        if oid not in self.scopes:
-            return False
-        self.scopes.discard(oid)
-        self.owner.control.send(("actor_scope", oid[:-4]))
-        return True
+    def scope_ended(self, oid: bytes) -> None:
+        """If this stands for an actor of ours, its last handle is gone: it ends when it has done what was asked."""
+        if oid in self.scopes:
+            self.scopes.discard(oid)
+            self.owner.control.send(("actor_scope", oid[:-4]))
 
     # ------------------------------------------------------------------ calls
     def link(self, actor_id: bytes, name: str) -> ActorLink:
