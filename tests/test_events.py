@@ -144,3 +144,32 @@ def test_without_recording_nothing_is_kept() -> None:
     ring.sample(TASK_ID, 0.0, 0, "")
     ring.started(TASK_ID, 1.0)
     assert ring.started_at() == 0.0
+
+
+def test_names_beyond_a_bound_are_told_together(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "_NAMES_MAX", 3)
+    ring = events.Ring(path, 64, "worker")
+    numbers = [ring.name(f"task-{each}") for each in range(10)]
+    assert numbers == [1, 2, 3, 4, 4, 4, 4, 4, 4, 4]
+    assert [ring.name(f"task-{each}") for each in range(10)] == numbers
+    assert [events.read_names(path)[number][0] for number in range(1, 5)] == [
+        "task-0",
+        "task-1",
+        "task-2",
+        "(others)",
+    ]
+    ring.close()
+
+
+def test_names_can_be_read_on_from_where_the_last_look_ended(path: str) -> None:
+    ring = events.Ring(path, 64, "worker")
+    ring.name("one", "c0de")
+    names, position = events.read_more_names(path, 0)
+    assert names == {1: ("one", "c0de")}
+    with open(path + ".names", "ab") as file:
+        file.write(b"2\t'tw")
+    assert events.read_more_names(path, position) == ({}, position)  # a line that is being written
+    with open(path + ".names", "ab") as file:
+        file.write("ö'\t\n".encode())
+    assert events.read_more_names(path, position)[0] == {2: ("twö", "")}
+    ring.close()

@@ -40,6 +40,8 @@ _SAMPLE = Struct("<Q16sdQ600sQ")
 _SAMPLES_AT = (256, 1024)
 LINE_MAX_BYTES = 600
 EVENT = Struct("<16sdddIHBBffQ")
+_NAMES_MAX = 20_000
+_OTHERS = "(others)"
 _HOLES_MAX = 16  # threads that may be within a write at one moment, and then some
 
 TASK, CALL, CREATE, GET, PUT, WAIT, SAMPLE, LOST = 1, 2, 3, 4, 5, 6, 7, 8
@@ -131,6 +133,11 @@ class Ring:
             with self._names_lock:
                 number = self._names.get((text, code))
                 if number is None:
+                    if len(self._names) >= _NAMES_MAX:
+                        # A program may give each of its tasks a name of its own; totals by name are bounded too.
+                        text, code = _OTHERS, ""
+                        if (text, code) in self._names:
+                            return self._names[text, code]
                     number = len(self._names) + 1
                     with open(self.path + ".names", "a", encoding="utf-8") as file:
                         file.write(f"{number}\t{text!r}\t{code}\n")
@@ -384,13 +391,22 @@ def _events(slots: Slots, process_id: bytes, names: dict[int, tuple[str, str]]) 
 
 def read_names(path: str) -> dict[int, tuple[str, str]]:
     """The names that a ring's events refer to by number, each with the fingerprint of its code."""
+    return read_more_names(path, 0)[0]
+
+
+def read_more_names(path: str, position: int) -> tuple[dict[int, tuple[str, str]], int]:
+    """The names in a ring's file of names from `position` on, and where the next are to be read."""
     import ast
 
     names: dict[int, tuple[str, str]] = {}
-    with contextlib.suppress(OSError), open(path + ".names", encoding="utf-8") as file:
+    with contextlib.suppress(OSError), open(path + ".names", "rb") as file:
+        file.seek(position)
         for line in file:
-            number, _, rest = line.rstrip("\n").partition("\t")
+            if not line.endswith(b"\n"):
+                break  # being written
+            position += len(line)
+            number, _, rest = line.decode(errors="replace").rstrip("\n").partition("\t")
             text, _, code = rest.rpartition("\t")
             with contextlib.suppress(ValueError, SyntaxError):
                 names[int(number)] = (str(ast.literal_eval(text)), code)
-    return names
+    return names, position

@@ -247,3 +247,26 @@ def test_calls_in_hand_finish_before_the_last_handles_end_ends_the_actor(ray: Mo
     refs = [pool.work.remote(number) for number in range(100)]
     del pool
     assert ray.get(refs, timeout=GET_S) == list(range(100))
+
+
+@pytest.mark.parametrize("kind", ["threads", "asyncio"])
+def test_an_actor_that_cannot_answer_a_call_ends_instead_of_leaving_it_unanswered(
+    ray: ModuleType, kind: str
+) -> None:
+    def no_way(*_: object) -> None:
+        raise OSError("no room for the reply")
+
+    class Threads:
+        def fail(self) -> None:
+            from sundog.worker import process
+
+            process._executor.reply_error = no_way  # type: ignore[union-attr, method-assign]
+            raise ValueError("to be told")
+
+    class Loop(Threads):
+        async def nothing(self) -> None:
+            return None
+
+    actor = ray.remote(max_concurrency=2)(Threads if kind == "threads" else Loop).remote()
+    with pytest.raises(ActorDiedError):
+        ray.get(actor.fail.remote(), timeout=30)

@@ -12,8 +12,8 @@ from sundog.net.orphans import adopt
 adopt()
 read, write = os.pipe()
 if os.fork() == 0:
+    parent = os.getpid()
     if os.fork() == 0:
-        parent = os.getppid()
         while os.getppid() == parent:
             pass
         os.write(write, str(os.getppid()).encode())

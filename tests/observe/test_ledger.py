@@ -155,3 +155,15 @@ def test_a_session_whose_node_was_killed_is_read_from_its_rings(rings: Path) -> 
     ring.close()
     found = session_usage(str(rings.parent))
     assert (found["functions"]["f"]["count"], found["missed"]) == (64, 6)
+
+
+def test_names_of_a_process_that_is_gone_are_not_kept(rings: Path) -> None:
+    ring, ledger = make(rings), Ledger(str(rings.parent))
+    task(ring, "one", count=3)
+    ledger.drain(ring.path)
+    task(ring, "two", count=2)
+    ledger.drain(ring.path, final=True)
+    counts = {name: figures["count"] for name, figures in ledger.totals.functions().items()}
+    assert counts == {"one": 3, "two": 2}
+    assert not ledger.tails[f"{'ab' * 8}.ring"].names
+    ring.close()

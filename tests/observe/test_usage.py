@@ -87,3 +87,14 @@ def test_totals_survive_json() -> None:
     assert again.functions() == totals.functions()
     again.load(totals.dump())
     assert again.functions()["f"]["count"] == 6
+
+
+def test_functions_beyond_a_bound_are_told_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(usage, "_ROWS_MAX", 2)
+    totals = Totals()
+    for number in range(6):
+        totals.row(Key(f"task-{number}", "")).count += 1
+    totals.row(Key("A.m", "A")).count += 1
+    told = {name: figures["count"] for name, figures in totals.functions().items()}
+    assert told == {"task-0": 1, "task-1": 1, "(others)": 5}
+    assert totals.classes()["A"]["count"] == 1

@@ -42,7 +42,8 @@ class Creations:
         """See `LocalEngine.create_actor`."""
         engine, owner = self.engine, self.owner
         options.check_creation()
-        fn = owner.tasks.make_fn(cls, class_name)
+        code = owner.tasks.make_fn(cls, class_name).code
+        assert code is not None
         actor_id = owner.ids.task()
         spec, setup = lease_of(options, engine.env_key(options.runtime_env))
         if "GPU" in dict(spec.resources):
@@ -58,7 +59,7 @@ class Creations:
             "class_name": class_name,
             "lease": spec,
             "setup": setup,
-            "blob": fn.blob,
+            "blob": code.blob,
             "max_concurrency": options.max_concurrency,
             "concurrency_groups": options.concurrency_groups,
             "retry_exceptions": False,
@@ -69,11 +70,15 @@ class Creations:
         if args or kwargs:
             owner.tasks.pack_args(task, args, kwargs)
         if options.name:
-            found: bytes = owner.control.request(
-                "actor_register", actor_id, options.name, registration["namespace"], registration
-            )
+            found = b""
+            try:
+                found = owner.control.request(
+                    "actor_register", actor_id, options.name, registration["namespace"], registration
+                )
+            finally:
+                if found != actor_id:
+                    self._drop(task.holds or [])  # the name is taken
             if found != actor_id:
-                self._drop(task.holds or [])
                 return found, False
         with owner.lock:
             owner.check_open()

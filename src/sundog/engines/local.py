@@ -32,6 +32,7 @@ from sundog.net.packets import Connection
 from sundog.options import ActorOptions, TaskOptions
 from sundog.owner import assemble, context, timeouts
 from sundog.owner.core import Owner
+from sundog.owner.reactor import signal_later
 from sundog.owner.records import Fn
 
 _BAR_TOKEN = "__ray_tqdm_magic_token__"
@@ -39,6 +40,7 @@ _END_S = 5.0
 _PYTHON_SWITCH_S = 0.005
 _SWITCH_S = 0.001
 _GOODBYE_S = 2.0
+_AGAIN_S = 0.003
 
 
 class LocalEngine:
@@ -104,6 +106,7 @@ class LocalEngine:
         if "GPU" in dict(spec.resources):
             setup["gpus_known"] = True
         fn.shape = self.owner.tasks.shape_for(spec, setup)
+        self.owner.tasks.number(fn)
         return fn
 
     # ------------------------------------------------------------------ actors
@@ -147,9 +150,8 @@ class LocalEngine:
 
     def _interrupt(self, number: int, frame: Any) -> None:
         """Ctrl-C: raise in the user's code or in a poll, never in the middle of our own bookkeeping."""
-        owner = self.owner
-        if owner.lock._is_owned() or (not owner.reactor.polling and _in_our_code(frame)):  # type: ignore[attr-defined]
-            threading.Timer(0.003, os.kill, (os.getpid(), signal.SIGINT)).start()
+        if self.owner.reactor.is_busy(frame):
+            signal_later(_AGAIN_S, os.kill, os.getpid(), signal.SIGINT)
             return
         raise KeyboardInterrupt
 
@@ -229,19 +231,6 @@ class LocalEngine:
                 deadline += _END_S
             time.sleep(delay)
             delay = min(0.01, delay * 1.5)
-
-
-def _in_our_code(frame: Any) -> bool:
-    depth = 0
-    here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    inner = tuple(os.path.join(here, part) for part in ("owner", "store", "net", "state", "wire", "engines"))
-    while frame is not None and depth < 8:
-        # What is raised in a finaliser is lost, whoever wrote it.
-        if frame.f_code.co_filename.startswith(inner) or frame.f_code.co_name == "__del__":
-            return True
-        frame = frame.f_back
-        depth += 1
-    return False
 
 
 def _draws_bar(line: str) -> bool:

@@ -32,7 +32,9 @@ class Refusals:
         owner.actors.on_shortage = lambda text: self.warn_once("descriptors", text)
 
     def _task(self, key: int, resources: dict[str, float], reason: str) -> None:
-        shape = self.owner.tasks.shapes[key - 1]
+        shape = self.owner.tasks.shapes_by_key.get(key)
+        if shape is None:
+            return  # it was withdrawn when this was on its way
         if reason == GROUP_REMOVED:
             self._fail_all(shape, lambda task: _group_removed(task))
         elif shape.spec.strategy[0] == "node":

@@ -19,6 +19,7 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import field
 from typing import Any
 
 from sundog import events
@@ -41,7 +42,8 @@ class Tail:
     after: int = 0
     class_name: str = ""  # of the actor that lives there
     hole: int = 0  # the number of an event that was not there at the last look, though later ones were
-    names: dict[int, tuple[str, str]] | None = None
+    names: dict[int, tuple[str, str]] = field(default_factory=dict)
+    names_at: int = 0  # how far the file of its names has been read
 
 
 class Ledger:
@@ -91,6 +93,8 @@ class Ledger:
         tail.after = last
         for (number, kind), found in groups.items():
             self._count(tail, number, kind, found)
+        if final and read < most:
+            tail.names, tail.names_at = {}, 0  # no more will come of it
         return read
 
     def _count(self, tail: Tail, number: int, kind: int, found: list[tuple[Any, ...]]) -> None:
@@ -119,8 +123,9 @@ class Ledger:
                     observe(name, int(fields[9]))
 
     def _name(self, tail: Tail, number: int) -> tuple[str, str]:
-        if tail.names is None or number not in tail.names:
-            tail.names = events.read_names(tail.path)
+        if number not in tail.names:
+            more, tail.names_at = events.read_more_names(tail.path, tail.names_at)
+            tail.names.update(more)
         return tail.names.get(number, ("?", ""))
 
     def _class_of(self, process: str) -> str:

@@ -20,6 +20,8 @@ _ZERO = -1000  # the bucket of what is too small to measure
 _TINY = 1e-9
 # Of a longer batch every so manieth value goes into the histogram, for all that it skips.
 _BATCH_MAX = 64
+_ROWS_MAX = 10_000  # functions with totals of their own; those that come after are told together
+_OTHERS = "(others)"
 
 
 @plain()
@@ -131,9 +133,11 @@ class Totals:
         self.rows: dict[Key, Usage] = {}
 
     def row(self, key: Key) -> Usage:
-        """The usage of one function; made if it is new."""
+        """The usage of one function, made if it is new; of all further ones together when there are too many."""
         found = self.rows.get(key)
         if found is None:
+            if len(self.rows) >= _ROWS_MAX and key.name != _OTHERS:
+                return self.row(Key(_OTHERS, key.class_name))
             found = self.rows[key] = Usage()
         return found
 

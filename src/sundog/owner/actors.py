@@ -112,13 +112,11 @@ class ActorCalls:
         """Whether an object id stands for the handles of a live actor of ours."""
         return oid in self.scopes
 
-    def scope_ended(self, oid: bytes) -> bool:
-        """The last handle is gone: the actor ends when it has done what was asked of it."""
-        if oid not in self.scopes:
-            return False
-        self.scopes.discard(oid)
-        self.owner.control.send(("actor_scope", oid[:-4]))
-        return True
+    def scope_ended(self, oid: bytes) -> None:
+        """If this stands for an actor of ours, its last handle is gone: it ends when it has done what was asked."""
+        if oid in self.scopes:
+            self.scopes.discard(oid)
+            self.owner.control.send(("actor_scope", oid[:-4]))
 
     # ------------------------------------------------------------------ calls
     def link(self, actor_id: bytes, name: str) -> ActorLink:
@@ -351,6 +349,8 @@ class ActorCalls:
                 task.state = SENT
                 task.lane = link
                 inflight[task.id] = task
+        if queue and link.state == "DEAD":
+            self._fail_queued(link)  # made while the news of the death was being read
 
     def settle(self, link: ActorLink) -> None:
         """Locked: a call ended without a reply. It may have held back others, or the end of the actor itself."""
@@ -402,10 +402,19 @@ class ActorCalls:
             if link.worker:
                 begun = self._begun(link, lost)
                 record_lost(self.owner, [task for task in lost if task.id in begun], link.worker)
-            for task in [*lost, *link.queue]:
+            for task in lost:
                 self._fail(link, task)
-            link.queue.clear()
+            self._fail_queued(link)
             link.keep = None
+            # Who has bound a method to it goes on with this link; for anybody else the node remembers the death.
+            del self.links[actor_id]
+
+    def _fail_queued(self, link: ActorLink) -> None:
+        queued = [
+            link.queue.popleft() for _ in range(len(link.queue))
+        ]  # first: each that fails looks at the queue
+        for task in queued:
+            self._fail(link, task)
 
     def _begun(self, link: ActorLink, lost: list[Task]) -> set[bytes]:
         """Which of its calls a dead worker may have begun."""

@@ -32,6 +32,7 @@ class Control:
         self.handlers: dict[str, Callable[..., None]] = {}
         self.on_lost: Callable[[], None] | None = None
         self._requests = itertools.count(1)
+        self._asked: set[int] = set()
         self._answers: dict[int, tuple[bool, Any]] = {}
 
     def ring_path(self, process: bytes) -> str:
@@ -74,13 +75,20 @@ class Control:
         key = _RPC + number.to_bytes(8, "little")
         with self.owner.lock:
             self.owner.check_open()
+            self._asked.add(number)
             self.send(("rpc", number, verb, args), fds)
-        if not self.owner.getting.block_until(lambda: number in self._answers, key, timeout_s):
-            self.owner.check_open()
-            raise GetTimeoutError(f"The node did not answer {verb!r} within {timeout_s} s.")
-        ok, value = self._answers.pop(number)
+        try:
+            if not self.owner.getting.block_until(lambda: number in self._answers, key, timeout_s):
+                self.owner.check_open()
+                raise GetTimeoutError(f"The node did not answer {verb!r} within {timeout_s} s.")
+        finally:
+            with self.owner.lock:
+                self._asked.discard(number)
+                ok, value = self._answers.pop(number, (False, None))
         if not ok:
-            raise value if isinstance(value, BaseException) else RaySystemError(str(value))
+            error = [value if isinstance(value, BaseException) else RaySystemError(str(value))]
+            del value  # an error that its own traceback leads to would keep what the callers' frames hold
+            raise error.pop()
         return value
 
     # ------------------------------------------------------------------ receiving (locked)
@@ -102,6 +110,8 @@ class Control:
             message, fds = received
             if message[0] == "answer":
                 _, number, ok, value = message
+                if number not in self._asked:
+                    continue  # whoever asked has given up
                 self._answers[number] = (ok, value)
                 owner.announce(_RPC + number.to_bytes(8, "little"))
                 continue

@@ -20,6 +20,7 @@ any thread may call the public verbs.
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 import time
@@ -194,8 +195,8 @@ class Owner:
                 self.freed_early.add(oid)
                 self.peers.nobody_asks(oid)
                 self.dependents.pop(oid, None)  # tasks that waited for it are done: cancelled, or failed
-            elif self.actors.scope_ended(oid):
-                return
+            else:
+                self.actors.scope_ended(oid)
             return
         if value[2] is not None:
             self.lineage.freed(oid)
@@ -302,7 +303,11 @@ class Owner:
             self.ready[oid] = (OK, meta, None, inner, None)
             return
         started = self.now()
-        location = self.segments.write(buffers)
+        try:
+            location = self.segments.write(buffers)
+        except BaseException:
+            ops.extend(inner or ())  # there is no object to hold them
+            raise
         self.ready[oid] = (OK, meta, location, inner, None)
         size = sum(length for _, length in location[2])
         self.ring.write(PUT, oid[:16], self.ring.name("put"), started, started, self.now(), 0, 0, 0.0, size)
@@ -464,7 +469,14 @@ class Owner:
             if not self._deliveries:
                 return  # closing
             call, args = self._deliveries.popleft()
-            call(*args)
+            try:
+                call(*args)
+            except Exception:
+                # A callback of a future, or a closed stderr: futures that come after it must be completed all the same.
+                with contextlib.suppress(Exception):
+                    import traceback
+
+                    traceback.print_exc()
             del call, args  # else the last value delivered would be held until the next
 
     def stop_deliveries(self) -> None:

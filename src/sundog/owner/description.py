@@ -21,7 +21,10 @@ def describe_objects(owner: Owner, pid: int, role: str, sites: dict[str, str]) -
     """One row for each object this process owns or holds (locked); `sites`: where its refs were made."""
     owner.drain()
     rows = []
-    for oid, value in owner.ready.items():
+    for oid in list(owner.ready):  # puts come without the lock
+        value = owner.ready.get(oid)
+        if value is None:
+            continue
         mine = oid[:8] == owner.me
         held = owner.refs.owned.get(oid) if mine else owner.refs.borrowed.get(oid)
         location = value[2]
@@ -55,7 +58,7 @@ def describe_tasks(owner: Owner, pid: int) -> list[dict[str, Any]]:
             "creation_time_ms": int(task.submit_s * 1000),
             "owner_pid": pid,
         }
-        for task in owner.table.values()
+        for task in list(owner.table.values())  # submissions come without the lock
     ]
 
 

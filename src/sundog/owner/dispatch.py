@@ -21,9 +21,9 @@ from pickle import dumps
 from typing import TYPE_CHECKING, Any
 
 from sundog.net import packets
-from sundog.owner.records import QUEUED, SENT, Lane, Shape, Task
+from sundog.owner.records import QUEUED, SENT, Fn, Lane, Shape, Task
 from sundog.state.lease_spec import LeaseSpec
-from sundog.wire.lanes import EXTRA_ATTEMPT
+from sundog.wire.lanes import EXTRA_ATTEMPT, FnWire
 
 if TYPE_CHECKING:
     from collections import deque
@@ -34,6 +34,7 @@ _perf = time.perf_counter
 _UNKNOWN_S = 1.0
 _INFLIGHT_MAX = 256
 _WANT_MAX = 512
+_KNOWN_MAX = 1000
 _STEAL_AFTER_S = 5e-3
 _AHEAD = 4  # packets of short tasks that may wait at a worker (docs/decisions/0009)
 
@@ -48,7 +49,8 @@ class Dispatch:
         self.prefetch_s = owner.config.prefetch_ms / 1e3
         self.ahead_s = _AHEAD * self.prefetch_s
         self.idle_lease_s = owner.config.idle_lease_ms / 1e3
-        self.shapes: list[Shape] = []
+        self.shapes: list[Shape] = []  # those with work, and some that had
+        self.shapes_by_key: dict[int, Shape] = {}  # the same
         self.shapes_by_spec: dict[tuple[LeaseSpec, bool], Shape] = {}
         self.lanes: dict[bytes, Lane] = {}  # worker -> lane, leased or parked
         self.leases: dict[int, Lane] = {}
@@ -68,6 +70,7 @@ class Dispatch:
                 self.owner.check_open()
             self._dispatch(shape)
             if shape.queue or not shape.lanes:
+                self.look_at(shape)
                 self._update_want(shape)
 
     def kick(self) -> None:
@@ -119,6 +122,7 @@ class Dispatch:
 
     def _push(self, lane: Lane, queue: deque[Task], count: int) -> bool:
         fns: list[Any] | None = None
+        known = lane.known
         items: list[Any] = []
         tasks: list[Task] = []
         size = 0
@@ -144,12 +148,14 @@ class Dispatch:
             if items and size > self.packet_max:
                 break
             if fn.number not in lane.known:
-                fns = fns if fns is not None else []
-                fns.append(
-                    (fn.number, fn.code_hash, fn.blob, fn.name, fn.returns, fn.retry_exceptions, fn.max_calls)
-                )
+                if fns is None:
+                    fns = []
+                    if len(known) >= _KNOWN_MAX:
+                        fns.append(None)  # forget those before: a program may make functions for ever
+                        lane.known = set()
+                fns.append(_described(fn))
                 lane.known.add(fn.number)
-                size += len(fn.blob)
+                size += len(fns[-1][2])
             queue.popleft()
             count -= 1
             task.estimate_s = estimate
@@ -178,7 +184,7 @@ class Dispatch:
             queue.appendleft(task)
             lane.load_s -= task.estimate_s
         if fns:
-            lane.known.difference_update([fn[0] for fn in fns])
+            lane.known = known.difference([fn[0] for fn in fns if fn is not None])
         return False
 
     def _send(self, lane: Lane, fns: Any, items: list[Any]) -> bool:
@@ -228,7 +234,7 @@ class Dispatch:
             if not data:
                 break
             fns, items, freed, setup = packets.decode(data)
-            known.update(fn[0] for fn in fns or ())
+            known.update(fn[0] for fn in fns or () if fn is not None)
             lane.freed.extend(freed)
             lane.setup = setup or lane.setup
             taken.extend(items)
@@ -251,7 +257,15 @@ class Dispatch:
                 continue
             # A steal means that the estimate was wrong: let the next ones spread.
             task.fn.estimate_s = max(task.fn.estimate_s, 1e-3)
-            task.fn.shape.queue.appendleft(task)  # type: ignore[union-attr]
+            self.look_at(task.fn.shape).queue.appendleft(task)
+
+    def look_at(self, shape: Shape | None) -> Shape:
+        """A shape is about to have work: it may have been forgotten while it had none."""
+        assert shape is not None
+        if shape.key not in self.shapes_by_key:
+            self.shapes_by_key[shape.key] = shape
+            self.shapes.append(shape)
+        return shape
 
     # ------------------------------------------------------------------ leases
     def _update_want(self, shape: Shape) -> None:
@@ -274,7 +288,10 @@ class Dispatch:
 
     def granted(self, key: int, lease: int, worker: bytes, pid: int, gpu_ids: tuple[int, ...]) -> None:
         """The node leases us a worker."""
-        shape = self.shapes[key - 1]
+        shape = self.shapes_by_key.get(key)
+        if shape is None:  # it was withdrawn when this was on its way
+            self.owner.control.send(("release", lease, True))
+            return
         shape.wanted = max(0, shape.wanted - 1)
         lane = self.lanes.get(worker)
         if lane is None or lane.retired:
@@ -347,6 +364,12 @@ def _reader(owner: Owner, lane: Lane) -> Any:
             replies.handle(lane, loads(buffer[:size]))
 
     return read
+
+
+def _described(fn: Fn) -> FnWire:
+    code = fn.code
+    assert code is not None
+    return fn.number, code.hash, code.blob, fn.name, fn.returns, fn.retry_exceptions, fn.max_calls
 
 
 def _extra_bytes(extra: dict[str, Any]) -> int:

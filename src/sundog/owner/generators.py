@@ -5,6 +5,8 @@ Runs in the process that submitted the task, in whichever thread (or asyncio tas
 
 from __future__ import annotations
 
+import contextlib
+from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -73,17 +75,24 @@ class ObjectRefGenerator:
 
         loop = asyncio.get_running_loop()
         while True:
-            event = asyncio.Event()
+            waker = _LoopWaker(loop, asyncio.Event())
             with owner.lock:
                 owner.check_open()
                 found = owner.streams.take(self._task_id)
                 if found is None:
-                    owner.streams.streams[self._task_id].wakers.append(_LoopWaker(loop, event))
+                    stream = owner.streams.streams[self._task_id]
+                    stream.wakers.append(waker)
             if found is False:
                 raise StopAsyncIteration
             if found is not None:
                 return ObjectRef(found, self._code, self._at)  # type: ignore[arg-type]
-            await event.wait()
+            try:
+                await waker.event.wait()
+            except BaseException:
+                with owner.lock:  # it was given up, as by wait_for(): nobody is to be woken
+                    if waker in stream.wakers:
+                        stream.wakers.remove(waker)
+                raise
 
     # ------------------------------------------------------------------ the rest
     def is_finished(self) -> bool:
@@ -170,7 +179,7 @@ class _LoopWaker:
         self.event = event
 
     def __call__(self) -> None:
-        if not self.loop.is_closed():
+        with contextlib.suppress(RuntimeError):  # its loop was closed: then nobody waits
             self.loop.call_soon_threadsafe(self.event.set)
 
 
@@ -178,11 +187,11 @@ class DynamicObjectRefGenerator:
     """The value of a num_returns="dynamic" task: iterates over refs to the items it yielded."""
 
     def __init__(self, refs: list[ObjectRef[Any]]) -> None:
-        self._refs = refs
+        self._refs = deque(refs)
 
     def __iter__(self) -> Iterator[ObjectRef[Any]]:
         while self._refs:
-            yield self._refs.pop(0)
+            yield self._refs.popleft()
 
     def __len__(self) -> int:
         return len(self._refs)

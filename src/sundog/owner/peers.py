@@ -30,6 +30,7 @@ from sundog.wire.lanes import ERROR
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
 
+_DEAD_MAX = 10_000
 _REFERENCE_WORDS = frozenset({"borrow", "borrowed", "unborrow", "unhold"})
 
 
@@ -240,6 +241,10 @@ class Peers:
                 self._read(process, connection)
                 self._drop(connection)
         self.dead[process] = cause
+        if len(self.dead) > _DEAD_MAX:
+            del self.dead[
+                next(iter(self.dead))
+            ]  # should anybody ask for it, the node tells of its death again
         owner = self.owner
         owner.drain()
         owner.refs.process_died(process)

@@ -15,6 +15,7 @@ by the handlers that others register.
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import os
 import select
@@ -24,10 +25,27 @@ from collections.abc import Callable
 from typing import Any
 
 _IN = select.EPOLLIN
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_INNER = tuple(os.path.join(_PACKAGE, part) for part in ("owner", "store", "net", "state", "wire", "engines"))
+_FRAMES = 8  # how far out an interrupt looks for our own code
 _perf = time.perf_counter
 _DOZE_S = 0.5
 _GATHER_S = 1e-3
 _PACE_S = 5e-4
+
+
+def signal_later(delay_s: float, kill: Callable[[int, int], object], whom: int, number: int) -> None:
+    """From a signal's handler: have it come again in a moment.
+
+    A bare thread: `threading.Timer` takes a lock of that module's, which the interrupted code may hold.
+    """
+
+    def send() -> None:
+        time.sleep(delay_s)
+        with contextlib.suppress(OSError):
+            kill(whom, number)
+
+    _thread.start_new_thread(send, ())
 
 
 class Reactor:
@@ -305,6 +323,21 @@ class Reactor:
         self.ep.poll(timeout)
         self.polling = False
         return True
+
+    def is_busy(self, frame: Any) -> bool:
+        """Whether a signal found this thread, at `frame`, where an exception would tear our bookkeeping or be lost."""
+        if self.lock._is_owned():
+            return True
+        if self.polling:
+            return False
+        for _ in range(_FRAMES):
+            if frame is None:
+                break
+            # What is raised in a finaliser is lost, whoever wrote it.
+            if frame.f_code.co_filename.startswith(_INNER) or frame.f_code.co_name == "__del__":
+                return True
+            frame = frame.f_back
+        return False
 
     def close(self) -> None:
         """Under the lock: no handler runs after this."""

@@ -19,14 +19,25 @@ WAITING, QUEUED, SENT, DONE = 0, 1, 2, 3
 Value = tuple[int, bytes, Any, Any, Any]
 
 
+class Code:
+    """The pickled code of a function or class, shared by all that is made of it with options."""
+
+    __slots__ = ("blob", "function", "hash", "numbers")
+
+    def __init__(self, hash_: bytes, blob: bytes) -> None:
+        self.hash = hash_
+        self.blob = blob
+        self.function: Any = None  # a weak ref to it, or the function itself
+        # (name, returns, retry_exceptions, max_calls) -> the number by which workers know it with these
+        self.numbers: dict[tuple[Any, ...], int] = {}
+
+
 class Fn:
     """A remote function or method as this owner submits it: code, name and the options that matter here."""
 
     __slots__ = (
         "backpressure",
-        "blob",
-        "captured",
-        "code_hash",
+        "code",
         "estimate_s",
         "extra",
         "generator",
@@ -46,9 +57,7 @@ class Fn:
     def __init__(self, number: Any, name: str) -> None:
         self.number = number  # by which a worker knows the function; a method's own name
         self.name = name
-        self.blob = b""
-        self.code_hash = b""
-        self.captured: list[bytes] = []
+        self.code: Code | None = None  # None of a method
         self.returns: Any = 1
         self.one = True  # returns exactly one ref, and nothing has to be watched: the hot path
         self.timeout_s: float | None = None

@@ -266,7 +266,7 @@ class Replies:
     def _requeue(self, task: Task) -> None:
         link = task.actor
         if link is None:
-            task.fn.shape.queue.append(task)  # type: ignore[union-attr]
+            self.owner.tasks.look_at(task.fn.shape).queue.append(task)
         elif link.state == "DEAD":  # it died while the call waited its delay
             self.fail_with(task, self.owner.actors.died_error(link, task))
         else:

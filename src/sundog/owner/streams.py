@@ -118,6 +118,7 @@ class Streams:
         """The generator raised, or was lost: one more item, which is the error."""
         stream = self.of(task)
         if stream.end is not None:
+            self._maybe_forget(stream)  # its consumer closed it, and this is the end of the cancelled task
             return
         if not stream.closed:
             stream.arrived += 1

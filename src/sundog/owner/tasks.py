@@ -12,13 +12,16 @@ import time
 
 # hashlib would load OpenSSL first, which takes longer than the rest of this module.
 from _blake2 import blake2b
+
+# As above: this is what `weakref` offers under the same name.
+from _weakref import ref
 from pickle import dumps
 from typing import TYPE_CHECKING, Any
 
 from sundog.ids import RESULT_SUFFIX, result_id
 from sundog.owner import context
 from sundog.owner.dispatch import Dispatch
-from sundog.owner.records import DONE, QUEUED, WAITING, Fn, Shape, Task
+from sundog.owner.records import DONE, QUEUED, WAITING, Code, Fn, Shape, Task
 from sundog.refs import ObjectRef
 from sundog.serialize.pack import SIMPLE, Slot, pack_function
 from sundog.state.lease_spec import LeaseSpec
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
 
 _time = time.time
 _REF = ObjectRef
+_SHAPES_MIN = 64
+_NUMBERS_MAX = 1000
 
 
 class ArgumentWaiter:
@@ -49,7 +54,9 @@ class Tasks(Dispatch):
     def __init__(self, owner: Owner) -> None:
         super().__init__(owner)
         self._numbers = itertools.count(1)
-        self._codes: dict[int, tuple[Any, bytes, bytes]] = {}  # id(function) -> (function, hash, blob)
+        self._keys = itertools.count(1)
+        self._sweep_at = _SHAPES_MIN
+        self._codes: dict[int, Code] = {}  # id(function) -> its code; until the function dies
 
     # ------------------------------------------------------------------ functions and shapes
     def make_fn(self, function: Any, name: str) -> Fn:
@@ -58,9 +65,8 @@ class Tasks(Dispatch):
         Raises:
             TypeError: it cannot be pickled; the message names what it captured.
         """
-        found = self._codes.get(id(function))
-        fn = Fn(next(self._numbers), name)
-        if found is None:
+        code = self._codes.get(id(function))
+        if code is None:
             try:
                 blob, captured = pack_function(function)
             except Exception as error:
@@ -69,17 +75,38 @@ class Tasks(Dispatch):
                 raise TypeError(
                     explain(function, error, what=f"the remote function or class {name}")
                 ) from error
-            fn.captured = captured
             if captured:
-                # Refs in a closure live as long as the definition: it may be sent again at any time.
+                # Refs in a closure live for good, and so does the definition: it may be sent again at any time,
+                # and what it left in a worker is not counted there.
                 with self.owner.lock:
                     self.owner.drain()
                     for oid in captured:
                         self.owner.refs.hold(oid)
-            found = function, blake2b(blob, digest_size=16).digest(), blob
-            self._codes[id(function)] = found
-        fn.code_hash, fn.blob = found[1], found[2]
+            code = Code(blake2b(blob, digest_size=16).digest(), blob)
+            code.function = function if captured else self._while_it_lives(function)
+            self._codes[id(function)] = code
+        fn = Fn(0, name)
+        fn.code = code
         return fn
+
+    def _while_it_lives(self, function: Any) -> Any:
+        """What has a function's code forgotten when the function dies; the function itself if that cannot be told."""
+        codes, key = self._codes, id(function)
+        try:
+            return ref(function, lambda _: codes.pop(key, None))  # at any moment, on any thread: one step
+        except TypeError:
+            return function
+
+    def number(self, fn: Fn) -> None:
+        """Give a function with all its options its number: the same for what workers cannot tell apart."""
+        assert fn.code is not None
+        numbers = fn.code.numbers
+        told = (fn.name, fn.returns, fn.retry_exceptions, fn.max_calls)
+        if told not in numbers:
+            if len(numbers) >= _NUMBERS_MAX:
+                numbers.clear()
+            numbers[told] = next(self._numbers)
+        fn.number = numbers[told]
 
     def shape_for(self, spec: LeaseSpec, setup: dict[str, Any]) -> Shape:
         """The shape of this demand, made on first use."""
@@ -87,10 +114,21 @@ class Tasks(Dispatch):
             key = (spec, bool(setup.get("capture")))
             shape = self.shapes_by_spec.get(key)
             if shape is None:
-                shape = Shape(len(self.shapes) + 1, spec, setup)
-                self.shapes.append(shape)
-                self.shapes_by_spec[key] = shape
+                if len(self.shapes) >= self._sweep_at:
+                    self._sweep_shapes()
+                shape = self.shapes_by_spec[key] = self.look_at(Shape(next(self._keys), spec, setup))
             return shape
+
+    def _sweep_shapes(self) -> None:
+        """Forget shapes without work: placement groups come and go. A function that is still bound to one brings it
+        back with its next task."""
+        self.shapes = [shape for shape in self.shapes if shape.queue or shape.lanes or shape.wanted]
+        self.shapes_by_key = {shape.key: shape for shape in self.shapes}
+        by_spec = self.shapes_by_spec
+        self.shapes_by_spec = {
+            spec: shape for spec, shape in by_spec.items() if shape.key in self.shapes_by_key
+        }
+        self._sweep_at = max(_SHAPES_MIN, 2 * len(self.shapes))
 
     # ------------------------------------------------------------------ submit
     def submit(self, fn: Fn, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Task:
@@ -218,7 +256,7 @@ class Tasks(Dispatch):
         elif task.actor is not None:
             self.owner.actors.ready_to_send(task)
         else:
-            task.fn.shape.queue.append(task)  # type: ignore[union-attr]
+            self.look_at(task.fn.shape).queue.append(task)
 
 
 def _slot(ref: ObjectRef[Any], deps: list[bytes]) -> Slot:

@@ -38,6 +38,9 @@ from sundog.ids import PROCESS_BYTES
 #   ("lost", object_id)            the owner had freed it already: reading it is an error
 Instruction = tuple[object, ...]
 
+# Messages of a dead process come before the news of its death, or soon after; so many deaths later there are none.
+DEAD_MAX = 100_000
+
 
 class Owned:
     """An object of ours with more to it than the one implicit hold of its maker."""
@@ -74,7 +77,7 @@ class References:
         self.borrowed: dict[bytes, Borrowed] = {}
         self._child: dict[tuple[bytes, bytes], int] = {}  # (receiver, object) -> holds kept for it
         self._of: dict[bytes, set[bytes]] = {}  # process -> owned objects it borrows
-        self._dead: set[bytes] = set()
+        self._dead: dict[bytes, None] = {}  # in the order of their deaths
         self._out: list[Instruction] = []
 
     def take(self) -> list[Instruction]:
@@ -210,7 +213,9 @@ class References:
 
     def process_died(self, process: bytes) -> None:
         """Forget every hold of, and every hold kept for, a dead process."""
-        self._dead.add(process)
+        self._dead[process] = None
+        if len(self._dead) > DEAD_MAX:
+            del self._dead[next(iter(self._dead))]
         for oid in self._of.pop(process, ()):
             owned = self.owned.get(oid)
             if owned is not None and owned.borrowers.pop(process, None) is not None:

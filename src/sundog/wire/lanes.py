@@ -5,7 +5,8 @@
     owner ──(fns, items, freed, setup)──► worker          one packet, one batch
     owner ◄──────[reply, reply, …]─────── worker          one packet, one flush
 
-``fns``    None or a list of `FnWire`: functions this worker has not seen from this owner
+``fns``    None or a list of `FnWire`: functions this worker has not seen from this owner; a None among them: forget
+           those that came before
 ``items``  a list of `Item`
 ``freed``  segments the worker made and may use again: [(name, size)]
 ``setup``  None or a dict that prepares the process for this lease (environment, GPU ids, placement group)

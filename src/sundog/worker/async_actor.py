@@ -231,9 +231,12 @@ class AsyncServing(Serving):
                 if self.stopping is not None:
                     return  # the actor ends under it: the node tells the caller why
                 executor.cancelled.add(task_id)
-            executor.reply_error(
-                lane, task_id, name, error, executor._call_retry(extra), received, _time() - start
-            )
+            try:
+                executor.reply_error(
+                    lane, task_id, name, error, executor._call_retry(extra), received, _time() - start
+                )
+            except BaseException:
+                self.fall_over()
         finally:
             end = _time()
             name_id = executor.method_names.get(what) or executor._method_id(what)
@@ -340,7 +343,11 @@ class AsyncServing(Serving):
                 self.loop.call_soon(self._cancel, task_id, recursive)
             else:
                 if recursive:
-                    self.owner.cancels.childless.add(task_id)
+                    childless = self.owner.cancels.childless
+                    childless.intersection_update(
+                        self._tasks
+                    )  # one may have caught its cancel, and ended well
+                    childless.add(task_id)
                 task.cancel()
             return
         if any(call[2][0] == task_id for call in self._ready):

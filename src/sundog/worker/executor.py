@@ -6,6 +6,7 @@ Owns the functions this process has loaded. Knows nothing of scheduling:
 
 from __future__ import annotations
 
+import os
 import pickle
 import threading
 import time
@@ -66,16 +67,21 @@ class Executor:
         self.sampler.dormant = False
 
     # ------------------------------------------------------------------ functions
-    def learn(self, lane: AnswerLane, fns: list[wire.FnWire]) -> None:
-        """Remember functions that an owner sent."""
+    def learn(self, lane: AnswerLane, fns: list[wire.FnWire | None]) -> None:
+        """Remember functions that an owner sent; None: it will send again what it sent before and still needs."""
         for described in fns:
-            lane.fns[described[0]] = LoadedFn(described)
+            if described is None:
+                lane.fns.clear()
+                self.codes.clear()
+            else:
+                lane.fns[described[0]] = LoadedFn(described)
 
     def load(self, fn: LoadedFn) -> Any:
         """The function itself; one definition is unpickled once, whoever sent it."""
         function = self.codes.get(fn.code_hash)
         if function is None:
             function = self.codes[fn.code_hash] = _loads(fn.blob)
+        fn.blob = b""
         fn.code = fingerprint(function)
         fn.name_id = self.ring.name(fn.name, fn.code)
         fn.function = function
@@ -487,15 +493,12 @@ class Executor:
             self.cancelled.discard(task_id)
             self.owner.cancels.cancel_late(task_id, self.ring.started_at())
         else:
-            import os
-
             stored = RayTaskError.from_exception(
                 error, function_name=name, pid=os.getpid(), task_id=task_id.hex(), skip_frames_of=_NOTHING
             )
         retryable = retry is True or (isinstance(retry, (tuple, list)) and isinstance(error, tuple(retry)))
-        BaseException.with_traceback(
-            error, None
-        )  # its frames hold the arguments; a frozen class sets nothing
+        # Its frames hold the arguments; a frozen class sets nothing.
+        BaseException.with_traceback(error, None)
         error = None  # type: ignore[assignment]
         meta, _, inner = pack(stored, 1 << 62)
         value = self.value_of(lane, meta, None, inner)

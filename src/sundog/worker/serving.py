@@ -27,6 +27,7 @@ from sundog.exceptions import TaskCancelledError
 from sundog.net import packets
 from sundog.owner import context
 from sundog.owner.core import Owner
+from sundog.owner.reactor import signal_later
 from sundog.owner.waits import Places
 from sundog.serialize.pack import pack
 from sundog.wire import lanes as wire
@@ -42,6 +43,7 @@ _time = time.time
 _FLUSH_S = 1e-3
 _GUARD_S = 2e-3
 _EARLY_MAX = 10_000
+_AGAIN_S = 0.002
 
 
 class _NoWayBack:
@@ -272,7 +274,7 @@ class Serving:
     def _decline(self) -> None:
         """Retired: give back what came, and the leases with it."""
         self.hand_back()
-        for lane in self.lanes.values():
+        for lane in list(self.lanes.values()):  # here and below: the reader may be adding one
             lane.reply((b"", wire.R_EXIT, None, 0.0), 16, self.spill_dir)
         self._flush_all()
 
@@ -366,7 +368,7 @@ class Serving:
             return
         if self.executor.actor_id is None:
             self.hand_back()
-            for lane in self.lanes.values():
+            for lane in list(self.lanes.values()):
                 lane.reply((b"", wire.R_BLOCKED, True, 0.0), 16, self.spill_dir)
         self._flush_all()
         self.blocked = True
@@ -379,7 +381,7 @@ class Serving:
         self.blocked = False
         self.owner.control.send(("unblocked",))
         if self.executor.actor_id is None:
-            for lane in self.lanes.values():
+            for lane in list(self.lanes.values()):
                 lane.reply((b"", wire.R_BLOCKED, False, 0.0), 16, self.spill_dir)
         self._flush_all()
 
@@ -421,9 +423,9 @@ class Serving:
 
     def _interrupt_current(self, task_id: bytes, recursive: bool) -> None:
         self.executor.interrupting = task_id
-        self.executor.cancelled.add(task_id)
-        if recursive:
-            self.owner.cancels.childless.add(task_id)
+        # One runs at a time: what else stands there ended before its interrupt came.
+        self.executor.cancelled = {task_id}
+        self.owner.cancels.childless = {task_id} if recursive else set()
         gate = self.executor.generators.get(task_id)
         if gate is not None:
             gate[1].set()
@@ -463,11 +465,11 @@ class Serving:
         """SIGINT in the main thread: raise in the task that is to be cancelled, if it still runs."""
         if self.current is None or self.current != self.executor.interrupting:
             return
-        ours = context.current() is None or self.owner.lock._is_owned() or self.executor.unsent.writing  # type: ignore[attr-defined]
-        if ours or frame.f_code.co_name == "__del__":
-            # In our own code, or where an exception would be lost: come back in a moment, when the user's
-            # code (or a poll) is on top.
-            threading.Timer(0.002, signal.pthread_kill, (self.main_thread, signal.SIGINT)).start()
+        ours = context.current() is None or self.executor.unsent.writing or self.owner.reactor.is_busy(frame)
+        if ours or any(lane.lock.locked() for lane in list(self.lanes.values())):
+            # In our own code (replies that are being sent would be lost), or where an exception would be: come
+            # back in a moment, when the user's code (or a poll) is on top.
+            signal_later(_AGAIN_S, signal.pthread_kill, self.main_thread, signal.SIGINT)
             return
         raise KeyboardInterrupt
 
@@ -481,9 +483,17 @@ class Serving:
 
     # ------------------------------------------------------------------ ends and successions
     def finish_then_stop(self, reason: str) -> None:
-        """End after the calls that were sent before the last handle went (they are in the sockets)."""
+        """End after what runs now. None is left in a socket: a caller keeps its handle until it is answered."""
         self.stopping = reason
         self.wake()
+
+    def fall_over(self) -> None:
+        """An answer could not be given, in a thread or a loop that would go on: end, so that callers are told."""
+        import traceback
+
+        traceback.print_exc()
+        stdio.flush_all()
+        os._exit(1)
 
     def adopt(self, other: Serving) -> None:
         """Take over the lanes of the serving that ran before (locked: the reader may be adding one)."""

@@ -6,7 +6,6 @@ they came. Replies are flushed by the thread that made them.
 
 from __future__ import annotations
 
-import contextlib
 import sys
 import threading
 import time
@@ -87,6 +86,8 @@ class ThreadedServing(Serving):
             if group is not None:
                 self.executor.run(lane, item)
                 lane.flush(self.spill_dir)
+        except BaseException:
+            self.fall_over()
         finally:
             with self._count:
                 self._active -= 1
@@ -156,8 +157,7 @@ class ThreadedServing(Serving):
 
     def before_block(self) -> None:
         """Other calls go on while one blocks: the actor keeps its CPU."""
-        with contextlib.suppress(RuntimeError):
-            self._flush_all()
+        self._flush_all()
 
     def after_block(self) -> None:
         """Nothing was given back."""

@@ -1,0 +1,46 @@
+"""What an owner tells of itself while other threads submit and put."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from sundog.owner.description import describe_objects, describe_tasks
+from sundog.owner.records import QUEUED
+
+ME = b"m" * 8
+
+
+def test_tasks_are_told_while_another_thread_submits() -> None:
+    table: dict[bytes, Any] = {}
+
+    class Task:
+        attempt, state, actor, submit_s = 0, QUEUED, None, 0.0
+        fn = SimpleNamespace(name="f")
+
+        @property
+        def id(self) -> bytes:
+            table[bytes([len(table)]) * 16] = self  # as a submission would, without the lock
+            return b"t" * 16
+
+    table[b"t" * 16] = Task()
+    owner: Any = SimpleNamespace(table=table)
+    assert [row["name"] for row in describe_tasks(owner, 1)] == ["f"]
+
+
+def test_objects_are_told_while_another_thread_puts_and_drops() -> None:
+    ready: dict[bytes, Any] = {}
+
+    class Sites(dict[str, str]):
+        def get(self, name: str, default: Any = "") -> str:
+            ready[bytes([len(ready)]) * 20] = (0, b"", None, None, None)  # as a put would, without the lock
+            ready.pop(gone, None)
+            return "here"
+
+    kept, gone = ME + b"k" * 12, ME + b"g" * 12
+    ready |= {kept: (0, b"12345", None, None, None), gone: (0, b"", None, None, None)}
+    owner: Any = SimpleNamespace(
+        me=ME, ready=ready, drain=lambda: None, refs=SimpleNamespace(owned={}, borrowed={})
+    )
+    rows = describe_objects(owner, 1, "driver", Sites())
+    assert [(row["object_id"], row["object_size"]) for row in rows] == [(kept.hex(), 5)]
