@@ -102,6 +102,7 @@ def read_lent(program: Program) -> None:
         return
     name = program.dice.choice(list(actor.kept))
     entry = _row(program, actor, actor.handle.read.remote(name), actor.kept[name])
+    entry.holds = actor.kept[name].value
     found = program.read(entry)
     if found is None:
         _excuse(program, actor, f"forgot {name}")

@@ -43,7 +43,8 @@ class Entry:
     actor: Actor | None = None
     owner_pid: int = 0  # 0: the driver
     cancelled: bool = False
-    by_value: bool = False  # it has a large argument by value: an object that only its task refers to
+    argument: Any = None  # one by value: if it is large, an object that only its task refers to
+    holds: Any = None  # what its bytes are if it has any, where no value is demanded
     object_id: bytes = b""
     since: int = 0  # the number of the first act after it was submitted
     number: int = 0  # of a call of a ledger: its place among the caller's

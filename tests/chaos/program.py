@@ -55,7 +55,7 @@ class Program:
 
     def size(self) -> int:
         """A size: most are small, some live in shared memory."""
-        return self.dice.choices([SMALL, LARGE, HUGE], [60, 35, 5])[0]
+        return self.dice.choices([SMALL, LARGE, HUGE], [56, 34, 10])[0]
 
     def chance(self, probability: float) -> bool:
         """One throw."""

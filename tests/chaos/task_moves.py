@@ -33,7 +33,7 @@ def mix(program: Program) -> None:
     row = program.task_row(None, parents)
     extra = [content(program.mark(), program.size())] if program.chance(0.3) else []
     row.value = content(mixed(row.mark, [*(parent.value for parent in parents), *extra]), size)
-    row.by_value = bool(extra)
+    row.argument = extra[0] if extra else None
     bound = bodies.mix.options(**program.options(row))
     refs = [parent.ref for parent in parents]
     program.hold(row, bound.remote(program.folder, row.mark, row.fate, size, *refs, *extra))

@@ -125,9 +125,9 @@ def _lost(error: exceptions.ObjectLostError, entry: Entry, acts: Acts) -> str | 
         return "it is no object"  # a get of several: each of them is asked
     if not acts.lineage and entry.fragile and acts.gone(entry.owner_pid):
         return None  # its copy went with its owner
-    if entry.by_value and _is_removed_put(error, acts):
+    if _names_a_put(error) and acts.removed(entry.argument):
         return None  # its argument by value, without which it can run neither at first nor again
-    if not acts.removed(entry.object_id):
+    if not acts.removed(entry.value if entry.value is not None else entry.holds):
         return "nobody removed its copy"
     if not acts.lineage:
         return None
@@ -136,11 +136,11 @@ def _lost(error: exceptions.ObjectLostError, entry: Entry, acts: Acts) -> str | 
     return "it could have been made again"
 
 
-def _is_removed_put(error: exceptions.ObjectLostError, acts: Acts) -> bool:
-    """Whether what an error says cannot be had is an object that no task made, and whose copy was removed."""
+def _names_a_put(error: exceptions.ObjectLostError) -> bool:
+    """Whether what an error says cannot be had is an object that no task made."""
     chain = getattr(error, "chain", None)
     last = bytes.fromhex(chain[-1][0] if chain else error.object_ref_hex or "")
-    return bool(last) and index_of(last) == 0 and acts.removed(last)
+    return bool(last) and index_of(last) == 0
 
 
 def _rebuildable(entry: Entry, acts: Acts) -> bool:
