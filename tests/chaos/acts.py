@@ -82,6 +82,10 @@ class Acts:
         """Whether the session was ended from outside."""
         return any(act.kind == "node" for act in self.all())
 
+    def zygote_killed(self) -> bool:
+        """Whether the process that collects the workers' ends was killed."""
+        return any(act.kind == "zygote" for act in self.all())
+
     def removed(self, value: Any) -> bool:
         """Whether a file was removed in which this content stood, or was being written."""
         mark = mark_of(value)

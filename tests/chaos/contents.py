@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 SMALL, LARGE, HUGE = 40, 180_000, 2_500_000
-_ARRAY_FROM = 100_000
+# Just where a value no longer travels in a message: as bytes, and as an array.
+EDGES = (100 * 1024 - 64, 64 * 1024 - 64)
+_ARRAYS = (range(60_000, 70_000), range(120_000, 1 << 40))
 # What stands at both ends of every content. No fill and no pickle looks like it.
 _ENDS = re.compile(rb"<([!-;=?-~]{30})>")
 
@@ -23,7 +25,7 @@ def content(mark: str, size: int) -> Any:
     """The value of an object: its mark at both ends, a fill that depends on the mark, and its size."""
     ends = b"<%b>" % mark.encode().ljust(30, b".")
     fill = hashlib.blake2b(ends, digest_size=1).digest()
-    if size < _ARRAY_FROM:
+    if not any(size in each for each in _ARRAYS):
         return ends + fill * size + ends
     value = np.full(size + 64, fill[0], dtype=np.uint8)
     value[:32] = value[-32:] = np.frombuffer(ends, dtype=np.uint8)

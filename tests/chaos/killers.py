@@ -42,15 +42,12 @@ WEIGHTS = {
     "zygote": 1,
     "node": 1,
     "segment": 4,
-    "free": 1,
-    "spill": 3,
+    "free": 2,
+    "spill": 5,
 }
 # The node is killed only in sessions that are given to it: nothing can go on after that.
 EVERYDAY = ("worker", "actor", "stop", "zygote", "free")
 _SIGNALS = [signal.SIGKILL] * 4 + [signal.SIGSEGV, signal.SIGABRT]
-# A zygote needs a second to import and serve on a loaded machine. One that is killed thrice before it ever
-# served counts as one that cannot start, and ends the session: that is a feature. One that has children has served.
-_ZYGOTE_PAUSE_S = 4.0
 # On a machine where starting a worker takes longer than the pause between two kills nothing would ever run: so many
 # acts there may be at once, and so many more for each move that a program has made.
 _ACTS_AT_ONCE, _ACTS_PER_MOVE = 6, 0.4
@@ -168,9 +165,13 @@ class Killers(threading.Thread):
         return True
 
     def _end_zygote(self) -> bool:
+        """Kill the first at any moment, later ones when they have children.
+
+        Three that die before they ever served count as one that cannot start, and end the session: a feature.
+        """
         now = time.clock_gettime(time.CLOCK_BOOTTIME)
         pid = zygote_pid(self._zygote_at)
-        if not pid or (not children(pid) and now - self._zygote_at < _ZYGOTE_PAUSE_S):
+        if not pid or (not children(pid) and self._zygote_at):
             return False
         self._zygote_at = now
         return self._signal("zygote", pid, signal.SIGKILL, "")

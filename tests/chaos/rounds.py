@@ -26,7 +26,7 @@ from typing import Any
 import sundog
 from sundog import engines
 from tests import leaks
-from tests.chaos import actor_moves, killers, object_moves, task_moves
+from tests.chaos import actor_moves, bound_moves, killers, object_moves, shared_moves, task_moves
 from tests.chaos.acts import Acts
 from tests.chaos.program import Program, SessionOver, Violation
 from tests.chaos.report import Report
@@ -64,6 +64,16 @@ _MOVES: list[tuple[Callable[[Program], None], int]] = [
     (actor_moves.take_back, 2),
     (actor_moves.kill, 1),
     (actor_moves.let_go, 1),
+    (actor_moves.cancel_call, 2),
+    (bound_moves.run_late, 1),
+    (bound_moves.queue_late, 1),
+    (bound_moves.outgrow, 1),
+    (bound_moves.in_environment, 2),
+    (bound_moves.grouped, 2),
+    (shared_moves.create_named, 2),
+    (shared_moves.look_up, 2),
+    (shared_moves.read_through, 2),
+    (shared_moves.receive, 1),
 ]
 
 

@@ -78,6 +78,16 @@ def test_a_body_that_ends_its_own_process_is_a_true_crash(acts: Acts) -> None:
     assert lie(crashed(41, None, 1), entry, acts)
 
 
+def test_an_unknown_end_is_true_only_of_a_process_that_was_ended_when_a_zygote_was(acts: Acts) -> None:
+    ran(acts, "m", 41)
+    entry = Entry("task", "m")
+    acts.log("worker", pid=41, signal=signal.SIGKILL)
+    assert lie(crashed(41, None), entry, acts)
+    acts.log("zygote", pid=40, signal=signal.SIGKILL)
+    assert lie(crashed(41, None), entry, acts) is None
+    assert lie(crashed(42, None), entry, acts)
+
+
 def test_an_act_that_was_struck_out_is_no_excuse(acts: Acts) -> None:
     ran(acts, "m", 41)
     acts.strike(acts.log("worker", pid=41, signal=signal.SIGKILL))
@@ -186,6 +196,41 @@ def test_what_is_written_to_a_file_after_it_lost_its_name_is_lost_with_it(acts: 
         assert lie(exceptions.ObjectLostError("lost"), put, acts)
         file.write(put.value)
     assert lie(exceptions.ObjectLostError("lost"), put, acts) is None
+
+
+def test_only_a_task_that_never_ends_runs_too_long(acts: Acts) -> None:
+    error = exceptions.TaskTimeoutError("late", timeout_s=0.3)
+    assert lie(error, Entry("task", "m", timeout_s=0.3, late=True), acts) is None
+    assert lie(error, Entry("task", "m", timeout_s=0.5, late=True), acts)
+    assert lie(error, Entry("task", "m", timeout_s=0.3), acts)
+
+
+def test_a_task_that_ran_was_begun_unless_its_process_was_killed(acts: Acts) -> None:
+    error = exceptions.TaskQueueTimeoutError("not begun", queue_timeout_s=0.1)
+    entry = Entry("task", "m", queue_timeout_s=0.1)
+    assert lie(error, Entry("task", "m"), acts)
+    assert lie(error, entry, acts) is None
+    ran(acts, "m", 41)
+    assert lie(error, entry, acts)
+    acts.log("worker", pid=41, signal=signal.SIGKILL)
+    assert lie(error, entry, acts) is None
+    assert entry.unbegun_after == 1
+
+
+def test_memory_runs_out_only_for_what_takes_too_much_and_in_its_own_process(acts: Acts) -> None:
+    ran(acts, "m", 41)
+    error = exceptions.OutOfMemoryError("too much", pid=41)
+    assert lie(error, Entry("task", "m", outgrows=True), acts) is None
+    assert lie(error, Entry("task", "m"), acts)
+    assert lie(exceptions.OutOfMemoryError("too much", pid=42), Entry("task", "m", outgrows=True), acts)
+
+
+@pytest.mark.parametrize(
+    "error", [exceptions.TaskPlacementGroupRemoved("gone"), exceptions.ActorUnschedulableError("gone")]
+)
+def test_a_placement_group_is_gone_only_if_the_program_removed_it(acts: Acts, error: BaseException) -> None:
+    assert lie(error, Entry("task", "m"), acts)
+    assert lie(error, Entry("task", "m", group_removed=True), acts) is None
 
 
 @pytest.mark.parametrize(
