@@ -6,11 +6,12 @@ calls is the order in which they must run.
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import sundog
 from tests.chaos import bodies
-from tests.chaos.contents import content, mixed
+from tests.chaos.contents import SMALL, content, mixed
 from tests.chaos.model import Actor, Entry
 from tests.chaos.program import MISSING, Program, Violation
 from tests.chaos.truth import deaths
@@ -19,6 +20,7 @@ _CLASSES: dict[str, Any] = {
     "ledger": bodies.Ledger,
     "async": bodies.AsyncMaker,
     "threaded": bodies.ThreadedMaker,
+    "grouped": bodies.GroupedMaker,
 }
 _ACTORS_MAX = 3
 
@@ -27,7 +29,7 @@ def create(program: Program) -> None:
     """An actor, with some allowance of restarts and retries."""
     if len(program.actors) >= _ACTORS_MAX:
         return
-    kind = program.dice.choice(["ledger", "ledger", "async", "threaded"])
+    kind = program.dice.choice(["ledger", "ledger", "async", "threaded", "grouped"])
     key = program.mark()
     restarts = program.dice.choice([0, 1, 3, -1, -1])
     retries = program.dice.choice([0, 0, 2, -1]) if restarts else 0
@@ -77,11 +79,34 @@ def make(program: Program) -> None:
     for _ in range(program.dice.choice([1, 1, 4])):
         parents = [parent for parent in program.some(program.dice.choice([0, 1])) if parent.value is not None]
         mark, size = program.mark(), program.size()
-        ref = actor.handle.make.remote(mark, size, *(parent.ref for parent in parents))
+        method = actor.handle.make
+        if actor.kind == "grouped":
+            method = method.options(concurrency_group=program.dice.choice(["few", "many"]))
+        ref = method.remote(mark, size, *(parent.ref for parent in parents))
         entry = _row(program, actor, ref)
         entry.mark, entry.parents = mark, parents
         entry.value = content(mixed(mark, [parent.value for parent in parents]), size)
         program.entries.append(entry)
+
+
+def cancel_call(program: Program) -> None:
+    """Cancel a call: of a quick one either comes, of an endless one of an event loop only the cancel."""
+    actor = _one(program)
+    if actor is None:
+        return
+    mark = program.mark()
+    endless = actor.kind == "async" and program.chance(0.5)
+    ref = actor.handle.doze.remote(mark) if endless else actor.handle.make.remote(mark, SMALL)
+    entry = _row(program, actor, ref)
+    entry.mark, entry.cancelled = mark, True
+    entry.value = None if endless else content(mixed(mark, []), SMALL)
+    if endless and program.chance(0.5):
+        deadline = time.monotonic() + 0.3
+        while time.monotonic() < deadline and not program.acts.runs(mark):
+            time.sleep(0.002)
+    sundog.cancel(ref)
+    if program.read(entry) is not MISSING and endless:
+        raise Violation(f"a call that dozes for ever gave a value: {entry}")
 
 
 def lend(program: Program) -> None:
@@ -102,6 +127,7 @@ def read_lent(program: Program) -> None:
         return
     name = program.dice.choice(list(actor.kept))
     entry = _row(program, actor, actor.handle.read.remote(name), actor.kept[name])
+    entry.holds = actor.kept[name].value
     found = program.read(entry)
     if found is None:
         _excuse(program, actor, f"forgot {name}")
@@ -147,7 +173,7 @@ def kill(program: Program) -> None:
 def let_go(program: Program) -> None:
     """The last handle goes; calls on their way are served all the same."""
     actor = _one(program)
-    if actor is not None and program.chance(0.5):
+    if actor is not None and not actor.detached and program.chance(0.5):
         program.actors.remove(actor)
         actor.handle = None
 

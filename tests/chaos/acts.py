@@ -2,19 +2,23 @@
 
 Written by the killers' thread alone, read by the programs' threads. An act is logged *before* it is carried out, so an
 error never arrives before its evidence; one that turns out to be impossible is struck out again.
+
+Of a file that was removed the log keeps a descriptor: what stood in it, and what was still being written to it when it
+lost its name, says exactly whose copy was lost, however many objects share it and whoever owns them.
 """
 
 from __future__ import annotations
 
-import re
+import os
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-# <owner>-<maker>-<number>: a segment in which an object lives.
-SEGMENT = re.compile(r"^(disk-)?(?P<owner>[0-9a-f]{16})-[0-9a-f]{16}-\d+$")
+from tests.chaos.contents import mark_of, marks_in
 
-_ANY = "any"
+FILES = ("segment", "free", "spill")
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,7 @@ class Act:
     pid: int = 0
     signal: int = 0
     name: str = ""
-    object_id: bytes = b""
+    file: int = -1  # a descriptor of the file that was removed
 
 
 class Acts:
@@ -38,26 +42,28 @@ class Acts:
         self.lineage = lineage  # whether this sundog rebuilds lost objects
         self._acts: dict[int, Act] = {}
         self.next_number = 0
-        self._lost: set[bytes] = set()
-        self._lost_owners: set[str] = set()
+        self._lock = threading.Lock()
+        self._lost: set[bytes] = set()  # marks of contents that stood in a file that was removed
 
     # ------------------------------------------------------------------ writing
-    def log(self, kind: str, *, pid: int = 0, signal: int = 0, name: str = "", object_id: bytes = b"") -> Act:
+    def log(self, kind: str, *, pid: int = 0, signal: int = 0, name: str = "", file: int = -1) -> Act:
         """Note what is about to be done."""
-        act = Act(self.next_number, kind, time.monotonic(), pid, signal, name, object_id)
+        act = Act(self.next_number, kind, time.monotonic(), pid, signal, name, file)
         self.next_number += 1
         self._acts[act.number] = act
-        if object_id:
-            self._lost.add(object_id)
-        elif kind in ("segment", "spill"):
-            # A file of several spilled objects names none of them: then any may be lost.
-            found = SEGMENT.match(name)
-            self._lost_owners.add(found["owner"] if found else _ANY)
         return act
 
     def strike(self, act: Act) -> None:
         """It could not be done after all."""
-        self._acts.pop(act.number, None)
+        with self._lock:
+            self._acts.pop(act.number, None)
+            if act.file >= 0:
+                os.close(act.file)
+
+    def close(self) -> None:
+        """The session is judged: let go of the files."""
+        for act in self.all():
+            self.strike(act)
 
     # ------------------------------------------------------------------ reading
     def all(self) -> list[Act]:
@@ -76,17 +82,23 @@ class Acts:
         """Whether the session was ended from outside."""
         return any(act.kind == "node" for act in self.all())
 
-    def removed(self, object_id: bytes) -> bool:
-        """Whether the copy of an object was removed.
+    def zygote_killed(self) -> bool:
+        """Whether the process that collects the workers' ends was killed."""
+        return any(act.kind == "zygote" for act in self.all())
 
-        Of what workers own only the segments' names are known here, and they name the owner alone.
-        """
-        owners = self._lost_owners
-        return object_id in self._lost or object_id[:8].hex() in owners or _ANY in owners
+    def removed(self, value: Any) -> bool:
+        """Whether a file was removed in which this content stood, or was being written."""
+        mark = mark_of(value)
+        if mark and mark not in self._lost:
+            with self._lock:
+                for act in self.all():
+                    if act.kind in FILES:
+                        self._lost |= marks_in(os.pread(act.file, os.fstat(act.file).st_size, 0))
+        return mark in self._lost
 
     def any_removed(self) -> bool:
         """Whether any copy was removed at all."""
-        return bool(self._lost or self._lost_owners)
+        return any(act.kind in ("segment", "spill") for act in self.all())
 
     def runs(self, mark: str) -> list[int]:
         """The pids that ran a body, in order."""

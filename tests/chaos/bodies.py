@@ -65,6 +65,20 @@ def make(folder: str, mark: str, fate: Fate, size: int) -> Any:
     return content(mark, size)
 
 
+@sundog.remote(num_cpus=0.5, max_calls=3)
+def make_few(folder: str, mark: str, fate: Fate, size: int) -> Any:
+    """The same, in a worker that ends after three."""
+    begin(folder, mark, fate)
+    return content(mark, size)
+
+
+@sundog.remote(num_cpus=0.5)
+def taste(folder: str, mark: str, fate: Fate, size: int) -> Any:
+    """A value from the environment."""
+    begin(folder, mark, fate)
+    return content(f"{mark}:{os.environ['CHAOS_FLAVOUR']}", size)
+
+
 @sundog.remote(num_cpus=0.5)
 def mix(folder: str, mark: str, fate: Fate, size: int, *values: Any) -> Any:
     """A value from others, which arrive resolved."""
@@ -77,6 +91,14 @@ def read_inside(folder: str, mark: str, fate: Fate, size: int, refs: list[Any]) 
     """A value from others that came as refs in a container, read in a process that owns none of them."""
     begin(folder, mark, fate)
     return content(mixed(mark, sundog.get(refs)), size)
+
+
+@sundog.remote(num_cpus=0.5)
+def read_through(folder: str, mark: str, fate: Fate, size: int, keeper: Any, name: str) -> Any:
+    """A value from one whose ref an actor keeps, and a third process owns; None if the actor has forgotten."""
+    begin(folder, mark, fate)
+    box = sundog.get(keeper.give.remote(name))
+    return None if box is None else content(mixed(mark, [sundog.get(box[0])]), size)
 
 
 @sundog.remote(num_cpus=0.5)
@@ -161,6 +183,28 @@ def sleep_long(folder: str, mark: str, depth: int) -> None:
     time.sleep(FOREVER_S)
 
 
+@sundog.remote(num_cpus=0.5)
+def oversleep(folder: str, mark: str, deaf: bool) -> None:
+    """A task that ends by its timeout; a deaf one only with its process."""
+    note(folder, mark, str(os.getpid()))
+    deadline = time.monotonic() + FOREVER_S
+    while time.monotonic() < deadline:
+        try:
+            time.sleep(FOREVER_S)
+        except KeyboardInterrupt:
+            if not deaf:
+                raise
+
+
+@sundog.remote(num_cpus=0.5)
+def grow(folder: str, mark: str, size_bytes: int) -> None:
+    """A task that takes so much memory, and keeps it."""
+    note(folder, mark, str(os.getpid()))
+    taken = [b"\1" * (1 << 20) for _ in range(size_bytes >> 20)]
+    while taken:
+        time.sleep(FOREVER_S)
+
+
 @sundog.remote(num_cpus=0)
 class Ledger:
     """Counts the calls of each life, and keeps refs for others."""
@@ -214,6 +258,26 @@ class AsyncMaker:
         """A value, after giving way to other calls."""
         note(self.folder, mark, str(os.getpid()))
         await asyncio.sleep(0.002)
+        return content(mixed(mark, list(values)), size)
+
+    async def doze(self, mark: str) -> None:
+        """A call that ends by being cancelled."""
+        note(self.folder, mark, str(os.getpid()))
+        await asyncio.sleep(FOREVER_S)
+
+
+@sundog.remote(num_cpus=0, concurrency_groups={"few": 1, "many": 4})
+class GroupedMaker:
+    """Makes values in threads that belong to groups."""
+
+    def __init__(self, folder: str, key: str) -> None:
+        self.folder = folder
+        note(folder, f"{key}.lives", str(os.getpid()))
+
+    def make(self, mark: str, size: int, *values: Any) -> Any:
+        """A value, in whichever group the call asks for."""
+        note(self.folder, mark, str(os.getpid()))
+        time.sleep(0.002)
         return content(mixed(mark, list(values)), size)
 
 

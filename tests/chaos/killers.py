@@ -6,6 +6,8 @@
         ├──► zygote · node ──────────► the process tree below this driver ──► pidfd ──► signal
         └──► segment · free · spill ─► files in the session's folders ──► unlink
 
+A choice for which there is nothing at the moment (no spilled file, no actor) passes to another, so what can be done is.
+
 Refuses to touch anything outside of the session: a process is signalled through a descriptor that was opened
 while it stood below this driver's node, so that a pid in use again is never hit. What it does is in `Acts`
 before it is done.
@@ -17,6 +19,7 @@ import contextlib
 import importlib.util
 import os
 import random
+import re
 import signal
 import threading
 import time
@@ -27,28 +30,27 @@ from typing import Any
 import sundog
 from sundog import engines
 from sundog.owner import context
-from tests.chaos.acts import SEGMENT, Acts
+from tests.chaos.acts import Acts
 
+# <owner>-<maker>-<number>: a segment in which an object lives.
+_SEGMENT = re.compile(r"^[0-9a-f]{16}-[0-9a-f]{16}-\d+$")
 # How often each is chosen among those that are on.
 WEIGHTS = {
     "worker": 8,
     "actor": 3,
     "stop": 2,
-    "zygote": 2,
+    "zygote": 1,
     "node": 1,
     "segment": 4,
-    "free": 1,
-    "spill": 3,
+    "free": 2,
+    "spill": 5,
 }
 # The node is killed only in sessions that are given to it: nothing can go on after that.
 EVERYDAY = ("worker", "actor", "stop", "zygote", "free")
 _SIGNALS = [signal.SIGKILL] * 4 + [signal.SIGSEGV, signal.SIGABRT]
-# A zygote needs a second to import and serve on a loaded machine. One that is killed thrice before it ever
-# served counts as one that cannot start, and ends the session: that is a feature.
-_ZYGOTE_PAUSE_S = 4.0
-# On a machine where starting a worker takes longer than the pause between two kills nothing would ever run: after so
-# many the session is left alone.
-_ACTS_MAX = 40
+# On a machine where starting a worker takes longer than the pause between two kills nothing would ever run: so many
+# acts there may be at once, and so many more for each move that a program has made.
+_ACTS_AT_ONCE, _ACTS_PER_MOVE = 6, 0.4
 
 
 def has_lineage() -> bool:
@@ -75,10 +77,16 @@ class Killers(threading.Thread):
     """Does one thing after the other, with random pauses, until told to stop."""
 
     def __init__(
-        self, dice: random.Random, acts: Acts, kinds: list[str], pause_s: tuple[float, float]
+        self,
+        dice: random.Random,
+        acts: Acts,
+        kinds: list[str],
+        pause_s: tuple[float, float],
+        moves_made: Callable[[], int],
     ) -> None:
         super().__init__(name="chaos-killers", daemon=True)
         self.dice, self.acts, self.kinds, self.pause_s = dice, acts, kinds, pause_s
+        self.moves_made = moves_made
         self.done = threading.Event()
         self.failure: BaseException | None = None
         engine = engines.current()
@@ -86,7 +94,7 @@ class Killers(threading.Thread):
         self.owner: Any = engine.owner
         self.spilled = Path(context.facts.session["path"]) / "spilled_objects"
         self._zygote_at = 0.0
-        self._deeds: dict[str, Callable[[], None]] = {
+        self._deeds: dict[str, Callable[[], bool]] = {
             "worker": lambda: self._end_one("worker", ("idle", "leased")),
             "actor": lambda: self._end_one("actor", ("actor",)),
             "stop": self._stop_one,
@@ -98,15 +106,24 @@ class Killers(threading.Thread):
         }
 
     def run(self) -> None:
-        weights = [WEIGHTS[kind] for kind in self.kinds]
         try:
-            while self.acts.next_number < _ACTS_MAX and not self.done.wait(self.dice.uniform(*self.pause_s)):
-                self._deeds[self.dice.choices(self.kinds, weights)[0]]()
+            while not self.done.wait(self.dice.uniform(*self.pause_s)):
+                if self.acts.next_number < _ACTS_AT_ONCE + _ACTS_PER_MOVE * self.moves_made():
+                    self._act()
         except sundog.exceptions.LocalRayletDiedError:
             if not self.acts.node_killed():
                 raise
         except BaseException as error:
             self.failure = error
+
+    def _act(self) -> None:
+        """Do one thing: the first of a random order that can be done."""
+        kinds = list(self.kinds)
+        while kinds:
+            kind = self.dice.choices(kinds, [WEIGHTS[each] for each in kinds])[0]
+            if self._deeds[kind]():
+                return
+            kinds.remove(kind)
 
     def stop(self) -> None:
         """Let the session be in peace from now on."""
@@ -120,20 +137,21 @@ class Killers(threading.Thread):
             row for row in rows if row["worker_type"] == "WORKER" and row["state"] in states and row["pid"]
         ]
 
-    def _end_one(self, kind: str, states: tuple[str, ...]) -> None:
+    def _end_one(self, kind: str, states: tuple[str, ...]) -> bool:
         rows = self._workers(states)
-        if rows:
-            row = self.dice.choice(rows)
-            self._signal(kind, row["pid"], self.dice.choice(_SIGNALS), row["state"])
+        if not rows:
+            return False
+        row = self.dice.choice(rows)
+        return self._signal(kind, row["pid"], self.dice.choice(_SIGNALS), row["state"])
 
-    def _stop_one(self) -> None:
+    def _stop_one(self) -> bool:
         rows = self._workers(("idle", "leased", "actor"))
         if not rows:
-            return
+            return False
         pid = self.dice.choice(rows)["pid"]
         descriptor = self._open(pid)
         if descriptor < 0:
-            return
+            return False
         self.acts.log("stop", pid=pid)
         try:
             signal.pidfd_send_signal(descriptor, signal.SIGSTOP)
@@ -144,20 +162,24 @@ class Killers(threading.Thread):
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(descriptor, signal.SIGCONT)
             os.close(descriptor)
+        return True
 
-    def _end_zygote(self) -> None:
-        now = time.monotonic()
-        if now - self._zygote_at < _ZYGOTE_PAUSE_S:
-            return
-        for pid in children(node_pid()):
-            if b"sundog.worker.zygote" in command(pid):
-                self._zygote_at = now
-                self._signal("zygote", pid, signal.SIGKILL, "")
-                return
+    def _end_zygote(self) -> bool:
+        """Kill the first at any moment, later ones when they have children.
 
-    def _end_node(self) -> None:
+        Three that die before they ever served count as one that cannot start, and end the session: a feature.
+        """
+        now = time.clock_gettime(time.CLOCK_BOOTTIME)
+        pid = zygote_pid(self._zygote_at)
+        if not pid or (not children(pid) and self._zygote_at):
+            return False
+        self._zygote_at = now
+        return self._signal("zygote", pid, signal.SIGKILL, "")
+
+    def _end_node(self) -> bool:
         self._signal("node", node_pid(), signal.SIGKILL, "")
         self.done.set()
+        return True
 
     def _open(self, pid: int) -> int:
         try:
@@ -169,50 +191,50 @@ class Killers(threading.Thread):
             return -1
         return descriptor
 
-    def _signal(self, kind: str, pid: int, number: int, role: str) -> None:
+    def _signal(self, kind: str, pid: int, number: int, role: str) -> bool:
         descriptor = self._open(pid)
         if descriptor < 0:
-            return
+            return False
         act = self.acts.log(kind, pid=pid, signal=number, name=role)
         try:
             signal.pidfd_send_signal(descriptor, number)
         except ProcessLookupError:
             self.acts.strike(act)
+            return False
         finally:
             os.close(descriptor)
+        return True
 
     # ------------------------------------------------------------------ files
-    def _remove_segment(self) -> None:
+    def _remove_segment(self) -> bool:
         """Remove the copy of an object: one of the driver's, or of some worker's."""
-        root, me = self.owner.segments.shm_root, self.owner.me.hex()
-        holders = {value[2][0]: oid for oid, value in list(self.owner.ready.items()) if value[2] is not None}
-        names = [
-            name
-            for name in os.listdir(root)
-            # Of the driver's, only what certainly holds an object: else nobody could tell whose loss is true.
-            if (found := SEGMENT.match(name)) and (name in holders or found["owner"] != me)
-        ]
-        if names:
-            name = self.dice.choice(names)
-            self._unlink("segment", f"{root}/{name}", holders.get(name, b""))
+        return self._remove_one("segment", self.owner.segments.shm_root, _SEGMENT.match)
 
-    def _remove_free(self) -> None:
-        root = self.owner.segments.shm_root
-        names = [name for name in os.listdir(root) if name.startswith("free-")]
-        if names:
-            self._unlink("free", f"{root}/{self.dice.choice(names)}", b"")
+    def _remove_free(self) -> bool:
+        return self._remove_one("free", self.owner.segments.shm_root, lambda name: name.startswith("free-"))
 
-    def _remove_spilled(self) -> None:
-        files = sorted(str(path) for path in self.spilled.rglob("*") if path.is_file())
-        if files:
-            self._unlink("spill", self.dice.choice(files), b"")
+    def _remove_spilled(self) -> bool:
+        """Remove a file of spilled objects, or one that found no room in memory: it lies beside them."""
+        folders = [folder for folder, _, files in os.walk(self.spilled, followlinks=True) if files]
+        return bool(folders) and self._remove_one("spill", self.dice.choice(folders), bool)
 
-    def _unlink(self, kind: str, path: str, object_id: bytes) -> None:
-        act = self.acts.log(kind, name=os.path.basename(path), object_id=object_id)
+    def _remove_one(self, kind: str, folder: str, fits: Callable[[str], object]) -> bool:
+        names = sorted(name for name in os.listdir(folder) if fits(name))
+        if not names:
+            return False
+        path = f"{folder}/{self.dice.choice(names)}"
+        try:
+            # For reading, so that what stands in it can be told; not inherited by anybody.
+            file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return False
+        act = self.acts.log(kind, name=os.path.basename(path), file=file)
         try:
             os.unlink(path)
         except OSError:
             self.acts.strike(act)
+            return False
+        return True
 
 
 # ---------------------------------------------------------------------- the process tree
@@ -223,6 +245,12 @@ def parent(pid: int) -> int:
             return int(file.read().rpartition(")")[2].split()[1])
     except OSError:
         return 0
+
+
+def born(pid: int) -> float:
+    """When a process was started, in seconds since boot."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        return int(file.read().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
 
 
 def stands_below(pid: int, root: int) -> bool:
@@ -255,3 +283,16 @@ def command(pid: int) -> bytes:
 def node_pid() -> int:
     """The node of this driver's session: its child of that kind."""
     return next((pid for pid in children(os.getpid()) if b"sundog.node" in command(pid)), 0)
+
+
+def zygote_pid(since: float) -> int:
+    """The zygote of this driver's session, started after a moment (of the clock that counts from boot).
+
+    Orphans of a zygote that was killed are the node's children as well; but they lead groups of their own, as workers
+    do, or are older than the end of their parent.
+    """
+    for pid in children(node_pid()):
+        with contextlib.suppress(OSError):
+            if os.getpgid(pid) != pid and born(pid) > since:
+                return pid
+    return 0

@@ -19,12 +19,14 @@ class Actor:
 
     key: str
     handle: Any
-    kind: str  # ledger | async | threaded
+    kind: str  # ledger | async | threaded | grouped
     max_restarts: int
     max_task_retries: int
     ended: bool = False  # the program itself killed it for good
     kicked: int = 0  # how often the program killed it and let it restart
     numbers: int = 0
+    name: str = ""
+    detached: bool = False
     kept: dict[str, Entry] = field(default_factory=dict)
 
 
@@ -43,7 +45,14 @@ class Entry:
     actor: Actor | None = None
     owner_pid: int = 0  # 0: the driver
     cancelled: bool = False
-    by_value: bool = False  # it has a large argument by value: an object that only its task refers to
+    argument: Any = None  # one by value: if it is large, an object that only its task refers to
+    holds: Any = None  # what its bytes are if it has any, where no value is demanded
+    timeout_s: float = 0.0
+    late: bool = False  # it runs for ever, and ends by its timeout
+    queue_timeout_s: float = 0.0
+    unbegun_after: int = -1  # it was said not to have been begun, after so many runs that were ended
+    outgrows: bool = False  # it takes more memory than it asked for, and may have
+    group_removed: bool = False
     object_id: bytes = b""
     since: int = 0  # the number of the first act after it was submitted
     number: int = 0  # of a call of a ledger: its place among the caller's

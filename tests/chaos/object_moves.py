@@ -92,7 +92,8 @@ def wait(program: Program) -> None:
     if not refs:
         return
     count = program.dice.randint(1, len(refs))
-    ready, pending = sundog.wait(refs, num_returns=count, timeout=PATIENCE_S)
+    fetch_local = program.chance(0.7)
+    ready, pending = sundog.wait(refs, num_returns=count, timeout=PATIENCE_S, fetch_local=fetch_local)
     if len(ready) != count:
         raise Violation(f"wait for {count} of {len(refs)} refs gave {len(ready)} after {PATIENCE_S:.0f} s")
     order = [ref for ref in refs if ref in ready], [ref for ref in refs if ref in pending]

@@ -13,7 +13,7 @@ from typing import Any
 import sundog
 from tests.chaos.acts import Acts
 from tests.chaos.bodies import ALWAYS, Broken, Fate
-from tests.chaos.contents import HUGE, LARGE, SMALL, described, same
+from tests.chaos.contents import EDGES, HUGE, LARGE, SMALL, described, same
 from tests.chaos.model import Actor, Entry
 from tests.chaos.report import Report
 from tests.chaos.truth import innermost, lie
@@ -45,6 +45,7 @@ class Program:
         self.actors: list[Actor] = []  # those that we can call
         self.all_actors: list[Actor] = []
         self.views: list[tuple[Any, Any]] = []
+        self.guests = 0
         self._marks = 0
 
     # ------------------------------------------------------------------ dice
@@ -54,8 +55,9 @@ class Program:
         return f"{self.key}-{self._marks}"
 
     def size(self) -> int:
-        """A size: most are small, some live in shared memory."""
-        return self.dice.choices([SMALL, LARGE, HUGE], [60, 35, 5])[0]
+        """A size: most are small, some live in shared memory, some are at the edge between the two."""
+        edge = self.dice.choice(EDGES) + self.dice.randint(-40, 10)
+        return self.dice.choices([SMALL, LARGE, HUGE, edge], [48, 34, 10, 8])[0]
 
     def chance(self, probability: float) -> bool:
         """One throw."""
@@ -173,6 +175,10 @@ class Program:
         self.check_views()
         for entry in self.entries:
             self.read(entry)
+        for actor in self.actors:
+            if actor.detached:
+                actor.ended = True
+                sundog.kill(actor.handle)
         for entry in self.tasks:
             self._audit_task(entry)
         for actor in self.all_actors:
@@ -191,6 +197,8 @@ class Program:
 
     def _audit_task(self, entry: Entry) -> None:
         runs = self.acts.runs(entry.mark)
+        if 0 <= entry.unbegun_after < len(runs):
+            raise Violation(f"was begun after it was said that it never would be: {self._words(entry)}")
         if 0 <= entry.retries < len(runs) - 1:
             raise Violation(f"ran more often than it may: {self._words(entry)}")
         for number, pid in enumerate(runs[:-1]):

@@ -1,7 +1,8 @@
 """One session of the chaos: programs in threads, killers beside them, and at the end an empty store.
 
-A driver of its own, started by the harness: ``python -m tests.chaos.rounds <seed> <number> <killers>``. Prints the
-session's folder when it is up, and its report as the last line.
+A driver of its own, started by the harness: ``python -m tests.chaos.rounds <seed> <killers>``. Some drivers play two
+sessions, one after the other, as a program does that calls `shutdown` and `init` again. Prints each session's folder
+when it is up, and the report as the last line.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from typing import Any
 import sundog
 from sundog import engines
 from tests import leaks
-from tests.chaos import actor_moves, killers, object_moves, task_moves
+from tests.chaos import actor_moves, bound_moves, killers, object_moves, shared_moves, task_moves
 from tests.chaos.acts import Acts
 from tests.chaos.program import Program, SessionOver, Violation
 from tests.chaos.report import Report
 
-STEPS = 45
+STEPS = 35
 EMPTY_S = 30.0
-STORE_BYTES = 6 << 20  # where spilled files are to be removed: little enough that there are some
+STORE_BYTES = 4 << 20  # where spilled files are to be removed: little enough that there are some
 _MOVES: list[tuple[Callable[[Program], None], int]] = [
     (object_moves.put, 4),
     (object_moves.read, 4),
@@ -63,6 +64,16 @@ _MOVES: list[tuple[Callable[[Program], None], int]] = [
     (actor_moves.take_back, 2),
     (actor_moves.kill, 1),
     (actor_moves.let_go, 1),
+    (actor_moves.cancel_call, 2),
+    (bound_moves.run_late, 1),
+    (bound_moves.queue_late, 1),
+    (bound_moves.outgrow, 1),
+    (bound_moves.in_environment, 2),
+    (bound_moves.grouped, 2),
+    (shared_moves.create_named, 2),
+    (shared_moves.look_up, 2),
+    (shared_moves.read_through, 2),
+    (shared_moves.receive, 1),
 ]
 
 
@@ -74,10 +85,9 @@ class Round:
         self.dice = random.Random(seed)
         self.folder = folder
         self.report = Report()
-        # Some sessions are left in peace, some lose their node, the rest are visited by all others.
-        everyday = [kind for kind in kinds if kind != "node"]
-        mood = self.dice.choices(["peace", "node", "slow", "fast"], [1, 1 if "node" in kinds else 0, 4, 4])[0]
-        self.kinds = {"peace": [], "node": ["node"]}.get(mood, everyday)
+        # Some sessions are left in peace; one that is to lose its node is left alone until then.
+        mood = "node" if "node" in kinds else self.dice.choices(["peace", "slow", "fast"], [1, 4, 4])[0]
+        self.kinds = [] if mood == "peace" else kinds
         self.pause_s = {"slow": (0.05, 0.5), "node": (0.3, 3.0)}.get(mood, (0.01, 0.08))
         self.threads = self.dice.choice([1, 2, 3])
 
@@ -87,10 +97,17 @@ class Round:
         with sundog.init(num_cpus=4, log_to_driver=False, object_store_memory=limit) as session:
             print("session", session["session_dir"], flush=True)
             acts = Acts(self.folder, killers.has_lineage())
-            thread = killers.Killers(random.Random(f"{self.seed}/kill"), acts, self.kinds, self.pause_s)
+            programs = [Program(f"{self.seed}/{n}", f"p{n}", acts) for n in range(self.threads)]
+            reports = [program.report for program in programs]
+            thread = killers.Killers(
+                random.Random(f"{self.seed}/kill"),
+                acts,
+                self.kinds,
+                self.pause_s,
+                lambda: sum(report.counts["moves"] for report in reports),
+            )
             if self.kinds:
                 thread.start()
-            programs = [Program(f"{self.seed}/{n}", f"p{n}", acts) for n in range(self.threads)]
             players = [threading.Thread(target=self._play, args=(program,)) for program in programs]
             try:
                 for player in players:
@@ -110,6 +127,7 @@ class Round:
             self.report.kills.update(act.kind for act in acts.all())
             if not acts.node_killed() and not self.report.violations:
                 self._check_empty()
+            acts.close()
         return self.report
 
     def _play(self, program: Program) -> None:
@@ -230,8 +248,14 @@ def main(seed: str, kinds: str) -> None:
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1, all_threads=True)
     before = leaks.Snapshot.take(str(Path(tempfile.gettempdir()) / "nothing-names-this"))
-    with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
-        report = Round(seed, [kind for kind in kinds.split(",") if kind], Path(folder)).run()
+    kills = [kind for kind in kinds.split(",") if kind]
+    report = Report()
+    for number in range(random.Random(f"{seed}/driver").choice([1, 1, 2])):
+        with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
+            report.add(Round(f"{seed}/{number}", kills, Path(folder)).run())
+        kills = [
+            kind for kind in kills if kind != "node"
+        ]  # what follows a lost node is to be played to its end
     # Shared memory is the harness's to judge: it knows the session's name, and others come and go on a machine.
     found = [leak for leak in leaks.find(before, leaks.GRACE_S * 2) if not leak.startswith("shared memory")]
     if found:

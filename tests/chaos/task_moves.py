@@ -21,7 +21,8 @@ def make(program: Program) -> None:
     size = program.size()
     row = program.task_row(None)
     row.value = content(row.mark, size)
-    bound = bodies.make.options(**program.options(row))
+    body = program.dice.choice([bodies.make, bodies.make, bodies.make_few])
+    bound = body.options(**program.options(row))
     program.hold(row, bound.remote(program.folder, row.mark, row.fate, size))
 
 
@@ -33,7 +34,7 @@ def mix(program: Program) -> None:
     row = program.task_row(None, parents)
     extra = [content(program.mark(), program.size())] if program.chance(0.3) else []
     row.value = content(mixed(row.mark, [*(parent.value for parent in parents), *extra]), size)
-    row.by_value = bool(extra)
+    row.argument = extra[0] if extra else None
     bound = bodies.mix.options(**program.options(row))
     refs = [parent.ref for parent in parents]
     program.hold(row, bound.remote(program.folder, row.mark, row.fate, size, *refs, *extra))
@@ -121,11 +122,12 @@ def burst(program: Program) -> None:
 
 
 def stream(program: Program) -> None:
-    """A generator: read to its end, dropped in the middle, or never read."""
+    """A generator: read to its end; dropped, closed or cancelled in the middle; or never read."""
     size, count = program.size(), program.dice.randint(1, 8)
     row = program.task_row(None)
     row.kind = "item"
-    bound = bodies.stream.options(**program.options(row))
+    unread = {"_generator_backpressure_num_objects": 2} if program.chance(0.3) else {}
+    bound = bodies.stream.options(**program.options(row), **unread)
     items = bound.remote(program.folder, row.mark, row.fate, size, count)
     enough = program.dice.choice([count + 1, count + 1, count // 2, 0])
     for number in range(enough):
@@ -144,6 +146,11 @@ def stream(program: Program) -> None:
             return
     if enough < count:
         row.cancelled = True
+        ending = program.dice.choice(["drop", "close", "cancel"])
+        if ending == "close":
+            items.close()
+        elif ending == "cancel":
+            sundog.cancel(items)
 
 
 def _read_item(program: Program, row: Entry, ref: Any, expected: Any) -> Any:
@@ -174,7 +181,7 @@ def cancel(program: Program) -> None:
             for relative in each.lineage():  # also one that only tasks hold by now
                 if relative.mark == entry.mark:
                     relative.cancelled = True  # several results of one task
-        sundog.cancel(entry.ref, force=force)
+        sundog.cancel(entry.ref, force=force, recursive=program.chance(0.7))
 
 
 def cancel_sleeper(program: Program) -> None:

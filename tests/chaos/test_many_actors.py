@@ -14,7 +14,7 @@ from tests.integration import drivers
 from tests.integration.gates import await_true
 
 A_TIME = 10
-"""Actors in a batch, of which two may overlap. With SEEDS=200, as `make chaos` has it, that is 2,000 actors."""
+"""Actors in a batch, of which two may overlap. With ``--seeds 200`` that is 2,000 actors, in two to three minutes."""
 
 
 @pytest.mark.timeout(900)  # a process each

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from sundog import exceptions
 from sundog.exceptions import RayTaskError
 from tests.chaos.acts import Acts
 from tests.chaos.bodies import CRASH_CODE, Broken, Fate
+from tests.chaos.contents import LARGE, content
 from tests.chaos.model import Actor, Entry
 from tests.chaos.truth import lie
 
@@ -20,12 +22,22 @@ NEVER = 2**22 + 1  # beyond every pid
 
 
 @pytest.fixture
-def acts(tmp_path: Path) -> Acts:
-    return Acts(tmp_path, lineage=True)
+def acts(tmp_path: Path) -> Iterator[Acts]:
+    found = Acts(tmp_path, lineage=True)
+    yield found
+    found.close()
 
 
 def ran(acts: Acts, mark: str, *pids: int) -> None:
     (acts.folder / mark).write_text("".join(f"{pid}\n" for pid in pids))
+
+
+def removed(acts: Acts, kind: str, *marks: str) -> None:
+    """A file in which these contents stood is removed."""
+    path = acts.folder / "file"
+    path.write_bytes(b"".join(bytes(content(mark, LARGE)) for mark in marks))
+    acts.log(kind, name="file", file=os.open(path, os.O_RDONLY))
+    path.unlink()
 
 
 def crashed(pid: int, number: int | None = signal.SIGKILL, code: int | None = None) -> Exception:
@@ -64,6 +76,16 @@ def test_a_body_that_ends_its_own_process_is_a_true_crash(acts: Acts) -> None:
     acts.log("worker", pid=41, signal=signal.SIGSEGV)  # which was a moment too late
     assert lie(crashed(41, None, CRASH_CODE), entry, acts) is None
     assert lie(crashed(41, None, 1), entry, acts)
+
+
+def test_an_unknown_end_is_true_only_of_a_process_that_was_ended_when_a_zygote_was(acts: Acts) -> None:
+    ran(acts, "m", 41)
+    entry = Entry("task", "m")
+    acts.log("worker", pid=41, signal=signal.SIGKILL)
+    assert lie(crashed(41, None), entry, acts)
+    acts.log("zygote", pid=40, signal=signal.SIGKILL)
+    assert lie(crashed(41, None), entry, acts) is None
+    assert lie(crashed(42, None), entry, acts)
 
 
 def test_an_act_that_was_struck_out_is_no_excuse(acts: Acts) -> None:
@@ -126,9 +148,9 @@ def test_an_owner_that_lives_has_not_died(acts: Acts) -> None:
 def test_a_lost_argument_by_value_is_true_only_of_a_task_that_has_one(acts: Acts) -> None:
     argument = bytes(20)  # index 0: no task made it
     error = exceptions.ObjectLostError("lost", object_ref_hex=argument.hex())
-    entry = Entry("task", "m", object_id=OBJECT, by_value=True)
+    entry = Entry("task", "m", object_id=OBJECT, argument=content("argument", LARGE))
     assert lie(error, entry, acts)
-    acts.log("segment", name="s", object_id=argument)
+    removed(acts, "segment", "argument")
     assert lie(error, entry, acts) is None
     assert lie(error, Entry("task", "m", object_id=OBJECT), acts)
     chain = [(OBJECT.hex(), "f()"), (argument.hex(), "put()")]
@@ -137,23 +159,78 @@ def test_a_lost_argument_by_value_is_true_only_of_a_task_that_has_one(acts: Acts
 
 
 def test_a_result_of_an_actor_that_is_gone_cannot_be_made_again(acts: Acts) -> None:
-    acts.log("segment", name="s", object_id=OBJECT)
+    removed(acts, "segment", "m")
     actor = Actor("a", object(), "ledger", -1, -1)
-    entry = Entry("call", "m", retries=-1, actor=actor, object_id=OBJECT)
+    entry = Entry("call", "m", content("m", LARGE), retries=-1, actor=actor, object_id=OBJECT)
     assert lie(exceptions.ObjectReconstructionFailedError("lost"), entry, acts)
     actor.handle = None
     assert lie(exceptions.ObjectReconstructionFailedError("lost"), entry, acts) is None
 
 
 def test_an_object_is_lost_only_if_its_copy_was_removed_and_nothing_can_make_it_again(acts: Acts) -> None:
-    put = Entry("put", "m", object_id=OBJECT)
+    put = Entry("put", "m", content("m", LARGE), object_id=OBJECT)
     assert lie(exceptions.ObjectLostError("lost"), put, acts)
-    acts.log("segment", name="x", object_id=OBJECT)
+    removed(acts, "segment", "m")
     assert lie(exceptions.ObjectLostError("lost"), put, acts) is None
-    made = Entry("task", "m", object_id=OBJECT, retries=-1)
+    made = Entry("task", "m", content("m", LARGE), object_id=OBJECT, retries=-1)
     assert lie(exceptions.ObjectReconstructionFailedError("lost"), made, acts)
     made.parents = [Entry("put", "p", object_id=bytes(20))]
     assert lie(exceptions.ObjectReconstructionFailedError("lost"), made, acts) is None
+
+
+def test_a_file_of_several_objects_is_evidence_for_each_of_them_and_for_no_other(acts: Acts) -> None:
+    removed(acts, "spill", "a", "b")
+    for mark in "ab":
+        put = Entry("put", mark, content(mark, LARGE), object_id=OBJECT)
+        assert lie(exceptions.ObjectLostError("lost"), put, acts) is None
+    other = Entry("put", "c", content("c", LARGE), object_id=OBJECT)
+    assert lie(exceptions.ObjectLostError("lost"), other, acts)
+
+
+def test_what_is_written_to_a_file_after_it_lost_its_name_is_lost_with_it(acts: Acts) -> None:
+    path = acts.folder / "file"
+    with path.open("wb") as file:
+        acts.log("spill", name="file", file=os.open(path, os.O_RDONLY))
+        path.unlink()
+        put = Entry("put", "late", content("late", LARGE), object_id=OBJECT)
+        assert lie(exceptions.ObjectLostError("lost"), put, acts)
+        file.write(put.value)
+    assert lie(exceptions.ObjectLostError("lost"), put, acts) is None
+
+
+def test_only_a_task_that_never_ends_runs_too_long(acts: Acts) -> None:
+    error = exceptions.TaskTimeoutError("late", timeout_s=0.3)
+    assert lie(error, Entry("task", "m", timeout_s=0.3, late=True), acts) is None
+    assert lie(error, Entry("task", "m", timeout_s=0.5, late=True), acts)
+    assert lie(error, Entry("task", "m", timeout_s=0.3), acts)
+
+
+def test_a_task_that_ran_was_begun_unless_its_process_was_killed(acts: Acts) -> None:
+    error = exceptions.TaskQueueTimeoutError("not begun", queue_timeout_s=0.1)
+    entry = Entry("task", "m", queue_timeout_s=0.1)
+    assert lie(error, Entry("task", "m"), acts)
+    assert lie(error, entry, acts) is None
+    ran(acts, "m", 41)
+    assert lie(error, entry, acts)
+    acts.log("worker", pid=41, signal=signal.SIGKILL)
+    assert lie(error, entry, acts) is None
+    assert entry.unbegun_after == 1
+
+
+def test_memory_runs_out_only_for_what_takes_too_much_and_in_its_own_process(acts: Acts) -> None:
+    ran(acts, "m", 41)
+    error = exceptions.OutOfMemoryError("too much", pid=41)
+    assert lie(error, Entry("task", "m", outgrows=True), acts) is None
+    assert lie(error, Entry("task", "m"), acts)
+    assert lie(exceptions.OutOfMemoryError("too much", pid=42), Entry("task", "m", outgrows=True), acts)
+
+
+@pytest.mark.parametrize(
+    "error", [exceptions.TaskPlacementGroupRemoved("gone"), exceptions.ActorUnschedulableError("gone")]
+)
+def test_a_placement_group_is_gone_only_if_the_program_removed_it(acts: Acts, error: BaseException) -> None:
+    assert lie(error, Entry("task", "m"), acts)
+    assert lie(error, Entry("task", "m", group_removed=True), acts) is None
 
 
 @pytest.mark.parametrize(

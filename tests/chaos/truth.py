@@ -63,6 +63,11 @@ def _crashed(error: exceptions.WorkerCrashedError, entry: Entry, acts: Acts) -> 
         return None  # also if a signal came then: one that has ended itself takes signals until it is reaped
     # One that is slow to dump its stacks, or starved, may be chosen again before it is gone: any of them ended it.
     sent = [act.signal for act in acts.kills() if act.pid == error.pid]
+    if error.signal is None and error.exit_code is None and acts.zygote_killed():
+        # A status that the zygote had collected and did not live to tell: known is only that it is gone.
+        return (
+            None if sent or error.pid in runs[: entry.fate.crashes] else f"nobody killed process {error.pid}"
+        )
     if sent:
         return None if error.signal in sent else f"it was signal {sent}, not {error.signal}"
     return f"nobody killed process {error.pid}, and it did not end itself"
@@ -125,9 +130,9 @@ def _lost(error: exceptions.ObjectLostError, entry: Entry, acts: Acts) -> str | 
         return "it is no object"  # a get of several: each of them is asked
     if not acts.lineage and entry.fragile and acts.gone(entry.owner_pid):
         return None  # its copy went with its owner
-    if entry.by_value and _is_removed_put(error, acts):
+    if _names_a_put(error) and acts.removed(entry.argument):
         return None  # its argument by value, without which it can run neither at first nor again
-    if not acts.removed(entry.object_id):
+    if not acts.removed(entry.value if entry.value is not None else entry.holds):
         return "nobody removed its copy"
     if not acts.lineage:
         return None
@@ -136,11 +141,11 @@ def _lost(error: exceptions.ObjectLostError, entry: Entry, acts: Acts) -> str | 
     return "it could have been made again"
 
 
-def _is_removed_put(error: exceptions.ObjectLostError, acts: Acts) -> bool:
-    """Whether what an error says cannot be had is an object that no task made, and whose copy was removed."""
+def _names_a_put(error: exceptions.ObjectLostError) -> bool:
+    """Whether what an error says cannot be had is an object that no task made."""
     chain = getattr(error, "chain", None)
     last = bytes.fromhex(chain[-1][0] if chain else error.object_ref_hex or "")
-    return bool(last) and index_of(last) == 0 and acts.removed(last)
+    return bool(last) and index_of(last) == 0
 
 
 def _rebuildable(entry: Entry, acts: Acts) -> bool:
@@ -160,6 +165,33 @@ def _node_died(error: exceptions.LocalRayletDiedError, entry: Entry, acts: Acts)
     return None if acts.node_killed() else "nobody killed the node"
 
 
+def _late(error: exceptions.TaskTimeoutError, entry: Entry, acts: Acts) -> str | None:
+    if not entry.late:
+        return "it does not run for ever"
+    return None if error.timeout_s == entry.timeout_s else f"its timeout_s is {entry.timeout_s}"
+
+
+def _unbegun(error: exceptions.TaskQueueTimeoutError, entry: Entry, acts: Acts) -> str | None:
+    if not entry.queue_timeout_s or error.queue_timeout_s != entry.queue_timeout_s:
+        return f"its queue_timeout_s is {entry.queue_timeout_s}"
+    runs = acts.runs(entry.mark)
+    begun = [pid for pid in runs if acts.kill_of(pid) is None]
+    if begun:
+        return f"it was begun in {begun}, which nobody killed"
+    entry.unbegun_after = len(runs)
+    return None
+
+
+def _out_of_memory(error: exceptions.OutOfMemoryError, entry: Entry, acts: Acts) -> str | None:
+    if not entry.outgrows:
+        return "it takes no more memory than it may"
+    return None if error.pid in acts.runs(entry.mark) else f"it did not run in {error.pid}"
+
+
+def _group_removed(error: Any, entry: Entry, acts: Acts) -> str | None:
+    return None if entry.group_removed else "nobody removed its placement group"
+
+
 _JUDGES: dict[type[BaseException], Judge] = {
     Broken: _broken,
     exceptions.WorkerCrashedError: _crashed,
@@ -170,4 +202,9 @@ _JUDGES: dict[type[BaseException], Judge] = {
     exceptions.ObjectLostError: _lost,
     exceptions.ObjectReconstructionFailedError: _lost,
     exceptions.LocalRayletDiedError: _node_died,
+    exceptions.TaskTimeoutError: _late,
+    exceptions.TaskQueueTimeoutError: _unbegun,
+    exceptions.OutOfMemoryError: _out_of_memory,
+    exceptions.TaskPlacementGroupRemoved: _group_removed,
+    exceptions.ActorUnschedulableError: _group_removed,
 }

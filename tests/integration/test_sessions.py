@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 
 import sundog
+from sundog.config import Config
 from sundog.engines import sessions
+from sundog.node.sessions import publish, withdraw
 from tests.integration import drivers
 
 Start = Callable[..., ModuleType]
@@ -265,6 +267,21 @@ def test_a_started_session_is_joined_by_auto_name_and_path(head: sessions.Sessio
             assert sundog.cluster_resources()["CPU"] == 2.0
             assert sundog.get(one.remote(), timeout=30) == 1
     assert sessions.is_alive(head.path)
+
+
+@pytest.mark.parametrize("by", ["auto", "name", "path"])
+def test_a_session_that_is_starting_is_waited_for_while_its_lock_is_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    session, lock = sessions.make_session(Config(temp_dir=str(tmp_path), shm_dir=str(tmp_path)))
+    address = {"auto": "auto", "name": session["name"], "path": session["path"]}[by]
+    facts = {**session, "node_pid": 1, "node_id": b""}
+    monkeypatch.setattr(sessions.time, "sleep", lambda _: publish(facts, {}))
+    assert sessions.resolve(address, str(tmp_path)).path == session["path"]
+    withdraw(facts)
+    monkeypatch.setattr(sessions.time, "sleep", lambda _: os.close(lock))
+    with pytest.raises(ConnectionError, match="no running session"):
+        sessions.resolve(address, str(tmp_path))
 
 
 def test_the_environment_can_name_the_session(

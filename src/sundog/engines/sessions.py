@@ -1,8 +1,8 @@
 """Sessions from the outside: made, found, joined, asked, ended.
 
 Owns the folders a session starts with and the start of its node process. Used by `init()` and by the
-command line. Nothing here waits for a node to come up: its socket is inherited, and what is sent to it
-waits there.
+command line. Who starts a node does not wait for it to come up: its socket is inherited, and what is sent to it
+waits there. Who wants to join one does.
 """
 
 from __future__ import annotations
@@ -25,6 +25,10 @@ from sundog.ids import random_id
 from sundog.net.packets import Connection
 from sundog.plain import as_dict, plain
 from sundog.store import folders, limits
+
+_AUTO = ("auto", "local-auto", "")
+_STARTING_S = 30.0
+_LOOK_S = 0.02
 
 
 @plain(frozen=True)
@@ -144,13 +148,38 @@ def is_alive(path: str) -> bool:
 
 
 def resolve(address: str, temp_dir: str | None = None) -> SessionInfo:
-    """The session that an address means: "auto", a session's name, or its folder.
+    """The session that an address means: "auto", a session's name, or its folder. One that is starting is waited for.
 
     Raises:
         ConnectionError: there is none.
     """
+    deadline = time.monotonic() + _STARTING_S
+    while True:
+        try:
+            return _resolve_now(address, temp_dir)
+        except ConnectionError:
+            if time.monotonic() > deadline or not _is_starting(address, temp_dir):
+                raise
+        time.sleep(_LOOK_S)
+
+
+def _is_starting(address: str, temp_dir: str | None) -> bool:
+    """Whether an address may mean a session whose lock is taken, and which does not say yet that it can be joined."""
+    if os.path.isabs(address):
+        paths = [address]
+    else:
+        folder = os.path.abspath(temp_dir or config_module.load().temp_dir)
+        names = os.listdir(folder) if os.path.isdir(folder) else []
+        auto = address in _AUTO
+        paths = [
+            f"{folder}/{name}" for name in names if name == address or (auto and name.startswith("session_"))
+        ]
+    return any(not os.path.exists(f"{path}/session.json") and is_alive(path) for path in paths)
+
+
+def _resolve_now(address: str, temp_dir: str | None) -> SessionInfo:
     sessions = find_sessions(temp_dir)
-    if address in ("auto", "local-auto", ""):
+    if address in _AUTO:
         if sessions:
             return sessions[0]
         raise ConnectionError(

@@ -105,6 +105,9 @@ class Connection:
             data, ancillary, _, _ = self.sock.recvmsg(
                 RECV_BYTES, _FD_SPACE, socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC
             )
+        except ConnectionResetError:
+            # It died with messages of ours unread. That is told once, ahead of what it had sent, which is still here.
+            return self.receive()
         except ConnectionError:
             return None
         fds: list[int] = []

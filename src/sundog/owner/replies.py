@@ -294,6 +294,8 @@ class Replies:
         while True:
             try:
                 data = lane.sock.recv(packets.RECV_BYTES, socket.MSG_DONTWAIT)
+            except ConnectionResetError:
+                continue  # it died with calls unread, which is told once, and ahead of its replies
             except OSError:
                 return
             if not data:
