@@ -25,6 +25,7 @@ from sundog.refs import collectors
 from sundog.serialize.fingerprint import fingerprint
 from sundog.serialize.pack import Slot, pack, unpack
 from sundog.wire import lanes as wire
+from sundog.worker import stdio
 from sundog.worker.deadlines import Deadlines
 from sundog.worker.meter import Meter
 from sundog.worker.unsent import Unsent
@@ -269,12 +270,16 @@ class Executor:
                 self.unsent.sent()
                 reply = (task_id, wire.R_VALUES, ([value], self.held(lane, received)), end - start)
         except BaseException as error:
+            if stdio.holding:
+                stdio.end_lines()
             context.main_task = None
             end = _time()
             if type(error) is not CopyLost:
                 self.meter.write(kind, task_id, name_id, submit_s, start, end, events.FAILED)
             self.reply_error(lane, task_id, name, error, retry, received, end - start)
             return
+        if stdio.holding:
+            stdio.end_lines()
         context.main_task = None
         if last and not lane.out and len(meta) < _FLUSH_BYTES:
             lane.send_one(reply)
@@ -343,6 +348,8 @@ class Executor:
                     positional = named = None  # type: ignore[assignment]
                     end = _time()
             finally:
+                if stdio.holding:
+                    stdio.end_lines()
                 context.running.reset(token)
             self.meter.write(kind, task_id, name_id, submit_s, start, end, 0, attempt)
             if fn is not None and fn.max_calls:
@@ -568,9 +575,8 @@ class Executor:
                 error, function_name=name, pid=os.getpid(), task_id=task_id.hex(), skip_frames_of=_NOTHING
             )
         retryable = retry is True or (isinstance(retry, (tuple, list)) and isinstance(error, tuple(retry)))
-        BaseException.with_traceback(
-            error, None
-        )  # its frames hold the arguments; a frozen class sets nothing
+        # Its frames hold the arguments; a frozen class sets nothing.
+        BaseException.with_traceback(error, None)
         error = None  # type: ignore[assignment]
         meta, _, inner = pack(stored, 1 << 62)
         value = self.value_of(lane, meta, None, inner)
@@ -590,7 +596,5 @@ def _nobody() -> None:
 
 def _exit_code(error: SystemExit) -> int:
     """The code that Python would end with: text counts as failure, and one byte is left of a number."""
-    code = error.code
-    if code is None:
-        return 0
+    code = 0 if error.code is None else error.code
     return (code & 0xFF or (1 if code else 0)) if isinstance(code, int) else 1
