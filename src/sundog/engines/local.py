@@ -74,8 +74,6 @@ class LocalEngine:
         normal = environments.normalize(merged, session_dir=context.facts.session["path"])
         key = f"{job}:{normal.key}"
         if key not in self._environments:
-            if normal.needs_prepare:
-                environments.prepare(normal)
             self._environments[key] = normal.key
             self.owner.control.send(("env", key, normal.as_runtime_env(), pickle.dumps(normal, 5)))
         return key
