@@ -31,7 +31,7 @@ from sundog.ids import random_id
 from sundog.net.descriptors import raise_limit
 from sundog.net.packets import Connection
 from sundog.options import ActorOptions, TaskOptions
-from sundog.owner import assemble, context, timeouts
+from sundog.owner import assemble, context, interrupts, timeouts
 from sundog.owner.core import Owner
 from sundog.owner.records import Fn
 
@@ -148,7 +148,7 @@ class LocalEngine:
         """Ctrl-C: raise in the user's code or in a poll, never in the middle of our own bookkeeping."""
         owner = self.owner
         if owner.lock._is_owned() or (not owner.reactor.polling and _in_our_code(frame)):  # type: ignore[attr-defined]
-            threading.Timer(0.003, os.kill, (os.getpid(), signal.SIGINT)).start()
+            interrupts.send_later(0.003, os.kill, os.getpid(), signal.SIGINT)
             return
         raise KeyboardInterrupt
 

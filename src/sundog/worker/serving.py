@@ -25,7 +25,7 @@ from typing import Any
 
 from sundog.exceptions import TaskCancelledError
 from sundog.net import packets
-from sundog.owner import context
+from sundog.owner import context, interrupts
 from sundog.owner.core import Owner
 from sundog.owner.waits import Places
 from sundog.serialize.pack import pack
@@ -466,7 +466,7 @@ class Serving:
         if ours or frame.f_code.co_name == "__del__":
             # In our own code, or where an exception would be lost: come back in a moment, when the user's
             # code (or a poll) is on top.
-            threading.Timer(0.002, signal.pthread_kill, (self.main_thread, signal.SIGINT)).start()
+            interrupts.send_later(0.002, signal.pthread_kill, self.main_thread, signal.SIGINT)
             return
         raise KeyboardInterrupt
 
