@@ -200,3 +200,69 @@ def test_long_and_odd_lines_arrive_whole() -> None:
     texts = [text for _, _, text in out]
     assert texts[0] == "x" * 100_000
     assert "grüße ✓" in texts and "no newline at the end" in texts
+
+
+def test_a_line_without_its_newline_is_shown_when_its_task_ends() -> None:
+    out, err = shown(
+        """
+        import sys
+        ray.init(num_cpus=1)
+        @ray.remote
+        def first(): print("one", end="")
+        @ray.remote
+        def second(): print("two", end="", flush=True)
+        @ray.remote
+        def third():
+            print("three", end="", file=sys.stderr)
+            raise ValueError
+        @ray.remote(num_returns=2)
+        def fourth():
+            print("four", end="")
+            return 1, 2
+        @ray.remote
+        class Plain:
+            def __init__(self): print("born", end="")
+            def speak(self, word): print(word, end="")
+        @ray.remote
+        class Loop:
+            async def speak(self, word): print(word, end="")
+        ray.get([first.remote(), first.remote(), second.remote(), *fourth.remote()])
+        ray.wait([third.remote()])
+        plain, loop = Plain.remote(), Loop.remote()
+        ray.get([plain.speak.remote("p"), plain.speak.remote("q")])
+        ray.get(loop.speak.remote("l"))
+        """
+    )
+    lines = sorted((who, text) for who, _, text in out)
+    assert lines == sorted(
+        [("first", "one"), ("first", "one"), ("second", "two"), ("fourth", "four"), ("Plain", "born")]
+        + [("Plain", "p"), ("Plain", "q"), ("Loop", "l")]
+    )
+    assert [(who, text) for who, _, text in err] == [("third", "three")]
+
+
+def test_a_line_that_a_running_task_has_not_ended_is_not_cut_by_its_neighbour() -> None:
+    out, _ = shown(
+        """
+        import asyncio
+        ray.init(num_cpus=1)
+        @ray.remote
+        class Loop:
+            def __init__(self):
+                self.begun, self.go = asyncio.Event(), asyncio.Event()
+            async def slow(self):
+                print("slow", end=" ")
+                self.begun.set()
+                await self.go.wait()
+                print("ends")
+            async def quick(self):
+                await self.begun.wait()
+            async def release(self): self.go.set()
+        loop = Loop.remote()
+        slow = loop.slow.remote()
+        ray.get(loop.quick.remote())
+        ray.get(loop.release.remote())
+        ray.get(slow)
+        """
+    )
+    assert [text for _, _, text in out] == ["slow ends"]

@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from sundog.owner import context, reactor
-from sundog.worker import serving as serving_module
+from sundog.owner import context, interrupts, reactor
 from sundog.worker.serving import Serving
 
 TASK = b"t" * 16
@@ -46,7 +45,7 @@ class Bare(Serving):
 def again(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The signals that are to come again."""
     found: list[int] = []
-    monkeypatch.setattr(serving_module, "signal_later", lambda *asked: found.append(asked[-1]))
+    monkeypatch.setattr(interrupts, "send_later", lambda *asked: found.append(asked[-1]))
     monkeypatch.setattr(context, "main_task", (TASK, "f", 0, b"o" * 8))
     return found
 
@@ -86,9 +85,3 @@ def test_notes_of_tasks_that_ended_before_their_interrupt_came_do_not_stay(
     monkeypatch.setattr(signal, "pthread_kill", lambda *_: None)
     serving._interrupt_current(TASK, False)
     assert serving.executor.cancelled == {TASK}
-
-
-def test_a_signal_comes_again_after_a_moment() -> None:
-    came = threading.Event()
-    reactor.signal_later(0.0, lambda whom, number: came.set(), 1, signal.SIGINT)
-    assert came.wait(10)

@@ -448,3 +448,26 @@ def test_a_file_that_cannot_be_written_does_not_fail_the_task(child: Child) -> N
     lines = [line for _, line in child.lines()]
     assert lines[0] == "fits" and lines[-1] == "fits again"
     assert "13 bytes of output could not be written" in lines[1]
+
+
+def test_the_end_of_a_task_ends_its_line_and_leaves_progress_and_other_files_alone(
+    child: Child, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+
+    def body() -> None:
+        for text, flush in (("held", False), ("flushed", True), ("whole\n", False), ("\rbar\r", False)):
+            print(text, end="", flush=flush)
+            stdio.end_lines()
+            assert not stdio.holding
+        keep, there = os.dup(1), os.open(elsewhere, os.O_WRONLY | os.O_CREAT)
+        os.dup2(there, 1)
+        print("captured", end="")
+        stdio.end_lines()
+        os.dup2(keep, 1)
+        print("last")
+
+    child.run(body)
+    texts = [text for _, text in child.lines()]
+    assert texts == ["held", "flushed", "whole", "bar\r", "last"]
+    assert elsewhere.read_text() == "captured"

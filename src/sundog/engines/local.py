@@ -30,9 +30,8 @@ from sundog.ids import random_id
 from sundog.net.descriptors import raise_limit
 from sundog.net.packets import Connection
 from sundog.options import ActorOptions, TaskOptions
-from sundog.owner import assemble, context, timeouts
+from sundog.owner import assemble, context, interrupts, timeouts
 from sundog.owner.core import Owner
-from sundog.owner.reactor import signal_later
 from sundog.owner.records import Fn
 
 _BAR_TOKEN = "__ray_tqdm_magic_token__"
@@ -75,8 +74,6 @@ class LocalEngine:
         normal = environments.normalize(merged, session_dir=context.facts.session["path"])
         key = f"{job}:{normal.key}"
         if key not in self._environments:
-            if normal.needs_prepare:
-                environments.prepare(normal)
             self._environments[key] = normal.key
             self.owner.control.send(("env", key, normal.as_runtime_env(), pickle.dumps(normal, 5)))
         return key
@@ -151,7 +148,7 @@ class LocalEngine:
     def _interrupt(self, number: int, frame: Any) -> None:
         """Ctrl-C: raise in the user's code or in a poll, never in the middle of our own bookkeeping."""
         if self.owner.reactor.is_busy(frame):
-            signal_later(_AGAIN_S, os.kill, os.getpid(), signal.SIGINT)
+            interrupts.send_later(_AGAIN_S, os.kill, os.getpid(), signal.SIGINT)
             return
         raise KeyboardInterrupt
 

@@ -43,10 +43,10 @@ class Refusals:
             name = shape.queue[0].fn.name if shape.queue else "a task"
             self._warn_of(name, resources, reason)
 
-    def _environment(self, env_key: str, text: str) -> None:
+    def _environment(self, env_key: str, text: str, facts: dict[str, Any]) -> None:
         for shape in self.owner.tasks.shapes:
             if shape.spec.env_key == env_key:
-                self._fail_all(shape, lambda task: _environment_failed(task, text))
+                self._fail_all(shape, lambda task: _environment_failed(task, text, facts))
 
     def _fail_all(self, shape: Shape, error: Callable[[Task], Exception]) -> None:
         queue = shape.queue
@@ -86,10 +86,10 @@ def _unschedulable(task: Task, reason: str) -> Exception:
     )
 
 
-def _environment_failed(task: Task, text: str) -> Exception:
+def _environment_failed(task: Task, text: str, facts: dict[str, Any]) -> Exception:
     return RuntimeEnvSetupError(
         f"The runtime environment of {task.fn.name} ({task.id.hex()}) could not be set up: {text}",
-        task_id=task.id.hex(),
+        **{**facts, "task_id": task.id.hex()},
     )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sundog.exceptions import ActorAlreadyExistsError, RuntimeEnvSetupError
 from sundog.ids import PROCESS_BYTES
-from sundog.node.rows import Process
+from sundog.node.rows import Environment, Process
 from sundog.state.actors import (
     DEAD,
     ActorInstruction,
@@ -197,11 +197,11 @@ class ActorKeeper:
         """The row of an actor that fits nowhere."""
         return self.actors.get(actor_id)
 
-    def environment_failed(self, env_key: str, text: str) -> None:
+    def environment_failed(self, environment: Environment) -> None:
         """No worker of this environment will ever come up: actors that wait for one are refused."""
         for row in list(self.actors.rows()):
-            if row.state not in (DEAD, "ALIVE") and _spec(row)["lease"].env_key == env_key:
-                self.refuse(row, _environment_error(row, text))
+            if row.state not in (DEAD, "ALIVE") and _spec(row)["lease"].env_key == environment.env_key:
+                self.refuse(row, _environment_error(row, environment))
 
     def refuse(self, row: ActorRow, error: Exception) -> None:
         """An actor can never be: its calls raise `error`."""
@@ -244,7 +244,7 @@ class ActorKeeper:
         spec = _spec(row)["lease"]
         environment = self.node.workers.environments.get(spec.env_key)
         if environment is not None and environment.error:
-            self.refuse(row, _environment_error(row, environment.error))
+            self.refuse(row, _environment_error(row, environment))
             return
         self.node.do(self.node.leases.want(step.actor_id, step.actor_id, spec, 1, self.node.now()))
         self.node.wake_ticks()
@@ -325,11 +325,11 @@ class ActorKeeper:
         )
 
 
-def _environment_error(row: ActorRow, text: str) -> Exception:
+def _environment_error(row: ActorRow, environment: Environment) -> Exception:
     return RuntimeEnvSetupError(
         f"The runtime environment of actor {_spec(row)['class_name']} ({row.actor_id.hex()}) could not be set "
-        f"up: {text}",
-        actor_id=row.actor_id.hex(),
+        f"up: {environment.error}",
+        **{**environment.facts, "actor_id": row.actor_id.hex()},
     )
 
 

@@ -348,7 +348,7 @@ class Node:
         """An owner could use so many more leases, for these functions among others."""
         environment = self.workers.environments.get(spec.env_key)
         if environment is not None and environment.error and count:
-            process.line.send(("env_failed", spec.env_key, environment.error))
+            process.line.send(("env_failed", spec.env_key, environment.error, environment.facts))
             return
         self.memory.wanted(process.process_id, key, functions)
         self.do(self.leases.want(process.process_id, key, spec, count, self.now()))
@@ -416,9 +416,9 @@ class Node:
         self.log(f"worker {process.process_id.hex()} (pid {process.pid}) is retired: {names} changed on disk")
         self.do(self.leases.retire_worker(process.process_id))
 
-    def on_env_failed(self, process: Process, text: str) -> None:
+    def on_env_failed(self, process: Process, text: str, facts: dict[str, Any]) -> None:
         """A worker could not set up its runtime environment."""
-        self.requests.environment_failed(process.env_key, text)
+        self.requests.environment_failed(process.env_key, text, facts)
 
     def on_rpc(self, process: Process, number: int, verb: str, args: tuple[Any, ...], *fds: int) -> None:
         """A request that wants an answer."""

@@ -425,16 +425,16 @@ class Requests:
                 )
             )
 
-    def environment_failed(self, env_key: str, text: str) -> None:
+    def environment_failed(self, env_key: str, text: str, facts: dict[str, Any]) -> None:
         """A runtime environment cannot be set up: fail what waits for it."""
         environment = self.node.workers.environments.get(env_key)
         if environment is None or environment.error:
             return
-        environment.error = text
-        self.node.keeper.environment_failed(env_key, text)
+        environment.error, environment.facts = text, facts
+        self.node.keeper.environment_failed(environment)
         for process in list(self.node.processes.values()):
             if process.job_id == environment.job_id:
-                process.line.send(("env_failed", env_key, text))
+                process.line.send(("env_failed", env_key, text, facts))
 
 
 def _store_figures(shm_root: str) -> dict[str, int]:

@@ -47,10 +47,11 @@ class Job:
 
 @plain()
 class Environment:
-    """What a worker needs beyond its job: a runtime environment, prepared once."""
+    """What a worker needs beyond its job: a runtime environment; and why it could not be made, with the facts."""
 
     env_key: str
     job_id: bytes
     runtime_env: dict[str, Any]
     prepared: bytes = b""
     error: str = ""
+    facts: dict[str, Any] = field(default_factory=dict)

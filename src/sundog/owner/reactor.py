@@ -15,7 +15,6 @@ by the handlers that others register.
 
 from __future__ import annotations
 
-import _thread
 import contextlib
 import os
 import select
@@ -32,20 +31,6 @@ _perf = time.perf_counter
 _DOZE_S = 0.5
 _GATHER_S = 1e-3
 _PACE_S = 5e-4
-
-
-def signal_later(delay_s: float, kill: Callable[[int, int], object], whom: int, number: int) -> None:
-    """From a signal's handler: have it come again in a moment.
-
-    A bare thread: `threading.Timer` takes a lock of that module's, which the interrupted code may hold.
-    """
-
-    def send() -> None:
-        time.sleep(delay_s)
-        with contextlib.suppress(OSError):
-            kill(whom, number)
-
-    _thread.start_new_thread(send, ())
 
 
 class Reactor:

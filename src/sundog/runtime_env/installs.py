@@ -1,8 +1,8 @@
 """Cached pip environments for runtime environments.
 
 Owns: making a virtual environment per set of packages, once, whoever asks. Refuses: changing the
-environment of the process that asks. Runs in the submitting process, on the calling thread, which waits; venv and
-pip are processes of their own.
+environment of the process that asks. Runs in the first workers of an environment, before any task: whoever
+submits waits for nothing. venv and pip are processes of the worker's group, and end with it.
 """
 
 from __future__ import annotations

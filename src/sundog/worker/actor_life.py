@@ -18,6 +18,7 @@ from sundog.owner.lineage import CopyLost
 from sundog.serialize.fingerprint import fingerprint
 from sundog.serialize.pack import pack
 from sundog.wire import lanes as wire
+from sundog.worker import stdio
 from sundog.worker.executor import Executor
 from sundog.worker.serving import Serving
 from sundog.worker.setup import apply_lease
@@ -105,6 +106,8 @@ class ActorLife:
                 self._hand_over(concurrent)
             owner.control.send(("actor_ready", actor_id, incarnation, held))
         finally:
+            if stdio.holding:
+                stdio.end_lines()
             context.running.reset(token)
             self.serving.current = None
         name = owner.ring.name(f"{spec['class_name']}.__init__", fingerprint(cls))

@@ -22,7 +22,7 @@ from sundog.owner.core import Owner
 from sundog.owner.waits import Places
 from sundog.state.wait_facts import MAIN, Slot
 from sundog.wire import lanes as wire
-from sundog.worker import stacks
+from sundog.worker import stacks, stdio
 from sundog.worker.answers import AnswerLane
 from sundog.worker.async_run import Run
 from sundog.worker.executor import Executor
@@ -291,6 +291,9 @@ class AsyncServing(Serving):
                 self.loop.call_soon(self._flush_dirty)
 
     def _flush_dirty(self) -> None:
+        if stdio.holding:
+            # While others run, a line without end may be theirs: it is written, and may go on.
+            (stdio.flush if self._tasks else stdio.end_lines)()
         dirty, self._dirty = self._dirty, set()
         for lane in dirty:
             lane.flush(self.spill_dir)

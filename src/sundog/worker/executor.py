@@ -23,6 +23,7 @@ from sundog.refs import collectors
 from sundog.serialize.fingerprint import fingerprint
 from sundog.serialize.pack import Slot, pack, unpack
 from sundog.wire import lanes as wire
+from sundog.worker import stdio
 from sundog.worker.answers import FLUSH_BYTES, AnswerLane, LoadedFn
 from sundog.worker.deadlines import Deadlines
 from sundog.worker.meter import Meter
@@ -199,12 +200,16 @@ class Executor:
                 self.unsent.sent()
                 reply = (task_id, wire.R_VALUES, ([value], self.held(lane, received)), end - start)
         except BaseException as error:
+            if stdio.holding:
+                stdio.end_lines()
             context.main_task = None
             end = _time()
             if type(error) is not CopyLost:
                 self.meter.write(kind, task_id, name_id, submit_s, start, end, events.FAILED)
             self.reply_error(lane, task_id, name, error, retry, received, end - start)
             return
+        if stdio.holding:
+            stdio.end_lines()
         context.main_task = None
         if last and not lane.out and len(meta) < FLUSH_BYTES:
             lane.send_one(reply)
@@ -273,6 +278,8 @@ class Executor:
                     positional = named = None  # type: ignore[assignment]
                     end = _time()
             finally:
+                if stdio.holding:
+                    stdio.end_lines()
                 context.running.reset(token)
             self.meter.write(kind, task_id, name_id, submit_s, start, end, 0, attempt)
             if fn is not None and fn.max_calls:
@@ -518,7 +525,5 @@ def _nobody() -> None:
 
 def _exit_code(error: SystemExit) -> int:
     """The code that Python would end with: text counts as failure, and one byte is left of a number."""
-    code = error.code
-    if code is None:
-        return 0
+    code = 0 if error.code is None else error.code
     return (code & 0xFF or (1 if code else 0)) if isinstance(code, int) else 1

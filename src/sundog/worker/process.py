@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from sundog import engines
 from sundog.config import Config
+from sundog.exceptions import RuntimeEnvSetupError
 from sundog.net.packets import Connection
 from sundog.owner import context
 from sundog.owner.assemble import assemble
@@ -127,12 +128,19 @@ def _apply_runtime_env(owner: Any, spec: dict[str, Any]) -> None:
     prepared = spec.get("prepared_env")
     if prepared:
         try:
-            pickle.loads(prepared).apply_in_worker()
+            env = pickle.loads(prepared)
+            if env.needs_prepare:
+                from sundog import runtime_env
+
+                runtime_env.prepare(env)
+            env.apply_in_worker()
         except BaseException as error:
             import traceback
 
             traceback.print_exc()
-            owner.control.send(("env_failed", f"{type(error).__name__}: {error}"))
+            facts = vars(error) if isinstance(error, RuntimeEnvSetupError) else {}
+            evidence = {name: value for name, value in facts.items() if name != "message"}
+            owner.control.send(("env_failed", f"{type(error).__name__}: {error}", evidence))
             raise
 
 

@@ -25,9 +25,8 @@ from typing import Any
 
 from sundog.exceptions import TaskCancelledError
 from sundog.net import packets
-from sundog.owner import context
+from sundog.owner import context, interrupts
 from sundog.owner.core import Owner
-from sundog.owner.reactor import signal_later
 from sundog.owner.waits import Places
 from sundog.serialize.pack import pack
 from sundog.wire import lanes as wire
@@ -469,7 +468,7 @@ class Serving:
         if ours or any(lane.lock.locked() for lane in list(self.lanes.values())):
             # In our own code (replies that are being sent would be lost), or where an exception would be: come
             # back in a moment, when the user's code (or a poll) is on top.
-            signal_later(_AGAIN_S, signal.pthread_kill, self.main_thread, signal.SIGINT)
+            interrupts.send_later(_AGAIN_S, signal.pthread_kill, self.main_thread, signal.SIGINT)
             return
         raise KeyboardInterrupt
 

@@ -19,8 +19,9 @@ digits are the CRC-32 of the text before them, so text that merely looks alike i
 - `\\x1elit #…;`                  one literal 0x1e which Python code printed
 
 Guarantees: a group of lines is one append, so threads and processes never tear each other's lines; a
-partial line is kept per thread until its newline, a flush, or 64 KiB. Assumption: a local file system,
-where an O_APPEND write is atomic.
+partial line is kept per thread until its newline, a flush, 64 KiB, or the end of the task, which ends the
+line too: whoever has a task's result can have all that it printed. Assumption: a local file system, where an
+O_APPEND write is atomic.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ PARTIAL_MAX_BYTES = 64 * 1024
 _CHECK_EVERY_S = 0.001
 # A log that takes no newline at all is cut anyway once it is this many times over its limit.
 _FORCE_ROTATE_FACTOR = 2
+# Whether some line may lack its newline: what the end of a task looks at, so that it costs no call.
+holding = False
 
 
 def name_mark(name: str) -> bytes:
@@ -113,6 +116,8 @@ class Channel:
                 self._hold(ident, data[end:])
 
     def _hold(self, ident: int, rest: bytes) -> None:
+        global holding
+        holding = True
         while self._pending.setdefault(ident, rest) is not rest:
             rest = self._pending.pop(ident, b"") + rest
 
@@ -123,6 +128,23 @@ class Channel:
                 held = self._pending.pop(threading.get_ident(), None)
                 if held:
                     self._append(held)
+
+    def end_line(self) -> None:
+        """Write this thread's partial line and end it, also if the start of it was flushed before. One that a
+        carriage return ends is progress, which needs no end; a file of the user's gets nothing of ours."""
+        with self._lock:
+            ident = threading.get_ident()
+            held = self._pending.pop(ident, b"")
+            self._checked_at = 0.0  # our newline must not land in a file of the user's
+            if (held or self._unended == ident) and held[-1:] != b"\r" and self._locate() is not None:
+                held += b"\n"
+            if held:
+                self._append(held)
+
+    @property
+    def holding(self) -> bool:
+        """Whether a line lacks its end, as far as this process knows."""
+        return bool(self._pending) or self._unended != 0
 
     def flush_all(self) -> None:
         """Write the partial lines of all threads; those of other threads end in a newline of our own."""
@@ -215,7 +237,12 @@ class Channel:
             piece = line + piece
         _write_all(fd, piece)
         self._shared[:16] = key  # only now: a write that failed has left no marker behind
-        self._midline = piece[-1:] != b"\n"
+        global holding
+        last = piece[-1:]
+        self._midline = last != b"\n"
+        # Whose line it is; one that a carriage return ends may stay as it is.
+        self._unended = threading.get_ident() if self._midline and last != b"\r" else 0
+        holding |= self._unended != 0
         return len(piece)
 
     def _current_name(self) -> str:
@@ -240,7 +267,7 @@ class Channel:
         stat = os.fstat(fd)
         self._identity = (stat.st_dev, stat.st_ino)
         self._private = fd
-        self._midline = False
+        self._midline, self._unended = False, 0
         self._rotating = False
         self._checked_at = 0.0
         self._size = stat.st_size
@@ -459,9 +486,19 @@ def redirect(
 
 
 def flush() -> None:
-    """Write this thread's partial lines: for the end of a task, while other threads may be printing."""
+    """Write this thread's partial lines: for the end of one of several coroutines that share a thread."""
     for channel in _channels:
         channel.flush()
+
+
+def end_lines() -> None:
+    """Write and end this thread's partial lines: for the end of a task, before its result is sent."""
+    global holding
+    holding = False  # first: another thread may begin a line meanwhile
+    for channel in _channels:
+        channel.end_line()
+    if any(channel.holding for channel in _channels):
+        holding = True
 
 
 def flush_all() -> None:
