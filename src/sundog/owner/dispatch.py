@@ -216,14 +216,18 @@ class Dispatch:
                 victim, most = lane, count
         if not idle or victim is None:
             return
-        if victim.load_s <= self.prefetch_s and _perf() - victim.last < _STEAL_AFTER_S:
+        late = _perf() - victim.last >= _STEAL_AFTER_S
+        if victim.load_s <= self.prefetch_s and not late:
             self.owner.reactor.start_ticking()  # look again soon: short tasks may be longer than they seemed
             return
-        if self.take_back(victim):
+        if self.take_back(victim, late):
             self._dispatch(shape)
 
-    def take_back(self, lane: Lane) -> int:
-        """Take unread packets out of a worker's socket and queue their tasks first; how many there were."""
+    def take_back(self, lane: Lane, late: bool = True) -> int:
+        """Take unread packets out of a worker's socket and queue their tasks first; how many there were.
+
+        `late`: they should have been read by now, so tasks of their kind take longer than it seemed.
+        """
         taken: list[Any] = []
         known: set[int] = set()
         while lane.peer is not None:
@@ -242,10 +246,10 @@ class Dispatch:
                 break
         lane.known -= known
         back = [lane.inflight.pop(item[0]) for item in taken if item[0] in lane.inflight]
-        self.requeue(lane, back)
+        self.requeue(lane, back, late)
         return len(back)
 
-    def requeue(self, lane: Lane | None, tasks: list[Task]) -> None:
+    def requeue(self, lane: Lane | None, tasks: list[Task], late: bool = True) -> None:
         """Put tasks that were not begun back to the head of their queues, in order."""
         for task in reversed(tasks):
             if lane is not None:
@@ -255,8 +259,9 @@ class Dispatch:
             if task.cancelled:  # the word of it went to a worker that has given it back, or died
                 self.owner.cancels.fail(task)
                 continue
-            # A steal means that the estimate was wrong: let the next ones spread.
-            task.fn.estimate_s = max(task.fn.estimate_s, 1e-3)
+            if late:
+                # The estimate was wrong: let the next ones spread.
+                task.fn.estimate_s = max(task.fn.estimate_s, 1e-3)
             self.look_at(task.fn.shape).queue.appendleft(task)
 
     def look_at(self, shape: Shape | None) -> Shape:
