@@ -111,7 +111,8 @@ def test_a_killed_node_leaves_nothing_and_its_driver_says_so(at_work: tuple[driv
     drivers.await_nothing_left(session)
     driver.close()
     if driver.process.returncode != 0:
-        assert any("LocalRayletDiedError" in line for line in driver.errors), driver.errors
+        errors = "".join(driver.errors)
+        assert "LocalRayletDiedError" in errors, errors
 
 
 def test_a_driver_and_its_node_killed_together_leave_nothing(leak_check: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sundog.exceptions import ObjectLostError
+from sundog.exceptions import LocalRayletDiedError, ObjectLostError
 from sundog.store import mapping
 from sundog.store.segments import RESTORED, Segments
 
@@ -201,6 +201,29 @@ def test_a_free_segment_that_the_node_removed_is_not_used(segments: Segments) ->
         os.unlink(f"{segments.shm_root}/{name}")
     second = segments.write([data(2)])
     assert segments.view(second, None)[0][0] == 2
+    segments.close()
+
+
+@pytest.mark.parametrize("all_gone", [False, True], ids=["one segment", "the whole session"])
+def test_a_free_segment_that_vanishes_while_it_is_taken_is_not_used(
+    segments: Segments, monkeypatch: pytest.MonkeyPatch, all_gone: bool
+) -> None:
+    first = segments.write([data(1)])
+    segments.recycle(first[0], first[1])
+    rename = os.rename
+
+    def rename_too_late(source: str, target: str) -> None:
+        rename(source, target)
+        os.unlink(target)
+        if all_gone:
+            os.rmdir(segments.shm_root)
+
+    monkeypatch.setattr(os, "rename", rename_too_late)
+    if all_gone:
+        with pytest.raises(LocalRayletDiedError, match="is gone"):
+            segments.write([data(2)])
+    else:
+        assert segments.view(segments.write([data(2)]), None)[0][0] == 2
     segments.close()
 
 

@@ -159,6 +159,9 @@ class Segments:
                 known = self._map_writable(name, size)
             for (offset, length), buffer in zip(offsets, buffers, strict=True):
                 self._copy_warm(known[0] + offset, length, buffer)
+        except FileNotFoundError:
+            # Removed since it got its new name. If all of shared memory is, a new segment will say so.
+            return self._write_cold(prefix, size, end, offsets, buffers), size, offsets
         finally:
             if known is not None:
                 self._write_maps[name] = known
