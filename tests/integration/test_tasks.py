@@ -360,6 +360,22 @@ def test_results_of_a_process_that_max_calls_ended_stay_readable(ray: ModuleType
 
 
 # ---------------------------------------------------------------------- definitions and closures
+def test_an_actor_is_never_placed_in_a_process_that_max_calls_is_about_to_end(ray: ModuleType) -> None:
+    @ray.remote(max_calls=1)
+    def once() -> int:
+        return os.getpid()
+
+    @ray.remote
+    class Guest:
+        def pid(self) -> int:
+            return os.getpid()
+
+    for _ in range(5):
+        host = ray.get(once.remote(), timeout=GET_S)
+        guest = Guest.remote()
+        assert ray.get([guest.pid.remote(), guest.pid.remote()], timeout=GET_S)[1] != host
+
+
 def test_a_redefined_function_runs_as_last_defined(ray: ModuleType) -> None:
     answers = []
     for version in range(5):

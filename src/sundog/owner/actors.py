@@ -71,7 +71,7 @@ class ActorLink:
         # What the shared reply handler expects of a lane:
         self.load_s = 0.0
         self.last = self.idle_since = 0.0
-        self.reclaim = self.blocked = self.retired = False
+        self.reclaim = self.leaving = self.blocked = self.retired = False
         self.freed: list[tuple[str, int]] = []
 
     def requeue(self, tasks: Iterable[Task]) -> None:
