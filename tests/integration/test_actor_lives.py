@@ -191,7 +191,7 @@ def test_sys_exit_with_an_error_is_a_crash_from_which_the_actor_restarts(ray: Mo
     quitter = Quitter.remote()
     with pytest.raises(ActorUnavailableError):
         ray.get(quitter.quit.remote(3), timeout=GET_S)
-    assert ray.get(quitter.ok.remote(), timeout=GET_S) == 1
+    assert ray.get(quitter.ok.options(max_task_retries=-1).remote(), timeout=GET_S) == 1
     with pytest.raises(ActorDiedError) as caught:
         ray.get(quitter.quit.remote("out of luck"), timeout=GET_S)
     assert caught.value.exit_code == 1

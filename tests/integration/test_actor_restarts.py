@@ -65,6 +65,11 @@ def lines(path: Path) -> list[int]:
     return [int(line) for line in path.read_text().split()]
 
 
+def patient(method: Any) -> Any:
+    """The method called so that the call waits for the actor's next life, if it is between two."""
+    return method.options(max_task_retries=-1)
+
+
 # ---------------------------------------------------------------------- death and restart
 def test_a_killed_actor_without_restarts_is_dead_with_its_signal(ray: ModuleType, tmp_path: Path) -> None:
     phoenix = make_phoenix(ray, tmp_path, max_restarts=0).remote()
@@ -87,7 +92,7 @@ def test_a_restarted_actor_is_constructed_anew_and_says_so(ray: ModuleType, tmp_
     first = ray.get(phoenix.pid.remote())
     os.kill(first, signal.SIGKILL)
     await_true(lambda: len(lines(tmp_path / "lives")) == 2, "the second life")
-    assert ray.get(phoenix.add.remote(), timeout=GET_S) == 11
+    assert ray.get(patient(phoenix.add).remote(), timeout=GET_S) == 11
     assert ray.get(phoenix.reconstructed.remote()) is True
     second = ray.get(phoenix.pid.remote())
     assert second != first
@@ -103,11 +108,53 @@ def test_a_call_in_hand_is_unavailable_and_later_calls_go_to_the_next_life(
     ray: ModuleType, tmp_path: Path
 ) -> None:
     phoenix = make_phoenix(ray, tmp_path, max_restarts=1).remote()
-    dying = phoenix.die.remote()
+    pid = ray.get(phoenix.pid.remote(), timeout=GET_S)
+    held = phoenix.hold.remote("gate")
+    await_true((tmp_path / "gate-begun").exists, "the call")
     behind = [phoenix.add.remote() for _ in range(3)]
+    os.kill(pid, signal.SIGKILL)
     with pytest.raises(ActorUnavailableError, match="may or may not have run"):
-        ray.get(dying, timeout=GET_S)
+        ray.get(held, timeout=GET_S)
     assert ray.get(behind, timeout=GET_S) == [1, 2, 3], "what had not begun is not lost"
+
+
+def test_a_call_made_between_two_lives_is_unavailable_at_once_unless_it_may_be_retried(
+    ray: ModuleType, tmp_path: Path
+) -> None:
+    @ray.remote(max_restarts=1)
+    class Slow:
+        def __init__(self) -> None:
+            if sundog.get_runtime_context().was_current_actor_reconstructed:
+                await_file(tmp_path / "gate")
+
+        def pid(self) -> int:
+            return os.getpid()
+
+        def hold(self) -> None:
+            (tmp_path / "begun").touch()
+            await_file(tmp_path / "never")
+
+        def note(self, number: int) -> int:
+            with (tmp_path / "notes").open("a") as file:
+                file.write(f"{number}\n")
+            return number
+
+    slow = Slow.remote()
+    pid = ray.get(slow.pid.remote(), timeout=GET_S)
+    held = slow.hold.remote()
+    await_true((tmp_path / "begun").exists, "the call")
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(ActorUnavailableError, match="SIGKILL"):
+        ray.get(held, timeout=GET_S)
+    waiting = patient(slow.note).remote(1)
+    with pytest.raises(ActorUnavailableError, match="has not run") as caught:
+        ray.get(slow.note.remote(2), timeout=GET_S)
+    assert caught.value.actor_id == slow._actor_id.hex()
+    assert ray.wait([waiting], timeout=0)[1] == [waiting]
+    (tmp_path / "gate").touch()
+    assert ray.get(waiting, timeout=GET_S) == 1
+    assert ray.get(slow.note.remote(3), timeout=GET_S) == 3
+    assert lines(tmp_path / "notes") == [1, 3]
 
 
 def test_an_actor_restarts_for_ever_when_told_to(ray: ModuleType, tmp_path: Path) -> None:
@@ -115,6 +162,7 @@ def test_an_actor_restarts_for_ever_when_told_to(ray: ModuleType, tmp_path: Path
     for _ in range(4):
         with pytest.raises(ActorUnavailableError):
             ray.get(phoenix.die.remote(), timeout=GET_S)
+        ray.get(patient(phoenix.pid).remote(), timeout=GET_S)
     assert ray.get(phoenix.add.remote(), timeout=GET_S) == 1
     assert len(set(lines(tmp_path / "lives"))) == 5
 
@@ -133,7 +181,7 @@ def test_a_constructor_that_fails_at_a_restart_ends_the_actor(ray: ModuleType, t
     with pytest.raises(RayActorError):
         ray.get(once.die.remote(), timeout=GET_S)
     with pytest.raises(ActorDiedError, match="cannot be made twice"):
-        ray.get(once.die.remote(), timeout=GET_S)
+        ray.get(patient(once.die).remote(), timeout=GET_S)
 
 
 def test_an_actor_killed_in_its_constructor_restarts(ray: ModuleType, tmp_path: Path) -> None:
@@ -146,7 +194,7 @@ def test_an_actor_killed_in_its_constructor_restarts(ray: ModuleType, tmp_path: 
         def ok(self) -> str:
             return "up"
 
-    assert ray.get(Stumbling.remote().ok.remote(), timeout=GET_S) == "up"
+    assert ray.get(patient(Stumbling.remote().ok).remote(), timeout=GET_S) == "up"
 
 
 # ---------------------------------------------------------------------- calls made again
@@ -233,7 +281,7 @@ def test_a_call_that_had_begun_in_another_group_is_not_made_twice(ray: ModuleTyp
     for ref in (behind, other):
         with pytest.raises(ActorUnavailableError):
             ray.get(ref, timeout=GET_S)
-    assert ray.get(groups.pid.remote(), timeout=GET_S) != pid
+    assert ray.get(patient(groups.pid).remote(), timeout=GET_S) != pid
     assert lines(tmp_path / "other-runs") == lines(tmp_path / "behind-runs") == [1]
 
 
@@ -295,10 +343,10 @@ def test_a_restart_gets_its_large_and_ref_arguments_again(ray: ModuleType) -> No
 
     model = Model.remote(np.full(200_000, 2.0), make.remote(), {"ref": ray.put(np.full(50_000, 4.0))})
     for _ in range(2):
-        assert ray.get(model.total.remote(), timeout=GET_S) == 700_000
+        assert ray.get(patient(model.total).remote(), timeout=GET_S) == 700_000
         with pytest.raises(ActorUnavailableError):
             ray.get(model.die.remote(), timeout=GET_S)
-    assert ray.get(model.total.remote(), timeout=GET_S) == 700_000
+    assert ray.get(patient(model.total).remote(), timeout=GET_S) == 700_000
 
 
 def test_a_restart_keeps_the_actors_name_and_resources(ray: ModuleType, tmp_path: Path) -> None:
@@ -306,7 +354,7 @@ def test_a_restart_keeps_the_actors_name_and_resources(ray: ModuleType, tmp_path
     phoenix = cls.remote()
     with pytest.raises(ActorUnavailableError):
         ray.get(phoenix.die.remote(), timeout=GET_S)
-    assert ray.get(ray.get_actor("bird").add.remote(), timeout=GET_S) == 1
+    assert ray.get(patient(ray.get_actor("bird").add).remote(), timeout=GET_S) == 1
     assert ray.available_resources()["CPU"] == 1
     ray.kill(phoenix)
     await_true(lambda: ray.available_resources().get("CPU") == 4, "its CPUs")

@@ -96,14 +96,33 @@ def test_other_tasks_survive_the_crash_of_one(ray: ModuleType) -> None:
             assert ray.get(ref, timeout=GET_S) == n
 
 
-def test_sys_exit_in_a_task_is_an_error_of_the_task(ray: ModuleType) -> None:
+def test_sys_exit_in_a_task_ends_its_worker_and_is_told_as_that(ray: ModuleType) -> None:
     @ray.remote(max_retries=0)
     def leave(code: Any) -> None:
         sys.exit(code)
 
-    for code in (0, 1, "with words"):
-        with pytest.raises((RayTaskError, WorkerCrashedError)):
+    for code, expected in ((0, 0), (2, 2), ("with words", 1)):
+        with pytest.raises(WorkerCrashedError, match=r"sys\.exit") as caught:
             ray.get(leave.remote(code), timeout=GET_S)
+        assert caught.value.exit_code == expected
+        assert "sys.exit(code)" in str(caught.value), "the line that called it"
+
+
+def test_a_task_that_calls_sys_exit_is_tried_again_in_another_process(
+    ray: ModuleType, tmp_path: Path
+) -> None:
+    @ray.remote(max_retries=2)
+    def leave_twice() -> int:
+        with (tmp_path / "pids").open("a") as file:
+            file.write(f"{os.getpid()}\n")
+        if len((tmp_path / "pids").read_text().split()) < 3:
+            sys.exit(1)
+        return os.getpid()
+
+    last = ray.get(leave_twice.remote(), timeout=GET_S)
+    pids = (tmp_path / "pids").read_text().split()
+    assert len(set(pids)) == 3
+    assert pids[-1] == str(last)
 
 
 def test_a_keyboard_interrupt_raised_in_a_task_is_an_error_of_the_task(ray: ModuleType) -> None:

@@ -204,7 +204,7 @@ try:
 except ray.exceptions.RayError as error:
     text = str(error)
     print("memory was running out" in text, "chosen because" in text, "actor Hoarder" in text)
-print(ray.get(actor.take.remote(2)))
+print(ray.get(actor.take.options(max_task_retries=-1).remote(2)))
 ray.shutdown()
 """
     )

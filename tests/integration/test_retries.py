@@ -132,7 +132,7 @@ def test_a_call_that_waits_for_its_next_attempt_fails_with_its_actor(ray: Module
 def test_an_actor_that_dies_in_its_constructor_does_not_restart_in_a_rush(
     ray: ModuleType, tmp_path: Path
 ) -> None:
-    @ray.remote(max_restarts=4)
+    @ray.remote(max_restarts=4, max_task_retries=-1)
     class Doomed:
         def __init__(self) -> None:
             note(tmp_path / "lives")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -150,7 +150,20 @@ def test_a_wrong_number_of_results_fails_every_ref(ray: ModuleType, returned: An
 
     refs = three.remote()
     for ref in refs:
-        with pytest.raises(ValueError, match="num_returns=3"):
+        kind = ValueError if isinstance(returned, tuple) else TypeError
+        with pytest.raises(kind, match="num_returns=3"):
+            ray.get(ref, timeout=GET_S)
+
+
+def test_a_generator_gives_as_many_results_as_are_wanted(ray: ModuleType) -> None:
+    @ray.remote(num_returns=2)
+    def count(last: int) -> Iterator[int]:
+        yield from range(last)
+        raise TypeError("its own")
+
+    assert ray.get(count.remote(3), timeout=GET_S) == [0, 1]
+    for ref in count.remote(1):
+        with pytest.raises(TypeError, match="its own"):
             ray.get(ref, timeout=GET_S)
 
 
@@ -351,6 +364,22 @@ def test_max_calls_one_gives_every_task_its_own_process(ray: ModuleType) -> None
         return os.getpid()
 
     assert len(set(ray.get([pid.remote() for _ in range(6)], timeout=GET_S))) == 6
+
+
+def test_an_actor_is_never_placed_in_a_process_that_max_calls_is_about_to_end(ray: ModuleType) -> None:
+    @ray.remote(max_calls=1)
+    def once() -> int:
+        return os.getpid()
+
+    @ray.remote
+    class Guest:
+        def pid(self) -> int:
+            return os.getpid()
+
+    for _ in range(5):
+        host = ray.get(once.remote(), timeout=GET_S)
+        guest = Guest.remote()
+        assert ray.get([guest.pid.remote(), guest.pid.remote()], timeout=GET_S)[1] != host
 
 
 def test_results_of_a_process_that_max_calls_ended_stay_readable(ray: ModuleType) -> None:

@@ -109,6 +109,14 @@ def test_workers_are_not_shared_between_environments() -> None:
     assert leases.want(A, "f", spec(env_key="other"), 1, 0.0) == [StartWorker(NODE, "other")]
 
 
+def test_a_worker_that_ends_by_itself_serves_nobody_after_its_lease() -> None:
+    leases = machine(workers=1)
+    grant = the_grant(leases.want(A, "f", spec(), 1, 0.0))
+    leases.retire_holder(grant.lease)
+    assert leases.release(grant.lease, 1.0) == [StopWorker(grant.worker, "retired")]
+    assert leases.want(B, "g", spec(), 1, 2.0) == [StartWorker(NODE, "env")]
+
+
 def test_a_worker_that_is_not_reusable_ends_and_only_then_are_its_resources_free() -> None:
     leases = machine(workers=1)
     grant = the_grant(leases.want(A, "f", spec(), 1, 0.0))

@@ -355,9 +355,11 @@ class Node:
         self.wake_ticks()
 
     def on_release(self, process: Process, lease: int, reusable: bool) -> None:
-        """An owner gives a lease back."""
+        """An owner gives a lease back, perhaps of a worker that runs nothing more."""
         self.memory.caps.released(lease)
-        self.do(self.leases.release(lease, self.now(), reusable))
+        if not reusable:
+            self.leases.retire_holder(lease)  # it ends by itself: an actor placed there would end with it
+        self.do(self.leases.release(lease, self.now()))
 
     def on_blocked(self, process: Process) -> None:
         """A worker waits in a get."""

@@ -57,6 +57,7 @@ class ActorLink:
         self.queue: deque[Task] = deque()
         self.inflight: dict[bytes, Task] = {}
         self.state = "PENDING_CREATION"
+        self.away = False  # dead, or between two lives: calls are not simply queued
         self.incarnation = 0
         self.cause: Any = None
         self.worker = b""
@@ -73,7 +74,7 @@ class ActorLink:
         # What the shared reply handler expects of a lane:
         self.load_s = 0.0
         self.last = self.idle_since = 0.0
-        self.reclaim = self.blocked = self.retired = False
+        self.reclaim = self.leaving = self.blocked = self.retired = False
         self.freed: list[tuple[str, int]] = []
 
     def requeue(self, tasks: Iterable[Task]) -> None:
@@ -245,7 +246,7 @@ class ActorCalls:
                     else:
                         task.args = blob
         owner.table[task.id] = task
-        if task.state == WAITING or link.state == "DEAD":
+        if task.state == WAITING or link.away:
             self._call_slowly(link, task)
             return task
         link.queue.append(task)
@@ -269,6 +270,10 @@ class ActorCalls:
             if link.state == "DEAD":
                 task.state = QUEUED
                 self.owner.replies.fail_with(task, self.died_error(link, task))
+                return
+            if link.state == "RESTARTING" and task.state != WAITING and task.retries == 0:
+                # Not kept until the next life, which may be long in coming: the caller may ask another actor.
+                self.owner.replies.fail_with(task, self._unavailable(link, task, link.cause))
                 return
             link.queue.append(task)
             self.owner.tasks.await_deps(task)
@@ -380,7 +385,7 @@ class ActorCalls:
         if link is None:
             return
         if state == "ALIVE":
-            link.state, link.incarnation = state, incarnation
+            link.state, link.incarnation, link.away = state, incarnation, False
             self._close_peer(link)
             self.worker_known(link, worker or b"", pid)
             self.busy.add(link)
@@ -388,7 +393,7 @@ class ActorCalls:
         if state == "RESTARTING":
             if incarnation <= link.incarnation and link.state == "RESTARTING":
                 return
-            link.state, link.cause = state, cause
+            link.state, link.cause, link.away = state, cause, True
             lost = self._leave(link)
             link.incarnation = incarnation
             self._sort_out(link, lost, cause)
@@ -396,7 +401,7 @@ class ActorCalls:
             self._open_lane(link)
             self.settle(link)
         elif state == "DEAD":
-            link.state, link.cause = state, cause
+            link.state, link.cause, link.away = state, cause, True
             self.scopes.discard(self.scope_id(actor_id))
             lost = self._leave(link)
             if link.worker:
@@ -479,7 +484,9 @@ class ActorCalls:
         self.owner.replies.fail_with(task, error)
 
     def _unavailable(self, link: ActorLink, task: Task, cause: Any) -> RayError:
-        return deaths.call_error(task, link.name, link.actor_id, link.pid, cause, _text(cause))
+        return deaths.call_error(
+            task, link.name, link.actor_id, link.pid, cause, _text(cause), made=task.lane is not None
+        )
 
     def _output_of(self, link: ActorLink) -> str:
         if not link.worker:

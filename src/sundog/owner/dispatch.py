@@ -330,7 +330,7 @@ class Dispatch:
             return
         if lane.shape is not None and lane in lane.shape.lanes:
             lane.shape.lanes.remove(lane)
-        self.owner.control.send(("release", lane.lease, True))
+        self.owner.control.send(("release", lane.lease, not lane.leaving))
         lane.lease = 0
         lane.shape = None
 

@@ -139,6 +139,7 @@ class Lane:
         "known",
         "last",
         "lease",
+        "leaving",
         "load_s",
         "peer",
         "pid",
@@ -164,6 +165,7 @@ class Lane:
         self.lease = 0
         self.blocked = False
         self.reclaim = False
+        self.leaving = False  # its worker said that it runs nothing more
         self.retired = False
         self.last = 0.0
         self.idle_since = 0.0

@@ -98,7 +98,7 @@ class Replies:
             self.owner.tasks.requeue(lane, [task for task in back if task.state != DONE])
             return
         if kind == wire.R_EXIT:
-            lane.reclaim = True
+            lane.reclaim = lane.leaving = True
             return
         if kind == wire.R_WORKER:
             # The node's word of it may come later, but whose refs these replies hold must be known now.

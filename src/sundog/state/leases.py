@@ -313,6 +313,12 @@ class Leases(Granting):
                 self._stop(found, "retired", out)
         return out
 
+    def retire_holder(self, lease: int) -> None:
+        """The worker of ``lease`` serves no other after it."""
+        held = self._leases.get(lease)
+        if held is not None and held.worker is not None:
+            held.worker.retired = True
+
     # ---- placement groups --------------------------------------------------------------------------------
 
     def create_group(

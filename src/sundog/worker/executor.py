@@ -11,6 +11,7 @@ import pickle
 import threading
 import time
 from collections.abc import Callable
+from itertools import islice
 from typing import Any
 
 from sundog import events
@@ -23,7 +24,7 @@ from sundog.refs import collectors
 from sundog.serialize.fingerprint import fingerprint
 from sundog.serialize.pack import Slot, pack, unpack
 from sundog.wire import lanes as wire
-from sundog.worker import stdio
+from sundog.worker import exits, stdio
 from sundog.worker.answers import FLUSH_BYTES, AnswerLane, LoadedFn
 from sundog.worker.deadlines import Deadlines
 from sundog.worker.meter import Meter
@@ -411,14 +412,16 @@ class Executor:
         if returns == 1:
             return [self.pack_result(result, name)]
         try:
-            results = list(result)
+            each = iter(result)
         except TypeError:
-            raise ValueError(
+            raise TypeError(
                 f"{name}() has num_returns={returns} but returned {type(result).__name__}, which is not iterable."
             ) from None
+        # A generator may have more to give, and is not asked for it.
+        results = list(islice(each, returns) if hasattr(result, "send") else each)
         if len(results) != returns:
             raise ValueError(f"{name}() has num_returns={returns} but returned {len(results)} values.")
-        return [self.pack_result(each, name) for each in results]
+        return [self.pack_result(one, name) for one in results]
 
     def _stream(self, lane: AnswerLane, task_id: bytes, name: str, result: Any, extra: Any) -> int:
         limit = extra.get(wire.EXTRA_BACKPRESSURE, 0) if extra else 0
@@ -478,7 +481,7 @@ class Executor:
             return
         if isinstance(error, SystemExit) and self.actor_id is not None:
             if self.exit_after is None:
-                self.exit_code = _exit_code(error)
+                self.exit_code = exits.exit_code(error)
                 self.exit_after = f"sys.exit({error.code!r}) was called in its method {name}()"
             return  # the actor ends, and the node tells the callers why
         overdue = self.deadlines.error_of(task_id)
@@ -499,6 +502,9 @@ class Executor:
             self.interrupting = None
             self.cancelled.discard(task_id)
             self.owner.cancels.cancel_late(task_id, self.ring.started_at())
+        elif isinstance(error, SystemExit):
+            stored, retry = exits.error_of(error, name, task_id), True
+            self.exit_after = f"sys.exit({error.code!r}) was called in {name}()"
         else:
             stored = RayTaskError.from_exception(
                 error, function_name=name, pid=os.getpid(), task_id=task_id.hex(), skip_frames_of=_NOTHING
@@ -511,6 +517,8 @@ class Executor:
         value = self.value_of(lane, meta, None, inner)
         payload = (retryable, (wire.ERROR, *value[1:]), self.held(lane, received))
         lane.reply((task_id, wire.R_ERROR, payload, seconds), len(meta), self.spill_dir)
+        if self.exit_after is not None and self.actor_id is None:
+            lane.reply((task_id, wire.R_EXIT, None, 0.0), 16, self.spill_dir)
 
     def _count_call(self, lane: AnswerLane, task_id: bytes, fn: LoadedFn) -> None:
         fn.calls += 1
@@ -521,9 +529,3 @@ class Executor:
 
 def _nobody() -> None:
     return None
-
-
-def _exit_code(error: SystemExit) -> int:
-    """The code that Python would end with: text counts as failure, and one byte is left of a number."""
-    code = 0 if error.code is None else error.code
-    return (code & 0xFF or (1 if code else 0)) if isinstance(code, int) else 1

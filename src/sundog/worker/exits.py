@@ -1,0 +1,37 @@
+"""`sys.exit()` in a user's code: what it means for the task, and for the worker.
+
+Owns the exit code that Python would give, and the error of a task that left so: to its caller it is the death of the
+worker, within `max_retries`, as it is in Ray. Refuses to end anything: the worker's main thread does, after its last
+replies. Runs in workers, in the thread that ran the task.
+"""
+
+from __future__ import annotations
+
+import os
+
+from sundog.exceptions import RayTaskError, WorkerCrashedError
+
+
+def exit_code(error: SystemExit) -> int:
+    """The code that Python would end with: text counts as failure, and one byte is left of a number."""
+    code = error.code
+    if code is None:
+        return 0
+    return (code & 0xFF or (1 if code else 0)) if isinstance(code, int) else 1
+
+
+def error_of(error: SystemExit, name: str, task_id: bytes) -> WorkerCrashedError:
+    """What the caller of a task gets that called `sys.exit()`."""
+    called = f"sys.exit({error.code!r}) was called in it"
+    told = RayTaskError.from_exception(
+        error, function_name=name, pid=os.getpid(), task_id=task_id.hex(), skip_frames_of=()
+    )
+    return WorkerCrashedError(
+        f"Task {name} ({task_id.hex()}) ended its worker (pid {os.getpid()}): {called}. To end only the task, return "
+        f"or raise another exception.\n\n{told.traceback_str}",
+        exit_code=exit_code(error),
+        function_name=name,
+        task_id=task_id.hex(),
+        pid=os.getpid(),
+        cause=called,
+    )
