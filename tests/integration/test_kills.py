@@ -173,6 +173,11 @@ def test_a_node_killed_by_the_first_task_of_all_leaves_no_process_that_the_task_
 
 
 # ---------------------------------------------------------------------- the node, seen by its driver
+@sundog.remote
+def _number() -> int:
+    return 0
+
+
 def test_a_node_killed_before_it_was_greeted_is_a_typed_error(
     leak_check: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,7 +193,7 @@ def test_a_node_killed_before_it_was_greeted_is_a_typed_error(
     monkeypatch.setattr(sessions, "spawn_node", spawn_and_kill)
     sundog.init(num_cpus=1)
     with pytest.raises(sundog.exceptions.LocalRayletDiedError, match="SIGKILL"):
-        sundog.get(sundog.remote(int).remote(), timeout=30)
+        sundog.get(_number.remote(), timeout=30)
     sundog.shutdown()
 
 
@@ -196,7 +201,7 @@ def test_a_node_killed_while_it_cleans_up_leaves_that_to_its_driver(
     leak_check: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     session = sundog.init(num_cpus=1)["session_dir"]
-    assert sundog.get(sundog.remote(int).remote(), timeout=30) == 0
+    assert sundog.get(_number.remote(), timeout=30) == 0
     node, zygote = drivers.node_pid(os.getpid()), drivers.zygote_pid(os.getpid())
     os.kill(node, signal.SIGSTOP)  # it ends its zygote first, so it is alone when it is killed in this
     os.kill(zygote, signal.SIGKILL)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from collections import deque
 from pathlib import Path
 
@@ -189,6 +190,55 @@ def test_trimming_returns_free_segments_and_unused_mappings_and_names_what_is_in
     asked = len(node.asked)
     segments.write([data(9)])
     assert len(node.asked) == asked + 1  # the free list is empty
+    segments.close()
+
+
+def test_a_finaliser_that_reads_an_object_does_not_keep_the_lock_while_it_waits_for_the_node(
+    segments: Segments, tmp_path: Path
+) -> None:
+    node = FakeNode(segments)
+    segments.live_within(LIMIT, node)
+    location = segments.write([data(7)])
+    (tmp_path / "spilled").write_bytes(bytes(data(7)))
+    os.unlink(segments.path(location[0]))
+    node.place = str(tmp_path / "spilled"), 0
+    trimmed = threading.Event()
+
+    def trim() -> None:
+        segments.trim()
+        trimmed.set()
+
+    def restore(name: str, *, directly: bool) -> tuple[str, int] | None:
+        # Whoever reads the node's answers may have to trim first.
+        reader = threading.Thread(target=trim, daemon=True)
+        reader.start()
+        reader.join(10)
+        return node.place
+
+    node.restore = restore  # type: ignore[method-assign]
+    with segments._lock:  # as when a collection runs a finaliser in the middle of `view`
+        (view,) = segments.view(location, None)
+        assert trimmed.is_set()
+        assert segments._lock._is_owned()  # type: ignore[attr-defined]
+    assert bytes(view) == bytes(data(7))
+    segments.close()
+
+
+def test_trimming_spares_a_mapping_of_which_a_view_is_being_made(
+    segments: Segments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    segments.live_within(LIMIT, FakeNode(segments))
+    location = segments.write([data(7)])
+    segments.view(location, None)
+    made = mapping.exporter
+
+    def exporter(address: int, size: int) -> object:
+        segments.trim()  # by another thread, while a finaliser in the midst of this waits for the node
+        return made(address, size)
+
+    monkeypatch.setattr(mapping, "exporter", exporter)
+    (view,) = segments.view(location, None)
+    assert bytes(view) == bytes(data(7))
     segments.close()
 
 

@@ -51,6 +51,19 @@ def test_segments_go_to_a_url_and_come_back(tmp_path: Path) -> None:
     target.clear()
 
 
+def test_a_write_to_a_url_that_fails_leaves_no_half_of_a_file(tmp_path: Path) -> None:
+    fsspec = pytest.importorskip(
+        "fsspec", reason="spilling to a URL needs fsspec: pip install 'sundog[spill]'"
+    )
+    target = spill.target_for(Destination("memory://spills", {}), "session", "")
+    whole = segment(tmp_path, "a", b"x" * 5000, 8192)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(OSError, match=r"."):
+        target.write("spilled-1", [whole, ("b", str(tmp_path / "folder"))])  # cannot be read
+    assert not fsspec.filesystem("memory").exists("spills/sundog-session/spilled-1")
+    target.clear()
+
+
 def test_every_object_in_a_file_can_be_mapped_where_it_lies(tmp_path: Path) -> None:
     sources = [segment(tmp_path, name, b"x" * 5001, 8192) for name in "abc"]
     _, moved = FolderTarget(str(tmp_path / "spilled")).write("spilled-0", sources)

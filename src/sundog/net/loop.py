@@ -147,19 +147,29 @@ class Line:
 
     def _read(self) -> None:
         for _ in range(32):
-            if self.closed:
+            if not self._read_one():
                 return
+
+    def drain(self) -> None:
+        """Handle all that has arrived: whoever sent it is dead, and nothing will tell of the rest."""
+        while self._read_one():
+            pass
+
+    def _read_one(self) -> bool:
+        """Handle one message; False if there is none."""
+        if not self.closed:
             try:
                 received = self.connection.receive()
             except BlockingIOError:
-                return
+                return False
             except OSError:
                 received = None
-            if received is None:
-                self.close()
-                self._on_closed()
-                return
-            self._on_message(*received)
+            if received is not None:
+                self._on_message(*received)
+                return True
+            self.close()
+            self._on_closed()
+        return False
 
     def close(self) -> None:
         """Stop watching and close."""

@@ -11,6 +11,7 @@ user (the sockets live in a 0700 folder or are inherited), so unpickling is safe
 from __future__ import annotations
 
 import array
+import contextlib
 import itertools
 import os
 import pickle
@@ -47,17 +48,27 @@ def encode(message: Any, spill_dir: str) -> bytes:
 def write_big(data: bytes, spill_dir: str) -> str:
     """Put an oversized packet into a file; the receiver removes it."""
     path = f"{spill_dir}/packet-{os.getpid()}-{next(_files)}"
-    with open(path, "wb") as file:
-        file.write(data)
+    try:
+        with open(path, "wb") as file:
+            file.write(data)
+    except OSError:
+        _unlink(path)  # half of it helps nobody, and memory is short already
+        raise
     return path
 
 
 def read_big(path: str) -> Any:
     """Read and remove a packet written by `write_big`."""
-    with open(path, "rb") as file:
-        message = pickle.load(file)
-    os.unlink(path)
-    return message
+    try:
+        with open(path, "rb") as file:
+            return pickle.load(file)
+    finally:
+        _unlink(path)
+
+
+def _unlink(path: str) -> None:
+    with contextlib.suppress(OSError):
+        os.unlink(path)
 
 
 def decode(data: bytes | memoryview) -> Any:
@@ -88,7 +99,21 @@ class Connection:
 
     def send(self, message: Any, fds: tuple[int, ...] = (), flags: int = 0) -> None:
         """Send one message. Raises OSError when the other side is gone (BlockingIOError if so asked)."""
-        data = encode(message, self._spill_dir)
+        data = pickle.dumps(message, 5)
+        if len(data) > MESSAGE_MAX_BYTES:
+            self._send_big(data, fds, flags)
+        else:
+            self._send(data, fds, flags)
+
+    def _send_big(self, data: bytes, fds: tuple[int, ...], flags: int) -> None:
+        path = write_big(data, self._spill_dir)
+        try:
+            self._send(pickle.dumps((_BIG, path), 5), fds, flags)
+        except OSError:
+            _unlink(path)  # nobody was told of it; who tries again writes another
+            raise
+
+    def _send(self, data: bytes, fds: tuple[int, ...], flags: int) -> None:
         if fds:
             ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))]
             self.sock.sendmsg([data], ancillary, flags)

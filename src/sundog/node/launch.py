@@ -26,22 +26,29 @@ def spawn_zygote(session: dict[str, str], environ: dict[str, str], lifeline_read
     source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     code = f"import sys; sys.path[:0]=[{source!r}]; from sundog.worker.zygote import main; main(['3', '4'])"
     # Numbers that the targets below cannot collide with.
-    high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64) for fd in (theirs.fileno(), lifeline_read)]
+    high: list[int] = []
     log = f"{session['path']}/logs/zygote.log"
-    pid = os.posix_spawn(
-        sys.executable,
-        [sys.executable, "-c", code],
-        environ,
-        file_actions=[
-            (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
-            (os.POSIX_SPAWN_DUP2, 1, 2),
-            (os.POSIX_SPAWN_DUP2, high[0], 3),
-            (os.POSIX_SPAWN_DUP2, high[1], 4),
-        ],
-    )
-    for fd in high:
-        os.close(fd)
-    theirs.close()
+    try:
+        for fd in (theirs.fileno(), lifeline_read):
+            high.append(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64))
+        pid = os.posix_spawn(
+            sys.executable,
+            [sys.executable, "-c", code],
+            environ,
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
+                (os.POSIX_SPAWN_DUP2, 1, 2),
+                (os.POSIX_SPAWN_DUP2, high[0], 3),
+                (os.POSIX_SPAWN_DUP2, high[1], 4),
+            ],
+        )
+    except OSError:
+        ours.close()
+        raise
+    finally:
+        for fd in high:
+            os.close(fd)
+        theirs.close()
     return pid, ours.detach()
 
 

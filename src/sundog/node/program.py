@@ -51,6 +51,7 @@ from sundog.store.folders import remove_folders
 from sundog.wire.cause import Cause
 
 _TICK_S = 0.1
+_ACCEPT_AGAIN_S = 0.2
 _IDLE_TICK_S = 1.0
 
 
@@ -136,11 +137,19 @@ class Node:
         self.listener.listen(64)
         self.listener.setblocking(False)
 
-        def accept() -> None:
-            with contextlib.suppress(BlockingIOError):
-                self._connected(self.listener.accept()[0])
+        self.loop.add(self.listener.fileno(), self._accept)
 
-        self.loop.add(self.listener.fileno(), accept)
+    def _accept(self) -> None:
+        try:
+            self._connected(self.listener.accept()[0])
+        except (BlockingIOError, ConnectionError):
+            pass  # whoever it was has gone again
+        except OSError as error:
+            # No descriptor is left. Whoever knocks goes on knocking, and must not take all our time.
+            self.log(f"a connection cannot be accepted now: {error}")
+            listener = self.listener.fileno()
+            self.loop.remove(listener)
+            self.loop.after(_ACCEPT_AGAIN_S, lambda: self.loop.add(listener, self._accept))
 
     def stop(self, reason: str) -> None:
         """End the session."""
@@ -159,8 +168,6 @@ class Node:
             with contextlib.suppress(Exception):
                 self.loop.stopped = False
                 self._flush_logs()
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.workers.zygote_pid, signal.SIGKILL)
         sessions.kill_children(os.getpid())
         self.memory.stop()
         sessions.remove_folder(self.session["shm_root"])
@@ -318,6 +325,7 @@ class Node:
             if peer is not None:
                 peer.peers.discard(process.process_id)
                 peer.line.send(("died", process.process_id, cause))
+        self.store.tell_unsent(process.process_id)
         self.memory.died(process, cause)
 
     # ------------------------------------------------------------------ messages

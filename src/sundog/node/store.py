@@ -20,6 +20,7 @@ import contextlib
 import errno
 import itertools
 import os
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -33,7 +34,7 @@ from sundog.store.folders import Destination, destinations
 from sundog.store.segments import RESTORED
 
 if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import Future, ThreadPoolExecutor
 
     from sundog.node.program import Node
     from sundog.store.spill import Target
@@ -42,6 +43,8 @@ _TICK_S = 0.02
 _DISK_LOOK_S = 5.0
 _DISK_CALM = 0.02  # how far below the threshold the disk must be before a second warning
 _GIB = 1 << 30
+_WRITING_S = 1.0
+_CLEAR_S = 4.0  # a driver waits 5 s for its node to end
 
 
 class StoreKeeper:
@@ -66,6 +69,7 @@ class StoreKeeper:
         ) or [Destination(self.folders[0], {})]
         self._targets: list[Target] = []
         self._pool: ThreadPoolExecutor | None = None
+        self._working: set[Future[None]] = set()
         self._done: deque[Callable[[], None]] = deque()
         self._wake = -1
         self._files = itertools.count()
@@ -103,6 +107,11 @@ class StoreKeeper:
     def process_died(self, process_id: bytes) -> None:
         """A process is gone, with its objects and its credit."""
         self.do(self.store.process_died(process_id, *self._clocks()))
+
+    def tell_unsent(self, maker: bytes) -> None:
+        """After an owner heard of a death: spilled results of its tasks, in case the dead did not live to tell."""
+        for owner, names in self.store.made_by(maker).items():
+            self._send(owner, ("store_unsent", names))
 
     def figures(self) -> dict[str, int]:
         """For `sundog status`."""
@@ -358,7 +367,9 @@ class StoreKeeper:
                 with contextlib.suppress(OSError):
                     os.eventfd_write(self._wake, 1)
 
-        self._pool.submit(run)
+        future = self._pool.submit(run)
+        self._working.add(future)
+        future.add_done_callback(self._working.discard)
 
     def _woken(self) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -367,7 +378,20 @@ class StoreKeeper:
             self._done.popleft()()
 
     def close(self) -> None:
-        """The session ends: what was spilled goes."""
+        """The session ends: what was spilled goes, as far as it can be reached in a few seconds."""
+        if self._pool is not None:
+            from concurrent.futures import wait
+
+            # A copy that is being made would come after the removal, and make its folder anew.
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            wait(list(self._working), _WRITING_S)
+        if any(destination.folder is None for destination in self._destinations):
+            # A service that does not answer must not keep this process.
+            clearing = threading.Thread(target=self._clear, daemon=True)
+            clearing.start()
+            clearing.join(_CLEAR_S)
+
+    def _clear(self) -> None:
         for target in self._targets:
             with contextlib.suppress(Exception):
                 target.clear()

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 _EXIT_ASK_S = 5.0
 _STARTS_MAX = 3
+_ZYGOTE_AGAIN_S = 0.5
 
 
 class Workers:
@@ -91,10 +92,7 @@ class Workers:
             self.node.stop(f"the zygote cannot start, so there can be no workers. The end of its log:\n{log}")
             return
         self._zygote_served = False
-        self.use_zygote(
-            spawn_zygote(self.node.session, self.node.params["environ"], self._lifeline_read),
-            self._lifeline_read,
-        )
+        self._replace_zygote()
         lost, self._unstarted = self._unstarted, {}
         for worker_id, env_key in lost.items():
             process = self.node.processes.pop(worker_id, None)
@@ -105,6 +103,19 @@ class Workers:
         for pid in list(self.by_pid):
             if not os.path.exists(f"/proc/{pid}"):
                 self.exited(pid, None)  # reaped by the zygote, which did not live to tell the status
+
+    def _replace_zygote(self) -> None:
+        if self.node.stopping:
+            return
+        try:
+            made = spawn_zygote(self.node.session, self.node.params["environ"], self._lifeline_read)
+        except OSError as error:
+            # Descriptors, processes or memory are short: that may pass, and what runs goes on meanwhile.
+            self.node.log(f"a zygote cannot be started now: {error}")
+            self.zygote = None
+            self.node.loop.after(_ZYGOTE_AGAIN_S, self._replace_zygote)
+        else:
+            self.use_zygote(made, self._lifeline_read)
 
     # ------------------------------------------------------------------ starting
     def start(self, instruction: StartWorker) -> None:
@@ -119,9 +130,14 @@ class Workers:
         if environment is None or environment.job_id not in node.jobs or self.zygote is None:
             node.do(node.leases.worker_start_failed(node.node_id, instruction.env_key, node.now()))
             return
+        try:
+            ours, theirs = make_pair()
+        except OSError as error:
+            node.log(f"a worker cannot be started now: {error}")
+            node.do(node.leases.worker_start_failed(node.node_id, instruction.env_key, node.now()))
+            return
         job = node.jobs[environment.job_id]
         worker_id = random_id()
-        ours, theirs = make_pair()
         base = f"{node.session['path']}/logs/worker-{worker_id.hex()}"
         spec: dict[str, Any] = {
             "worker_id": worker_id,
@@ -144,8 +160,7 @@ class Workers:
         )
         node.processes[worker_id] = process
         self._unstarted[worker_id] = instruction.env_key
-        self.zygote.send(("fork", worker_id, pickle.dumps(spec, 5)), (os.dup(theirs.fileno()),))
-        theirs.close()
+        self.zygote.send(("fork", worker_id, pickle.dumps(spec, 5)), (theirs.detach(),))
 
     def _forked(self, worker_id: bytes, pid: int) -> None:
         node = self.node
@@ -225,7 +240,7 @@ class Workers:
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(pid, signal.SIGKILL)  # what the user's code started there and left
-        process.line._read()
+        process.line.drain()
         process.line.close()
         self.lingering.discard(process.process_id)
         cause = self.node.memory.explained(self.causes.of(process, status, peak_bytes))

@@ -19,12 +19,11 @@ import json
 import os
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import field
 from typing import Any
 
 from sundog import events
 from sundog.observe.usage import Key, Totals
-from sundog.plain import plain
+from sundog.plain import field, plain
 
 _FILE = "usage.json"
 _COUNTED = frozenset({events.TASK, events.CALL, events.CREATE, events.LOST})

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import glob
 import os
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sundog import events
 from sundog.observe.timeline import SpanRow, TaskRow
+from sundog.plain import field, plain, replaced
 
 _TASKS = frozenset({events.TASK, events.CALL, events.CREATE})
 _KINDS = {events.TASK: "task", events.CALL: "actor_task", events.CREATE: "actor_creation"}
 _TYPES = {"task": "NORMAL_TASK", "actor_task": "ACTOR_TASK", "actor_creation": "ACTOR_CREATION_TASK"}
 
 
-@dataclass(frozen=True, slots=True)
+@plain(frozen=True)
 class SampleRow:
     """A look at a task that ran: the line of user code, and the memory of its process."""
 
@@ -30,7 +30,7 @@ class SampleRow:
     pid: int
 
 
-@dataclass(slots=True)
+@plain()
 class SessionRows:
     """All that a session's rings hold."""
 
@@ -56,7 +56,7 @@ def read_session(path: str) -> SessionRows:
         pid, actor_id = homes.get(event.code, (0, b""))
         row = _task(event, actor_id, "actor_task" if actor_id else "task")
         worker = bytes.fromhex(event.code)
-        rows.tasks.append(replace(row, worker_id=worker, pid=pid, code="", lost=True))
+        rows.tasks.append(replaced(row, worker_id=worker, pid=pid, code="", lost=True))
     rows.tasks.sort(key=lambda row: row.start_s or 0.0)
     rows.spans.sort(key=lambda row: row.start_s)
     rows.samples.sort(key=lambda row: row.at_s)

@@ -308,10 +308,14 @@ class Replies:
         for link in owner.actors.links.values():
             if link.worker == worker and link.sock is not None:
                 self.drain_lane(link)
-        found = owner.segments.made_by(worker)
-        if found:
+        self.remove_unknown(owner.segments.made_by(worker))
+
+    def remove_unknown(self, made: set[str]) -> None:
+        """Remove those segments of a dead worker's making that none of our objects is in."""
+        owner = self.owner
+        if made:
             known = {value[2][0] for value in list(owner.ready.values()) if value[2] is not None}
-            for name in found - known:
+            for name in made - known:
                 owner.segments.unlink(name)
 
     def close_lane(self, lane: Lane) -> None:

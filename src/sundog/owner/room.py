@@ -43,6 +43,7 @@ class Room:
         handlers["store_restored"] = self._on_restored
         handlers["store_trim"] = self._on_trim
         handlers["store_notice"] = self._on_notice
+        handlers["store_unsent"] = lambda names: owner.replies.remove_unknown(set(names))
         owner.segments.live_within(limit_bytes, self)
 
     # ------------------------------------------------------------------ asking (any thread, not locked)

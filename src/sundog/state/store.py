@@ -180,6 +180,15 @@ class Store:
             out += self._maybe_count()
         return out + self._serve(now, wall)
 
+    def made_by(self, maker: bytes) -> dict[bytes, list[str]]:
+        """Spilled objects of others that a process made, by owner: it may have died before it told them."""
+        found: dict[bytes, list[str]] = {}
+        mine = maker.hex()
+        for name in self.entries:
+            if maker_of(name) == mine and owner_of(name) != mine:
+                found.setdefault(bytes.fromhex(owner_of(name)), []).append(name)
+        return found
+
     # ------------------------------------------------------------------ room for puts
     def ask(
         self, process: bytes, number: int, missing: int, left: int, got: int, now: float, wall: float

@@ -119,6 +119,7 @@ class Segments:
         self._read_maps: dict[str, tuple[int, int]] = {}
         self._views: dict[int, tuple[weakref.ref[object], bytes, str]] = {}
         self._shared_views: dict[str, weakref.ref[object]] = {}
+        self._viewing: list[str] = []  # a view of these is being made: their mappings must stay
         self._abandoned: set[str] = set()
         self._pool: ThreadPoolExecutor | None = None
         self._writing: set[str] = set()
@@ -313,24 +314,33 @@ class Segments:
         whole = known() if known is not None else None
         if whole is None:
             with self._lock:  # `trim` ends mappings that have no view
-                found = self._read_maps.get(name) or self._mapped(name, size, oid)
-                whole = mapping.exporter(found[0], size)
-                watch = weakref.ref(whole, self._view_died)
-                self._views[id(watch)] = watch, oid or b"", name
-                self._shared_views[name] = watch
-                self._used[name] = _time()
+                self._viewing.append(name)
+                try:
+                    found = self._read_maps.get(name) or self._mapped(name, size, oid)
+                    whole = mapping.exporter(found[0], size)
+                    watch = weakref.ref(whole, self._view_died)
+                    self._views[id(watch)] = watch, oid or b"", name
+                    self._shared_views[name] = watch
+                    self._used[name] = _time()
+                finally:
+                    self._viewing.remove(name)
             if oid is not None:
                 self._ops.append((oid,))
         readonly = memoryview(whole).cast("B").toreadonly()  # type: ignore[arg-type]
         return [readonly[offset : offset + length] for offset, length in offsets]
 
     def _mapped(self, name: str, size: int, oid: bytes | None) -> tuple[int, int]:
-        """Map a segment for reading and remember that; the lock, which is held once, is free meanwhile."""
-        self._lock.release()
+        """Map a segment for reading and remember that; the lock is free meanwhile, however often we hold it.
+
+        Once, as a rule; more often when a collection in the middle of `view` or `trim` runs a finaliser that reads an
+        object. To keep the lock then, and wait for the node, would be a deadlock: the thread that reads the node's
+        answer may want it. So whoever holds it must bear that others had it after any allocation.
+        """
+        held = self._lock._release_save()  # type: ignore[attr-defined]
         try:
             opened = self._open(name, size, oid)
         finally:
-            self._lock.acquire()
+            self._lock._acquire_restore(held)  # type: ignore[attr-defined]
         found = self._read_maps.setdefault(name, opened)
         if found is not opened:
             mapping.unmap(*opened)  # another thread was faster
@@ -382,8 +392,15 @@ class Segments:
         with self._lock:
             live = {entry[2] for entry in list(self._views.values())}
             for name in [name for name in self._read_maps if name not in live]:
+                # Asked again: a finaliser may have run since, and made a view.
+                known = self._shared_views.get(name)
+                if name in self._viewing or (known is not None and known() is not None):
+                    live.add(name)
+                    continue
                 self._shared_views.pop(name, None)
-                mapping.unmap(*self._read_maps.pop(name))
+                found = self._read_maps.pop(name, None)
+                if found is not None:
+                    mapping.unmap(*found)
             writing = list(self._writing)
             for name in list(self._write_maps):
                 found = self._write_maps.pop(name, None)
@@ -439,7 +456,8 @@ class Segments:
         """Remove the segments that waited longest, so that one more fits: sizes in use push out others."""
         while self._free_bytes + size > self._free_max:
             oldest, its_size = next(iter(self._free_order.items()))
-            del self._free_order[oldest]
+            if self._free_order.pop(oldest, None) is None:
+                continue  # a finaliser ran just now, and took it
             self._free[its_size].remove(oldest)
             self._free_bytes -= its_size
             self.unlink(oldest)

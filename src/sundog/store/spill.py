@@ -133,22 +133,13 @@ class UrlTarget:
         fs, root = self._fs()
         with contextlib.suppress(OSError):
             fs.makedirs(root, exist_ok=True)  # object stores have no folders, and may refuse
-        moved: list[Moved] = []
-        end = 0
-        with fs.open(f"{root}/{file}", "wb") as out:
-            for name, source in sources:
-                try:
-                    given = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
-                except FileNotFoundError:
-                    continue
-                try:
-                    length = data_length(given)
-                    for at in range(0, length, _PIECE_BYTES):
-                        out.write(os.pread(given, min(_PIECE_BYTES, length - at), at))
-                finally:
-                    os.close(given)
-                moved.append((name, end, length))
-                end += length
+        try:
+            with fs.open(f"{root}/{file}", "wb") as out:
+                moved = _pour(sources, out)
+        except BaseException:
+            with contextlib.suppress(Exception):  # the first error is the one to tell
+                fs.rm_file(f"{root}/{file}")
+            raise
         return f"{self.prefix}/{file}", moved
 
     def read(self, place: Place, path: str) -> None:
@@ -174,6 +165,26 @@ class UrlTarget:
         if self._found is not None:
             with contextlib.suppress(OSError):
                 self._found[0].rm(self._found[1], recursive=True)
+
+
+def _pour(sources: list[tuple[str, str]], out: Any) -> list[Moved]:
+    """Write segments one after another to a file of fsspec's."""
+    moved: list[Moved] = []
+    end = 0
+    for name, source in sources:
+        try:
+            given = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue  # freed meanwhile
+        try:
+            length = data_length(given)
+            for at in range(0, length, _PIECE_BYTES):
+                out.write(os.pread(given, min(_PIECE_BYTES, length - at), at))
+        finally:
+            os.close(given)
+        moved.append((name, end, length))
+        end += length
+    return moved
 
 
 def data_length(fd: int) -> int:

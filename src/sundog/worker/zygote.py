@@ -65,7 +65,7 @@ def main(argv: list[str]) -> None:
                 _bury_session(shm_root, path)
             message, fds = received
             if message[0] == "fork":
-                _fork(control, message[1], message[2], fds[0], lifeline, (wake_r, wake_w))
+                _fork(control, message[1], message[2], fds, lifeline, (wake_r, wake_w))
             elif message[0] == "import":
                 _preload(message[1])
                 gc.collect()
@@ -160,17 +160,21 @@ def _preload(modules: list[str]) -> None:
 
 
 def _fork(
-    control: Connection, worker_id: bytes, spec: bytes, fd: int, lifeline: int, wake: tuple[int, int]
+    control: Connection, worker_id: bytes, spec: bytes, fds: list[int], lifeline: int, wake: tuple[int, int]
 ) -> None:
     try:
+        if not fds:
+            raise OSError("its socket got lost on the way: no descriptor was free")
         pid = os.fork()
     except OSError as error:
-        control.send(("fork_failed", worker_id, str(error)))
-        os.close(fd)
+        with contextlib.suppress(OSError):  # the node may be gone: the end of its socket comes next
+            control.send(("fork_failed", worker_id, str(error)))
+        for fd in fds:
+            os.close(fd)
         return
     if pid == 0:
-        _become_worker(control, spec, fd, lifeline, wake)
-    os.close(fd)
+        _become_worker(control, spec, fds[0], lifeline, wake)
+    os.close(fds[0])
     with contextlib.suppress(OSError):
         control.send(("forked", worker_id, pid))
 
