@@ -407,6 +407,7 @@ def make_wheel(folder: Path) -> Path:
     return path
 
 
+@pytest.mark.timeout(240)  # pip itself, which takes its time where there is little of it
 def test_pip_packages_are_installed_once_and_come_first(session: str, tmp_path: Path) -> None:
     wheel = make_wheel(tmp_path / "wheels")
     options = {"packages": [str(wheel)], "pip_install_options": ["--no-index"], "pip_check": False}
@@ -424,6 +425,7 @@ def test_pip_packages_are_installed_once_and_come_first(session: str, tmp_path: 
     assert answer == 42 and first.startswith(env.pip_dir) and virtual == env.pip_dir
 
 
+@pytest.mark.timeout(240)  # pip itself, which takes its time where there is little of it
 def test_a_failed_install_shows_pips_last_lines_and_can_be_tried_again(session: str) -> None:
     options = {"packages": ["no-such-package-here"], "pip_install_options": ["--no-index"]}
     env = normalize({"pip": options}, session_dir=session)
