@@ -264,9 +264,8 @@ def start(
     connection = Connection(sock, session["shm_root"])
     process_id = random_id()
     job_id = (1).to_bytes(4, "little")
-    with contextlib.suppress(
-        ConnectionError
-    ):  # killed already: whoever reads its socket says so, with its cause
+    # If the node was killed already, whoever reads its socket says so, with the cause.
+    with contextlib.suppress(ConnectionError):
         _introduce(connection, process_id, job_id, job, log_to_driver, welcome=False)
     return _become_driver(process_id, connection, session, config, job_id, job, log_to_driver, pid, resources)
 
