@@ -16,7 +16,7 @@ from tests.chaos import bodies
 from tests.chaos.contents import LARGE, SMALL, content, mixed, same
 
 ROUNDS = 12
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 
 
 def main(session: str, folder: str, key: str) -> None:

@@ -48,6 +48,7 @@ WEIGHTS = {
 # The node is killed only in sessions that are given to it: nothing can go on after that.
 EVERYDAY = ("worker", "actor", "stop", "zygote", "free")
 _SIGNALS = [signal.SIGKILL] * 4 + [signal.SIGSEGV, signal.SIGABRT]
+_ZYGOTES_MAX = 2  # of a session: nothing can begin until the next one has come up
 # On a machine where starting a worker takes longer than the pause between two kills nothing would ever run: so many
 # acts there may be at once, and so many more for each move that a program has made.
 _ACTS_AT_ONCE, _ACTS_PER_MOVE = 6, 0.4
@@ -94,6 +95,7 @@ class Killers(threading.Thread):
         self.owner: Any = engine.owner
         self.spilled = Path(context.facts.session["path"]) / "spilled_objects"
         self._zygote_at = 0.0
+        self._zygotes = 0
         self._deeds: dict[str, Callable[[], bool]] = {
             "worker": lambda: self._end_one("worker", ("idle", "leased")),
             "actor": lambda: self._end_one("actor", ("actor",)),
@@ -171,8 +173,9 @@ class Killers(threading.Thread):
         """
         now = time.clock_gettime(time.CLOCK_BOOTTIME)
         pid = zygote_pid(self._zygote_at)
-        if not pid or (not children(pid) and self._zygote_at):
+        if not pid or self._zygotes >= _ZYGOTES_MAX or (not children(pid) and self._zygote_at):
             return False
+        self._zygotes += 1
         self._zygote_at = now
         return self._signal("zygote", pid, signal.SIGKILL, "")
 
