@@ -354,6 +354,7 @@ def exit_actor() -> None:
     """End the actor that this method runs in, on purpose; calls that wait for it fail.
 
     Raises:
+        SystemExit: to unwind the method; in an asyncio actor AsyncioActorExit, which a loop's tasks can pass on.
         TypeError: called outside of an actor.
     """
     facts = context.facts
@@ -361,7 +362,7 @@ def exit_actor() -> None:
     if facts.actor_id is None or engine is None or engine.executor is None:
         raise TypeError("exit_actor() ends the actor that calls it, and this is not an actor.")
     engine.executor.exit_after = "exit_actor() was called in it"
-    raise SystemExit(0)
+    raise engine.executor.exit_error()
 
 
 def handle_of_current_actor() -> ActorHandle:

@@ -264,6 +264,8 @@ class PendingCallsLimitExceeded(RayError):
 class AsyncioActorExit(RayError):
     """Raised by exit_actor() inside an asyncio actor, to unwind the method that called it."""
 
+    default = "exit_actor() was called: this actor ends."
+
 
 class ObjectRefStreamEndOfStreamError(RayError):
     """The generator that produces this stream has ended."""

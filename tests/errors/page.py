@@ -23,7 +23,6 @@ BASES = {
 NAMES_ONLY = {
     "ActorPlacementGroupRemoved": "when its group is removed a living actor dies (`ActorDiedError`), and one that "
     "waited for its place can never have it (`ActorUnschedulableError`), as in Ray",
-    "AsyncioActorExit": "`exit_actor()` unwinds the method with a `SystemExit` in every kind of actor",
     "AuthenticationError": "a session is reached through a socket that only its user can open",
     "CrossLanguageError": "tasks are Python",
     "NodeDiedError": "a session is one machine, whose end takes the driver along",

@@ -263,6 +263,39 @@ def test_exit_actor_in_a_coroutine_fails_what_else_runs_there(ray: ModuleType) -
             ray.get(ref, timeout=GET_S)
 
 
+def test_exit_actor_in_a_task_that_a_coroutine_started_unwinds_both(ray: ModuleType) -> None:
+    from sundog.actor import exit_actor
+    from sundog.exceptions import AsyncioActorExit
+
+    @ray.remote
+    class Notes:
+        def __init__(self) -> None:
+            self.kept: list[str] = []
+
+        def keep(self, note: str) -> None:
+            self.kept.append(note)
+
+        def all(self) -> list[str]:
+            return self.kept
+
+    @ray.remote
+    class Leaver:
+        async def leave(self, notes: Any) -> None:
+            try:
+                await asyncio.gather(self.inner())
+            except AsyncioActorExit:
+                await notes.keep.remote("unwound")
+                raise
+
+        async def inner(self) -> None:
+            exit_actor()
+
+    notes = Notes.remote()
+    with pytest.raises(ActorDiedError, match=r"exit_actor\(\) was called"):
+        ray.get(Leaver.remote().leave.remote(notes), timeout=GET_S)
+    assert ray.get(notes.all.remote(), timeout=GET_S) == ["unwound"]
+
+
 def test_calls_in_hand_finish_before_the_last_handles_end_ends_the_actor(ray: ModuleType) -> None:
     @ray.remote
     class Slow:

@@ -17,6 +17,7 @@ from types import CoroutineType, FrameType
 from typing import Any
 
 from sundog import events
+from sundog.exceptions import AsyncioActorExit
 from sundog.owner import context
 from sundog.owner.core import Owner
 from sundog.owner.waits import Places
@@ -62,6 +63,8 @@ class AsyncServing(Serving):
         self.groups = {name: Group(size) for name, size in {**groups, "": limit}.items()}
         self.loop = asyncio.new_event_loop()
         asyncio.set_event_loop(self.loop)
+        # Not SystemExit: out of a task that a call has started, asyncio would raise that in the loop itself.
+        executor.exit_error = AsyncioActorExit
         self._tasks: dict[bytes, asyncio.Task[None]] = {}
         self._dirty: set[AnswerLane] = set()
         self._group_names: dict[str, str] = {}
@@ -231,6 +234,8 @@ class AsyncServing(Serving):
                 if self.stopping is not None:
                     return  # the actor ends under it: the node tells the caller why
                 executor.cancelled.add(task_id)
+            elif isinstance(error, AsyncioActorExit) and executor.exit_after is not None:
+                return  # of exit_actor(): the actor ends, and the node tells the callers why
             try:
                 executor.reply_error(
                     lane, task_id, name, error, executor._call_retry(extra), received, _time() - start

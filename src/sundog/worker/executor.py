@@ -60,7 +60,7 @@ class Executor:
         self.deadlines = Deadlines(owner)
         self.exit_after: str | None = None
         self.exit_code = 0  # not 0: an end that nobody intended, after which the actor may restart
-        self.exit_error: type[BaseException] = SystemExit
+        self.exit_error: type[BaseException] = SystemExit  # what exit_actor() raises
 
     def disown(self) -> None:
         """In a child that user code forked: what it does is not recorded, the ring is its parent's."""
