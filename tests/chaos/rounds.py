@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import gc
+import itertools
 import os
 import random
 import resource
@@ -134,7 +135,10 @@ class Round:
         moves, weights = [move for move, _ in _MOVES], [weight for _, weight in _MOVES]
         move = None
         try:
-            for _ in range(STEPS):
+            for step in itertools.count():
+                # One that is to lose its node goes on until it has.
+                if step >= STEPS and ("node" not in self.kinds or program.acts.node_killed()):
+                    break
                 move = program.dice.choices(moves, weights)[0]
                 move(program)
                 program.report.counts["moves"] += 1

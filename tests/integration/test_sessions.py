@@ -294,6 +294,14 @@ def test_the_environment_can_name_the_session(
         assert info["session_name"] != head.name
 
 
+def test_a_session_that_does_not_come_up_in_time_is_ended(
+    leak_check: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sessions, "_UP_S", 0.0)
+    with pytest.raises(sundog.exceptions.RaySystemError, match="did not come up"):
+        sessions.start_head(num_cpus=1)
+
+
 def test_a_stopped_session_is_gone(leak_check: Path) -> None:
     info = sessions.start_head(num_cpus=1)
     assert [each.name for each in sessions.find_sessions()] == [info.name]

@@ -30,6 +30,8 @@ _AUTO = ("auto", "local-auto", "")
 _STARTING_S = 30.0
 _LOOK_S = 0.02
 
+_UP_S = 60.0  # a node takes a tenth of a second; far more only where many share few cores
+
 
 @plain(frozen=True)
 class SessionInfo:
@@ -262,7 +264,7 @@ def start_head(
     session, lock = make_session(config)
     totals = node_resources(num_cpus, num_gpus, resources, object_store_memory, config)
     pid, _ = spawn_node(session, lock, config, totals, labels or {}, random_id(16), persistent=True)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + _UP_S
     while time.monotonic() < deadline:
         info = read_session(session["path"])
         if info is not None:
@@ -270,6 +272,10 @@ def start_head(
         if _exited(pid):
             break
         time.sleep(0.005)
+    else:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+    bury(session)
     with contextlib.suppress(OSError), open(f"{session['path']}/logs/node.log", encoding="utf-8") as file:
         raise RaySystemError(f"The node did not come up. The end of its log:\n{file.read()[-2000:]}")
     raise RaySystemError("The node did not come up, and left no log.")
