@@ -56,15 +56,16 @@ class Replies:
             task = inflight.pop(task_id, None)
             if task is None:
                 continue
-            fn = task.fn
-            lane.load_s -= task.estimate_s
-            before = fn.estimate_s
-            if before < 0:
-                fn.estimate_s = seconds if seconds > _ESTIMATE_MIN_S else _ESTIMATE_MIN_S
-            elif seconds < before:
-                fn.estimate_s = before * 0.8 + seconds * 0.2
-            else:
-                fn.estimate_s = before * 0.5 + seconds * 0.5
+            if task.actor is None:  # calls go where their actor is, however long they take
+                fn = task.fn
+                lane.load_s -= task.estimate_s
+                before = fn.estimate_s
+                if before < 0:
+                    fn.estimate_s = seconds if seconds > _ESTIMATE_MIN_S else _ESTIMATE_MIN_S
+                elif seconds < before:
+                    fn.estimate_s = before * 0.8 + seconds * 0.2
+                else:
+                    fn.estimate_s = before * 0.5 + seconds * 0.5
             task.state = DONE
             table.pop(task_id, None)
             if task.holds is not None:

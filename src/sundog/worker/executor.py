@@ -22,7 +22,7 @@ from sundog.owner.core import Owner
 from sundog.owner.lineage import CopyLost
 from sundog.refs import collectors
 from sundog.serialize.fingerprint import fingerprint
-from sundog.serialize.pack import Slot, pack, unpack
+from sundog.serialize.pack import SIMPLE, Slot, pack, unpack
 from sundog.wire import lanes as wire
 from sundog.worker import exits, stdio
 from sundog.worker.answers import FLUSH_BYTES, AnswerLane, LoadedFn
@@ -190,7 +190,10 @@ class Executor:
                 result = function(*positional, **named)
                 positional = named = None  # type: ignore[assignment]
             end = _time()
-            meta, buffers, inner = self.pack_result(result, name)
+            if type(result) in SIMPLE:
+                meta, buffers, inner = pack(result, self.owner.inline_max)
+            else:
+                meta, buffers, inner = self.pack_result(result, name)
             if buffers is None and inner is None and not received:
                 result = None
                 reply: wire.Reply = (task_id, 0, meta, end - start)
