@@ -202,7 +202,13 @@ class ActorCalls:
             except OSError:
                 size = 0
             if size:
+                before = len(link.inflight)
                 replies.handle(link, loads(buffer[:size]))  # type: ignore[arg-type]
+                if link.away and link.state == "RESTARTING" and len(link.inflight) < before:
+                    link.state, link.away = (
+                        "ALIVE",
+                        False,
+                    )  # its next life answers, before the node says so
                 if link.queue:
                     self.busy.add(link)
                 elif not link.inflight:
@@ -391,8 +397,8 @@ class ActorCalls:
             self.busy.add(link)
             return
         if state == "RESTARTING":
-            if incarnation <= link.incarnation and link.state == "RESTARTING":
-                return
+            if incarnation <= link.incarnation:
+                return  # told already
             link.state, link.cause, link.away = state, cause, True
             lost = self._leave(link)
             link.incarnation = incarnation

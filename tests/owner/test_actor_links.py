@@ -1,0 +1,36 @@
+"""An actor as its caller sees it, between two of its lives."""
+
+from __future__ import annotations
+
+import pickle
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sundog.net.packets import make_pair
+from sundog.owner.actors import ActorCalls, ActorLink
+
+ACTOR = b"a" * 16
+
+
+@pytest.mark.parametrize("answered", [True, False])
+def test_an_answer_of_its_next_life_ends_the_restart_before_the_node_says_so(answered: bool) -> None:
+    owner: Any = SimpleNamespace(control=SimpleNamespace(receive_buffer=memoryview(bytearray(4096))))
+    owner.replies = SimpleNamespace(handle=lambda link, ids: [link.inflight.pop(each, None) for each in ids])
+    calls = ActorCalls(owner)
+    link = ActorLink(calls, ACTOR, "A")
+    link.state, link.away, link.incarnation = "RESTARTING", True, 1
+    task: Any = SimpleNamespace()
+    link.inflight[b"call"] = task
+    ours, theirs = make_pair()
+    theirs.send(pickle.dumps([b"call"] if answered else []))
+
+    calls._reader(link, ours)()
+
+    assert (link.state, link.away) == (("ALIVE", False) if answered else ("RESTARTING", True))
+    calls.links[ACTOR] = link
+    calls.published(ACTOR, "RESTARTING", None, 1, None)  # a word that was on its way: of this very life
+    assert link.inflight == ({} if answered else {b"call": task})
+    for sock in (ours, theirs):
+        sock.close()
