@@ -32,9 +32,14 @@ class RuntimeContext:
         return running.task_id.hex() if running is not None else None
 
     def get_task_name(self) -> str | None:
-        """The running task's name."""
+        """The name of the running task: its function's, "Class.method" of a call, or the one that it was given."""
         running = context.current()
-        return running.name if running is not None else None
+        if running is None:
+            return None
+        data = context.facts.actor_handle or {}
+        if running.name in data.get("signatures", ()):
+            return f"{context.facts.actor_class}.{running.name}"
+        return running.name
 
     def get_task_function_name(self) -> str | None:
         """The running function's qualified name."""

@@ -340,7 +340,7 @@ def test_a_calls_name_shows_in_its_runtime_context(ray: ModuleType) -> None:
         "task": ref.task_id().hex(),
         "actor_name": "",
     }
-    assert "facts" in ray.get(me.facts.remote())["name"]
+    assert ray.get(me.facts.remote(), timeout=GET_S)["name"] == "Me.facts"
 
 
 def test_the_runtimes_own_methods_answer_on_every_actor(ray: ModuleType) -> None:
