@@ -266,24 +266,8 @@ class AsyncMaker:
         await asyncio.sleep(FOREVER_S)
 
 
-@sundog.remote(num_cpus=0, concurrency_groups={"few": 1, "many": 4})
-class GroupedMaker:
-    """Makes values in threads that belong to groups."""
-
-    def __init__(self, folder: str, key: str) -> None:
-        self.folder = folder
-        note(folder, f"{key}.lives", str(os.getpid()))
-
-    def make(self, mark: str, size: int, *values: Any) -> Any:
-        """A value, in whichever group the call asks for."""
-        note(self.folder, mark, str(os.getpid()))
-        time.sleep(0.002)
-        return content(mixed(mark, list(values)), size)
-
-
-@sundog.remote(num_cpus=0, max_concurrency=3)
-class ThreadedMaker:
-    """Makes values in three threads."""
+class _Maker:
+    """Makes values, in whichever thread the call has."""
 
     def __init__(self, folder: str, key: str) -> None:
         self.folder = folder
@@ -294,3 +278,13 @@ class ThreadedMaker:
         note(self.folder, mark, str(os.getpid()))
         time.sleep(0.002)
         return content(mixed(mark, list(values)), size)
+
+
+@sundog.remote(num_cpus=0, concurrency_groups={"few": 1, "many": 4})
+class GroupedMaker(_Maker):
+    """Makes values in threads that belong to groups."""
+
+
+@sundog.remote(num_cpus=0, max_concurrency=3)
+class ThreadedMaker(_Maker):
+    """Makes values in three threads."""

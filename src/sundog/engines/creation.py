@@ -39,7 +39,11 @@ class Creations:
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> tuple[bytes, bool]:
-        """See `LocalEngine.create_actor`."""
+        """Create an actor; returns its id and whether it is new (get_if_exists may find one).
+
+        Raises:
+            ActorAlreadyExistsError: the name is taken.
+        """
         engine, owner = self.engine, self.owner
         options.check_creation()
         code = owner.tasks.make_fn(cls, class_name).code

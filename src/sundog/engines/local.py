@@ -29,7 +29,7 @@ from sundog.exceptions import RaySystemError
 from sundog.ids import random_id
 from sundog.net.descriptors import raise_limit
 from sundog.net.packets import Connection
-from sundog.options import ActorOptions, TaskOptions
+from sundog.options import TaskOptions
 from sundog.owner import assemble, context, interrupts, timeouts
 from sundog.owner.core import Owner
 from sundog.owner.records import Fn
@@ -58,6 +58,7 @@ class LocalEngine:
         self._environments: dict[str, str] = {}
         self._has_gpus = False
         self.creations = Creations(self)
+        self.create_actor = self.creations.create
         self.refusals = Refusals(owner)
 
     # ------------------------------------------------------------------ environments
@@ -105,23 +106,6 @@ class LocalEngine:
         fn.shape = self.owner.tasks.shape_for(spec, setup)
         self.owner.tasks.number(fn)
         return fn
-
-    # ------------------------------------------------------------------ actors
-    def create_actor(
-        self,
-        cls: Any,
-        class_name: str,
-        options: ActorOptions,
-        handle_data: dict[str, Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-    ) -> tuple[bytes, bool]:
-        """Create an actor; returns its id and whether it is new (get_if_exists may find one).
-
-        Raises:
-            ActorAlreadyExistsError: the name is taken.
-        """
-        return self.creations.create(cls, class_name, options, handle_data, args, kwargs)
 
     # ------------------------------------------------------------------ the driver's side
     def take_over_driver(self, log_to_driver: bool) -> None:
