@@ -129,7 +129,8 @@ class Reactor:
             self.wake()
         else:
             self._gathering = True
-            os.eventfd_write(self._nudge, 1)
+            with contextlib.suppress(OSError):  # closed meanwhile
+                os.eventfd_write(self._nudge, 1)
 
     def start_ticking(self) -> None:
         """From now on `tick` is called; the background thread may sleep without a time limit yet."""
@@ -345,4 +346,5 @@ class Reactor:
         os.close(self._wake_r)
         write, self._wake_w = self._wake_w, -1  # a late wake() must not write to a descriptor that is reused
         os.close(write)
-        os.close(self._nudge)
+        nudge, self._nudge = self._nudge, -1
+        os.close(nudge)
