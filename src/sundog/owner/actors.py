@@ -260,7 +260,7 @@ class ActorCalls:
             with owner.lock:
                 owner.check_open()
                 if not owner.reactor.leader:
-                    owner.reactor.pump()
+                    owner.reactor.glance()
                 self.send_calls(link)
         elif link.concurrent and not self.busy:
             # No reply need come before this call may start: whoever reads sends it, with those that follow now.

@@ -118,8 +118,7 @@ class Owner:
         )
         self.inline_max = config.inline_max_bytes
         self.reactor.watchful = lambda: bool(self.ready or self.refs.owned or self.refs.borrowed)
-        self.reactor.awaited = self._is_awaited
-        self._unfinished = 0
+        self.reactor.awaited = lambda: bool(self.waiters or self.dependents)
 
     # ------------------------------------------------------------------ rounds of the reactor (locked)
     def _after_round(self) -> None:
@@ -129,11 +128,6 @@ class Owner:
             self.streams.close(self.dropped_generators.popleft())
         self.tasks.dispatch_all()
         self.actors.dispatch_all()
-
-    def _is_awaited(self) -> bool:
-        """Whether the reader should be quick: unless this program is making tasks, and nobody waits for a result."""
-        before, self._unfinished = self._unfinished, len(self.table)
-        return self._unfinished <= before or bool(self.waiters or self.dependents)
 
     def _tick(self) -> None:
         self.tasks.release_idle()

@@ -79,7 +79,7 @@ class Dispatch:
         with owner.lock:
             owner.check_open()
             if not owner.reactor.leader:
-                owner.reactor.pump()
+                owner.reactor.glance()
             else:
                 self.dispatch_all()
                 owner.actors.dispatch_all()

@@ -30,7 +30,7 @@ _FRAMES = 8  # how far out an interrupt looks for our own code
 _perf = time.perf_counter
 _DOZE_S = 0.5
 _GATHER_S = 1e-3
-_PACE_S = 5e-4
+_GLANCED_S = 2e-3
 
 
 class Reactor:
@@ -59,6 +59,7 @@ class Reactor:
         self.patience_s: float | None = None  # a get of one object that lasts longer is not led by `lead_one`
         self.watchful: Callable[[], bool] = lambda: False
         self.awaited: Callable[[], bool] = lambda: True  # whether somebody waits for what a reply would bring
+        self._glanced_s = 0.0
         self.handlers: dict[int, Callable[[], None]] = {}
         self.writers: dict[int, Callable[[], None]] = {}
         self.ep = select.epoll()
@@ -103,6 +104,11 @@ class Reactor:
 
     def pump(self) -> None:
         """Under the lock: handle whatever is readable now."""
+        self._handle(self.ep.poll(0))
+
+    def glance(self) -> None:
+        """Under the lock: the same, by a thread that makes tasks and comes by again soon."""
+        self._glanced_s = _perf()
         self._handle(self.ep.poll(0))
 
     def _handle(self, found: Any) -> None:
@@ -157,6 +163,11 @@ class Reactor:
                 self._gathering = False
                 with contextlib.suppress(OSError, ValueError):
                     self.bg.poll(_GATHER_S)
+            if _perf() - self._glanced_s < _GLANCED_S and not self.awaited():
+                # Somebody makes tasks, and reads the replies in passing: we would only take the interpreter and the
+                # lock from them, once for each system call of ours.
+                time.sleep(_GLANCED_S / 2)
+                continue
             with self.lock:
                 if self.closed:
                     return
@@ -165,16 +176,11 @@ class Reactor:
                 try:
                     self.pump()
                     self._maybe_tick()
-                    awaited = self.awaited()
                 except Exception:
                     # A defect of ours must not silence this thread: everyone would wait for ever.
                     import traceback
 
                     traceback.print_exc()
-                    awaited = True
-            if not awaited:
-                # The program computes, or makes more tasks: each round would take the interpreter from it.
-                time.sleep(_PACE_S)
 
     def _doze_s(self) -> float | None:
         """How long the background thread may sleep: for ever only while there is no ref that could die."""

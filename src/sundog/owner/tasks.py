@@ -162,7 +162,7 @@ class Tasks(Dispatch):
         queue.append(task)
         if self.has_idle(shape):
             self.send_now(shape)
-        elif len(queue) >= self.batch_max:
+        elif len(queue) % self.batch_max == 0:
             self.kick()
         return task
 
