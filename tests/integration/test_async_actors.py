@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections.abc import AsyncIterator
 from types import ModuleType
 from typing import Any
@@ -77,6 +78,32 @@ def test_calls_of_one_caller_begin_in_order(ray: ModuleType) -> None:
     log = Log.remote()
     ray.get([log.note.remote(number) for number in range(500)], timeout=GET_S)
     assert ray.get(log.all.remote()) == list(range(500))
+
+
+def test_calls_begin_in_order_whether_they_are_quick_wait_or_hold_the_loop(ray: ModuleType) -> None:
+    @ray.remote
+    class Log:
+        def __init__(self) -> None:
+            self.seen: list[int] = []
+
+        async def note(self, number: int) -> None:
+            self.seen.append(number)
+            if number % 40 == 20:
+                time.sleep(0.003)  # no longer quick
+            elif number % 7 == 3:
+                await asyncio.sleep(0)
+
+        async def other(self, number: int) -> None:
+            self.seen.append(number)
+            await asyncio.sleep(0.002)
+
+        async def all(self) -> list[int]:
+            return self.seen
+
+    log = Log.remote()
+    calls = [(log.other if number % 11 == 5 else log.note).remote(number) for number in range(1500)]
+    ray.get(calls, timeout=GET_S)
+    assert ray.get(log.all.remote(), timeout=GET_S) == list(range(1500))
 
 
 def test_concurrency_groups_have_limits_of_their_own(ray: ModuleType) -> None:

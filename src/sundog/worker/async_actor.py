@@ -69,7 +69,7 @@ class AsyncServing(Serving):
         self._dirty: set[AnswerLane] = set()
         self._group_names: dict[str, str] = {}
         self._finish: str | None = None
-        self._ready: deque[tuple[Group, AnswerLane, wire.Item]] = deque()  # quick calls that are to begin
+        self._ready: deque[tuple[Group, AnswerLane, wire.Item]] = deque()  # calls that are to begin, in order
         self._run_due = False  # a run of them is on its way, or at it
 
     def run(self) -> str:
@@ -127,12 +127,16 @@ class AsyncServing(Serving):
 
     def _start(self, group: Group, lane: AnswerLane, item: wire.Item) -> None:
         group.running += 1
-        extra = item[4]
-        if extra is None and item[1] in self.meter.quick:
+        if self._run_due or (item[4] is None and item[1] in self.meter.quick):
             self._ready.append((group, lane, item))
             if not self._run_due:
                 self._run_soon()
-            return
+        else:
+            self._start_alone(group, lane, item)
+
+    def _start_alone(self, group: Group, lane: AnswerLane, item: wire.Item) -> None:
+        """Begin a call in an asyncio task of its own, at the next turn of the loop."""
+        extra = item[4]
         run = self._one if extra is None or wire.EXTRA_TIMEOUT not in extra else self._bounded
         steps = Steps(self.meter, lambda steps: run(group, lane, item, steps))
         self._tasks[item[0]] = self.loop.create_task(steps)
@@ -144,10 +148,19 @@ class AsyncServing(Serving):
         run.task = self.loop.create_task(run)
 
     def _begin(self) -> tuple[bytes, Coroutine[Any, Any, None]] | None:
-        if not self._ready:
-            return None
-        group, lane, item = self._ready.popleft()
-        return item[0], self._one(group, lane, item, None)
+        """The next call of this run. Those that are not quick begin at the next turn, and what follows behind them."""
+        alone = False
+        while self._ready:
+            group, lane, item = self._ready[0]
+            quick = item[4] is None and item[1] in self.meter.quick
+            if quick and alone:
+                break
+            self._ready.popleft()
+            if quick:
+                return item[0], self._one(group, lane, item, None)
+            self._start_alone(group, lane, item)
+            alone = True
+        return None
 
     def _run_rests(self) -> None:
         if self._ready:
