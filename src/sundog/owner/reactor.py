@@ -31,6 +31,7 @@ _perf = time.perf_counter
 _DOZE_S = 0.5
 _GATHER_S = 1e-3
 _GLANCED_S = 2e-3
+_GLANCES_MAX = 10
 
 
 class Reactor:
@@ -163,11 +164,12 @@ class Reactor:
                 self._gathering = False
                 with contextlib.suppress(OSError, ValueError):
                     self.bg.poll(_GATHER_S)
-            if _perf() - self._glanced_s < _GLANCED_S and not self.awaited():
-                # Somebody makes tasks, and reads the replies in passing: we would only take the interpreter and the
-                # lock from them, once for each system call of ours.
+            # While somebody makes tasks, and reads the replies in passing, we would only take the interpreter and the
+            # lock from them, once for each system call of ours. But the clock is ours to look at.
+            for _ in range(_GLANCES_MAX):
+                if _perf() - self._glanced_s > _GLANCED_S or self.awaited() or self.closed:
+                    break
                 time.sleep(_GLANCED_S / 2)
-                continue
             with self.lock:
                 if self.closed:
                     return
