@@ -24,9 +24,8 @@ class Cancels:
 
     def __init__(self, owner: Owner) -> None:
         self.owner = owner
-        self.childless: set[bytes] = (
-            set()
-        )  # tasks run here that were cancelled with their children, not ended yet
+        # Tasks run here that were cancelled with their children, and have not ended yet.
+        self.childless: set[bytes] = set()
 
     def cancel_task(self, task: Task, *, force: bool, recursive: bool, quiet: bool = False) -> None:
         """Cancel one of our tasks; one that is done is left alone.
@@ -99,16 +98,19 @@ class Cancels:
         A worker runs one task at a time, so those are its children; what earlier tasks left running is not.
         """
         with self.owner.lock:
-            for task in list(self.owner.table.values()):
-                if task.submit_s >= since_s:
-                    self.cancel_task(task, force=False, recursive=True)
+            self._cancel_each([task for task in self.owner.table.values() if task.submit_s >= since_s])
 
     def cancel_children_of(self, parent: bytes) -> None:
         """Cancel what one of the calls that run here at the same time has submitted."""
         with self.owner.lock:
-            for task in list(self.owner.table.values()):
-                if task.parent == parent:
-                    self.cancel_task(task, force=False, recursive=True)
+            self._cancel_each([task for task in self.owner.table.values() if task.parent == parent])
+
+    def _cancel_each(self, children: list[Task]) -> None:
+        for task in children:
+            # Once: children are cancelled with their parent and again at its end, and a second interrupt would
+            # come in the middle of what a task does about the first.
+            if not task.cancelled:
+                self.cancel_task(task, force=False, recursive=True)
 
     def cancel_late(self, task_id: bytes, since_s: float) -> None:
         """A cancelled task has ended: cancel what it submitted after its children were, before the interrupt came."""
