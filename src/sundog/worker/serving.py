@@ -39,7 +39,7 @@ from sundog.worker.sampler import Call, thread_stack
 _perf = time.perf_counter
 _loads = pickle.loads
 _time = time.time
-_FLUSH_S = 1e-3
+FLUSH_S = 1e-3
 _GUARD_S = 2e-3
 _EARLY_MAX = 10_000
 _AGAIN_S = 0.002
@@ -304,7 +304,7 @@ class Serving:
                 self._flush_all()
                 self.stopping = self.executor.exit_after
                 return
-            if todo and _perf() - first > _FLUSH_S:
+            if todo and _perf() - first > FLUSH_S:
                 lane.flush(self.spill_dir)
                 first = _perf()
         if lane is not None:

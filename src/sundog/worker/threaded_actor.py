@@ -22,8 +22,9 @@ from sundog.worker.answers import AnswerLane
 from sundog.worker.executor import Executor
 from sundog.worker.meter import ThreadsMeter
 from sundog.worker.sampler import Call, stack_of
-from sundog.worker.serving import Serving
+from sundog.worker.serving import FLUSH_S, Serving
 
+_perf = time.perf_counter
 _SHOWN_MAX = 4
 
 
@@ -57,6 +58,7 @@ class ThreadedServing(Serving):
         self._count = threading.Lock()
         self._active = 0
         self._finish: str | None = None
+        self._flushed_s = 0.0
 
     def _run_todo(self) -> None:
         while self.todo:
@@ -85,7 +87,7 @@ class ThreadedServing(Serving):
         try:
             if group is not None:
                 self.executor.run(lane, item)
-                lane.flush(self.spill_dir)
+                self._flush_soon(lane)
         except BaseException:
             self.fall_over()
         finally:
@@ -98,6 +100,15 @@ class ThreadedServing(Serving):
         elif self._finish is not None and not self._active:
             self.stopping = self._finish
             self.wake()
+
+    def _flush_soon(self, lane: AnswerLane) -> None:
+        """Send what is done; together with what follows, if calls wait that may end within a millisecond."""
+        now = _perf()
+        if self._pending and now - self._flushed_s < FLUSH_S:
+            self._guard_item()  # they may be long
+            return
+        self._flushed_s = now
+        lane.flush(self.spill_dir)
 
     def cancel(self, task_id: bytes, recursive: bool) -> None:
         """A call that has not begun can be cancelled; a thread cannot be interrupted, but what it waits for can."""
