@@ -151,6 +151,9 @@ def stream(program: Program) -> None:
             items.close()
         elif ending == "cancel":
             sundog.cancel(items)
+            for entry in program.entries:
+                if entry.mark == row.mark:
+                    entry.cancelled = True  # what it has given cannot be made again
 
 
 def _read_item(program: Program, row: Entry, ref: Any, expected: Any) -> Any:
