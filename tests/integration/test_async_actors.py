@@ -62,8 +62,7 @@ def test_max_concurrency_bounds_how_many_calls_run_at_once(ray: ModuleType) -> N
     assert max(ray.get([alone.count.remote() for _ in range(10)], timeout=GET_S)) == 1
 
 
-def test_calls_of_one_caller_begin_in_order(ray: ModuleType) -> None:
-    @ray.remote
+def make_log(ray: ModuleType) -> Any:
     class Log:
         def __init__(self) -> None:
             self.seen: list[int] = []
@@ -72,36 +71,34 @@ def test_calls_of_one_caller_begin_in_order(ray: ModuleType) -> None:
             self.seen.append(number)
             await asyncio.sleep(0)
 
-        async def all(self) -> list[int]:
-            return self.seen
-
-    log = Log.remote()
-    ray.get([log.note.remote(number) for number in range(500)], timeout=GET_S)
-    assert ray.get(log.all.remote()) == list(range(500))
-
-
-def test_calls_begin_in_order_whether_they_are_quick_wait_or_hold_the_loop(ray: ModuleType) -> None:
-    @ray.remote
-    class Log:
-        def __init__(self) -> None:
-            self.seen: list[int] = []
-
-        async def note(self, number: int) -> None:
+        async def note_somehow(self, number: int) -> None:
             self.seen.append(number)
             if number % 40 == 20:
                 time.sleep(0.003)  # no longer quick
             elif number % 7 == 3:
                 await asyncio.sleep(0)
 
-        async def other(self, number: int) -> None:
+        async def note_slowly(self, number: int) -> None:
             self.seen.append(number)
             await asyncio.sleep(0.002)
 
         async def all(self) -> list[int]:
             return self.seen
 
-    log = Log.remote()
-    calls = [(log.other if number % 11 == 5 else log.note).remote(number) for number in range(1500)]
+    return ray.remote(Log)
+
+
+def test_calls_of_one_caller_begin_in_order(ray: ModuleType) -> None:
+    log = make_log(ray).remote()
+    ray.get([log.note.remote(number) for number in range(500)], timeout=GET_S)
+    assert ray.get(log.all.remote()) == list(range(500))
+
+
+def test_calls_begin_in_order_whether_they_are_quick_wait_or_hold_the_loop(ray: ModuleType) -> None:
+    log = make_log(ray).remote()
+    calls = [
+        (log.note_slowly if number % 11 == 5 else log.note_somehow).remote(number) for number in range(1500)
+    ]
     ray.get(calls, timeout=GET_S)
     assert ray.get(log.all.remote(), timeout=GET_S) == list(range(1500))
 

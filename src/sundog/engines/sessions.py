@@ -29,7 +29,6 @@ from sundog.store import folders, limits
 _AUTO = ("auto", "local-auto", "")
 _STARTING_S = 30.0
 _LOOK_S = 0.02
-
 _UP_S = 60.0  # a node takes a tenth of a second; far more only where many share few cores
 
 

@@ -101,19 +101,12 @@ def _be_told() -> tuple[str, int] | None:
     return path.decode(), int.from_bytes(rights[0][2][:4], sys.byteorder)
 
 
-def _write_to(log: str) -> None:
-    fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    os.dup2(fd, 1)
-    os.dup2(fd, 2)
-    os.close(fd)
-
-
 def main() -> None:
     """Be the node; does not return."""
     import pickle
     import signal
 
-    from sundog.net.descriptors import raise_limit
+    from sundog.net.descriptors import raise_limit, write_to
 
     raise_limit()  # the zygote and its workers inherit it
     os.set_inheritable(SOCKET_FD, False)
@@ -132,7 +125,7 @@ def main() -> None:
         os._exit(0)
     with open(told[0], "rb") as file:
         params = pickle.load(file)
-    _write_to(f"{params['session']['path']}/logs/node.log")
+    write_to(f"{params['session']['path']}/logs/node.log")
     if params["driver_fd"] is None:
         os.close(SOCKET_FD)
     run(params, zygote, lifeline_read, lifeline_write)

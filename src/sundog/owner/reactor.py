@@ -110,7 +110,7 @@ class Reactor:
     def glance(self) -> None:
         """Under the lock: the same, by a thread that makes tasks and comes by again soon."""
         self._glanced_s = _perf()
-        self._handle(self.ep.poll(0))
+        self.pump()
 
     def _handle(self, found: Any) -> None:
         for fd, what in found:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 from sundog.state.store_steps import Place, Seen
@@ -66,17 +67,9 @@ class FolderTarget:
         moved: list[Moved] = []
         end = 0
         try:
-            for name, source in sources:
-                try:
-                    given = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
-                except FileNotFoundError:
-                    continue  # freed meanwhile
-                try:
-                    length = data_length(given)
-                    os.lseek(out, end, os.SEEK_SET)
-                    _send(out, given, 0, length)
-                finally:
-                    os.close(given)
+            for name, given, length in _opened(sources):
+                os.lseek(out, end, os.SEEK_SET)
+                _send(out, given, 0, length)
                 moved.append((name, end, length))
                 end = (end + length + PAGE) & ~PAGE
         except BaseException:
@@ -171,20 +164,25 @@ def _pour(sources: list[tuple[str, str]], out: Any) -> list[Moved]:
     """Write segments one after another to a file of fsspec's."""
     moved: list[Moved] = []
     end = 0
+    for name, given, length in _opened(sources):
+        for at in range(0, length, _PIECE_BYTES):
+            out.write(os.pread(given, min(_PIECE_BYTES, length - at), at))
+        moved.append((name, end, length))
+        end += length
+    return moved
+
+
+def _opened(sources: list[tuple[str, str]]) -> Iterator[tuple[str, int, int]]:
+    """Each segment that is still there, with a descriptor that is open until the next, and its length."""
     for name, source in sources:
         try:
             given = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             continue  # freed meanwhile
         try:
-            length = data_length(given)
-            for at in range(0, length, _PIECE_BYTES):
-                out.write(os.pread(given, min(_PIECE_BYTES, length - at), at))
+            yield name, given, data_length(given)
         finally:
             os.close(given)
-        moved.append((name, end, length))
-        end += length
-    return moved
 
 
 def data_length(fd: int) -> int:

@@ -22,6 +22,7 @@ import socket
 import sys
 from typing import Any, NoReturn
 
+from sundog.net.descriptors import write_to
 from sundog.net.orphans import adopt
 from sundog.net.packets import Connection
 
@@ -78,12 +79,7 @@ def _be_told(sock: socket.socket) -> str:
     if not shm_root:
         os._exit(0)  # there is no session: the node was not needed
     with contextlib.suppress(OSError):
-        log = os.open(
-            f"{_session_path(shm_root)}/logs/zygote.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600
-        )
-        os.dup2(log, 1)
-        os.dup2(log, 2)
-        os.close(log)
+        write_to(f"{_session_path(shm_root)}/logs/zygote.log")
     return shm_root
 
 
