@@ -205,10 +205,8 @@ class ActorCalls:
                 before = len(link.inflight)
                 replies.handle(link, loads(buffer[:size]))  # type: ignore[arg-type]
                 if link.away and link.state == "RESTARTING" and len(link.inflight) < before:
-                    link.state, link.away = (
-                        "ALIVE",
-                        False,
-                    )  # its next life answers, before the node says so
+                    # Its next life answers, before the node says so.
+                    link.state, link.away = "ALIVE", False
                 if link.queue:
                     self.busy.add(link)
                 elif not link.inflight:
@@ -421,9 +419,8 @@ class ActorCalls:
             del self.links[actor_id]
 
     def _fail_queued(self, link: ActorLink) -> None:
-        queued = [
-            link.queue.popleft() for _ in range(len(link.queue))
-        ]  # first: each that fails looks at the queue
+        # First: each that fails looks at the queue, to which another thread may be adding.
+        queued = [link.queue.popleft() for _ in range(len(link.queue))]
         for task in queued:
             self._fail(link, task)
 

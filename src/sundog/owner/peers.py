@@ -242,9 +242,8 @@ class Peers:
                 self._drop(connection)
         self.dead[process] = cause
         if len(self.dead) > _DEAD_MAX:
-            del self.dead[
-                next(iter(self.dead))
-            ]  # should anybody ask for it, the node tells of its death again
+            # Should anybody ask for it, the node tells of its death again.
+            del self.dead[next(iter(self.dead))]
         owner = self.owner
         owner.drain()
         owner.refs.process_died(process)

@@ -365,9 +365,8 @@ class AsyncServing(Serving):
             else:
                 if recursive:
                     childless = self.owner.cancels.childless
-                    childless.intersection_update(
-                        self._tasks
-                    )  # one may have caught its cancel, and ended well
+                    # One may have caught its cancel, and ended well.
+                    childless.intersection_update(self._tasks)
                     childless.add(task_id)
                 task.cancel()
             return
