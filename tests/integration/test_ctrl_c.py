@@ -178,3 +178,49 @@ def test_ctrl_c_works_when_init_ran_in_another_thread() -> None:
         program.send_signal(signal.SIGINT)
         expect(program, "interrupted")
         expect(program, "usable")
+
+
+def test_ctrl_c_never_tears_bookkeeping_though_init_ran_in_another_thread() -> None:
+    body = """
+    import os, signal, threading
+    from sundog import engines
+    thread = threading.Thread(target=lambda: sundog.init(num_cpus=2))
+    thread.start()
+    thread.join()
+    reactor = engines.current().owner.reactor
+    after = reactor.after
+    def interrupted_in_the_middle():
+        if threading.current_thread() is threading.main_thread():
+            reactor.after = after
+            os.kill(os.getpid(), signal.SIGINT)
+            say("not torn")
+        after()
+    reactor.after = interrupted_in_the_middle
+    try:
+        sundog.get(sleep.remote(60))
+    except KeyboardInterrupt:
+        say("interrupted")
+    finish()
+    """
+    with driver(body) as program:
+        expect(program, "not torn")
+        expect(program, "interrupted")
+        expect(program, "usable")
+
+
+def test_ctrl_c_is_guarded_in_the_session_after_one_that_another_thread_ended() -> None:
+    body = """
+    import signal, threading
+    from sundog import engines
+    sundog.init(num_cpus=1)
+    thread = threading.Thread(target=sundog.shutdown)
+    thread.start()
+    thread.join()
+    sundog.init(num_cpus=2)
+    say(signal.getsignal(signal.SIGINT).__self__ is engines.current())
+    sundog.shutdown()
+    say(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+    """
+    with driver(body) as program:
+        expect(program, "True")
+        expect(program, "True")

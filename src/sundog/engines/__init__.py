@@ -6,6 +6,7 @@ the worker's own inside a task.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -16,11 +17,31 @@ _current: LocalEngine | None = None
 _make: Callable[[], LocalEngine] | None = None
 
 
-def current() -> LocalEngine | None:
-    """The engine that this process uses now, if any."""
+def _look() -> LocalEngine | None:
     if _current is None and _make is not None:
         plug(_make())
     return _current
+
+
+current: Callable[[], LocalEngine | None] = _look
+"""The engine that this process uses now, if any."""
+
+
+def when_main_thread_comes(do: Callable[[], None]) -> None:
+    """Call `do` on the main thread: now, or at the beginning of its next call of the API."""
+    global current
+    if threading.current_thread() is threading.main_thread():
+        do()
+        return
+
+    def look_first() -> LocalEngine | None:
+        global current
+        if threading.current_thread() is threading.main_thread():
+            current = _look
+            do()
+        return _look()
+
+    current = look_first
 
 
 def plug(engine: LocalEngine | None) -> None:

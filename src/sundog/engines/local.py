@@ -118,16 +118,21 @@ class LocalEngine:
             self._logs = DriverLogs(job_id=context.facts.job_id, takes=_draws_bar)
             handlers["log"] = self._heard_log
         owner.control.on_lost = self._node_lost
-        if threading.current_thread() is threading.main_thread():
-            current = signal.getsignal(signal.SIGINT)
-            if current is signal.default_int_handler:
-                self._previous_sigint = current
-                signal.signal(signal.SIGINT, self._interrupt)
+        engines.when_main_thread_comes(self._guard_ctrl_c)
         if sys.getswitchinterval() == _PYTHON_SWITCH_S:
             # A driver that computes starves the thread that reads replies and sends the next tasks.
             sys.setswitchinterval(_SWITCH_S)
             self._switched = True
         atexit.register(self._at_exit)
+
+    def _guard_ctrl_c(self) -> None:
+        """On the main thread, the only one that may ask for signals."""
+        current = signal.getsignal(signal.SIGINT)
+        if getattr(current, "__func__", None) is LocalEngine._interrupt:
+            current = signal.default_int_handler  # of a session that another thread shut down
+        if current is signal.default_int_handler and self.owner.closed is None:
+            self._previous_sigint = current
+            signal.signal(signal.SIGINT, self._interrupt)
 
     def _interrupt(self, number: int, frame: Any) -> None:
         """Ctrl-C: raise in the user's code or in a poll, never in the middle of our own bookkeeping."""
