@@ -1,15 +1,19 @@
-"""Scheduling strategies on a real session: SPREAD, node affinity, labels."""
+"""Scheduling on a real session: strategies (SPREAD, node affinity, labels), and who waits behind whom."""
 
 # mypy: disable-error-code="untyped-decorator"
 # `ray` is whichever module the fixture gives, so its decorator has no type.
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
-from types import ModuleType
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
 
+from sundog import engines
+from sundog.owner.dispatch import Dispatch
 from sundog.util.scheduling_strategies import (
     DoesNotExist,
     Exists,
@@ -18,7 +22,8 @@ from sundog.util.scheduling_strategies import (
     NodeLabelSchedulingStrategy,
     NotIn,
 )
-from tests.integration import drivers
+from tests.integration import drivers, gates
+from tests.integration.gates import Gate
 
 Start = Callable[..., ModuleType]
 ELSEWHERE = "ab" * 16
@@ -162,3 +167,40 @@ def test_a_label_selector_chooses_nodes(ray_session: Start, capsys: pytest.Captu
     waits = one.options(label_selector={"region": "us"}).remote()
     assert ray.wait([waits], timeout=0.1)[0] == []
     drivers.await_true(lambda: "labels" in capsys.readouterr().err, "the warning")
+
+
+def test_short_tasks_do_not_wait_behind_one_of_their_kind_that_is_long(
+    ray_session: Callable[..., ModuleType], tmp_path: Path
+) -> None:
+    ray = ray_session(num_cpus=2)
+    gate = Gate(tmp_path)
+
+    @ray.remote
+    def work(long: bool) -> None:
+        if long:
+            gate.enter()
+
+    ray.get([work.remote(False) for _ in range(200)], timeout=30)
+    leases = engines.current().owner.tasks.leases  # type: ignore[union-attr]
+    gates.await_true(lambda: not leases, "the return of all leases")
+    long = work.remote(True)
+    gates.await_true(gate.inside, "the start of the long task")
+    gates.await_true(lambda: len(leases) == 1, "the return of all leases but that of the long task")
+    ray.get([work.remote(False) for _ in range(20)], timeout=30)
+    assert ray.wait([long], timeout=0)[1]
+    gate.open()
+    ray.get(long, timeout=30)
+
+
+def test_a_function_never_seen_to_end_stays_unknown_when_its_task_is_taken_back() -> None:
+    shape = SimpleNamespace(key=1, queue=deque())
+    fn = SimpleNamespace(estimate_s=-1.0, shape=shape)
+    seen = SimpleNamespace(estimate_s=1e-5, shape=shape)
+    tasks = [SimpleNamespace(fn=each, estimate_s=1.0, cancelled=None) for each in (fn, seen)]
+    lane: Any = SimpleNamespace(load_s=2.0)
+    books: Any = SimpleNamespace(look_at=lambda found: found)
+    Dispatch.requeue(books, lane, tasks)  # type: ignore[arg-type]
+    assert list(shape.queue) == tasks
+    assert lane.load_s == 0
+    assert fn.estimate_s < 0
+    assert seen.estimate_s > 1e-5

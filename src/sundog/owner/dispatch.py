@@ -259,8 +259,8 @@ class Dispatch:
             if task.cancelled:  # the word of it went to a worker that has given it back, or died
                 self.owner.cancels.fail(task)
                 continue
-            if late:
-                # The estimate was wrong: let the next ones spread.
+            if late and task.fn.estimate_s >= 0:
+                # The estimate was wrong: let the next ones spread. One never seen to end stays unknown, and spreads.
                 task.fn.estimate_s = max(task.fn.estimate_s, 1e-3)
             self.look_at(task.fn.shape).queue.appendleft(task)
 
@@ -277,9 +277,13 @@ class Dispatch:
         """Tell the node how many more leases would help: one for each task that waits for a worker."""
         need = len(shape.queue)
         for lane in shape.lanes:
-            # Behind a long task even the spare packet waits; behind short ones it is next in a moment.
-            if len(lane.inflight) > 1 and (lane.load_s > self.ahead_s or lane.blocked):
-                need += len(lane.inflight) - 1
+            # Behind a long task even the spare packet waits; behind short ones it is next in a moment, unless
+            # one of them is longer than those before it.
+            count = len(lane.inflight)
+            if count > 1 and (
+                lane.load_s > self.ahead_s or lane.blocked or _perf() - lane.last >= _STEAL_AFTER_S
+            ):
+                need += count - 1
         wanted = shape.wanted
         if need == wanted:
             return
