@@ -2,7 +2,7 @@
 
 ::
 
-    lanes ─epoll─► todo ─► Executor.run ─► replies, flushed at the end of a batch, after 1 ms, or at 64 KiB
+    lanes ─epoll─► todo ─► Executor.run ─► replies, flushed at the end of a batch, after 3 ms, or at 64 KiB
 
 Before the running task blocks in a `get`, its finished replies are flushed, the tasks of the batch that
 were not begun go back to their owner, and the node gets the CPU back. A guard thread flushes replies
@@ -33,14 +33,14 @@ from sundog.wire import lanes as wire
 from sundog.worker import stacks, stdio
 from sundog.worker.answers import AnswerLane
 from sundog.worker.executor import Executor
+from sundog.worker.flush_guard import FlushGuard
 from sundog.worker.modules import ModuleWatch
 from sundog.worker.sampler import Call, thread_stack
 
 _perf = time.perf_counter
 _loads = pickle.loads
 _time = time.time
-FLUSH_S = 1e-3
-_GUARD_S = 2e-3
+_FLUSH_S = 3e-3
 _EARLY_MAX = 10_000
 _AGAIN_S = 0.002
 
@@ -75,13 +75,10 @@ class Serving:
         self.wake_r, self.wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self.epoll.register(self.wake_r, select.EPOLLIN)
         self.construct: Any = None  # set by the node's "construct": run in the main thread
-        self._guard_at = 0.0
-        self._guard_once = False
-        self._guard = threading.Condition()
-        executor.item_waits = self._guard_item
+        self.guard = FlushGuard(self._flush_all)
+        executor.item_waits = self.guard.watch_item
         executor.deadlines.end_call = self.end_call
         executor.deadlines.busy_with = self.busy_with
-        self._guard_thread: threading.Thread | None = None
 
     # ------------------------------------------------------------------ lanes (called by the reader thread)
     def add_lane(self, owner_id: bytes, fd: int) -> None:
@@ -286,8 +283,7 @@ class Serving:
         lane = None
         many = len(todo) > 1
         if many:
-            self._guard_once = False
-            self._arm_guard()
+            self.guard.begin_batch()
         while todo:
             next_lane, item = todo.popleft()
             if lane is not None and next_lane is not lane:
@@ -304,13 +300,13 @@ class Serving:
                 self._flush_all()
                 self.stopping = self.executor.exit_after
                 return
-            if todo and _perf() - first > FLUSH_S:
+            if todo and _perf() - first > _FLUSH_S:
                 lane.flush(self.spill_dir)
                 first = _perf()
         if lane is not None:
             lane.flush(self.spill_dir)
         if many:
-            self._guard_at = 0.0
+            self.guard.end_batch()
         if self.executor.exit_after is not None:
             self.hand_back()
             self._flush_all()
@@ -319,45 +315,6 @@ class Serving:
     def _flush_all(self) -> None:
         for lane in list(self.lanes.values()):
             lane.flush(self.spill_dir)
-
-    # ------------------------------------------------------------------ the guard
-    def _arm_guard(self) -> None:
-        """From now on somebody else looks after replies that wait behind a long task."""
-        self._guard_at = _perf() + _GUARD_S
-        if self._guard_thread is None:
-            self._guard_thread = threading.Thread(target=self._run_guard, daemon=True, name="sundog-flush")
-            self._guard_thread.start()
-        elif self._guard_idle:
-            with self._guard:
-                self._guard.notify()
-
-    def _guard_item(self) -> None:
-        """Have a generator's item sent if no other comes soon; a guard that watches a batch does so anyway."""
-        if self._guard_at == 0.0:
-            self._guard_once = True
-            self._arm_guard()
-
-    _guard_idle = False
-
-    def _run_guard(self) -> None:
-        quiet = 0
-        while True:
-            if self._guard_at == 0.0:
-                quiet += 1
-                if quiet > 10:
-                    with self._guard:
-                        self._guard_idle = True
-                        if self._guard_at == 0.0:
-                            self._guard.wait()
-                        self._guard_idle = False
-                    quiet = 0
-            else:
-                quiet = 0
-                if _perf() >= self._guard_at:
-                    if self._guard_once:
-                        self._guard_at = 0.0  # before the flush: an item queued after it arms the guard anew
-                    self._flush_all()
-            time.sleep(_GUARD_S)
 
     # ------------------------------------------------------------------ blocking inside a task
     def before_block(self) -> None:

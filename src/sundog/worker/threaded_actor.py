@@ -22,10 +22,11 @@ from sundog.worker.answers import AnswerLane
 from sundog.worker.executor import Executor
 from sundog.worker.meter import ThreadsMeter
 from sundog.worker.sampler import Call, stack_of
-from sundog.worker.serving import FLUSH_S, Serving
+from sundog.worker.serving import Serving
 
 _perf = time.perf_counter
 _SHOWN_MAX = 4
+_FLUSH_S = 1e-3
 
 
 def group_of(cls: type, method: Any, extra: Any) -> str:
@@ -104,8 +105,8 @@ class ThreadedServing(Serving):
     def _flush_soon(self, lane: AnswerLane) -> None:
         """Send what is done; together with what follows, if calls wait that may end within a millisecond."""
         now = _perf()
-        if self._pending and now - self._flushed_s < FLUSH_S:
-            self._guard_item()  # they may be long
+        if self._pending and now - self._flushed_s < _FLUSH_S:
+            self.guard.watch_item()  # they may be long
             return
         self._flushed_s = now
         lane.flush(self.spill_dir)

@@ -1,0 +1,74 @@
+"""A thread that sends replies which would otherwise wait behind a task that turns out to be long.
+
+Owned by `Serving`; the thread starts with the first batch. It looks seldom, since each look takes the interpreter
+from the task that runs: a batch is guarded once in `BATCH_S`, a generator's item in `ITEM_S`.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+BATCH_S = 1e-2
+ITEM_S = 2e-3
+_QUIET_LOOKS = 3  # looks at nothing, after which the thread sleeps until somebody arms it
+_perf = time.perf_counter
+_FOREVER = float("inf")
+
+
+class FlushGuard:
+    """Calls `flush` when what it guards has lasted too long. Armed by the threads that run tasks."""
+
+    def __init__(self, flush: Callable[[], None]) -> None:
+        self._flush = flush
+        self._due_at = 0.0  # 0: nothing to guard
+        self._once = False
+        self._looks_at = 0.0  # when the thread looks next by itself; 0: it is about to
+        self._condition = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    def begin_batch(self) -> None:
+        """Several tasks follow each other: from now on `flush` is called every now and then."""
+        self._once = False
+        self._arm(BATCH_S)
+
+    def end_batch(self) -> None:
+        """The batch is over, and its replies are sent."""
+        self._due_at = 0.0
+
+    def watch_item(self) -> None:
+        """Have a generator's item sent if no other comes soon; a guard that watches a batch does so anyway."""
+        if self._due_at == 0.0:
+            self._once = True
+            self._arm(ITEM_S)
+
+    def _arm(self, delay_s: float) -> None:
+        self._due_at = due_at = _perf() + delay_s
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, daemon=True, name="sundog-flush")
+            self._thread.start()
+        elif self._looks_at > due_at:
+            with self._condition:
+                self._condition.notify()
+
+    def _run(self) -> None:
+        quiet = 0
+        while True:
+            quiet = 0 if self._due_at else quiet + 1
+            with self._condition:
+                # Before the question: who arms us after it sees this, and wakes us.
+                self._looks_at = _FOREVER
+                now, due_at = _perf(), self._due_at
+                if due_at or quiet < _QUIET_LOOKS:
+                    wait_s = due_at - now if now < due_at else BATCH_S
+                    self._looks_at = now + wait_s
+                    self._condition.wait(wait_s)
+                else:
+                    self._condition.wait()
+                self._looks_at = 0.0
+            due_at = self._due_at
+            if due_at and _perf() >= due_at:
+                if self._once:
+                    self._due_at = 0.0  # before the flush: an item queued after it arms the guard anew
+                self._flush()
