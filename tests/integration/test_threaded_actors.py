@@ -56,6 +56,48 @@ def test_a_call_can_wait_for_another_call_of_the_same_actor(ray: ModuleType) -> 
     assert ray.get(waiting, timeout=GET_S) is True
 
 
+def test_calls_that_used_to_be_quick_can_wait_for_each_other(ray: ModuleType) -> None:
+    @ray.remote(max_concurrency=8)
+    class Meeting:
+        def __init__(self) -> None:
+            self.barrier = threading.Barrier(8)
+
+        def step(self, meet: bool) -> None:
+            if meet:
+                self.barrier.wait(GET_S)
+
+    meeting = Meeting.remote()
+    for _ in range(3):
+        ray.get([meeting.step.remote(False) for _ in range(300)], timeout=GET_S)
+        ray.get([meeting.step.remote(True) for _ in range(16)], timeout=GET_S)
+
+
+def test_quick_calls_go_on_beside_one_of_their_kind_that_blocks(ray: ModuleType) -> None:
+    @ray.remote(max_concurrency=2)
+    class Door:
+        def __init__(self) -> None:
+            self.event = threading.Event()
+            self.seen: list[int] = []
+
+        def call(self, number: int) -> bool:
+            self.seen.append(number)
+            return self.event.wait(GET_S) if number < 0 else True
+
+        def open(self) -> list[int]:
+            self.event.set()
+            return self.seen
+
+    door = Door.remote()
+    ray.get([door.call.remote(number) for number in range(300)], timeout=GET_S)
+    blocked = door.call.remote(-1)
+    ray.get([door.call.remote(number) for number in range(300, 600)], timeout=GET_S)
+    ready, _ = ray.wait([blocked], timeout=0)
+    assert not ready
+    seen = ray.get(door.open.remote(), timeout=GET_S)
+    assert ray.get(blocked, timeout=GET_S) is True
+    assert sorted(seen) == list(range(-1, 600))
+
+
 def make_grouped(ray: ModuleType) -> Any:
     @ray.remote(concurrency_groups={"io": 2, "compute": 4})
     class Grouped:

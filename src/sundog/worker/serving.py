@@ -74,6 +74,7 @@ class Serving:
         self._warned_paths: set[str] = set()
         self.wake_r, self.wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self.epoll.register(self.wake_r, select.EPOLLIN)
+        self.look_again_s = -1.0  # for who has more to look at than what comes
         self.construct: Any = None  # set by the node's "construct": run in the main thread
         self.guard = FlushGuard(self._flush_all)
         executor.item_waits = self.guard.watch_item
@@ -131,7 +132,9 @@ class Serving:
                     # Refs that died with the last task: nobody else would count them while we sleep.
                     with self.owner.lock:
                         self.owner.drain()
-                ready = self.epoll.poll()
+                ready = self.epoll.poll(self.look_again_s)
+                if self.look_again_s >= 0:
+                    self._look_again()
                 self.executor.meter.settle()
                 if self.executor.sampler.dormant:
                     self.executor.sampler.wake()
@@ -311,6 +314,9 @@ class Serving:
             self.hand_back()
             self._flush_all()
             self.stopping = self.executor.exit_after
+
+    def _look_again(self) -> None:
+        """The time of `look_again_s` has passed, or something came."""
 
     def _flush_all(self) -> None:
         for lane in list(self.lanes.values()):

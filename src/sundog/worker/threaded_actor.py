@@ -1,7 +1,7 @@
 """Actors that run several calls at a time in threads, by concurrency group.
 
-The main thread reads lanes and hands each call to the pool of its group; pools start calls in the order
-they came. Replies are flushed by the thread that made them.
+The main thread reads lanes and hands each call to the pool of its group (`call_pool.py`); pools start calls in the
+order they came. Replies are flushed by the thread that made them.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from types import FrameType
 from typing import Any
 
@@ -19,6 +18,7 @@ from sundog.state.wait_facts import Slot
 from sundog.wire import lanes as wire
 from sundog.worker import stacks
 from sundog.worker.answers import AnswerLane
+from sundog.worker.call_pool import STUCK_S, CallPool
 from sundog.worker.executor import Executor
 from sundog.worker.meter import ThreadsMeter
 from sundog.worker.sampler import Call, stack_of
@@ -49,10 +49,7 @@ class ThreadedServing(Serving):
         executor.concurrent = owner.concurrent = True
         executor.meter = ThreadsMeter(executor.ring)
         self.cls = cls
-        self.pools = {
-            name: ThreadPoolExecutor(size, thread_name_prefix=f"sundog-{name or 'default'}")
-            for name, size in {**groups, "": limit}.items()
-        }
+        self.pools = {name: CallPool(size, name, self._one) for name, size in {**groups, "": limit}.items()}
         self._sizes = {**groups, "": limit}
         self._pending: dict[bytes, str] = {}  # calls that have not begun -> their group
         self._running: dict[bytes, str] = {}
@@ -72,7 +69,19 @@ class ThreadedServing(Serving):
             with self._count:
                 self._active += 1
                 self._pending[item[0]] = group
-            pool.submit(self._one, lane, item)
+            pool.submit(lane, item)
+            self.look_again_s = STUCK_S
+
+    def _look_again(self) -> None:
+        """Whether calls wait behind one that blocks."""
+        self.look_again_s = -1.0
+        for pool in self.pools.values():
+            if pool.look():
+                self.look_again_s = STUCK_S
+
+    def _spin(self, lane: AnswerLane, spin_s: float) -> int:
+        """Do not: it would take the interpreter from the calls."""
+        return -1
 
     def _reject(self, lane: AnswerLane, item: wire.Item, group: str) -> None:
         known = sorted(name for name in self.pools if name)
@@ -129,8 +138,8 @@ class ThreadedServing(Serving):
 
     def busy_with(self) -> str:
         """Where the calls are that run in the pools' threads."""
-        threads = [thread.ident for pool in self.pools.values() for thread in pool._threads]
-        found = [stacks.of_thread(ident, only_users=True) for ident in threads if ident is not None]
+        threads = [ident for pool in self.pools.values() for ident in pool.idents()]
+        found = [stacks.of_thread(ident, only_users=True) for ident in threads]
         return "\n  and\n".join(stack for stack in found[:_SHOWN_MAX] if stack)
 
     def places(self, main_runs: bytes) -> Places:

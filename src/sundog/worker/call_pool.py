@@ -1,0 +1,164 @@
+"""The threads of one concurrency group of an actor, and the calls that wait for them.
+
+Calls start in the order they came. A call that may take long or block has another thread woken for the next one
+before it starts. Calls of methods that are known to be quick follow each other in one thread: handing one over
+costs more than it takes, and threads that wait for the interpreter take it from each other. A quick one that blocks
+all the same is noticed by `look`, and the others go on beside it.
+
+::
+
+    submit ─► waiting ─► a thread: run
+                ▲            │ goes idle when nothing waits, or when another thread is at the quick ones
+                └── look ────┘ main thread, every millisecond while calls wait
+
+Owned by `ThreadedServing`, whose main thread submits and looks.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+QUICK_S = 2e-4
+STUCK_S = 1e-3
+_perf = time.perf_counter
+
+Call = tuple[Any, Any]  # the lane, and the item that came by it
+
+
+class _Runner:
+    """What is known of one thread."""
+
+    __slots__ = ("away", "since_s", "thread")
+
+    def __init__(self) -> None:
+        self.since_s = 0.0  # when its call began; 0 between calls
+        self.away = False  # its call may last or has lasted: it does not look after the calls that wait
+        self.thread: threading.Thread | None = None
+
+
+class CallPool:
+    """Runs calls in up to `size` threads.
+
+    Args:
+        run: runs a call to its end; must not raise.
+    """
+
+    def __init__(self, size: int, name: str, run: Callable[[Any, Any], None]) -> None:
+        self.size = size
+        self.name = name
+        self.waiting: deque[Call] = deque()
+        self._run = run
+        self._quick: set[Any] = set()  # methods whose last call was quick
+        self._runners: list[_Runner] = []
+        self._lock = threading.Lock()
+        self._awake = 0  # threads that run a call or are about to take one
+        self._away = 0  # of those
+        self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
+
+    def submit(self, lane: Any, item: Any) -> None:
+        """Queue a call; one of the threads will take it."""
+        self.waiting.append((lane, item))
+        with self._lock:
+            nobody = self._awake == self._away
+        if nobody:
+            self._wake_one()
+
+    def look(self) -> bool:
+        """See to it that calls which wait do so for a reason; whether any wait."""
+        if not self.waiting:
+            return False
+        late = _perf() - STUCK_S
+        for runner in self._runners:
+            since_s = runner.since_s
+            if 0.0 < since_s < late and not runner.away:
+                self._leave(runner)
+                if runner.since_s != since_s:
+                    self._return(runner)  # its call ended just now, and it may not have seen that it was away
+        if self._awake == self._away:
+            self._wake_one()
+        return True
+
+    def idents(self) -> list[int]:
+        """The threads, for who wants to see their stacks."""
+        threads = [runner.thread for runner in self._runners]
+        return [thread.ident for thread in threads if thread is not None and thread.ident is not None]
+
+    def _wake_one(self) -> None:
+        with self._lock:
+            if self._awake == self.size:
+                return
+            self._awake += 1
+            if self._awake <= len(self._runners):
+                self._wake.put(None)
+                return
+            runner = _Runner()
+            self._runners.append(runner)
+        name = f"sundog-{self.name or 'default'}_{len(self._runners) - 1}"
+        runner.thread = threading.Thread(target=self._serve, args=(runner,), daemon=True, name=name)
+        try:
+            runner.thread.start()
+        except RuntimeError:  # the machine has no more threads for us: those that are there must do
+            with self._lock:
+                self._runners.remove(runner)
+                self._awake -= 1
+            if not self._runners:
+                raise
+
+    def _serve(self, runner: _Runner) -> None:
+        waiting, quick = self.waiting, self._quick
+        while True:
+            if self._may_rest():
+                self._wake.get()
+                continue
+            try:
+                lane, item = waiting.popleft()
+            except IndexError:
+                continue
+            method = item[1]
+            runner.since_s = start = _perf()
+            if method not in quick:
+                self._leave(runner)
+                if waiting and self._awake == self._away:
+                    self._wake_one()
+            self._run(lane, item)
+            item = lane = None
+            if _perf() - start < QUICK_S:
+                quick.add(method)
+            else:
+                quick.discard(method)
+            runner.since_s = 0.0
+            if runner.away:
+                self._return(runner)
+
+    def _leave(self, runner: _Runner) -> None:
+        with self._lock:
+            if not runner.away:
+                runner.away = True
+                self._away += 1
+
+    def _return(self, runner: _Runner) -> None:
+        with self._lock:
+            if runner.away:
+                runner.away = False
+                self._away -= 1
+
+    def _may_rest(self) -> bool:
+        """Whether this thread is not needed now: nothing waits, or another looks after the quick calls that do."""
+        waiting = self.waiting
+        if waiting and self._awake - self._away == 1:
+            return False
+        with self._lock:
+            try:
+                method = waiting[0][1][1]
+            except IndexError:
+                pass
+            else:
+                if self._awake - self._away == 1 or method not in self._quick:
+                    return False
+            self._awake -= 1
+            return True
