@@ -130,16 +130,19 @@ def _remove(path: str) -> None:
 
 
 def _preload_worker() -> None:
-    """What a worker needs to run its first task; `init()` → first result waits for this."""
-    import cloudpickle  # noqa: F401
-
+    """What every worker needs; `init()` → first result waits for this."""
     import sundog.worker.process  # noqa: F401
 
 
 def _preload_rest() -> None:
-    """What later workers would otherwise import one by one: done when nobody waits for a fork."""
+    """What later workers would otherwise import one by one: done when nobody waits for a fork.
+
+    The first ones import the pickler themselves if they must: functions of a script need it, those of modules do not.
+    """
     import inspect  # noqa: F401
     import traceback  # noqa: F401
+
+    import cloudpickle  # noqa: F401
 
     import sundog.api
     import sundog.store.mapping  # noqa: F401
