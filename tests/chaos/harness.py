@@ -30,6 +30,7 @@ from pathlib import Path
 
 import sundog
 from tests.chaos.report import Report
+from tests.chaos.stalls import stacks
 from tests.integration import drivers
 
 ROOT = Path(__file__).parents[2]
@@ -97,6 +98,8 @@ class Harness:
             f"session {number}: {report.counts['programs']} programs, {report.counts['reads']} reads, {kills} kills, "
             f"{errors} true errors, {len(report.violations)} violations"
         )
+        for each in report.violations:  # at once: a long run may be cut short, and the session's logs soon go
+            self.say(f"  {each}")
 
 
 class _Driver:
@@ -140,6 +143,7 @@ class _Driver:
             except queue.Empty:
                 self.process.send_signal(signal.SIGUSR1)  # it prints the stacks of all threads
                 time.sleep(0.5)
+                self.errors.append(stacks(self.process.pid))
                 self.process.kill()
                 return None
             if line is None:
@@ -151,7 +155,7 @@ class _Driver:
         """What it wrote to its standard error."""
         self.process.wait()
         self._threads[1].join()
-        return "".join(self.errors[-200:])
+        return "".join(self.errors[-400:])
 
     def close(self) -> None:
         """Wait for its end, which the report announced, and collect the pipes."""
