@@ -67,7 +67,8 @@ def _check_count(program: Program, actor: Actor, entry: Entry, found: tuple[int,
             f"call {entry.number} of actor {actor.key} says it was number {place} in {pid}, of {numbers}"
         )
     lives = [int(line) for line in program.acts.lines(f"{actor.key}.lives")]
-    if later_life != (lives.index(pid) > 0) and not (later_life and deaths(actor, program.acts)):
+    died = deaths(actor, program.acts) or program.acts.overtaken()
+    if later_life != (lives.index(pid) > 0) and not (later_life and died):
         raise Violation(f"actor {actor.key} in {pid}, of {lives}, was told reconstructed={later_life}")
 
 

@@ -113,12 +113,22 @@ class Acts:
 
     def silent_kills(self) -> int:
         """Kills of processes that may have been an actor which had not noted its life yet."""
+        return sum(act.name in ("actor", "idle") for act in self._unnoted_kills())
+
+    def overtaken(self, number: int | None = None) -> bool:
+        """Whether a signal may have hit an actor that had not noted its life, though it was meant for a task's worker.
+
+        Between the choice of a worker and its end its lease may be over, and the next be an actor's.
+        """
+        return any(act.name == "leased" and number in (None, act.signal) for act in self._unnoted_kills())
+
+    def _unnoted_kills(self) -> list[Act]:
         noted = {
             int(line)
             for path in self.folder.glob("*.lives")
             for line in path.read_text(encoding="ascii").splitlines()
         }
-        return sum(act.pid not in noted for act in self.kills() if act.name in ("actor", "idle"))
+        return [act for act in self.kills() if act.pid not in noted]
 
     @staticmethod
     def gone(pid: int) -> bool:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import sundog
-from sundog.util.placement_group import placement_group, remove_placement_group
+from sundog.util.placement_group import PlacementGroup, placement_group, remove_placement_group
 from sundog.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from tests.chaos import bodies
 from tests.chaos.contents import SMALL, content, mixed
 from tests.chaos.model import Actor, Entry
-from tests.chaos.program import MISSING, PATIENCE_S, Program, Violation
+from tests.chaos.program import MISSING, Program, Unanswered, Violation
 
 _FLAVOURS = ["sweet", "sour"]
 _CAP_BYTES = 60_000_000
@@ -79,8 +79,7 @@ def grouped(program: Program) -> None:
     bundles: list[dict[str, float]] = program.dice.choice([[{"CPU": 1}], [{"CPU": 0.5}, {"CPU": 0.5}]])
     group = placement_group(bundles, strategy=program.dice.choice(["PACK", "SPREAD"]))
     try:
-        if not group.wait(PATIENCE_S):
-            raise Violation(f"no room for {bundles} in {PATIENCE_S:.0f} s")
+        program.patiently(lambda patience_s: _placed(group, patience_s), lambda: f"a group of {bundles}")
         strategy = PlacementGroupSchedulingStrategy(group)
         rows = [_in_group(program, strategy) for _ in range(program.dice.randint(1, 5))]
         calls = _actor_in_group(program, strategy) if program.chance(0.4) else []
@@ -97,6 +96,11 @@ def grouped(program: Program) -> None:
                 row.actor.handle = None
     finally:
         remove_placement_group(group)
+
+
+def _placed(group: PlacementGroup, patience_s: float) -> None:
+    if not group.wait(patience_s):
+        raise Unanswered
 
 
 def _in_group(program: Program, strategy: Any) -> Entry:

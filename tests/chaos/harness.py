@@ -30,11 +30,13 @@ from pathlib import Path
 
 import sundog
 from tests.chaos.report import Report
+from tests.chaos.stalls import Clock, Span, stacks
 from tests.integration import drivers
 
 ROOT = Path(__file__).parents[2]
 # Every wait in a program ends after two minutes with a violation; a driver beyond this has lost its way entirely.
 ROUND_MAX_S = 480.0
+_LONGER_TIMES = 2  # so much again, if the kernel says that its processes were not let run
 _EVERY, _LOSES_NODE, _IS_KILLED = 5, 0, 1
 _LEAST = 3  # sessions of a run, however short: one of each sort
 
@@ -97,6 +99,8 @@ class Harness:
             f"session {number}: {report.counts['programs']} programs, {report.counts['reads']} reads, {kills} kills, "
             f"{errors} true errors, {len(report.violations)} violations"
         )
+        for each in report.violations:  # at once: a long run may be cut short, and the session's logs soon go
+            self.say(f"  {each}")
 
 
 class _Driver:
@@ -113,6 +117,7 @@ class _Driver:
             env={**os.environ, "PYTHONPATH": source, "SUNDOG_temp_dir": folder},
         )
         self.deadline = time.monotonic() + ROUND_MAX_S
+        self.clock, self.longer = Clock(), _LONGER_TIMES
         self.errors: list[str] = []
         self.sessions: list[str] = []
         self._lines: queue.Queue[str | None] = queue.Queue()
@@ -138,8 +143,13 @@ class _Driver:
             try:
                 line = self._lines.get(timeout=max(0.0, self.deadline - time.monotonic()))
             except queue.Empty:
+                if self.longer and Span.of([self.clock.tick()]).starved():
+                    self.longer -= 1
+                    self.deadline = time.monotonic() + ROUND_MAX_S
+                    continue
                 self.process.send_signal(signal.SIGUSR1)  # it prints the stacks of all threads
                 time.sleep(0.5)
+                self.errors.append(stacks(self.process.pid))
                 self.process.kill()
                 return None
             if line is None:
@@ -151,7 +161,7 @@ class _Driver:
         """What it wrote to its standard error."""
         self.process.wait()
         self._threads[1].join()
-        return "".join(self.errors[-200:])
+        return "".join(self.errors[-400:])
 
     def close(self) -> None:
         """Wait for its end, which the report announced, and collect the pipes."""

@@ -15,7 +15,7 @@ import sundog
 from tests.chaos import bodies
 from tests.chaos.contents import content
 from tests.chaos.model import Entry
-from tests.chaos.program import MISSING, PATIENCE_S, Program, Violation
+from tests.chaos.program import MISSING, Program, Unanswered, Violation
 
 
 def put(program: Program) -> None:
@@ -42,9 +42,10 @@ def read_many(program: Program) -> None:
         return
     program.report.counts["reads"] += 1
     try:
-        found = sundog.get([entry.ref for entry in entries], timeout=PATIENCE_S)
-    except sundog.exceptions.GetTimeoutError as error:
-        raise Violation(f"no answer in {PATIENCE_S:.0f} s to a get of {len(entries)} refs") from error
+        found = program.patiently(
+            lambda patience_s: sundog.get([entry.ref for entry in entries], timeout=patience_s),
+            lambda: f"a get of {len(entries)} refs",
+        )
     except sundog.exceptions.RayError as error:
         # Whose error it is cannot be told from here: it must be true of one of them.
         program.judge(Entry("many", "", parents=entries), error)
@@ -70,11 +71,17 @@ def await_some(program: Program) -> None:
     """Refs can be awaited in an event loop of the program's own."""
     entries = program.some(4)
 
-    async def gather() -> list[Any]:
+    async def gather(patience_s: float) -> list[Any]:
         waiting = asyncio.gather(*(_awaited(entry.ref) for entry in entries), return_exceptions=True)
-        return await asyncio.wait_for(waiting, PATIENCE_S)
+        try:
+            return await asyncio.wait_for(waiting, patience_s)
+        except TimeoutError as error:
+            raise Unanswered from error
 
-    for entry, found in zip(entries, asyncio.run(gather()), strict=True):
+    results = program.patiently(
+        lambda patience_s: asyncio.run(gather(patience_s)), lambda: f"{len(entries)} refs that were awaited"
+    )
+    for entry, found in zip(entries, results, strict=True):
         program.report.counts["reads"] += 1
         if isinstance(found, BaseException):
             program.judge(entry, found)
@@ -93,9 +100,16 @@ def wait(program: Program) -> None:
         return
     count = program.dice.randint(1, len(refs))
     fetch_local = program.chance(0.7)
-    ready, pending = sundog.wait(refs, num_returns=count, timeout=PATIENCE_S, fetch_local=fetch_local)
+
+    def ask(patience_s: float) -> tuple[list[Any], list[Any]]:
+        found = sundog.wait(refs, num_returns=count, timeout=patience_s, fetch_local=fetch_local)
+        if len(found[0]) < count:
+            raise Unanswered
+        return found
+
+    ready, pending = program.patiently(ask, lambda: f"a wait for {count} of {len(refs)} refs")
     if len(ready) != count:
-        raise Violation(f"wait for {count} of {len(refs)} refs gave {len(ready)} after {PATIENCE_S:.0f} s")
+        raise Violation(f"wait for {count} of {len(refs)} refs gave {len(ready)}")
     order = [ref for ref in refs if ref in ready], [ref for ref in refs if ref in pending]
     if order != (ready, pending) or len(ready) + len(pending) != len(refs):
         raise Violation(f"wait gave {ready} and {pending} of {refs}")
@@ -119,7 +133,7 @@ def nest_in_put(program: Program) -> None:
         outer = sundog.put({"inside": [entry.ref]})
         entry.ref = None
         gc.collect()
-        found = sundog.get(outer, timeout=PATIENCE_S)["inside"][0]
+        found = sundog.get(outer)["inside"][0]  # a put of ours needs nobody's answer
         _same_ref(entry, found)
         entry.ref = found
 

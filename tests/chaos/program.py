@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import random
+from collections.abc import Callable
 from typing import Any
 
 import sundog
@@ -16,16 +17,22 @@ from tests.chaos.bodies import ALWAYS, Broken, Fate
 from tests.chaos.contents import EDGES, HUGE, LARGE, SMALL, described, same
 from tests.chaos.model import Actor, Entry
 from tests.chaos.report import Report
+from tests.chaos.stalls import Watch
 from tests.chaos.truth import innermost, lie
 
 # Where many sessions share few cores a new zygote takes half a minute; what never ends is found all the same.
 PATIENCE_S = 120.0
+_PATIENCE_TIMES = 3  # if the kernel says that our processes were not let run
 MISSING = object()
 """What a read gives whose error was true."""
 
 
 class Violation(AssertionError):
     """sundog broke a promise."""
+
+
+class Unanswered(Exception):
+    """What was asked has not come in time. Not a TimeoutError: some answers are."""
 
 
 class SessionOver(Exception):
@@ -47,6 +54,7 @@ class Program:
         self.all_actors: list[Actor] = []
         self.views: list[tuple[Any, Any]] = []
         self.guests = 0
+        self.watch: Watch | None = None
         self._marks = 0
 
     # ------------------------------------------------------------------ dice
@@ -112,14 +120,29 @@ class Program:
         self.entries.remove(entry)
         entry.ref = None
 
+    def steps_made(self) -> int:
+        """A number that grows as long as this program gets on."""
+        return self.report.counts["moves"] + self.report.counts["reads"]
+
     # ------------------------------------------------------------------ reading
+    def patiently(self, ask: Callable[[float], Any], words: Callable[[], str]) -> Any:
+        """What `ask` gives, which is told how long it may wait; asked again while the machine starves us."""
+        for time in range(1, _PATIENCE_TIMES + 1):
+            try:
+                return ask(PATIENCE_S)
+            except (sundog.exceptions.GetTimeoutError, Unanswered) as error:
+                if self.watch is not None and time < _PATIENCE_TIMES and self.watch.starved(self.key):
+                    continue
+                why = self.watch.explain(self.key) if self.watch is not None else ""
+                raise Violation(f"no answer in {time * PATIENCE_S:.0f} s: {words()}; {why}") from error
+
     def read(self, entry: Entry) -> Any:
         """The value behind a ref, which is the model's; or MISSING after an error that is true."""
         self.report.counts["reads"] += 1
         try:
-            found = sundog.get(entry.ref, timeout=PATIENCE_S)
-        except sundog.exceptions.GetTimeoutError as error:
-            raise Violation(f"no answer in {PATIENCE_S:.0f} s: {self._words(entry)}") from error
+            found = self.patiently(
+                lambda patience_s: sundog.get(entry.ref, timeout=patience_s), lambda: self._words(entry)
+            )
         except sundog.exceptions.RayError as error:
             return self.judge(entry, error)
         self.accept(entry, found)

@@ -18,6 +18,7 @@ class Report:
     kills: Counter[str] = field(default_factory=Counter)  # by what was killed or removed
     errors: Counter[str] = field(default_factory=Counter)  # true ones, by class
     violations: list[str] = field(default_factory=list)
+    stalls: list[str] = field(default_factory=list)  # long waits, explained: no violation by themselves
 
     def add(self, other: Report) -> None:
         """Count another report in."""
@@ -25,17 +26,18 @@ class Report:
         self.kills.update(other.kills)
         self.errors.update(other.errors)
         self.violations.extend(other.violations)
+        self.stalls.extend(other.stalls)
 
     def to_json(self) -> str:
         """One line that `from_json` reads."""
-        parts = (dict(self.counts), dict(self.kills), dict(self.errors), self.violations)
+        parts = (dict(self.counts), dict(self.kills), dict(self.errors), self.violations, self.stalls)
         return json.dumps(parts)
 
     @classmethod
     def from_json(cls, text: str) -> Report:
         """The report that another process wrote."""
-        counts, kills, errors, violations = json.loads(text)
-        return cls(Counter(counts), Counter(kills), Counter(errors), violations)
+        counts, kills, errors, violations, stalls = json.loads(text)
+        return cls(Counter(counts), Counter(kills), Counter(errors), violations, stalls)
 
     def text(self) -> str:
         """The whole, for people."""
@@ -49,6 +51,8 @@ class Report:
             _line("errors", sum(self.errors.values()), _parts(self.errors)),
             _line("violations", len(self.violations)),
         ]
+        for number, stall in enumerate(self.stalls, 1):
+            lines.append(f"\nstall {number}: {stall}")
         for number, violation in enumerate(self.violations, 1):
             lines.append(f"\nviolation {number}: {violation}")
         return "\n".join(lines)

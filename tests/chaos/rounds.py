@@ -31,6 +31,7 @@ from tests.chaos import actor_moves, bound_moves, killers, object_moves, shared_
 from tests.chaos.acts import Acts
 from tests.chaos.program import Program, SessionOver, Violation
 from tests.chaos.report import Report
+from tests.chaos.stalls import Watch
 
 STEPS = 35
 EMPTY_S = 30.0
@@ -100,6 +101,10 @@ class Round:
             acts = Acts(self.folder, killers.has_lineage())
             programs = [Program(f"{self.seed}/{n}", f"p{n}", acts) for n in range(self.threads)]
             reports = [program.report for program in programs]
+            watch = Watch({program.key: program.steps_made for program in programs})
+            for program in programs:
+                program.watch = watch
+            watch.start()
             thread = killers.Killers(
                 random.Random(f"{self.seed}/kill"),
                 acts,
@@ -116,8 +121,11 @@ class Round:
                 for player in players:
                     player.join()
             finally:
+                watch.stop()
                 if self.kinds:
                     thread.stop()
+            self.report.stalls.extend(f"seed {self.seed}, {stall}" for stall in watch.found)
+            watch.steps.clear()
             if thread.failure is not None:
                 self._violation("the killers' thread", thread.failure)
             for program in programs:

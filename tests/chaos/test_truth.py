@@ -246,3 +246,18 @@ def test_a_placement_group_is_gone_only_if_the_program_removed_it(acts: Acts, er
 def test_what_nobody_did_explains_nothing(acts: Acts, error: BaseException) -> None:
     acts.log("worker", pid=41, signal=signal.SIGKILL)
     assert lie(error, Entry("task", "m"), acts)
+
+
+def test_an_actor_may_be_hit_by_what_was_meant_for_the_task_before_it(acts: Acts) -> None:
+    entry = Entry("call", "c", actor=Actor("a", None, "ledger", 0, 0))
+    error = exceptions.ActorDiedError("gone", signal=signal.SIGKILL)
+    assert lie(error, entry, acts)
+    acts.log("worker", pid=51, signal=signal.SIGSEGV, name="leased")
+    assert lie(error, entry, acts)
+    acts.log("worker", pid=52, signal=signal.SIGKILL, name="leased")
+    assert lie(error, entry, acts) is None
+    (acts.folder / "b.lives").write_text("52\n")  # no: that one was another actor, and had noted it
+    assert lie(error, entry, acts)
+    ran(acts, "b.lives")
+    twice = Entry("call", "c", actor=Actor("a", None, "ledger", 1, 0))
+    assert lie(error, twice, acts)

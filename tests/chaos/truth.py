@@ -94,8 +94,11 @@ def _actor_died(error: exceptions.ActorDiedError, entry: Entry, acts: Acts) -> s
         return None
     if actor.max_restarts < 0:
         return "an actor that restarts for ever is never dead"
-    if deaths(actor, acts) <= actor.max_restarts:
-        return f"it died {deaths(actor, acts)} times and may restart {actor.max_restarts} times"
+    died = deaths(actor, acts)
+    if died <= actor.max_restarts and not (
+        died == actor.max_restarts and error.signal and acts.overtaken(error.signal)
+    ):
+        return f"it died {died} times and may restart {actor.max_restarts} times"
     if error.pid is not None and not actor.kicked and acts.kill_of(error.pid) is None:
         return f"nobody killed process {error.pid}"
     return None

@@ -20,15 +20,17 @@ import os
 import random
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import psutil
 
+from tests.chaos.stalls import Clock, Span, stacks
 from tests.integration import drivers
 
 VICTIMS = ("driver", "node", "zygote", "worker", "idle", "actor")
@@ -46,6 +48,8 @@ MOMENTS = {
     "shutdown": 0.04,
 }
 _FIND_S = 1.0
+_PATIENCE_TIMES = 10  # of half a minute each, if the kernel says that our processes were not let run
+_T = TypeVar("_T")
 
 PROGRAM = """
     import os, subprocess, sys, time, threading
@@ -171,13 +175,32 @@ def kill_one(seed: int, number: int) -> Kill:
 
 
 def _await_moment(driver: drivers.Driver, moment: str) -> list[int]:
-    first = driver.line()
+    first = _patiently(driver, driver.line)
     if moment == "starting":
         assert first == "now", first
         return []
     pids = [int(word) for word in first.split()[1:]]
-    assert driver.line() == "now"
+    assert _patiently(driver, driver.line) == "now"
     return pids
+
+
+def _patiently(driver: drivers.Driver, ask: Callable[[], _T]) -> _T:
+    """What a driver answers, asked again while the machine starves it.
+
+    Raises:
+        AssertionError: it did not answer, and had the processors to do so; with the stacks of its session.
+    """
+    clock, left = Clock(), _PATIENCE_TIMES
+    while True:
+        left -= 1
+        try:
+            return ask()
+        except (AssertionError, subprocess.TimeoutExpired) as error:
+            span = Span.of([clock.tick()])
+            if driver.process.poll() is not None:
+                raise AssertionError(str(error)) from None
+            if not left or not span.starved():
+                raise AssertionError(f"{error}; {span.text()}\n{stacks(driver.pid)}") from None
 
 
 def _find(driver: drivers.Driver, victim: str, pids: list[int]) -> int:
@@ -226,7 +249,7 @@ def _strike(
     errors: tuple[str, ...] = ()
     end_s = 0.0
     if victim != "driver":
-        lines = [line for line in driver.rest() if line.startswith("ended")]
+        lines = [line for line in _patiently(driver, driver.rest) if line.startswith("ended")]
         ended = drivers.Vanishing()
         driver.close()
         assert lines and driver.process.returncode == 0, f"an error without a type:\n{''.join(driver.errors)}"

@@ -145,6 +145,33 @@ def test_a_driver_killed_while_it_starts_leaves_nothing(leak_check: Path) -> Non
         drivers.await_nothing_left(str(session))
 
 
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_driver_killed_as_it_tells_its_node_of_the_session_leaves_no_shared_memory(
+    leak_check: Path, tmp_path: Path, moment: str
+) -> None:
+    # In a place of its own: in /dev/shm any other session's sweep might remove what this one left.
+    with drivers.running(
+        """
+        import sys, time
+        from sundog import early
+        tell = early.Program.tell
+        def stay(*args):
+            if sys.argv[1] == "after":
+                tell(*args)
+            print("now", flush=True)
+            time.sleep(1000)
+        early.Program.tell = stay
+        ray.init(num_cpus=2, _system_config={"shm_dir": sys.argv[2]})
+        """,
+        moment,
+        str(tmp_path),
+    ) as driver:
+        assert driver.line() == "now"
+        driver.kill()
+        drivers.await_nothing_left(str(leak_check))
+        assert not list(tmp_path.glob("sundog-*"))
+
+
 def test_a_node_killed_by_the_first_task_of_all_leaves_no_process_that_the_task_started(
     leak_check: Path,
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from sundog.net.loop import Loop
 from sundog.node import retention
+from sundog.store.folders import Destination, make_folders
 
 
 def session(folder: Path, number: int, old: bool = True) -> Path:
@@ -72,3 +73,11 @@ def test_folders_go_one_per_turn_of_the_loop(tmp_path: Path, monkeypatch: pytest
     loop.run()
     loop._epoll.close()
     assert made[3].exists() and own.exists()
+
+
+def test_what_a_session_without_a_node_made_to_spill_into_goes_with_it(tmp_path: Path) -> None:
+    ended, far = session(tmp_path, 1), tmp_path / "far"
+    (folder,) = make_folders(str(ended), "s1", [Destination(str(far), {})])
+    assert os.path.isdir(folder)
+    retention.remove(str(ended))
+    assert not ended.exists() and os.listdir(far) == []

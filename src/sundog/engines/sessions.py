@@ -45,7 +45,7 @@ class SessionInfo:
 
 
 def make_session(config: Config) -> tuple[dict[str, Any], int]:
-    """Make the folders of a new session and take its lock; returns its facts and the lock's descriptor."""
+    """Make the folders of a new session on disk and take its lock; returns its facts and the lock's descriptor."""
     token = random_id(4).hex()
     name = f"session_{time.strftime('%Y-%m-%d_%H-%M-%S')}_{os.getpid()}_{token}"
     path = os.path.join(os.path.abspath(config.temp_dir), name)
@@ -53,9 +53,7 @@ def make_session(config: Config) -> tuple[dict[str, Any], int]:
         os.makedirs(part, mode=0o700)
     wanted = folders.destinations(config.object_spilling_directory, config.object_spilling_config)
     spill_folders = folders.make_folders(path, name, wanted)
-    shm_root = f"{config.shm_dir}/sundog-{os.getpid()}-{token}"
-    os.mkdir(shm_root, 0o700)
-    os.symlink(path, f"{shm_root}/.session")
+    shm_root = f"{config.shm_dir}/sundog-{os.getpid()}-{token}"  # made when a node knows of it
     lock = os.open(f"{path}/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
     return {"name": name, "path": path, "shm_root": shm_root, "spill_folders": spill_folders}, lock
@@ -97,6 +95,14 @@ def spawn_node(
         ) from None
     finally:
         os.close(lock)
+    try:
+        # Not before: should we be killed, whoever knows of it removes it.
+        folders.make_shared(session["shm_root"], session["path"])
+    except OSError:
+        os.kill(program.pid, signal.SIGKILL)
+        program.drop()
+        bury(session)
+        raise
     if persistent:
         program.sock.close()
         return program.pid, None

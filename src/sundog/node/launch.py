@@ -117,6 +117,7 @@ def main() -> None:
     _import_shared()
     zygote = fork_zygote((lifeline_read, lifeline_write))
     from sundog.node.program import run
+    from sundog.store.folders import make_shared
 
     told = _be_told()
     if told is None:
@@ -125,7 +126,9 @@ def main() -> None:
         os._exit(0)
     with open(told[0], "rb") as file:
         params = pickle.load(file)
-    write_to(f"{params['session']['path']}/logs/node.log")
+    session = params["session"]
+    write_to(f"{session['path']}/logs/node.log")
+    make_shared(session["shm_root"], session["path"])
     if params["driver_fd"] is None:
         os.close(SOCKET_FD)
     run(params, zygote, lifeline_read, lifeline_write)

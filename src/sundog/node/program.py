@@ -106,7 +106,7 @@ class Node:
         self._watch_signals()
         self._listen()
         if self.params.get("driver_fd") is not None:
-            self._connected(socket.socket(fileno=self.params["driver_fd"]))
+            self._connected(socket.socket(fileno=self.params["driver_fd"]), "driver")
         sessions.publish(self.session, self.params["resources"])
         self.loop.after(0.5, lambda: sessions.sweep(self.session))
         retention.remove_in_turn(self.loop, self.session["path"], self.config.session_keep)
@@ -227,10 +227,10 @@ class Node:
                 return
 
     # ------------------------------------------------------------------ connections
-    def _connected(self, sock: socket.socket) -> None:
+    def _connected(self, sock: socket.socket, kind: str = "client") -> None:
         """A driver or a command connects; its first message says who it is."""
         connection = Connection(sock, self.session["shm_root"])
-        process = Process(b"", "client", None, b"")  # type: ignore[arg-type]
+        process = Process(b"", kind, None, b"")  # type: ignore[arg-type]
         process.line = Line(
             self.loop,
             connection,
@@ -288,13 +288,14 @@ class Node:
 
     def _driver_gone(self, process: Process) -> None:
         """A driver's socket closed: it left or it was killed. Its job ends with it."""
-        if process.process_id not in self.processes:
-            return
-        del self.processes[process.process_id]
-        job = self.jobs.pop(process.job_id, None)
-        self.process_died(process, Cause(reason="its program ended", intended=True))
-        if job is not None:
-            self._end_job(job)
+        if process.process_id in self.processes:
+            del self.processes[process.process_id]
+            job = self.jobs.pop(process.job_id, None)
+            self.process_died(process, Cause(reason="its program ended", intended=True))
+            if job is not None:
+                self._end_job(job)
+        elif process.kind != "driver":
+            return  # a command; but the one that started us may also be killed before it said who it is
         if not self.persistent and not self.jobs:
             self.stop("its last driver is gone")
 

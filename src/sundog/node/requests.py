@@ -83,8 +83,8 @@ class Requests:
         """What `sundog status` shows."""
         node = self.node
         kinds: dict[str, int] = {}
-        for each in node.processes.values():
-            kinds[each.state] = kinds.get(each.state, 0) + 1
+        for state in self._states().values():
+            kinds[state] = kinds.get(state, 0) + 1
         actors: dict[str, int] = {}
         for row in node.keeper.actors.rows():
             actors[row.state] = actors.get(row.state, 0) + 1
@@ -330,7 +330,14 @@ class Requests:
             "repr_name": "",
         }
 
+    def _states(self) -> dict[bytes, str]:
+        """What each process is there for now: one whose lease was given back is idle again."""
+        states = {each.process_id: each.state for each in self.node.processes.values()}
+        idle = (worker for worker in self.node.leases.idle_workers() if states.get(worker) == "leased")
+        return states | dict.fromkeys(idle, "idle")
+
     def _list_workers(self) -> list[dict[str, Any]]:
+        states = self._states()
         return [
             {
                 "worker_id": each.process_id.hex(),
@@ -340,7 +347,7 @@ class Requests:
                 "node_id": self.node.node_id.hex(),
                 "ip": "127.0.0.1",
                 "pid": each.pid,
-                "state": each.state,
+                "state": states[each.process_id],
                 "job_id": each.job_id.hex(),
                 "start_time_ms": int(each.started_at * 1000),
             }

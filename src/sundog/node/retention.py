@@ -14,6 +14,7 @@ import time
 
 from sundog.net.loop import Loop
 from sundog.node.sessions import remove_folder
+from sundog.store.folders import remove_folders
 
 _PREFIX = "session_"
 _NEW_S = 10.0
@@ -63,6 +64,7 @@ def remove(path: str) -> None:
     lock = _lock_of_ended(path)
     if lock is not None:
         try:
+            remove_folders(path)  # if its driver was killed before there was a node, nobody has
             remove_folder(path)
         finally:
             os.close(lock)

@@ -1,4 +1,4 @@
-"""Where spilled objects go: the folders of a session on disk, or a URL, as the settings say.
+"""Where objects go: the folders of a session in shared memory and on disk, or a URL, as the settings say.
 
 Owns the reading of `object_spilling_directory` and `object_spilling_config` (names and shapes of Ray's), the making
 of the folders, and their removal, which anyone may have to do who buries a session: the node, its zygote, or the
@@ -92,6 +92,23 @@ def make_folders(session_path: str, name: str, wanted: list[Destination]) -> lis
         os.symlink(folder, f"{own}/to-{number}")
         made.append(folder)
     return made or [own]
+
+
+def make_shared(shm_root: str, session_path: str) -> None:
+    """Make the folder of a session's shared memory, with a link to the session.
+
+    Driver and node both do this as soon as the node knows of the session, for neither can tell which is first.
+
+    Raises:
+        OSError: it cannot be made, or is somebody else's.
+    """
+    try:
+        os.mkdir(shm_root, 0o700)
+    except FileExistsError:
+        if os.lstat(shm_root).st_uid != os.geteuid():
+            raise
+    with contextlib.suppress(FileExistsError):
+        os.symlink(session_path, f"{shm_root}/.session")
 
 
 def _require_fsspec(url: str) -> None:

@@ -4,6 +4,7 @@
 # `ray` is whichever module the fixture gives, so its decorator has no type.
 from __future__ import annotations
 
+import os
 from types import ModuleType
 from typing import Any
 
@@ -13,6 +14,7 @@ from sundog.util import state
 from sundog.util.state import api
 from sundog.util.state.exception import RayStateApiException, ServerUnavailable
 from sundog.util.state.summary import count_actors, count_objects, count_tasks
+from tests.integration.gates import await_true
 
 
 @pytest.fixture
@@ -60,6 +62,22 @@ def test_filters_are_checked_before_anything_is_asked(ray: ModuleType) -> None:
         state.list_actors(filters=[("death_cause", "=", "x")])
     with pytest.raises(RayStateApiException, match="maximum"):
         state.list_actors(limit=10_001)
+
+
+def test_a_worker_whose_lease_was_given_back_is_idle_again(ray: ModuleType) -> None:
+    @ray.remote
+    def pid() -> int:
+        return os.getpid()
+
+    ran_in = ray.get(pid.remote())
+
+    def now() -> str:
+        rows = ray.api.control("list", "workers", False)
+        return str(next(row["state"] for row in rows if row["pid"] == ran_in))
+
+    assert now() in ("leased", "idle")
+    await_true(lambda: now() == "idle", "the worker is idle")
+    assert "leased" not in ray.api.control("status")["workers"]
 
 
 def test_nodes_workers_and_jobs_are_listed(ray: ModuleType) -> None:
