@@ -51,6 +51,7 @@ _MODULES = frozenset(
         "api",
         "exceptions",
         "experimental",
+        "internal",
         "observe",
         "remote_function",
         "runtime_context",

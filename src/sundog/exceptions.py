@@ -173,9 +173,11 @@ class ObjectFetchTimedOutError(ObjectLostError):
 
 
 class ObjectFreedError(ObjectLostError):
-    """The program itself freed the object."""
+    """The program itself freed the object, with `sundog.internal.free`. Facts: freed_by, pid, freed_at."""
 
     default = "The object was freed by the program and cannot be read any more."
+    freed_by: str | None = None
+    freed_at: str | None = None
 
 
 class OwnerDiedError(ObjectLostError):

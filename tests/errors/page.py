@@ -27,7 +27,6 @@ NAMES_ONLY = {
     "CrossLanguageError": "tasks are Python",
     "NodeDiedError": "a session is one machine, whose end takes the driver along",
     "ObjectFetchTimedOutError": "a session is one machine: nothing is fetched over a network",
-    "ObjectFreedError": "nothing frees an object that a ref is left to",
     "ObjectRefStreamEndOfStreamError": "the end of a generator is a `StopIteration`",
     "PlasmaObjectNotAvailable": "an object that is not here is waited for, rebuilt, or an `ObjectLostError`",
     "RayCgraphCapacityExceeded": "there are no compiled graphs",

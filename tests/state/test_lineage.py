@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 
 from sundog.ids import result_id, task_of
-from sundog.state.lineage import EVICTED, Instruction, Lineage
+from sundog.state.lineage import EVICTED, FREED, Instruction, Lineage
 
 ROOM = 1 << 30
 
@@ -95,8 +95,25 @@ def test_a_plan_that_cannot_be_completed_shows_the_chain_and_runs_nothing() -> N
 def test_a_task_that_refuses_ends_the_plan_with_its_reason() -> None:
     lineage = Lineage(ROOM)
     keep(lineage, 1)
-    plan = lineage.plan(result(1), nothing, lambda task_id: "its actor is dead")
+    plan = lineage.plan(result(1), nothing, lambda oid: "its actor is dead")
     assert (plan.chain, plan.why) == ((result(1),), "its actor is dead")
+
+
+def test_one_result_that_may_not_be_made_ends_a_plan_that_wants_another_of_its_task() -> None:
+    lineage = Lineage(ROOM)
+    first, second = result(1), result(1, 2)
+    lineage.keep(task(1), "pair", [first, second], [], 100)
+    keep(lineage, 2, [first])
+    keep(lineage, 3, [result(2), second])
+    lineage.freed(result(2))
+    lineage.freed(first)
+
+    def refuses(oid: bytes) -> str:
+        return FREED if oid == first else ""
+
+    assert lineage.plan(second, nothing, refuses).steps == ((task(1), frozenset([second])),)
+    plan = lineage.plan(result(3), nothing, refuses)
+    assert (plan.chain, plan.why) == ((result(3), result(2), first), FREED)
 
 
 def test_a_chain_of_a_hundred_thousand_tasks_is_planned_and_dropped() -> None:

@@ -316,3 +316,52 @@ def test_a_lost_copy_that_somebody_looks_at_is_not_taken_from_under_them(segment
     del view
     assert location[0] not in segments._read_maps
     segments.close()
+
+
+def test_a_file_is_removed_but_not_taken_from_under_a_reader(segments: Segments) -> None:
+    location = segments.write([data(3)])
+    name = location[0]
+    (view,) = segments.view(location, None)
+    segments.unlink(name)
+    assert name in segments._read_maps, "somebody looks at it"
+    assert bytes(view) == bytes(data(3)) and not os.path.exists(segments.path(name))
+    del view
+    assert name not in segments._read_maps
+    segments.close()
+
+
+def test_a_copy_that_is_given_up_while_a_view_of_it_is_made_stays_mapped_for_that(
+    segments: Segments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location = segments.write([data(3)])
+    name = location[0]
+    whole = mapping.exporter
+
+    def give_up_first(address: int, size_bytes: int) -> object:
+        segments.abandon(name, remove=True)
+        assert name in segments._read_maps, "what is being looked at was unmapped"
+        return whole(address, size_bytes)
+
+    monkeypatch.setattr(mapping, "exporter", give_up_first)
+    (view,) = segments.view(location, None)
+    assert bytes(view) == bytes(data(3))
+    del view
+    assert name not in segments._read_maps and not segments._abandoned
+    segments.close()
+
+
+def test_a_segment_of_size_zero_is_let_go_and_never_used_again(segments: Segments) -> None:
+    location = segments.write([data(3)])
+    name = location[0]
+    (view,) = segments.view(location, None)
+    other = Segments(segments.shm_root, segments.disk_root, OTHER, deque())
+    assert bytes(other.view(location, None)[0]) == bytes(data(3))
+    segments.unlink(name)
+    for each in (other, segments):
+        each.recycle(name, 0)
+        assert not each._free_order
+        each.write([data(4)])
+    assert name not in other._read_maps and bytes(view) == bytes(data(3))
+    del view
+    other.close()
+    segments.close()

@@ -23,6 +23,7 @@ _STANDS_IN_FOR = frozenset(
         "actor",
         "exceptions",
         "experimental",
+        "internal",
         "job_submission",
         "remote_function",
         "runtime_context",

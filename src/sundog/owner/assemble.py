@@ -16,6 +16,7 @@ from sundog.owner.cancels import Cancels
 from sundog.owner.control import Control
 from sundog.owner.core import Owner
 from sundog.owner.description import describe_objects, describe_tasks
+from sundog.owner.frees import Frees
 from sundog.owner.getting import Getting
 from sundog.owner.lineage import Recovery
 from sundog.owner.memory import MemoryLosses
@@ -46,6 +47,7 @@ def assemble(me: bytes, node: Connection, session: dict[str, Any], config: Confi
     owner.streams = Streams(owner)
     owner.cancels = Cancels(owner)
     owner.lineage = Recovery(owner)
+    owner.frees = Frees(owner)
     owner.agenda = Agenda(owner)
     owner.timeouts = Timeouts(owner)
     owner.tasks = Tasks(owner)

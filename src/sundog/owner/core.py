@@ -10,6 +10,7 @@ Owns the table of values, the waiters, the references and the parts around them:
     streams   generators                                                       streams.py
     agenda    what is done later: delayed attempts, deadlines                  agenda.py, timeouts.py
     lineage   lost results made again by running their tasks                   lineage.py
+    frees     objects that the program frees itself                            frees.py
     peers     values and reference counts of other processes' objects          peers.py
     control   requests to the node and its messages                            control.py
 
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from sundog.owner.agenda import Agenda
     from sundog.owner.cancels import Cancels
     from sundog.owner.control import Control
+    from sundog.owner.frees import Frees
     from sundog.owner.getting import Getting
     from sundog.owner.lineage import Recovery
     from sundog.owner.memory import MemoryLosses
@@ -76,6 +78,7 @@ class Owner:
     getting: Getting
     cancels: Cancels
     lineage: Recovery
+    frees: Frees
     agenda: Agenda
     timeouts: Timeouts
     waits: Waits

@@ -23,7 +23,7 @@ from sundog.exceptions import StreamingGeneratorReplayInconsistentError
 from sundog.ids import PROCESS_BYTES, index_of, result_id, task_of
 from sundog.owner import losses
 from sundog.owner.records import WAITING, Task, Value
-from sundog.state.lineage import Instruction, Lineage
+from sundog.state.lineage import FREED, Instruction, Lineage
 from sundog.wire.lanes import EXTRA_BACKPRESSURE, EXTRA_VALUES, OK
 
 if TYPE_CHECKING:
@@ -73,6 +73,16 @@ class Recovery:
         if task is not None and task.lossy:
             task.lossy.discard(oid)
         self._do(self.machine.freed(oid))
+
+    def give_up(self, oid: bytes) -> None:
+        """The program freed an object of ours: it is never made again, for whatever would need it either."""
+        task_id = task_of(oid)
+        task = self.owner.table.get(task_id) or self._kept.get(task_id)
+        if task is not None:
+            task.given_up = {*(task.given_up or ()), oid}
+            if task.rebuilding is not None:
+                task.rebuilding.discard(oid)
+        self.freed(oid)
 
     def _do(self, steps: Iterable[Instruction]) -> None:
         refs = self.owner.refs
@@ -189,8 +199,9 @@ class Recovery:
             return value[0] == OK
         return oid[:PROCESS_BYTES] != owner.me or task_of(oid) in owner.table or owner.actors.is_scope(oid)
 
-    def _refuses(self, task_id: bytes) -> str:
-        return losses.why_not(self._kept[task_id])
+    def _refuses(self, oid: bytes) -> str:
+        task = self._kept[task_of(oid)]
+        return FREED if task.given_up is not None and oid in task.given_up else losses.why_not(task)
 
     def _revive(self, task_id: bytes, wanted: set[bytes]) -> Task:
         """Put a finished task back into the table, as its next attempt."""

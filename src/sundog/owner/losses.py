@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sundog import events, refs
 from sundog.exceptions import (
+    ObjectFreedError,
     ObjectLostError,
     ObjectReconstructionFailedError,
     OwnerDiedError,
@@ -18,13 +19,15 @@ from sundog.exceptions import (
 )
 from sundog.ids import PROCESS_BYTES, index_of, task_of
 from sundog.owner.records import Task
-from sundog.state.lineage import EVICTED, Plan
+from sundog.state.lineage import EVICTED, FREED, Plan
 from sundog.wire.cause import Cause
 
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
 
 _CHAIN_SHOWN = 20
+# Who freed an object: id of the process in hexadecimal, its pid, the line that called free().
+FreedBy = tuple[str, int, str]
 
 
 def why_not(task: Task) -> str:
@@ -44,6 +47,8 @@ def why_not(task: Task) -> str:
 
 def _reason(why: str, is_put: bool) -> str:
     """A word for programs, after the names that Ray gives these cases."""
+    if why == FREED:
+        return "FREED"
     if is_put:
         return "PUT"
     if why == EVICTED:
@@ -72,6 +77,8 @@ def cannot_rebuild(owner: Owner, oid: bytes, segment: str, plan: Plan) -> Object
             reason="PUT",
         )
     why = "a value from put() or an argument passed by value cannot be computed again" if is_put else plan.why
+    if owner.frees.has(last):
+        why = FREED
     chain = [(each.hex(), _made_by(owner, each)) for each in plan.chain]
     lines = [
         f"\n  {'' if not depth else 'which needs '}object {each} of {maker}"
@@ -108,6 +115,22 @@ def _advice(reason: str) -> str:
     if reason == "LINEAGE_EVICTED":
         return " Raise max_lineage_bytes with init(_system_config=…), or hold fewer large results at a time."
     return ""
+
+
+def freed(oid: bytes, by: FreedBy) -> ObjectFreedError:
+    """The error for an object that the program freed itself."""
+    process, pid, site = by
+    return ObjectFreedError(
+        f"Object {oid.hex()} was freed: process {process} (pid {pid}) called sundog.internal.free() on it at {site}. "
+        "A freed object is not computed again. An object goes by itself with the last ref to it; call free() only on "
+        "one that nobody will read.",
+        object_ref_hex=oid.hex(),
+        object_id=oid.hex(),
+        owner_id=oid[:PROCESS_BYTES].hex(),
+        freed_by=process,
+        freed_at=site,
+        pid=pid,
+    )
 
 
 def owner_died(owner: Owner, oid: bytes) -> OwnerDiedError:

@@ -8,6 +8,7 @@ never blocks: what the socket does not take waits in a queue until it does.
 
     want(oid) ─► owner of oid ─► value(oid, …)      a borrowed ref is read
     lost(oid, segment) ─► owner of oid              its copy is gone: answered by the next one
+    free(oids, who) ─► owner ─► freed(oids, who)    the program frees objects: told to whoever may have their values
     borrow, borrowed, unborrow, unhold              the reference tables (state/references.py)
     cancel(task), consumed(task, n)                 to the worker that runs a task
 """
@@ -82,6 +83,11 @@ class Peers:
             self.owner.reactor.watch_writable(peer.connection.fileno(), lambda: self._flush(peer))
         except OSError:
             pass  # its death is announced by the node
+
+    def send_all(self, message: tuple[Any, ...]) -> None:
+        """Tell everyone with whom there is a channel: whoever was ever given a value by us is among them."""
+        for process in {*self._out, *(process for process, _ in self._in.values())}:
+            self.send(process, message)
 
     def _flush(self, peer: Peer) -> None:
         while peer.backlog:

@@ -101,6 +101,7 @@ class Task:
     kept_bytes = 0
     retries_at_close: int | None = None  # a generator that nobody reads on is cancelled, but may run again
     rebuilding: set[bytes] | None = None  # it runs again: which results are wanted of it
+    given_up: set[bytes] | None = None  # results that the program freed (owner/frees.py)
 
     def __init__(self, task_id: bytes, fn: Fn, what: Any, args: Any, submit_s: float) -> None:
         self.id = task_id

@@ -35,6 +35,7 @@ from sundog.plain import plain
 Instruction = tuple[str, bytes]
 
 EVICTED = "its lineage was dropped to stay within max_lineage_bytes"
+FREED = "the program freed it with sundog.internal.free()"
 
 
 class Row:
@@ -145,13 +146,13 @@ class Lineage:
         return row is not None and not row.why_not
 
     def plan(
-        self, oid: bytes, at_hand: Callable[[bytes], bool], refuses: Callable[[bytes], str] = lambda task: ""
+        self, oid: bytes, at_hand: Callable[[bytes], bool], refuses: Callable[[bytes], str] = lambda need: ""
     ) -> Plan:
         """What must run to get an object back.
 
         Args:
             at_hand: whether the value of an object is here, or on its way.
-            refuses: why a task cannot run just now (its actor is dead); empty if it can.
+            refuses: why an object cannot be made (its actor is dead, the program freed it); empty if it can.
         """
         wanted: dict[bytes, set[bytes]] = {}
         order: list[bytes] = []
@@ -164,14 +165,14 @@ class Lineage:
             if is_done:
                 order.append(task_id)
                 continue
+            row = self.rows.get(task_id)
+            why = "" if row is not None else "no task can compute it"
+            why = why or (row.why_not if row is not None else "") or refuses(need)
+            if row is None or why:
+                return Plan(chain=_chain(parent, need), why=why)
             if task_id in wanted:
                 wanted[task_id].add(need)
                 continue
-            row = self.rows.get(task_id)
-            why = "" if row is not None else "no task can compute it"
-            why = why or (row.why_not if row is not None else "") or refuses(task_id)
-            if row is None or why:
-                return Plan(chain=_chain(parent, need), why=why)
             wanted[task_id] = {need}
             stack.append((need, True))
             for inner in (*row.made_from, *row.held):

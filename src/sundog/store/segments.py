@@ -415,7 +415,13 @@ class Segments:
 
     # ------------------------------------------------------------------ freeing
     def recycle(self, name: str, size: int) -> None:
-        """Our segment's object is free, here and everywhere: keep the file for the next write."""
+        """Our segment's object is free, here and everywhere: keep the file for the next write.
+
+        A size of 0 says that its file is gone, and that there may be readers all the same: `sundog.internal.free`.
+        """
+        if not size:
+            self.abandon(name, remove=False)
+            return
         known = self._shared_views.get(name)
         if known is not None and known() is not None:
             self.abandon(name, remove=True)  # not free, but lost: somebody here still looks at what it was
@@ -468,24 +474,23 @@ class Segments:
 
     def abandon(self, name: str, *, remove: bool) -> None:
         """A copy is given up: end our mapping of it once nobody here looks at it, and `remove` what is left."""
-        known = self._shared_views.get(name)
-        if known is None or known() is None:
-            self._unmap_read(name)
-        else:
-            self._abandoned.add(name)
+        if remove:
+            self._remove(
+                name
+            )  # first: a view that is made from now on finds no file, and so makes no mapping
+        with self._lock:
+            known = self._shared_views.get(name)
+            if name in self._viewing or (known is not None and known() is not None):
+                self._abandoned.add(name)
+            else:
+                self._unmap_read(name)
         found = self._write_maps.pop(name, None)
         if found is not None:
             mapping.unmap(*found)
-        if remove:
-            self._remove(name)
 
     def unlink(self, name: str) -> None:
-        """Remove a segment's file and our mappings of it."""
-        self._unmap_read(name)
-        found = self._write_maps.pop(name, None)
-        if found is not None:
-            mapping.unmap(*found)
-        self._remove(name)
+        """Remove a segment's file and our mappings of it, but for one that somebody here still looks at."""
+        self.abandon(name, remove=True)
 
     def _unmap_read(self, name: str) -> None:
         with self._lock:
