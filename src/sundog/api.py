@@ -333,7 +333,7 @@ def put(value: Any, *, _owner: Any = None, _tensor_transport: Any = None) -> Obj
     Raises:
         TypeError: the value is a ref already, or cannot be pickled.
     """
-    engine = engines.current() or engine_or_init()
+    engine = engines._current or engines.current() or engine_or_init()
     if type(value) is ObjectRef:
         raise TypeError(
             "put() of an ObjectRef is not possible: it names an object already. Pass the ref itself on."

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any
 from sundog import exceptions
 from sundog.config import Config
 from sundog.events import PUT, NoRing, Ring
-from sundog.ids import PROCESS_BYTES, IdMaker, task_of
+from sundog.ids import PROCESS_BYTES, PUT_SUFFIX, TASK_BYTES, IdMaker, task_of
 from sundog.net.packets import Connection
 from sundog.owner import losses
 from sundog.owner.lineage import CopyLost
@@ -61,6 +61,8 @@ if TYPE_CHECKING:
 
 Callback = Callable[[bytes], None]
 _FEW = 8  # refs in a value that are counted one by one
+_LATE = 64  # births and deaths of refs that a small put leaves to others to count
+_time = time.time
 
 
 class Owner:
@@ -117,6 +119,7 @@ class Owner:
             max(0.005, config.idle_lease_ms / 1e3),
         )
         self.inline_max = config.inline_max_bytes
+        self._name_put = 0  # the ring's number for it, from the first event on
         self.reactor.watchful = lambda: bool(self.ready or self.refs.owned or self.refs.borrowed)
         self.reactor.awaited = lambda: bool(self.waiters or self.dependents)
 
@@ -198,7 +201,7 @@ class Owner:
             else:
                 self.actors.scope_ended(oid)
             return
-        if value[2] is not None:
+        if value[2] is not None and oid[TASK_BYTES:] != PUT_SUFFIX:  # what was put has no lineage
             self.lineage.freed(oid)
         self.discard(value)
 
@@ -286,15 +289,21 @@ class Owner:
     # ------------------------------------------------------------------ put
     def put(self, value: Any) -> bytes:
         """Store a value; returns its object id (with the one implicit hold of its maker)."""
-        meta, buffers, inner = self.pack_value(value, "the value given to put()")
+        try:
+            meta, buffers, inner = pack(value, self.inline_max)
+        except Exception as error:
+            raise self.unpackable(value, error, "the value given to put()") from error
         oid = self.ids.put()
-        self.put_packed(oid, meta, buffers, inner)
+        if buffers is None and inner is None and len(self.ops) <= _LATE:
+            self.ready[oid] = (OK, meta, None, None, None)  # the common case
+        else:
+            self.put_packed(oid, meta, buffers, inner)
         return oid
 
     def put_packed(self, oid: bytes, meta: bytes, buffers: Any, inner: Any) -> None:
         """Store what `pack` returned as an object of ours."""
         ops = self.ops
-        if inner or (buffers and ops) or len(ops) > 64:
+        if inner or (buffers and ops) or len(ops) > _LATE:
             with self.lock:
                 self.drain()
                 for ref in inner or ():
@@ -302,15 +311,20 @@ class Owner:
         if not buffers:
             self.ready[oid] = (OK, meta, None, inner, None)
             return
-        started = self.now()
+        started = _time()
         try:
             location = self.segments.write(buffers)
         except BaseException:
             ops.extend(inner or ())  # there is no object to hold them
             raise
         self.ready[oid] = (OK, meta, location, inner, None)
-        size = sum(length for _, length in location[2])
-        self.ring.write(PUT, oid[:16], self.ring.name("put"), started, started, self.now(), 0, 0, 0.0, size)
+        size = 0
+        for _, length in location[2]:
+            size += length
+        name = self._name_put
+        if not name:
+            name = self._name_put = self.ring.name("put")
+        self.ring.write(PUT, oid[:16], name, started, started, _time(), 0, 0, 0.0, size)
         if self.reactor.dormant:
             self.reactor.rouse()
 
@@ -323,9 +337,14 @@ class Owner:
         try:
             return pack(value, self.inline_max)
         except Exception as error:
-            from sundog.serialize.inspect import explain
+            raise self.unpackable(value, error, what) from error
 
-            raise TypeError(explain(value, error, what=what)) from error
+    @staticmethod
+    def unpackable(value: Any, error: Exception, what: str) -> TypeError:
+        """The error that names the member of a value because of which it could not be pickled."""
+        from sundog.serialize.inspect import explain
+
+        return TypeError(explain(value, error, what=what))
 
     # ------------------------------------------------------------------ reading a value
     def load(self, oid: bytes) -> Any:
