@@ -10,6 +10,7 @@ Owns the table of values, the waiters, the references and the parts around them:
     streams   generators                                                       streams.py
     agenda    what is done later: delayed attempts, deadlines                  agenda.py, timeouts.py
     lineage   lost results made again by running their tasks                   lineage.py
+    nested    refs inside objects that are read again and again                nested.py
     peers     values and reference counts of other processes' objects          peers.py
     control   requests to the node and its messages                            control.py
 
@@ -24,7 +25,7 @@ import contextlib
 import socket
 import threading
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable
 from pickle import dumps
 from typing import TYPE_CHECKING, Any
@@ -39,7 +40,7 @@ from sundog.owner.lineage import CopyLost
 from sundog.owner.reactor import Reactor
 from sundog.owner.records import Lane, Task, Value
 from sundog.refs import ObjectRef, collectors
-from sundog.serialize.pack import pack, unpack, unpack_counted
+from sundog.serialize.pack import pack, unpack
 from sundog.state.references import References
 from sundog.store.segments import Segments
 from sundog.wire.lanes import ERROR, OK
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from sundog.owner.getting import Getting
     from sundog.owner.lineage import Recovery
     from sundog.owner.memory import MemoryLosses
+    from sundog.owner.nested import Nested
     from sundog.owner.peers import Peers
     from sundog.owner.replies import Replies
     from sundog.owner.streams import Streams
@@ -76,6 +78,7 @@ class Owner:
     replies: Replies
     memory: MemoryLosses
     getting: Getting
+    nested: Nested
     cancels: Cancels
     lineage: Recovery
     agenda: Agenda
@@ -106,6 +109,7 @@ class Owner:
         self.dependents: dict[bytes, list[Task]] = {}
         self.freed_early: set[bytes] = set()
         self.dropped_generators: deque[bytes] = deque()
+        self.shed = False  # a value was freed for which refs were kept (`nested`)
         self.closed: BaseException | None = None
         self.concurrent = False  # several calls run here at a time: tasks note which of them is their parent
         # A worker plugs these in: what to do before and after it blocks in a get or wait.
@@ -138,6 +142,14 @@ class Owner:
     # ------------------------------------------------------------------ ref births and deaths (locked)
     def drain(self) -> None:
         """Count the births and deaths of refs so far, and carry out what follows."""
+        self._drain_once()
+        while (
+            self.shed
+        ):  # what was freed had refs of its own, which died with it: nobody may come to count those later
+            self.shed = False
+            self._drain_once()
+
+    def _drain_once(self) -> None:
         ops, refs, owned, me, ready = self.ops, self.refs, self.refs.owned, self.me, self.ready
         borrowed = refs.borrowed
         take = ops.popleft
@@ -201,6 +213,8 @@ class Owner:
             else:
                 self.actors.scope_ended(oid)
             return
+        if value[3] is not None:
+            self.nested.forget(oid)
         if value[2] is not None and oid[TASK_BYTES:] != PUT_SUFFIX:  # what was put has no lineage
             self.lineage.freed(oid)
         self.discard(value)
@@ -244,6 +258,7 @@ class Owner:
         self.dependents.pop(oid, None)
         if value is not None:
             if value[3]:
+                self.nested.forget(oid)
                 for inner in value[3]:
                     self.refs.drop(inner)
             if value[2] is not None:
@@ -364,7 +379,7 @@ class Owner:
             except exceptions.ObjectLostError:
                 raise CopyLost(oid, location[0]) from None
         if inner is not None and len(inner) > _FEW and collectors.received is None:
-            value = self._load_many_refs(meta, views, inner)
+            value = self.nested.load(oid, found, views)
         else:
             value = unpack(meta, views)
         if flag == ERROR:
@@ -372,16 +387,6 @@ class Owner:
             del value  # an error that its own traceback leads to would keep the refs of all those frames
             raise error.pop()
         return value
-
-    def _load_many_refs(self, meta: bytes, views: Any, inner: list[bytes]) -> Any:
-        """Count the refs inside at once, before any of them can die; take back what was not rebuilt."""
-        made: list[bytes] = []
-        self.ops.append(tuple(inner))
-        try:
-            return unpack_counted(meta, views, made)
-        finally:
-            if len(made) != len(inner):
-                self.ops.extend((Counter(inner) - Counter(made)).elements())
 
     @staticmethod
     def as_raised(error: Any) -> BaseException:

@@ -147,26 +147,27 @@ def unpack(meta: bytes, buffers: Buffers | None) -> Any:
     return pickle.loads(buffers[0], buffers=buffers[1:])
 
 
-def unpack_counted(meta: bytes, buffers: Buffers | None, made: list[bytes]) -> Any:
-    """As `unpack`, for a value whose refs are counted already: those that are rebuilt go into `made`.
+class _Reader(pickle.Unpickler):
+    """Rebuilds refs in its caller's way."""
+
+    def __init__(self, meta: Any, buffers: Buffers | None, rebuild: Callable[..., Any]) -> None:
+        super().__init__(io.BytesIO(meta), buffers=buffers)
+        self._rebuild = rebuild
+
+    def find_class(self, module: str, name: str, /) -> Any:
+        if name == "rebuild" and module == _REFS:
+            return self._rebuild
+        return super().find_class(module, name)
+
+
+def unpack_with(meta: bytes, buffers: Buffers | None, rebuild: Callable[..., Any]) -> Any:
+    """As `unpack`, for a value whose refs are counted already: `rebuild(id, site)` gives each of them.
 
     An object of thousands of refs would otherwise spend most of its time on telling of each.
     """
-    note = made.append
-
-    def rebuild_counted(oid: bytes, site: str | None = None) -> ObjectRef[Any]:
-        note(oid)
-        return ObjectRef(oid, site)
-
-    class Reader(pickle.Unpickler):
-        def find_class(self, module: str, name: str, /) -> Any:
-            if name == "rebuild" and module == _REFS:
-                return rebuild_counted
-            return super().find_class(module, name)
-
     if not meta and buffers:
-        meta, buffers = buffers[0], buffers[1:]  # type: ignore[assignment]
-    return Reader(io.BytesIO(meta), buffers=buffers).load()
+        return _Reader(buffers[0], buffers[1:], rebuild).load()
+    return _Reader(meta, buffers, rebuild).load()
 
 
 class Slot:
