@@ -140,14 +140,17 @@ def test_every_kind_of_object_can_be_freed(ray: ModuleType, kind: str) -> None:
     assert forgotten(oid) and not owner().lineage.machine.rows
 
 
-def test_what_a_freed_object_contained_is_let_go(ray: ModuleType) -> None:
-    inner = ray.put(np.ones(MB, np.uint8))
-    outer = ray.put([inner])
-    oid = inner.binary()
-    del inner
-    assert not forgotten(oid)
+@pytest.mark.parametrize(("count", "reads"), [(1, 0), (20, 1), (20, 3)])
+def test_what_a_freed_object_contained_is_let_go(ray: ModuleType, count: int, reads: int) -> None:
+    inner = [ray.put(np.ones(MB, np.uint8)) for _ in range(count)]
+    outer = ray.put(inner)
+    oids = [ref.binary() for ref in inner]
+    inner.clear()
+    for _ in range(reads):
+        assert len(ray.get(outer)) == count
+    assert not any(forgotten(oid) for oid in oids)
     free([outer])
-    assert forgotten(oid)
+    assert all(forgotten(oid) for oid in oids)
 
 
 def test_a_second_free_changes_nothing(ray: ModuleType) -> None:

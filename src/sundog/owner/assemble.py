@@ -20,6 +20,7 @@ from sundog.owner.frees import Frees
 from sundog.owner.getting import Getting
 from sundog.owner.lineage import Recovery
 from sundog.owner.memory import MemoryLosses
+from sundog.owner.nested import Nested
 from sundog.owner.peers import Peers
 from sundog.owner.replies import Replies
 from sundog.owner.room import Room
@@ -43,6 +44,7 @@ def assemble(me: bytes, node: Connection, session: dict[str, Any], config: Confi
     owner.replies = Replies(owner)
     owner.memory = MemoryLosses(owner)
     owner.getting = Getting(owner)
+    owner.nested = Nested(owner)
     owner.peers = Peers(owner)
     owner.streams = Streams(owner)
     owner.cancels = Cancels(owner)

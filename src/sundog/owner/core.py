@@ -11,6 +11,7 @@ Owns the table of values, the waiters, the references and the parts around them:
     agenda    what is done later: delayed attempts, deadlines                  agenda.py, timeouts.py
     lineage   lost results made again by running their tasks                   lineage.py
     frees     objects that the program frees itself                            frees.py
+    nested    refs inside objects that are read again and again                nested.py
     peers     values and reference counts of other processes' objects          peers.py
     control   requests to the node and its messages                            control.py
 
@@ -25,7 +26,7 @@ import contextlib
 import socket
 import threading
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable
 from pickle import dumps
 from typing import TYPE_CHECKING, Any
@@ -33,14 +34,14 @@ from typing import TYPE_CHECKING, Any
 from sundog import exceptions
 from sundog.config import Config
 from sundog.events import PUT, NoRing, Ring
-from sundog.ids import PROCESS_BYTES, IdMaker, task_of
+from sundog.ids import PROCESS_BYTES, PUT_SUFFIX, TASK_BYTES, IdMaker, task_of
 from sundog.net.packets import Connection
 from sundog.owner import losses
 from sundog.owner.lineage import CopyLost
 from sundog.owner.reactor import Reactor
 from sundog.owner.records import Lane, Task, Value
 from sundog.refs import ObjectRef, collectors
-from sundog.serialize.pack import pack, unpack, unpack_counted
+from sundog.serialize.pack import pack, unpack
 from sundog.state.references import References
 from sundog.store.segments import Segments
 from sundog.wire.lanes import ERROR, OK
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
     from sundog.owner.getting import Getting
     from sundog.owner.lineage import Recovery
     from sundog.owner.memory import MemoryLosses
+    from sundog.owner.nested import Nested
     from sundog.owner.peers import Peers
     from sundog.owner.replies import Replies
     from sundog.owner.streams import Streams
@@ -63,6 +65,8 @@ if TYPE_CHECKING:
 
 Callback = Callable[[bytes], None]
 _FEW = 8  # refs in a value that are counted one by one
+_LATE = 64  # births and deaths of refs that a small put leaves to others to count
+_time = time.time
 
 
 class Owner:
@@ -76,6 +80,7 @@ class Owner:
     replies: Replies
     memory: MemoryLosses
     getting: Getting
+    nested: Nested
     cancels: Cancels
     lineage: Recovery
     frees: Frees
@@ -107,6 +112,7 @@ class Owner:
         self.dependents: dict[bytes, list[Task]] = {}
         self.freed_early: set[bytes] = set()
         self.dropped_generators: deque[bytes] = deque()
+        self.shed = False  # a value was freed for which refs were kept (`nested`)
         self.closed: BaseException | None = None
         self.concurrent = False  # several calls run here at a time: tasks note which of them is their parent
         # A worker plugs these in: what to do before and after it blocks in a get or wait.
@@ -120,6 +126,7 @@ class Owner:
             max(0.005, config.idle_lease_ms / 1e3),
         )
         self.inline_max = config.inline_max_bytes
+        self._name_put = 0  # the ring's number for it, from the first event on
         self.reactor.watchful = lambda: bool(self.ready or self.refs.owned or self.refs.borrowed)
         self.reactor.awaited = lambda: bool(self.waiters or self.dependents)
 
@@ -138,6 +145,13 @@ class Owner:
     # ------------------------------------------------------------------ ref births and deaths (locked)
     def drain(self) -> None:
         """Count the births and deaths of refs so far, and carry out what follows."""
+        self._drain_once()
+        # What was freed may have had refs of its own, which died with it: nobody may come to count those later.
+        while self.shed:
+            self.shed = False
+            self._drain_once()
+
+    def _drain_once(self) -> None:
         ops, refs, owned, me, ready = self.ops, self.refs, self.refs.owned, self.me, self.ready
         borrowed = refs.borrowed
         take = ops.popleft
@@ -201,7 +215,9 @@ class Owner:
             else:
                 self.actors.scope_ended(oid)
             return
-        if value[2] is not None:
+        if value[3] is not None:
+            self.nested.forget(oid)
+        if value[2] is not None and oid[TASK_BYTES:] != PUT_SUFFIX:  # what was put has no lineage
             self.lineage.freed(oid)
         self.discard(value)
 
@@ -244,6 +260,7 @@ class Owner:
         self.dependents.pop(oid, None)
         if value is not None:
             if value[3]:
+                self.nested.forget(oid)
                 for inner in value[3]:
                     self.refs.drop(inner)
             if value[2] is not None:
@@ -289,15 +306,21 @@ class Owner:
     # ------------------------------------------------------------------ put
     def put(self, value: Any) -> bytes:
         """Store a value; returns its object id (with the one implicit hold of its maker)."""
-        meta, buffers, inner = self.pack_value(value, "the value given to put()")
+        try:
+            meta, buffers, inner = pack(value, self.inline_max)
+        except Exception as error:
+            raise self.unpackable(value, error, "the value given to put()") from error
         oid = self.ids.put()
-        self.put_packed(oid, meta, buffers, inner)
+        if buffers is None and inner is None and len(self.ops) <= _LATE:
+            self.ready[oid] = (OK, meta, None, None, None)  # the common case
+        else:
+            self.put_packed(oid, meta, buffers, inner)
         return oid
 
     def put_packed(self, oid: bytes, meta: bytes, buffers: Any, inner: Any) -> None:
         """Store what `pack` returned as an object of ours."""
         ops = self.ops
-        if inner or (buffers and ops) or len(ops) > 64:
+        if inner or (buffers and ops) or len(ops) > _LATE:
             with self.lock:
                 self.drain()
                 for ref in inner or ():
@@ -305,15 +328,20 @@ class Owner:
         if not buffers:
             self.ready[oid] = (OK, meta, None, inner, None)
             return
-        started = self.now()
+        started = _time()
         try:
             location = self.segments.write(buffers)
         except BaseException:
             ops.extend(inner or ())  # there is no object to hold them
             raise
         self.ready[oid] = (OK, meta, location, inner, None)
-        size = sum(length for _, length in location[2])
-        self.ring.write(PUT, oid[:16], self.ring.name("put"), started, started, self.now(), 0, 0, 0.0, size)
+        size = 0
+        for _, length in location[2]:
+            size += length
+        name = self._name_put
+        if not name:
+            name = self._name_put = self.ring.name("put")
+        self.ring.write(PUT, oid[:16], name, started, started, _time(), 0, 0, 0.0, size)
         if self.reactor.dormant:
             self.reactor.rouse()
 
@@ -326,9 +354,14 @@ class Owner:
         try:
             return pack(value, self.inline_max)
         except Exception as error:
-            from sundog.serialize.inspect import explain
+            raise self.unpackable(value, error, what) from error
 
-            raise TypeError(explain(value, error, what=what)) from error
+    @staticmethod
+    def unpackable(value: Any, error: Exception, what: str) -> TypeError:
+        """The error that names the member of a value because of which it could not be pickled."""
+        from sundog.serialize.inspect import explain
+
+        return TypeError(explain(value, error, what=what))
 
     # ------------------------------------------------------------------ reading a value
     def load(self, oid: bytes) -> Any:
@@ -348,7 +381,7 @@ class Owner:
             except exceptions.ObjectLostError:
                 raise CopyLost(oid, location[0]) from None
         if inner is not None and len(inner) > _FEW and collectors.received is None:
-            value = self._load_many_refs(meta, views, inner)
+            value = self.nested.load(oid, found, views)
         else:
             value = unpack(meta, views)
         if flag == ERROR:
@@ -356,16 +389,6 @@ class Owner:
             del value  # an error that its own traceback leads to would keep the refs of all those frames
             raise error.pop()
         return value
-
-    def _load_many_refs(self, meta: bytes, views: Any, inner: list[bytes]) -> Any:
-        """Count the refs inside at once, before any of them can die; take back what was not rebuilt."""
-        made: list[bytes] = []
-        self.ops.append(tuple(inner))
-        try:
-            return unpack_counted(meta, views, made)
-        finally:
-            if len(made) != len(inner):
-                self.ops.extend((Counter(inner) - Counter(made)).elements())
 
     @staticmethod
     def as_raised(error: Any) -> BaseException:

@@ -109,8 +109,10 @@ class Frees:
         owner.announce(oid)
         if value is None:
             return []
-        for inner in value[3] or ():
-            owner.refs.drop(inner)
+        if value[3]:
+            owner.nested.forget(oid)
+            for inner in value[3]:
+                owner.refs.drop(inner)
         if value[2] is None:
             return []
         name: str = value[2][0]

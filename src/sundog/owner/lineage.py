@@ -103,6 +103,7 @@ class Recovery:
             if value[2] is None or value[2][0] != segment:
                 return  # another copy has come meanwhile
             del owner.ready[oid]
+            owner.nested.forget(oid)
             for inner in value[3] or ():
                 owner.refs.drop(inner)
             owner.segments.abandon(segment, remove=oid[:PROCESS_BYTES] == owner.me)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copyreg
 import io
 import pickle
+import sys
 from collections.abc import Callable
 from pickle import PickleBuffer, dumps
 from typing import Any
@@ -22,6 +23,14 @@ BUFFER_MIN_BYTES = 64 << 10
 NONE = dumps(None, 5)
 
 _REFS = ObjectRef.__module__
+
+# Streams of arrays of plain numbers, whose bytes are beside them: numpy takes longer to say what an array of 100 KB is
+# than its bytes take to be copied, and says the same of every one of that dtype and shape.
+_arrays: dict[tuple[str, tuple[int, ...]], tuple[Any, bytes]] = {}  # kind of number, shape -> dtype, stream
+_streams: dict[bytes, tuple[Callable[..., Any], Any, Any]] = {}  # stream -> frombuffer, dtype, shape
+_ARRAYS_MAX = 1024
+_STREAM_MAX_BYTES = 256  # of such a stream; longer ones are not looked up, for that takes time
+_array_type: Any = None  # numpy's, once one was packed
 
 Buffers = list[memoryview]
 Packed = tuple[bytes, Buffers | None, list[bytes] | None]
@@ -41,6 +50,16 @@ def pack(value: Any, inline_max: int) -> Packed:
             return NONE, None, None
         if (kind is not str and kind is not bytes) or len(value) < BUFFER_MIN_BYTES:
             return dumps(value, 5), None, None
+    elif kind is _array_type:
+        dtype = value.dtype
+        known = _arrays.get((dtype.char, value.shape))
+        if (
+            known is not None
+            and known[0] is dtype
+            and value.flags.c_contiguous
+            and kind not in copyreg.dispatch_table
+        ):
+            return known[1], [PickleBuffer(value).raw()], None
     outer = collectors.sent
     sent = collectors.sent = []
     buffers: Buffers = []
@@ -48,10 +67,30 @@ def pack(value: Any, inline_max: int) -> Packed:
         meta = _dump(value, buffers, sent)
     finally:
         collectors.sent = outer
+    if len(buffers) == 1 and kind.__name__ == "ndarray":
+        _remember_array(value, meta)
     if len(meta) > inline_max:
         buffers.insert(0, memoryview(meta))
         meta = b""
     return meta, buffers or None, sent or None
+
+
+def _remember_array(value: Any, meta: bytes) -> None:
+    """Keep the stream of an array for others like it, if shape and dtype are all that it says."""
+    global _array_type
+    kind = type(value)
+    numpy = sys.modules.get("numpy")
+    if numpy is None or kind is not numpy.ndarray or kind in copyreg.dispatch_table:
+        return
+    dtype = value.dtype
+    # By identity: two dtypes are equal even if only one of them carries metadata.
+    if dtype is numpy.dtype(dtype.char) and not dtype.hasobject and value.flags.c_contiguous:
+        if len(_streams) >= _ARRAYS_MAX:
+            _arrays.clear()
+            _streams.clear()
+        _arrays[dtype.char, value.shape] = dtype, meta
+        _streams[meta] = numpy.frombuffer, dtype, value.shape
+        _array_type = kind
 
 
 def _dump(value: Any, buffers: Buffers, sent: list[bytes]) -> bytes:
@@ -98,30 +137,35 @@ def unpack(meta: bytes, buffers: Buffers | None) -> Any:
     if buffers is None:
         return pickle.loads(meta)
     if meta:
+        if len(meta) <= _STREAM_MAX_BYTES and len(buffers) == 1:
+            known = _streams.get(meta)
+            if known is not None:
+                return known[0](buffers[0], known[1]).reshape(known[2])
         return pickle.loads(meta, buffers=buffers)
     return pickle.loads(buffers[0], buffers=buffers[1:])
 
 
-def unpack_counted(meta: bytes, buffers: Buffers | None, made: list[bytes]) -> Any:
-    """As `unpack`, for a value whose refs are counted already: those that are rebuilt go into `made`.
+class _Reader(pickle.Unpickler):
+    """Rebuilds refs in its caller's way."""
+
+    def __init__(self, meta: Any, buffers: Buffers | None, rebuild: Callable[..., Any]) -> None:
+        super().__init__(io.BytesIO(meta), buffers=buffers)
+        self._rebuild = rebuild
+
+    def find_class(self, module: str, name: str, /) -> Any:
+        if name == "rebuild" and module == _REFS:
+            return self._rebuild
+        return super().find_class(module, name)
+
+
+def unpack_with(meta: bytes, buffers: Buffers | None, rebuild: Callable[..., Any]) -> Any:
+    """As `unpack`, for a value whose refs are counted already: `rebuild(id, site)` gives each of them.
 
     An object of thousands of refs would otherwise spend most of its time on telling of each.
     """
-    note = made.append
-
-    def rebuild_counted(oid: bytes, site: str | None = None) -> ObjectRef[Any]:
-        note(oid)
-        return ObjectRef(oid, site)
-
-    class Reader(pickle.Unpickler):
-        def find_class(self, module: str, name: str, /) -> Any:
-            if name == "rebuild" and module == _REFS:
-                return rebuild_counted
-            return super().find_class(module, name)
-
     if not meta and buffers:
-        meta, buffers = buffers[0], buffers[1:]  # type: ignore[assignment]
-    return Reader(io.BytesIO(meta), buffers=buffers).load()
+        return _Reader(buffers[0], buffers[1:], rebuild).load()
+    return _Reader(meta, buffers, rebuild).load()
 
 
 class Slot:

@@ -107,6 +107,7 @@ class Segments:
         self.shm_root = shm_root
         self.disk_root = disk_root
         self._me = me.hex()
+        self._my_prefix = f"{self._me}-{self._me}-"
         self._ops = ops
         self._count = itertools.count()
         # Re-entrant: a collection may run a finaliser of the user's that puts, in the middle of this.
@@ -150,16 +151,20 @@ class Segments:
             offsets.append((end, buffer.nbytes))
             end = (end + buffer.nbytes + _ALIGN) & ~_ALIGN
         size = size_class(end)
-        prefix = f"{owner.hex() if owner else self._me}-{self._me}-"
-        taken = self._take_free(size, prefix)
+        prefix = f"{owner.hex()}-{self._me}-" if owner else self._my_prefix
+        taken = self._take_free(size, prefix) if self._free.get(size) else None
         if taken is None:
             return self._write_cold(prefix, size, end, offsets, buffers), size, offsets
         name, known = taken
         try:
             if known is None:
                 known = self._map_writable(name, size)
+            address = known[0]
             for (offset, length), buffer in zip(offsets, buffers, strict=True):
-                self._copy_warm(known[0] + offset, length, buffer)
+                if length < _TWO_THREADS_BYTES:
+                    mapping.copy_in(address + offset, buffer)
+                else:
+                    self._copy_in_halves(address + offset, length, buffer)
         except FileNotFoundError:
             # Removed since it got its new name. If all of shared memory is, a new segment will say so.
             return self._write_cold(prefix, size, end, offsets, buffers), size, offsets
@@ -182,7 +187,7 @@ class Segments:
             known = self._write_maps.pop(free, None)
             self._writing.add(name)
             try:
-                os.rename(self.path(free), self.path(name))
+                os.rename(f"{self.shm_root}/{free}", f"{self.shm_root}/{name}")
             except OSError:
                 self._writing.discard(name)
                 if known is not None:
@@ -196,10 +201,7 @@ class Segments:
         self.credit.grown(size - os.stat(path).st_blocks * 512)
         return mapping.map_file(path, size, writable=True), size
 
-    def _copy_warm(self, address: int, length: int, buffer: memoryview) -> None:
-        if length < _TWO_THREADS_BYTES:
-            mapping.copy_in(address, buffer)
-            return
+    def _copy_in_halves(self, address: int, length: int, buffer: memoryview) -> None:
         flat = buffer.cast("B")
         half = length // 2
         future = self._threads().submit(mapping.copy_in, address, flat[:half])
@@ -426,10 +428,12 @@ class Segments:
         if known is not None and known() is not None:
             self.abandon(name, remove=True)  # not free, but lost: somebody here still looks at what it was
             return
-        self._unmap_read(name)
+        if known is not None or name in self._read_maps:
+            self._unmap_read(name)
         if size <= self._free_max and not name.startswith(_DISK):
             with self._lock:
-                self._make_room(size)
+                if self._free_bytes + size > self._free_max:
+                    self._make_room(size)
                 free = f"{_FREE}{self._me}-{next(self._count)}"
                 if self._keep_as(name, free):
                     self._free.setdefault(size, []).append(free)
@@ -441,7 +445,7 @@ class Segments:
     def _keep_as(self, name: str, free: str) -> bool:
         """Give a file its name on the free list, keeping the mapping we write it through; False if it is gone."""
         try:
-            os.rename(self.path(name), self.path(free))
+            os.rename(f"{self.shm_root}/{name}", f"{self.shm_root}/{free}")
         except OSError:
             return False
         found = self._write_maps.pop(name, None)

@@ -1,0 +1,86 @@
+"""Refs inside objects that are read again and again.
+
+Reading an object of ten thousand refs makes ten thousand refs, whose births and deaths are counted: most of its time.
+So the refs that its second reading makes are kept as long as the object's value is, and every later reading hands out
+the same ones: a ref has no state of its own, and Python counts who has it. Once read is not kept, for then they would
+only take memory.
+
+Owns the kept refs. They are holds like any other ref: while the value is here it holds what is inside it anyway, and
+when it goes they go with it, unless the user has one.
+
+Runs in the driver and in every worker, on whichever thread reads; what is kept changes under the owner's lock.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from sundog.refs import ObjectRef
+from sundog.serialize.pack import unpack_with
+
+if TYPE_CHECKING:
+    from sundog.owner.core import Owner
+    from sundog.owner.records import Value
+
+_Kept = tuple[Any, dict[bytes, ObjectRef[Any]] | None]
+
+
+class Nested:
+    """The refs that one owner keeps for objects that contain many."""
+
+    def __init__(self, owner: Owner) -> None:
+        self.owner = owner
+        # Object -> the ids in its value, and their refs from the second time on.
+        self._kept: dict[bytes, _Kept] = {}
+
+    def load(self, oid: bytes, found: Value, views: Any) -> Any:
+        """Unpickle a value with many refs inside. Not locked."""
+        inner: list[bytes] = found[3]
+        kept = self._kept.get(oid)
+        if kept is None or kept[0] is not inner:  # another value of the same object: its copy was lost
+            value = self._load_counted(found[1], views, inner, [])
+            self._keep(oid, found, None)
+            return value
+        if kept[1] is None:
+            made: list[ObjectRef[Any]] = []
+            value = self._load_counted(found[1], views, inner, made)
+            self._keep(oid, found, {ref._id: ref for ref in made})
+            return value
+        # What is rebuilt is constant in the pickle, so each id that it asks for was there the last time.
+        return unpack_with(found[1], views, kept[1].get)
+
+    def _load_counted(self, meta: bytes, views: Any, inner: list[bytes], made: list[ObjectRef[Any]]) -> Any:
+        """Count the refs inside at once, before any of them can die; take back what was not rebuilt."""
+        note = made.append
+
+        def rebuild(oid: bytes, site: str | None = None) -> ObjectRef[Any]:
+            ref: ObjectRef[Any] = ObjectRef(oid, site)
+            note(ref)
+            return ref
+
+        self.owner.ops.append(tuple(inner))
+        try:
+            value = unpack_with(meta, views, rebuild)
+        except BaseException:
+            self._take_back(inner, made)
+            made.clear()  # the traceback would keep them
+            raise
+        if len(made) != len(inner):
+            self._take_back(inner, made)
+        return value
+
+    def _take_back(self, inner: list[bytes], made: list[ObjectRef[Any]]) -> None:
+        self.owner.ops.extend((Counter(inner) - Counter(ref._id for ref in made)).elements())
+
+    def _keep(self, oid: bytes, found: Value, refs: dict[bytes, ObjectRef[Any]] | None) -> None:
+        with self.owner.lock:
+            # Else it was freed meanwhile, and nobody would forget this.
+            if self.owner.ready.get(oid) is found:
+                self._kept[oid] = found[3], refs
+
+    def forget(self, oid: bytes) -> None:
+        """Locked: the value of an object is gone from here."""
+        kept = self._kept.pop(oid, None)
+        if kept is not None and kept[1]:
+            self.owner.shed = True

@@ -1,0 +1,109 @@
+"""Values to bytes and back: arrays of numbers, whose pickle is remembered by shape and dtype."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sundog.serialize import pack as packing
+from sundog.serialize.pack import deregister_serializer, pack, register_serializer, unpack
+
+_INLINE_MAX = 100 << 10
+_COUNT = 20_000  # numbers in an array that is large enough for a segment
+
+
+class Image(np.ndarray):
+    """An array of the user's own."""
+
+
+def _there_and_back(value: Any) -> Any:
+    meta, buffers, inner = pack(value, _INLINE_MAX)
+    assert inner is None
+    return unpack(meta, buffers)
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered() -> Any:
+    packing._arrays.clear()
+    packing._streams.clear()
+    yield
+    packing._arrays.clear()
+    packing._streams.clear()
+
+
+def test_arrays_of_one_shape_and_dtype_share_a_stream_and_keep_their_own_bytes() -> None:
+    first, second = np.arange(_COUNT, dtype="f8"), np.arange(_COUNT, dtype="f8") * 2
+    packed = [pack(each, _INLINE_MAX) for each in (first, second)]
+    assert packed[0][0] is packed[1][0] and packed[0][1] and packed[1][1]
+    for each, (meta, buffers, _) in zip((first, second), packed, strict=True):
+        found = unpack(meta, buffers)
+        assert type(found) is np.ndarray and found.dtype == each.dtype and np.array_equal(found, each)
+
+
+def test_a_remembered_stream_is_what_pickle_says_of_the_array() -> None:
+    for array in (np.ones((200, 100)), np.ones((200, 100), "i2").repeat(4, 0), np.zeros((9, 9, 999), bool)):
+        written = packing._dump(array, [], [])
+        assert pack(array, _INLINE_MAX)[0] == pack(array, _INLINE_MAX)[0] == written
+        assert np.array_equal(_there_and_back(array), array) and _there_and_back(array).shape == array.shape
+
+
+def test_read_only_buffers_give_read_only_arrays_whether_remembered_or_not() -> None:
+    array = np.ones(_COUNT)
+    for _ in range(2):
+        meta, buffers, _inner = pack(array, _INLINE_MAX)
+        assert buffers is not None
+        found = unpack(meta, [memoryview(bytes(buffers[0]))])
+        assert not found.flags.writeable
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            found.flags.writeable = True
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        np.asfortranarray(np.arange(_COUNT, dtype="f8").reshape(100, 200)),
+        np.arange(2 * _COUNT, dtype="f8").reshape(200, 200)[::2],
+        np.arange(_COUNT, dtype="f8").reshape(100, 200).astype(">f8"),
+        np.arange(_COUNT, dtype="i8").reshape(100, 200),
+        np.arange(_COUNT).astype("M8[ns]").reshape(100, 200),
+        np.array([f"{n}" for n in range(_COUNT)], dtype=object).reshape(100, 200),
+        np.arange(_COUNT, dtype="f8").reshape(100, 200).view(Image),
+    ],
+    ids=["column order", "strided", "byte order", "integers", "times", "objects", "a subclass"],
+)
+def test_an_array_of_a_remembered_shape_is_not_mistaken_for_another_kind(other: Any) -> None:
+    plain = np.ones((100, 200))
+    _there_and_back(plain)
+    for _ in range(2):
+        found = _there_and_back(other)
+        assert type(found) is type(other) and found.dtype == other.dtype and np.array_equal(found, other)
+        assert np.array_equal(_there_and_back(plain), plain)
+
+
+def test_metadata_of_a_dtype_is_kept_though_the_dtypes_are_equal() -> None:
+    dtype = np.dtype("f8", metadata={"unit": "m"})
+    _there_and_back(np.ones(_COUNT))
+    for _ in range(2):
+        assert _there_and_back(np.ones(_COUNT, dtype)).dtype.metadata == {"unit": "m"}
+    assert _there_and_back(np.ones(_COUNT)).dtype.metadata is None
+
+
+def test_a_serializer_for_arrays_is_used_for_remembered_ones_too() -> None:
+    array = np.ones(_COUNT)
+    _there_and_back(array)
+    register_serializer(np.ndarray, serializer=lambda each: each.tolist(), deserializer=tuple)
+    try:
+        assert _there_and_back(array) == tuple(array.tolist())
+    finally:
+        deregister_serializer(np.ndarray)
+    assert np.array_equal(_there_and_back(array), array)
+
+
+def test_only_so_many_shapes_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packing, "_ARRAYS_MAX", 3)
+    for extra in range(10):
+        array = np.ones(_COUNT + extra)
+        assert np.array_equal(_there_and_back(array), array)
+        assert len(packing._arrays) <= 3 and len(packing._streams) <= 3
