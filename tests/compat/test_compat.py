@@ -26,7 +26,15 @@ def load(name: str) -> ModuleType:
 
 
 # Each exists from the first release on; what lies deeper is covered by the examples.
-MODULES = ["", ".exceptions", ".util", ".util.queue", ".util.actor_pool", ".util.scheduling_strategies"]
+MODULES = [
+    "",
+    ".exceptions",
+    ".types",
+    ".util",
+    ".util.queue",
+    ".util.actor_pool",
+    ".util.scheduling_strategies",
+]
 
 
 @pytest.mark.usefixtures("as_ray")
