@@ -74,6 +74,16 @@ def test_remote_itself_refuses_what_it_cannot_decorate() -> None:
         sundog.remote(sundog.remote(len))
 
 
+def test_a_coroutine_function_is_no_task() -> None:
+    async def fetch() -> None:
+        return None
+
+    with pytest.raises(ValueError, match=r"fetch\(\) is an 'async def'"):
+        sundog.remote(fetch)
+    with pytest.raises(ValueError, match="method of an actor"):
+        sundog.remote(num_cpus=1)(fetch)
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
