@@ -63,3 +63,12 @@ def test_inheriting_from_an_actor_class_is_an_error_of_its_own_that_is_a_type_er
             pass
 
     assert isinstance(caught.value, TypeError)
+
+
+def test_method_may_stand_without_options_but_not_without_brackets() -> None:
+    def work(self: object) -> int:
+        return 1
+
+    assert sundog.method()(work) is work
+    with pytest.raises(ValueError, match="@method"):
+        sundog.method(work)

@@ -25,8 +25,6 @@ def method(*args: Any, **given: Any) -> Any:
         raise ValueError(
             "@method needs options: write @method(num_returns=2), for example; without options leave it out."
         )
-    if not given:
-        raise ValueError("@method() needs at least one option, for example num_returns=2.")
     parsed = parse_method_options(given)
 
     def decorate(function: Any) -> Any:

@@ -431,7 +431,7 @@ def wait(
 
     Raises:
         TypeError: not a list of refs or generators.
-        ValueError: empty, with duplicates, or `num_returns` out of range.
+        ValueError: duplicates, or `num_returns` out of range.
     """
     refs = ray_waitables
     if isinstance(refs, (ObjectRef, ObjectRefGenerator)):
@@ -442,7 +442,7 @@ def wait(
     if timeout is not None and timeout < 0:
         raise ValueError(f"timeout must not be negative, but is {timeout}.")
     if not refs:
-        raise ValueError("wait() needs at least one ref.")
+        return [], []
     plain = True
     for ref in refs:
         if type(ref) is not ObjectRef:

@@ -78,7 +78,7 @@ def spawn_node(
         "node_id": node_id.hex(),
         "config": as_dict(config),
         "resources": resources,
-        "labels": labels,
+        "labels": {**labels, "ray.io/node-id": node_id.hex()},
         "persistent": persistent,
         "driver_fd": None if persistent else early.SOCKET_FD,
         "environ": config_module.user_environ(),
