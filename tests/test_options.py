@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import pytest
@@ -42,9 +43,50 @@ def test_an_option_of_another_kind_says_whose_it_is() -> None:
         parse_task_options({"lifetime": "detached"})
 
 
-def test_an_old_placement_group_option_says_what_replaced_it() -> None:
-    with pytest.raises(ValueError, match="PlacementGroupSchedulingStrategy"):
-        parse_task_options({"placement_group": "default"})
+class PlacementGroup:
+    """Stands for the real one, which lives in a layer above the options and is known there by its name."""
+
+
+@pytest.mark.parametrize("parse", [parse_task_options, parse_actor_options])
+def test_an_old_placement_group_option_is_taken_and_says_what_replaced_it(parse: Any) -> None:
+    group = PlacementGroup()
+    with pytest.warns(DeprecationWarning, match="PlacementGroupSchedulingStrategy"):
+        options = parse({"placement_group": group, "placement_group_bundle_index": 1})
+    assert options.placement_group is group
+    assert options.placement_group_bundle_index == 1
+    with pytest.warns(DeprecationWarning, match="placement_group_capture_child_tasks"):
+        assert options.merged(placement_group_capture_child_tasks=True).placement_group is group
+
+
+def test_no_placement_group_is_not_the_default_one() -> None:
+    assert parse_task_options({}).placement_group == "default"
+    with pytest.warns(DeprecationWarning):
+        assert parse_task_options({"placement_group": None}).placement_group is None
+
+
+def test_a_placement_group_option_with_its_plain_value_warns_of_nothing() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        parse_task_options({"placement_group": "default", "placement_group_bundle_index": -1})
+
+
+def test_a_placement_group_cannot_be_given_in_both_ways() -> None:
+    with pytest.raises(ValueError, match="both say where to run"):
+        parse_task_options({"placement_group": PlacementGroup(), "scheduling_strategy": "SPREAD"})
+
+
+def test_object_store_memory_of_an_actor_is_taken_and_said_to_reserve_nothing() -> None:
+    with pytest.warns(DeprecationWarning, match="reserves nothing"):
+        options = parse_actor_options({"object_store_memory": 10**8})
+    assert options.demand() == {}
+    with pytest.raises(ValueError, match="not an option of a task"):
+        parse_task_options({"object_store_memory": 10**8})
+
+
+def test_a_backpressure_of_minus_one_is_none() -> None:
+    assert parse_task_options({"_generator_backpressure_num_objects": -1}) == parse_task_options({})
+    with pytest.raises(ValueError, match="or -1 for no limit"):
+        parse_task_options({"_generator_backpressure_num_objects": 0})
 
 
 @pytest.mark.parametrize(
@@ -57,6 +99,9 @@ def test_an_old_placement_group_option_says_what_replaced_it() -> None:
         {"resources": {"a": "1"}},
         {"retry_exceptions": 3},
         {"scheduling_strategy": 3},
+        {"placement_group": 3},
+        {"placement_group": "SPREAD"},
+        {"placement_group_bundle_index": 0.5},
         {"label_selector": {"a": 3}},
         {"runtime_env": 3},
         {"accelerator_type": 3},
@@ -146,7 +191,7 @@ def test_none_means_the_default_for_every_option() -> None:
         (parse_actor_options, ActorOptions),
         (parse_method_options, MethodOptions),
     ):
-        nothing = {f.name: None for f in fields(kind)}
+        nothing = {f.name: None for f in fields(kind) if f.name != "placement_group"}
         assert parse(nothing) == kind()
 
 

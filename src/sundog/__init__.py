@@ -39,10 +39,20 @@ _HOME = {
         "wait",
     ),
     "sundog.actor": ("ActorClass", "ActorHandle", "ActorMethod", "method"),
-    "sundog.refs": ("ObjectRef",),
+    "sundog.refs": ("ObjectID", "ObjectRef"),
     "sundog.generator": ("DynamicObjectRefGenerator", "ObjectRefGenerator", "StreamingObjectRefGenerator"),
     "sundog.runtime_context": ("get_runtime_context",),
-    "sundog.public_ids": ("ActorID", "JobID", "NodeID", "PlacementGroupID", "TaskID", "UniqueID", "WorkerID"),
+    "sundog.public_ids": (
+        "ActorClassID",
+        "ActorID",
+        "FunctionID",
+        "JobID",
+        "NodeID",
+        "PlacementGroupID",
+        "TaskID",
+        "UniqueID",
+        "WorkerID",
+    ),
 }
 _WHERE = {name: module for module, names in _HOME.items() for name in names}
 _MODULES = frozenset(
@@ -56,18 +66,22 @@ _MODULES = frozenset(
         "remote_function",
         "runtime_context",
         "runtime_env",
+        "types",
         "util",
     }
 )
 
 __all__ = [
     "ActorClass",
+    "ActorClassID",
     "ActorHandle",
     "ActorID",
     "ActorMethod",
     "DynamicObjectRefGenerator",
+    "FunctionID",
     "JobID",
     "NodeID",
+    "ObjectID",
     "ObjectRef",
     "ObjectRefGenerator",
     "PlacementGroupID",
@@ -168,6 +182,16 @@ if TYPE_CHECKING:
         wait,
     )
     from sundog.generator import DynamicObjectRefGenerator, ObjectRefGenerator, StreamingObjectRefGenerator
-    from sundog.public_ids import ActorID, JobID, NodeID, PlacementGroupID, TaskID, UniqueID, WorkerID
-    from sundog.refs import ObjectRef
+    from sundog.public_ids import (
+        ActorClassID,
+        ActorID,
+        FunctionID,
+        JobID,
+        NodeID,
+        PlacementGroupID,
+        TaskID,
+        UniqueID,
+        WorkerID,
+    )
+    from sundog.refs import ObjectID, ObjectRef
     from sundog.runtime_context import get_runtime_context

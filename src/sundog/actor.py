@@ -25,8 +25,6 @@ def method(*args: Any, **given: Any) -> Any:
         raise ValueError(
             "@method needs options: write @method(num_returns=2), for example; without options leave it out."
         )
-    if not given:
-        raise ValueError("@method() needs at least one option, for example num_returns=2.")
     parsed = parse_method_options(given)
 
     def decorate(function: Any) -> Any:
@@ -218,6 +216,10 @@ def _rebuild_handle(actor_id: bytes, data: dict[str, Any], scope: ObjectRef[Any]
     return ActorHandle(actor_id, data, scope)
 
 
+class ActorClassInheritanceException(TypeError):
+    """An actor class was used as a base class."""
+
+
 class ActorClass:
     """A class whose instances live in processes of their own; `.remote()` makes one."""
 
@@ -233,12 +235,12 @@ class ActorClass:
         self.__ray_metadata__ = self
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        raise TypeError(
+        raise ActorClassInheritanceException(
             "An actor class cannot be a base class. Inherit from the plain class, and put @remote on the subclass."
         )
 
     def __mro_entries__(self, bases: tuple[Any, ...]) -> tuple[type, ...]:
-        raise TypeError(
+        raise ActorClassInheritanceException(
             f"Actor class {self._name} cannot be a base class. Inherit from the plain class, and put @remote on the "
             "subclass."
         )

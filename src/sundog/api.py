@@ -112,7 +112,7 @@ def init(
                 f"{context.facts.session.get('name')} already. Call sundog.shutdown() first, or pass "
                 "ignore_reinit_error=True."
             )
-        _check_init(other, runtime_env, namespace, num_cpus, num_gpus, resources, object_store_memory)
+        _check_init(other, runtime_env, namespace, num_cpus, num_gpus, resources, labels, object_store_memory)
         system: dict[str, Any] = dict(_system_config or {})
         if _temp_dir:
             system["temp_dir"] = _temp_dir
@@ -160,6 +160,7 @@ def _check_init(
     num_cpus: Any,
     num_gpus: Any,
     resources: Any,
+    labels: Any,
     store: Any,
 ) -> None:
     for name in other:
@@ -173,16 +174,23 @@ def _check_init(
     if namespace is not None and (not isinstance(namespace, str) or not namespace):
         raise ValueError(f"namespace must be a non-empty string, not {namespace!r}.")
     for name, amount in (("num_cpus", num_cpus), ("num_gpus", num_gpus)):
-        if amount is not None and (
-            isinstance(amount, bool) or not isinstance(amount, (int, float)) or amount < 0
-        ):
+        if amount is not None and not _is_amount(amount):
             raise ValueError(f"{name} must be a number that is not negative, not {amount!r}.")
     if resources is not None and not isinstance(resources, dict):
         raise TypeError(f"resources must be a dict of name to amount, not {type(resources).__name__}.")
+    if labels is not None and not (
+        isinstance(labels, dict) and all(isinstance(each, str) for each in (*labels, *labels.values()))
+    ):
+        raise TypeError(f"labels must be a dict of strings to strings, not {labels!r}.")
     if runtime_env is not None and not isinstance(runtime_env, dict):
         raise TypeError(f"runtime_env must be a dict or RuntimeEnv, not {type(runtime_env).__name__}.")
-    if store is not None and (not isinstance(store, (int, float)) or store <= 0):
+    if store is not None and not (_is_amount(store) and store > 0):
         raise ValueError(f"object_store_memory must be a positive number of bytes, not {store!r}.")
+
+
+def _is_amount(value: Any) -> bool:
+    # NaN compares with nothing, so it is not in any range either.
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < float("inf")
 
 
 def _job(namespace: str, runtime_env: Any) -> dict[str, Any]:
@@ -219,8 +227,12 @@ def _describe_session() -> InitContext:
     )
 
 
-def shutdown(_exiting_interpreter: bool = False) -> None:
-    """Leave the session; it ends with its last driver. Harmless when there is none."""
+def shutdown(*, wait_for_processes: bool = False, _exiting_interpreter: bool = False) -> None:
+    """Leave the session; it ends with its last driver. Harmless when there is none.
+
+    Args:
+        wait_for_processes: accepted for Ray's sake: processes of a session that ends are always waited for.
+    """
     with _init_lock:
         engine = engines.current()
         if engine is None:
@@ -345,17 +357,18 @@ def put(value: Any, *, _owner: Any = None, _tensor_transport: Any = None) -> Obj
     return ObjectRef(owner.put(value), caller.f_code, caller.f_lasti)
 
 
-def get(refs: Any, *, timeout: float | None = None, _use_object_store: bool = False) -> Any:
+def get(object_refs: Any, *, timeout: float | None = None, _use_object_store: bool = False) -> Any:
     """The value of a ref, or the values of a list of refs; waits until they are there.
 
     Args:
-        refs: one ref or a list of them.
+        object_refs: one ref or a list of them.
         timeout: seconds; 0 returns at once or raises, None waits as long as it takes.
 
     Raises:
         GetTimeoutError: not there in time.
         RayTaskError: the task raised; it is also an instance of the exception's own class.
-        TypeError: `refs` is something else.
+        ValueError: `object_refs` is neither.
+        TypeError: an element of the list is no ref.
     """
     engine = engines.current()
     if engine is None:
@@ -364,11 +377,11 @@ def get(refs: Any, *, timeout: float | None = None, _use_object_store: bool = Fa
         if timeout != -1:
             raise ValueError(f"timeout must not be negative, but is {timeout}.")
         timeout = None
-    if type(refs) is ObjectRef:
-        return engine.owner.getting.get_one(refs._id, timeout)
-    if isinstance(refs, (list, tuple)):
+    if type(object_refs) is ObjectRef:
+        return engine.owner.getting.get_one(object_refs._id, timeout)
+    if isinstance(object_refs, (list, tuple)):
         oids = []
-        for position, ref in enumerate(refs):
+        for position, ref in enumerate(object_refs):
             if type(ref) is not ObjectRef:
                 raise TypeError(
                     f"get() takes a ref or a list of refs, but element {position} of the list is "
@@ -376,9 +389,9 @@ def get(refs: Any, *, timeout: float | None = None, _use_object_store: bool = Fa
                 )
             oids.append(ref._id)
         return engine.owner.getting.get_many(oids, timeout)
-    if isinstance(refs, ObjectRefGenerator):
-        return refs
-    raise TypeError(f"get() takes a ref or a list of refs, not {_kind_of(refs)}.")
+    if isinstance(object_refs, ObjectRefGenerator):
+        return object_refs
+    raise ValueError(f"get() takes a ref or a list of refs, not {_kind_of(object_refs)}.")
 
 
 def _kind_of(value: Any) -> str:
@@ -418,7 +431,7 @@ def wait(
 
     Raises:
         TypeError: not a list of refs or generators.
-        ValueError: empty, with duplicates, or `num_returns` out of range.
+        ValueError: duplicates, or `num_returns` out of range.
     """
     refs = ray_waitables
     if isinstance(refs, (ObjectRef, ObjectRefGenerator)):
@@ -429,7 +442,7 @@ def wait(
     if timeout is not None and timeout < 0:
         raise ValueError(f"timeout must not be negative, but is {timeout}.")
     if not refs:
-        raise ValueError("wait() needs at least one ref.")
+        return [], []
     plain = True
     for ref in refs:
         if type(ref) is not ObjectRef:
@@ -459,7 +472,7 @@ def wait(
     return done, rest
 
 
-def cancel(ref: Any, *, force: bool = False, recursive: bool = True) -> None:
+def cancel(ray_waitable: Any, *, force: bool = False, recursive: bool = True) -> None:
     """Cancel a task or call: one that waits never runs, one that runs is interrupted (`force` kills its process).
 
     Raises:
@@ -467,12 +480,12 @@ def cancel(ref: Any, *, force: bool = False, recursive: bool = True) -> None:
         ValueError: `force` on an actor's call.
     """
     engine = engines.current() or engine_of_session()
-    if isinstance(ref, ObjectRefGenerator):
-        task_id = ref._task_id
-    elif type(ref) is ObjectRef:
-        task_id = task_of(ref._id)
+    if isinstance(ray_waitable, ObjectRefGenerator):
+        task_id = ray_waitable._task_id
+    elif type(ray_waitable) is ObjectRef:
+        task_id = task_of(ray_waitable._id)
     else:
-        raise TypeError(f"cancel() takes a ref, not {_kind_of(ref)}.")
+        raise TypeError(f"cancel() takes a ref, not {_kind_of(ray_waitable)}.")
     owner = engine.owner
     if task_id[:PROCESS_BYTES] != owner.me:
         with owner.lock:

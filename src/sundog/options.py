@@ -2,7 +2,8 @@
 
 Owns: the options, their defaults, which values are allowed, and the resources they add up to. Refuses: acting
 on them. Runs in the process that decorates or calls, on the caller's thread; nothing here blocks or imports
-more than the standard library. `None` always means the default, so an option can be reset. ::
+more than the standard library. `None` means the default, so an option can be reset
+(of `placement_group` it means none). ::
 
     parse_task_options({...}) ─► TaskOptions ── .merged(num_cpus=2) ─► TaskOptions ── .demand() ─► resources
 """
@@ -10,6 +11,7 @@ more than the standard library. `None` always means the default, so an option ca
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from math import isfinite
 from operator import attrgetter, index
@@ -36,11 +38,10 @@ _STRATEGY_CLASSES = (
 )
 _OWN_KEYWORD = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
 _LABEL_VALUE = re.compile(r"!?(in\(\s*[\w.\-]+(\s*,\s*[\w.\-]+)*\s*\)|[\w.\-]*)")
-_USE_INSTEAD = {
-    "placement_group": "scheduling_strategy=PlacementGroupSchedulingStrategy(...)",
-    "placement_group_bundle_index": "scheduling_strategy=PlacementGroupSchedulingStrategy(...)",
-    "placement_group_capture_child_tasks": "scheduling_strategy=PlacementGroupSchedulingStrategy(...)",
-}
+# The older way to say what a PlacementGroupSchedulingStrategy says. "default" is the group of who submits, if it
+# captures what is submitted from inside; None is no group.
+_GROUP_OPTIONS = ("placement_group", "placement_group_bundle_index", "placement_group_capture_child_tasks")
+_NONE_COUNTS = frozenset({"placement_group"})
 
 Resources = dict[str, float]
 ExceptionTypes = tuple[type[BaseException], ...]
@@ -108,6 +109,9 @@ class TaskOptions(_Options):
     name: str | None = None
     runtime_env: dict[str, Any] | None = None
     scheduling_strategy: object = None
+    placement_group: object = "default"
+    placement_group_bundle_index: int = -1
+    placement_group_capture_child_tasks: bool | None = None
     label_selector: dict[str, str] | None = None
     enable_task_events: bool = True
     _metadata: dict[str, Any] | None = None
@@ -133,6 +137,7 @@ class ActorOptions(_Options):
     memory: float | None = None
     enforce_memory: bool = False
     resources: Resources | None = None
+    object_store_memory: float | None = None
     accelerator_type: str | None = None
     max_restarts: int = 0
     max_task_retries: int = 0
@@ -146,6 +151,9 @@ class ActorOptions(_Options):
     allow_out_of_order_execution: bool | None = None
     runtime_env: dict[str, Any] | None = None
     scheduling_strategy: object = None
+    placement_group: object = "default"
+    placement_group_bundle_index: int = -1
+    placement_group_capture_child_tasks: bool | None = None
     label_selector: dict[str, str] | None = None
     enable_task_events: bool = True
     _metadata: dict[str, Any] | None = None
@@ -249,6 +257,16 @@ def _amount(name: str, value: Any) -> float:
     return amount
 
 
+def _unreserved(name: str, value: Any) -> float:
+    amount = _amount(name, value)
+    warnings.warn(
+        f"{name}= of an actor reserves nothing: objects that do not fit in the object store are spilled.",
+        DeprecationWarning,
+        stacklevel=6,
+    )
+    return amount
+
+
 def _seconds(name: str, value: Any) -> float:
     """A bound on time."""
     if isinstance(value, (str, bytes, bool)) or not hasattr(value, "__float__"):
@@ -344,6 +362,19 @@ def _strategy(name: str, value: Any) -> object:
     return value
 
 
+def _backpressure(name: str, value: Any) -> int | None:
+    number: int | None = _whole(-1, "at least 1, or -1 for no limit", default_at=-1)(name, value)
+    if number == 0:
+        raise ValueError(f"{name}=0 is not allowed: at least 1, or -1 for no limit.")
+    return number
+
+
+def _group(name: str, value: Any) -> object:
+    if value != "default" and not any(base.__name__ == "PlacementGroup" for base in type(value).__mro__):
+        raise _wrong_type(name, 'a placement group, "default" or None', value)
+    return value
+
+
 def _labels(name: str, value: Any) -> dict[str, str]:
     if not isinstance(value, dict):
         raise _wrong_type(name, "a dict of labels to values", value)
@@ -389,6 +420,7 @@ _CHECKS: dict[str, _Check] = {
     "memory": _amount,
     "enforce_memory": _FLAG,
     "resources": _resources,
+    "object_store_memory": _unreserved,
     "accelerator_type": _TEXT,
     "max_retries": _whole(-1, _FOREVER),
     "max_restarts": _whole(-1, _FOREVER),
@@ -409,11 +441,14 @@ _CHECKS: dict[str, _Check] = {
     "allow_out_of_order_execution": _FLAG,
     "runtime_env": _DICT,
     "scheduling_strategy": _strategy,
+    "placement_group": _group,
+    "placement_group_bundle_index": _whole(-1, "-1 (any bundle), zero or more"),
+    "placement_group_capture_child_tasks": _FLAG,
     "label_selector": _labels,
     "enable_task_events": _FLAG,
     "_metadata": _DICT,
     "_labels": _DICT,
-    "_generator_backpressure_num_objects": _whole(1, "at least 1"),
+    "_generator_backpressure_num_objects": _backpressure,
 }
 
 
@@ -447,8 +482,30 @@ def _checked(kind: _Kind, given: Mapping[str, Any]) -> dict[str, Any]:
         if check is None:
             raise ValueError(_unknown(kind, name))
         stored = None if value is None else check(name, value)
-        values[name] = kind.defaults[name] if stored is None else stored
+        values[name] = kind.defaults[name] if stored is None and name not in _NONE_COUNTS else stored
+    if not values.keys().isdisjoint(_GROUP_OPTIONS):
+        _check_group_options(values)
     return values
+
+
+def _check_group_options(values: Mapping[str, Any]) -> None:
+    if values.get("scheduling_strategy") is not None and values.get("placement_group", "default") not in (
+        "default",
+        None,
+    ):
+        raise ValueError(
+            "placement_group= and scheduling_strategy= both say where to run: give the group as "
+            "scheduling_strategy=PlacementGroupSchedulingStrategy(group) alone."
+        )
+    plain = {"placement_group": "default", "placement_group_bundle_index": -1}
+    used = [name for name in _GROUP_OPTIONS if name in values and values[name] != plain.get(name)]
+    if used:
+        warnings.warn(
+            f"{', '.join(used)}: an old way to name a placement group. Use "
+            "scheduling_strategy=PlacementGroupSchedulingStrategy(...).",
+            DeprecationWarning,
+            stacklevel=5,
+        )
 
 
 def _unknown(kind: _Kind, name: str) -> str:
@@ -456,9 +513,7 @@ def _unknown(kind: _Kind, name: str) -> str:
     from difflib import get_close_matches
 
     hint = ""
-    if name in _USE_INSTEAD:
-        hint = f" Use {_USE_INSTEAD[name]}."
-    elif close := get_close_matches(str(name), valid, n=1):
+    if close := get_close_matches(str(name), valid, n=1):
         hint = f" Did you mean {close[0]!r}?"
     elif others := [other for other in _KINDS.values() if name in other.checks]:
         hint = f" It is an option of {others[0].article} {others[0].noun}."

@@ -19,9 +19,14 @@ class BaseID:
         self._id = bytes(binary)
 
     @classmethod
-    def from_hex(cls, text: str) -> Any:
+    def from_hex(cls, hex_id: str) -> Any:
         """The id that `hex()` gave."""
-        return cls(bytes.fromhex(text))
+        return cls(bytes.fromhex(hex_id))
+
+    @classmethod
+    def from_binary(cls, id_bytes: bytes) -> Any:
+        """The id that `binary()` gave."""
+        return cls(id_bytes)
 
     @classmethod
     def from_random(cls) -> Any:
@@ -72,9 +77,13 @@ class JobID(BaseID):
     SIZE = 4
 
     @classmethod
-    def from_int(cls, number: int) -> JobID:
-        """The id of job `number`."""
-        return cls(number.to_bytes(cls.SIZE, "little"))
+    def from_int(cls, value: int) -> JobID:
+        """The id of job `value`."""
+        return cls(value.to_bytes(cls.SIZE, "little"))
+
+    def int(self) -> Any:
+        """The number of the job."""
+        return int.from_bytes(self._id, "little")
 
 
 class TaskID(BaseID):
@@ -110,5 +119,17 @@ class PlacementGroupID(BaseID):
 
 class UniqueID(BaseID):
     """Any other id."""
+
+    __slots__ = ()
+
+
+class FunctionID(BaseID):
+    """A remote function."""
+
+    __slots__ = ()
+
+
+class ActorClassID(BaseID):
+    """An actor class."""
 
     __slots__ = ()

@@ -182,6 +182,9 @@ class ObjectRef(Generic[T]):
         )
 
 
+ObjectID = ObjectRef  # its older name
+
+
 def rebuild(oid: bytes, site: str | None = None) -> ObjectRef[Any]:
     """Unpickle a ref: counts it, and tells whoever is collecting."""
     _note((oid,))

@@ -81,5 +81,15 @@ def _rebuild(function: Any, options: TaskOptions) -> RemoteFunction:
 
 
 def make_remote_function(function: Any, given: dict[str, Any]) -> RemoteFunction:
-    """`@remote` or `@remote(**given)` on a function."""
+    """`@remote` or `@remote(**given)` on a function.
+
+    Raises:
+        ValueError: the function is a coroutine function, or an option is wrong.
+    """
+    if inspect.iscoroutinefunction(function):
+        name = getattr(function, "__qualname__", repr(function))
+        raise ValueError(
+            f"{name}() is an 'async def', and a task has no event loop. Write a plain function that calls "
+            f"asyncio.run({name}(...)), or make it a method of an actor, which has one."
+        )
     return RemoteFunction(function, parse_task_options(given))

@@ -30,6 +30,7 @@ MODULES = [
     "",
     ".exceptions",
     ".internal",
+    ".types",
     ".util",
     ".util.queue",
     ".util.actor_pool",

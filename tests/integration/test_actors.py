@@ -369,7 +369,7 @@ def test_misused_actor_classes_and_handles_say_what_to_write_instead(ray: Module
         ray.kill(cls)
     with pytest.raises(TypeError, match="remote already"):
         ray.remote(cls)
-    with pytest.raises(TypeError, match=r"\.remote\(\)"):
+    with pytest.raises(ValueError, match=r"\.remote\(\)"):
         ray.get(counter)
     with pytest.raises(ValueError, match="max_restart"):
         cls.options(max_restart=1)

@@ -257,7 +257,7 @@ def test_a_remote_function_called_directly_says_how_to_call_it(ray: ModuleType) 
 
 def test_get_on_something_else_than_a_ref_says_what_it_takes(ray: ModuleType) -> None:
     for value, words in ((3, "int"), ("x", "str"), (None, "NoneType"), ({"a": 1}, "dict"), ({1}, "set")):
-        with pytest.raises(TypeError, match=words):
+        with pytest.raises(ValueError, match=words):
             ray.get(value)
     with pytest.raises(TypeError, match="element 1"):
         ray.get([ray.put(1), 2])

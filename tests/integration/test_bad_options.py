@@ -74,12 +74,30 @@ def test_remote_itself_refuses_what_it_cannot_decorate() -> None:
         sundog.remote(sundog.remote(len))
 
 
+def test_a_coroutine_function_is_no_task() -> None:
+    async def fetch() -> None:
+        return None
+
+    with pytest.raises(ValueError, match=r"fetch\(\) is an 'async def'"):
+        sundog.remote(fetch)
+    with pytest.raises(ValueError, match="method of an actor"):
+        sundog.remote(num_cpus=1)(fetch)
+
+
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
         ({"num_cpu": 1}, TypeError, "num_cpus"),
         ({"num_cpus": -1}, ValueError, "num_cpus"),
+        ({"num_cpus": float("nan")}, ValueError, "num_cpus"),
+        ({"num_gpus": float("inf")}, ValueError, "num_gpus"),
         ({"resources": 3}, TypeError, "resources"),
+        ({"resources": {3: 1}}, TypeError, "named by a string"),
+        ({"resources": {"x": "1"}}, ValueError, "'x'"),
+        ({"resources": {"x": float("nan")}}, ValueError, "'x'"),
+        ({"labels": ["x"]}, TypeError, "labels"),
+        ({"labels": {"x": 1}}, TypeError, "labels"),
+        ({"object_store_memory": True}, ValueError, "object_store_memory"),
         ({"resources": {"x": -1}}, ValueError, "x"),
         ({"object_store_memory": 0}, ValueError, "object_store_memory"),
         ({"namespace": ""}, ValueError, "namespace"),

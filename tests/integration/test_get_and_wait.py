@@ -174,12 +174,15 @@ def test_wait_takes_fetch_local(ray: ModuleType, fetch_local: bool) -> None:
     assert ray.wait([ref], timeout=GET_S, fetch_local=fetch_local) == ([ref], [])
 
 
+def test_wait_on_nothing_is_over_at_once(ray: ModuleType) -> None:
+    assert ray.wait([]) == ([], [])
+    assert ray.wait([], num_returns=3, timeout=0) == ([], [])
+
+
 def test_wait_refuses_what_makes_no_sense(ray: ModuleType) -> None:
     ref = ray.put(1)
     with pytest.raises(ValueError, match="duplicates"):
         ray.wait([ref, ref])
-    with pytest.raises(ValueError, match="at least one"):
-        ray.wait([])
     with pytest.raises(TypeError, match="list"):
         ray.wait(ref)
     with pytest.raises(TypeError, match="int"):

@@ -84,6 +84,16 @@ def test_a_name_is_taken_until_its_actor_is_dead(ray: ModuleType) -> None:
     assert ray.get_actor("one") == second
 
 
+def test_a_name_that_is_not_found_is_told_beside_those_of_live_actors_only(ray: ModuleType) -> None:
+    counter = make_counter(ray)
+    gone = counter.options(name="gone").remote()
+    kept = counter.options(name="kept").remote()
+    assert ray.get([gone.add.remote(), kept.add.remote()], timeout=GET_S) == [1, 1]
+    ray.kill(gone)
+    with pytest.raises(ValueError, match=r"named 'gone' .* Names: \['kept'\]"):
+        ray.get_actor("gone")
+
+
 def test_a_name_is_free_after_the_constructor_failed(ray: ModuleType) -> None:
     @ray.remote
     class Broken:

@@ -15,6 +15,7 @@ import pytest
 import sundog
 from sundog.engines import sessions
 from sundog.util.placement_group import (
+    PlacementGroup,
     get_current_placement_group,
     get_placement_group,
     placement_group,
@@ -112,6 +113,74 @@ def test_a_bundle_index_out_of_range_is_refused(ray: ModuleType) -> None:
     with pytest.raises(ValueError, match="bundle"):
         one.options(scheduling_strategy=strategy).remote()
     remove_placement_group(group)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_the_older_options_name_a_group_as_well_as_a_strategy_does(ray: ModuleType) -> None:
+    group = placement_group([{"CPU": 1}, {"CPU": 2}])
+
+    @ray.remote(num_cpus=0)
+    def where() -> Any:
+        return get_current_placement_group()
+
+    @ray.remote(num_cpus=0)
+    def child(**options: Any) -> Any:
+        return ray.get(where.options(**options).remote())
+
+    @ray.remote(num_cpus=0)
+    class Actor:
+        def group(self) -> Any:
+            return get_current_placement_group()
+
+    assert ray.get(where.options(placement_group=group).remote(), timeout=30) == group
+    actor = Actor.options(placement_group=group, placement_group_bundle_index=1).remote()
+    assert ray.get(actor.group.remote(), timeout=30) == group
+    with pytest.raises(ValueError, match="no bundle 2"):
+        where.options(placement_group=group, placement_group_bundle_index=2).remote()
+    with pytest.raises(ValueError, match="fits in no bundle"):
+        where.options(placement_group=group, placement_group_bundle_index=0, num_cpus=2).remote()
+    with pytest.raises(ValueError, match="needs a placement group"):
+        where.options(placement_group_bundle_index=0).remote()
+    # What is submitted from inside: outside again unless it is captured, by the parent or by its own option.
+    plain = child.options(placement_group=group)
+    capturing = plain.options(placement_group_capture_child_tasks=True)
+    own = {"placement_group_capture_child_tasks": True}
+    assert ray.get(plain.remote(), timeout=30) is None
+    assert ray.get(plain.remote(**own), timeout=30) == group
+    assert ray.get(capturing.remote(), timeout=30) == group
+    assert ray.get(capturing.remote(placement_group=None), timeout=30) is None
+    remove_placement_group(group)
+
+
+def test_the_empty_group_is_no_group(ray: ModuleType) -> None:
+    @ray.remote
+    def where() -> Any:
+        return get_current_placement_group()
+
+    strategy = PlacementGroupSchedulingStrategy(PlacementGroup.empty())
+    assert ray.get(where.options(scheduling_strategy=strategy).remote(), timeout=30) is None
+
+
+def test_a_captured_child_that_names_another_group_captures_too(ray: ModuleType) -> None:
+    group, other = placement_group([{"CPU": 1}]), placement_group([{"CPU": 1}])
+
+    @ray.remote(num_cpus=0)
+    def where() -> Any:
+        return get_current_placement_group()
+
+    @ray.remote(num_cpus=0)
+    def grandchild() -> Any:
+        return ray.get(where.remote())
+
+    @ray.remote(num_cpus=0)
+    def child() -> Any:
+        strategy = PlacementGroupSchedulingStrategy(other)
+        return ray.get(grandchild.options(scheduling_strategy=strategy).remote())
+
+    strategy = PlacementGroupSchedulingStrategy(group, placement_group_capture_child_tasks=True)
+    assert ray.get(child.options(scheduling_strategy=strategy).remote(), timeout=30) == other
+    remove_placement_group(group)
+    remove_placement_group(other)
 
 
 def test_actors_live_in_bundles(ray: ModuleType) -> None:

@@ -148,7 +148,9 @@ def test_label_conditions_choose_nodes(ray_session: Start, hard: dict[str, Any],
 
 def test_a_label_selector_chooses_nodes(ray_session: Start, capsys: pytest.CaptureFixture[str]) -> None:
     ray = ray_session(num_cpus=1, labels={"region": "eu", "tier": "gold"})
-    assert ray.nodes()[0]["Labels"]["region"] == "eu"
+    here = ray.get_runtime_context().get_node_id()
+    expected = {"region": "eu", "tier": "gold", "ray.io/node-id": here}
+    assert ray.nodes()[0]["Labels"] == ray.get_runtime_context().get_node_labels() == expected
 
     @ray.remote
     def one() -> int:
@@ -159,6 +161,7 @@ def test_a_label_selector_chooses_nodes(ray_session: Start, capsys: pytest.Captu
         def hello(self) -> int:
             return 1
 
+    assert ray.get(one.options(label_selector={"ray.io/node-id": here}).remote(), timeout=30) == 1
     assert ray.get(one.options(label_selector={"region": "eu"}).remote(), timeout=30) == 1
     assert ray.get(one.options(label_selector={"region": "!us"}).remote(), timeout=30) == 1
     assert ray.get(one.options(label_selector={"region": "in(eu,us)"}).remote(), timeout=30) == 1

@@ -9,35 +9,49 @@ from sundog.owner import context
 from sundog.state.lease_spec import LeaseSpec
 
 
-def strategy_of(given: Any, *, is_task: bool = True) -> tuple[object, ...]:
-    """The scheduling strategy in the scheduler's words.
+def strategy_of(given: Any) -> tuple[object, ...]:
+    """A scheduling strategy that names no placement group, in the scheduler's words.
 
     Raises:
         ValueError: the strategy is of no known kind.
     """
-    facts = context.facts
     if given is None or given == "DEFAULT":
-        if given is None and facts.placement_group is not None and facts.capture_child_tasks:
-            return ("pg", facts.placement_group, -1)
         return ("default",)
     if given == "SPREAD":
         return ("spread",)
-    kind = type(given).__name__
-    if kind == "NodeAffinitySchedulingStrategy":
+    if _is(given, "NodeAffinitySchedulingStrategy"):
         node_id = given.node_id
         return (
             "node",
             bytes.fromhex(node_id) if isinstance(node_id, str) else bytes(node_id),
             bool(given.soft),
         )
-    if kind == "PlacementGroupSchedulingStrategy":
-        group = given.placement_group
-        if group is None:
-            return ("default",)
-        return ("pg", group.id.binary(), int(given.placement_group_bundle_index))
-    if kind == "NodeLabelSchedulingStrategy":
+    if _is(given, "NodeLabelSchedulingStrategy"):
         return ("labels", _conditions(given.hard), _conditions(given.soft))
     raise ValueError(f"{given!r} is no scheduling strategy: use 'DEFAULT', 'SPREAD' or a strategy object.")
+
+
+def _is(given: Any, kind: str) -> bool:
+    # By name, through the bases, as the options are checked: the classes live in a layer above this one.
+    return any(base.__name__ == kind for base in type(given).__mro__)
+
+
+def _group_of(options: TaskOptions | ActorOptions) -> tuple[Any, int, bool]:
+    """The placement group asked for ("default", None or a group), the bundle, and whether it captures."""
+    given = options.scheduling_strategy
+    if given is None:
+        asked: Any = options
+    elif _is(given, "PlacementGroupSchedulingStrategy"):
+        asked = given
+    else:
+        return None, -1, False
+    capture = asked.placement_group_capture_child_tasks
+    if capture is None:
+        capture = context.facts.capture_child_tasks
+    group = asked.placement_group
+    if group is not None and group != "default" and group.is_empty:
+        group = None
+    return group, int(asked.placement_group_bundle_index), bool(capture)
 
 
 def _conditions(labels: Any) -> tuple[Any, ...]:
@@ -87,24 +101,41 @@ def _check_fits(group: Any, index: object, demand: dict[str, float]) -> None:
         )
 
 
-def capture_of(given: Any) -> bool:
-    """Whether tasks submitted from inside are placed in the same placement group."""
-    capture = getattr(given, "placement_group_capture_child_tasks", None)
-    if capture is not None:
-        return bool(capture)
-    return given is None and context.facts.capture_child_tasks
+def _place(
+    options: TaskOptions | ActorOptions, demand: dict[str, float]
+) -> tuple[tuple[object, ...], dict[str, Any]]:
+    """The strategy, and what a worker is told of the placement group that it runs in.
+
+    Raises:
+        ValueError: there is no such strategy, no such bundle, or a demand that the group can never meet.
+    """
+    group, index, capture = _group_of(options)
+    group_id: bytes | None = None
+    if group == "default":
+        group_id = context.facts.placement_group if capture else None
+    elif group is not None:
+        _check_fits(group, index, demand)
+        group_id = group.id.binary()
+    if group_id is None:
+        if index != -1:
+            raise ValueError(
+                f"placement_group_bundle_index={index} needs a placement group, and there is none."
+            )
+        given = options.scheduling_strategy
+        return strategy_of(None if _is(given, "PlacementGroupSchedulingStrategy") else given), {}
+    return ("pg", group_id, index), {"pg_id": group_id, "capture": capture}
 
 
 def lease_of(options: TaskOptions | ActorOptions, env_key: str) -> tuple[LeaseSpec, dict[str, Any]]:
     """The lease that a task or actor needs, and the setup of its worker."""
     demand = options.demand()
     is_actor = isinstance(options, ActorOptions)
-    strategy = strategy_of(options.scheduling_strategy, is_task=not is_actor)
     placement: tuple[tuple[str, float], ...] = ()
     if isinstance(options, ActorOptions):
         wanted = tuple(sorted(options.placement_demand().items()))
         if wanted != tuple(sorted(demand.items())):
             placement = wanted
+    strategy, inside = _place(options, dict(placement) or demand)
     spec = LeaseSpec(
         resources=tuple(sorted(demand.items())),
         env_key=env_key,
@@ -114,11 +145,4 @@ def lease_of(options: TaskOptions | ActorOptions, env_key: str) -> tuple[LeaseSp
         permanent=is_actor,
         memory_cap=_memory_cap(options),
     )
-    setup: dict[str, Any] = {"resources": demand}
-    group = getattr(options.scheduling_strategy, "placement_group", None)
-    if group is not None:
-        _check_fits(group, strategy[2], dict(placement or spec.resources))
-    if strategy[0] == "pg":
-        setup["pg_id"] = strategy[1]
-        setup["capture"] = capture_of(options.scheduling_strategy)
-    return spec, setup
+    return spec, {"resources": demand, **inside}

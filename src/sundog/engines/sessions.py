@@ -76,7 +76,7 @@ def spawn_node(
         "node_id": node_id.hex(),
         "config": as_dict(config),
         "resources": resources,
-        "labels": labels,
+        "labels": {**labels, "ray.io/node-id": node_id.hex()},
         "persistent": persistent,
         "driver_fd": None if persistent else early.SOCKET_FD,
         "environ": config_module.user_environ(),
@@ -363,6 +363,12 @@ def node_resources(
     for name, amount in (resources or {}).items():
         if name in ("CPU", "GPU"):
             raise ValueError(f"Give {name} through num_{name.lower()}s=, not in resources=.")
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"resources: {name!r} is no name; a resource is named by a string.")
+        if not isinstance(amount, (int, float)) or not amount < float(
+            "inf"
+        ):  # nor NaN, which is below nothing
+            raise ValueError(f"resources[{name!r}] must be a number, not {amount!r}.")
         out[name] = float(amount)
     for name, amount in out.items():
         if amount < 0:

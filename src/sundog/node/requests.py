@@ -142,9 +142,10 @@ class Requests:
         actor_id = self.node.keeper.actors.lookup(name, namespace)
         row = self.node.keeper.actors.get(actor_id) if actor_id is not None else None
         if row is None or row.state == DEAD:
+            rows = self.node.keeper.actors.rows()
+            names = sorted(r.name for r in rows if r.name and r.namespace == namespace and r.state != DEAD)
             raise ValueError(
-                f"There is no live actor named {name!r} in namespace {namespace!r}. Names: "
-                f"{sorted(r.name for r in self.node.keeper.actors.rows() if r.name and r.namespace == namespace)}. "
+                f"There is no live actor named {name!r} in namespace {namespace!r}. Names: {names}. "
                 "See: sundog.util.list_named_actors(all_namespaces=True)"
             )
         assert isinstance(row.spec, dict)

@@ -57,6 +57,7 @@ _SUBMODULES = frozenset(
         "completion",
         "debug",
         "iter",
+        "iter_metrics",
         "joblib",
         "metrics",
         "multiprocessing",

@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 from sundog import util
+from tests.integration.gates import Gate
 
 
 def test_as_completed_yields_every_result_once(ray: ModuleType) -> None:
@@ -21,16 +23,19 @@ def test_as_completed_yields_every_result_once(ray: ModuleType) -> None:
     assert sorted(util.as_completed(refs)) == [2 * i for i in range(25)]
 
 
-def test_as_completed_yields_what_is_ready_before_what_is_not(ray: ModuleType) -> None:
-    @ray.remote(num_cpus=0)
-    def after(refs: list[object], x: str) -> str:
-        ray.get(refs)
-        return x
+def test_as_completed_yields_what_is_ready_before_what_is_not(ray: ModuleType, tmp_path: Path) -> None:
+    gate = Gate(tmp_path)
 
-    first = after.remote([], "first")
-    second = after.remote([first], "second")
-    third = after.remote([second], "third")
-    assert list(util.as_completed([third, second, first], chunk_size=1)) == ["first", "second", "third"]
+    @ray.remote(num_cpus=0)
+    def behind(name: str) -> str:
+        gate.enter(name)
+        return name
+
+    results = util.as_completed([behind.remote(name) for name in ("c", "b", "a")], chunk_size=1)
+    for name in ("a", "b", "c"):
+        gate.open(name)
+        assert next(results) == name
+    assert list(results) == []
 
 
 def test_as_completed_can_yield_the_refs(ray: ModuleType) -> None:

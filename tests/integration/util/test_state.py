@@ -62,6 +62,8 @@ def test_filters_are_checked_before_anything_is_asked(ray: ModuleType) -> None:
         state.list_actors(filters=[("death_cause", "=", "x")])
     with pytest.raises(RayStateApiException, match="maximum"):
         state.list_actors(limit=10_001)
+    with pytest.raises(ValueError, match="limit=-1"):
+        state.list_actors(limit=-1)
 
 
 def test_a_worker_whose_lease_was_given_back_is_idle_again(ray: ModuleType) -> None:

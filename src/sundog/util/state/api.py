@@ -130,6 +130,8 @@ def _list(
     schema, key = KINDS[kind]
     filters = filters or []
     _check_filters(schema, filters)
+    if limit < 0:
+        raise ValueError(f"limit={limit} is no number of rows: zero or more.")
     if limit > RAY_MAX_LIMIT_FROM_API_SERVER:
         raise RayStateApiException(
             f"limit={limit} is above the maximum of {RAY_MAX_LIMIT_FROM_API_SERVER}. Use filters to see less."
@@ -164,7 +166,7 @@ def list_actors(
         raise_on_missing_output: Accepted for compatibility: no answer is ever partial.
 
     Raises:
-        ValueError: A filter names an unknown predicate or a column that cannot be filtered on.
+        ValueError: A filter names an unknown predicate or a column that cannot be filtered on, or `limit` is negative.
         RayStateApiException: There is no session to ask, or `limit` is too large.
     """
     return _list("actors", address, filters, limit, detail)
