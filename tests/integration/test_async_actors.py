@@ -388,6 +388,33 @@ def test_a_running_coroutine_is_cancelled_where_it_awaits(ray: ModuleType) -> No
         ray.cancel(waiter.hold.remote(), force=True)
 
 
+def test_a_coroutine_that_answers_its_cancel_was_cancelled_all_the_same(ray: ModuleType) -> None:
+    @ray.remote
+    class Stubborn:
+        def __init__(self) -> None:
+            self.begun = asyncio.Queue[str]()
+
+        async def hold(self, how: str) -> str:
+            self.begun.put_nowait(how)
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                if how == "raises":
+                    raise KeyError(how) from None
+            return how
+
+        async def has_begun(self) -> str:
+            return await self.begun.get()
+
+    stubborn = Stubborn.remote()
+    for how in ("raises", "answers"):
+        ref = stubborn.hold.remote(how)
+        assert ray.get(stubborn.has_begun.remote(), timeout=GET_S) == how
+        ray.cancel(ref)
+        with pytest.raises(TaskCancelledError):
+            ray.get(ref, timeout=GET_S)
+
+
 def test_coroutines_that_wait_for_their_turn_are_cancelled_unrun(ray: ModuleType) -> None:
     @ray.remote(max_concurrency=1)
     class One:

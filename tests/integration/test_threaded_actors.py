@@ -251,6 +251,45 @@ def test_a_call_that_waits_for_a_thread_can_be_cancelled(ray: ModuleType, tmp_pa
     assert not (tmp_path / "a").exists()
 
 
+def test_a_call_in_a_thread_sees_that_it_is_cancelled_and_ends_in_its_own_way(
+    ray: ModuleType, tmp_path: Path
+) -> None:
+    @ray.remote(max_concurrency=2)
+    class Watchful:
+        def watch(self, name: str) -> str:
+            (tmp_path / name).touch()
+            await_true(sundog.get_runtime_context().is_canceled, "the cancel")
+            (tmp_path / f"{name}-saw").touch()
+            if name == "raises":
+                raise KeyError(name)
+            return "cleaned up"
+
+    watchful = Watchful.remote()
+    refs = {name: watchful.watch.remote(name) for name in ("answers", "raises")}
+    for name, ref in refs.items():
+        await_true((tmp_path / name).exists, "the call")
+        ray.cancel(ref)
+    for name, ref in refs.items():
+        with pytest.raises(TaskCancelledError):
+            ray.get(ref, timeout=GET_S)
+        assert (tmp_path / f"{name}-saw").exists()
+
+
+def test_a_generator_in_a_thread_that_waits_for_its_reader_ends_when_cancelled(ray: ModuleType) -> None:
+    @ray.remote(max_concurrency=2)
+    class Source:
+        @sundog.method(num_returns="streaming", _generator_backpressure_num_objects=1)
+        def numbers(self) -> Any:
+            yield from range(1000)
+
+    items = Source.remote().numbers.remote()
+    assert ray.get(next(items), timeout=GET_S) == 0
+    ray.cancel(items)
+    ray.get(items.completed(), timeout=GET_S)
+    with pytest.raises(TaskCancelledError):
+        ray.get(list(items), timeout=GET_S)
+
+
 def test_exit_actor_in_a_thread_ends_the_actor(ray: ModuleType) -> None:
     from sundog.actor import exit_actor
 

@@ -229,6 +229,8 @@ class AsyncServing(Serving):
                 return
             elif inspect.isawaitable(result):
                 result = await result
+            if executor.cancelled and task_id in executor.cancelled:
+                raise asyncio.CancelledError  # it answers its cancel: the caller has been promised an error
             if returns == 1:
                 meta, buffers, inner = executor.pack_result(result, name)
                 if buffers is None and inner is None and not received and not attempt:
@@ -277,6 +279,7 @@ class AsyncServing(Serving):
 
     def _ended(self, group: Group, lane: AnswerLane, task_id: bytes) -> None:
         self._tasks.pop(task_id, None)
+        self.executor.cancelled.discard(task_id)
         group.running -= 1
         if group.waiting:
             self._start(group, *group.waiting.popleft())
@@ -340,7 +343,7 @@ class AsyncServing(Serving):
 
     def cancel(self, task_id: bytes, recursive: bool) -> None:
         """Cancel a call: its asyncio task, or its place in the queue."""
-        self.loop.call_soon_threadsafe(self._cancel, task_id, recursive)
+        self.loop.call_soon_threadsafe(self._cancel, task_id, recursive, True)
         if recursive:
             self.owner.cancels.cancel_children_of(task_id)
 
@@ -356,13 +359,15 @@ class AsyncServing(Serving):
         found = (stacks.of_coroutine(task.get_coro()) for task in list(self._tasks.values())[:_SHOWN_MAX])
         return "\n  and\n".join(stack for stack in found if stack)
 
-    def _cancel(self, task_id: bytes, recursive: bool = False) -> None:
+    def _cancel(self, task_id: bytes, recursive: bool = False, asked: bool = False) -> None:
         task = self._tasks.get(task_id)
         if task is not None:
             if inspect.getcoroutinestate(task.get_coro()) == inspect.CORO_CREATED:  # type: ignore[arg-type]
                 # Cancelled before its first step it would never get to its reply.
-                self.loop.call_soon(self._cancel, task_id, recursive)
+                self.loop.call_soon(self._cancel, task_id, recursive, asked)
             else:
+                if asked:  # and not because its time is over
+                    self.executor.cancelled.add(task_id)
                 if recursive:
                     childless = self.owner.cancels.childless
                     # One may have caught its cancel, and ended well.
@@ -371,7 +376,7 @@ class AsyncServing(Serving):
                 task.cancel()
             return
         if any(call[2][0] == task_id for call in self._ready):
-            self.loop.call_soon(self._cancel, task_id, recursive)  # it begins in this turn of the loop
+            self.loop.call_soon(self._cancel, task_id, recursive, asked)  # it begins in this turn of the loop
             return
         for group in self.groups.values():
             for entry in list(group.waiting):

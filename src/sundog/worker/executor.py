@@ -262,6 +262,8 @@ class Executor:
                     result = function(*positional, **named)
                     positional = named = None  # type: ignore[assignment]
                     end = _time()
+                    if self.owner.concurrent and task_id in self.cancelled:
+                        raise KeyboardInterrupt  # in a thread it was only told: the caller has been promised an error
                     meta, buffers, inner = self.pack_result(result, name)
                     if buffers is None and inner is None and not received and not attempt:
                         del result

@@ -104,6 +104,7 @@ class ThreadedServing(Serving):
             with self._count:
                 self._active -= 1
                 self._running.pop(item[0], None)
+                self.executor.cancelled.discard(item[0])
         if self.executor.exit_after is not None:
             self.stopping = self.executor.exit_after
             self.wake()
@@ -121,10 +122,16 @@ class ThreadedServing(Serving):
         lane.flush(self.spill_dir)
 
     def cancel(self, task_id: bytes, recursive: bool) -> None:
-        """A call that has not begun can be cancelled; a thread cannot be interrupted, but what it waits for can."""
+        """A call that has not begun can be cancelled; a thread cannot be interrupted, but what it waits for can.
+
+        It is told, if it asks: `get_runtime_context().is_canceled()`.
+        """
         if recursive:
             self.owner.cancels.cancel_children_of(task_id)
         with self._count:
+            if task_id in self._running:
+                self.executor.cancelled.add(task_id)
+                return
             if task_id not in self._pending:
                 self.cancel_early(task_id)
                 return
