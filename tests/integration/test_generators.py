@@ -127,6 +127,23 @@ def test_generators_are_iterated_with_async_for(ray: ModuleType) -> None:
     assert asyncio.run(main()) == [list(range(start, start + 5)) for start in (0, 10, 20)]
 
 
+def test_the_end_of_a_generator_that_failed_is_its_error(ray: ModuleType) -> None:
+    @ray.remote
+    def source() -> Iterator[int]:
+        yield 1
+        raise KeyError("midway")
+
+    generator = source.remote()
+    with pytest.raises(KeyError, match="midway"):
+        ray.get(generator.completed(), timeout=GET_S)
+    assert ray.get(next(generator), timeout=GET_S) == 1
+    with pytest.raises(KeyError, match="midway"):
+        ray.get(next(generator), timeout=GET_S)
+    with pytest.raises(KeyError, match="midway"):
+        ray.get(generator.completed(), timeout=GET_S)
+    assert list(generator) == []
+
+
 def test_a_generator_tells_how_far_it_is(ray: ModuleType, tmp_path: Path) -> None:
     @ray.remote
     def source() -> Iterator[int]:

@@ -285,7 +285,7 @@ def test_a_generator_in_a_thread_that_waits_for_its_reader_ends_when_cancelled(r
     items = Source.remote().numbers.remote()
     assert ray.get(next(items), timeout=GET_S) == 0
     ray.cancel(items)
-    ray.get(items.completed(), timeout=GET_S)
+    ray.wait([items.completed()], timeout=GET_S)
     with pytest.raises(TaskCancelledError):
         ray.get(list(items), timeout=GET_S)
 

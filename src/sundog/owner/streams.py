@@ -25,7 +25,7 @@ _NOTHING: Value = (OK, pack(None, 1 << 10)[0], None, None, None)
 class Stream:
     """The items of one generator task so far."""
 
-    __slots__ = ("arrived", "closed", "completion", "end", "error_at", "given", "task", "wakers")
+    __slots__ = ("arrived", "closed", "completion", "end", "error", "error_at", "given", "task", "wakers")
 
     def __init__(self, task: Task) -> None:
         self.task = task
@@ -33,6 +33,7 @@ class Stream:
         self.given = 0  # items handed to the consumer
         self.end: int | None = None  # number of items, once known
         self.error_at: int | None = None
+        self.error: Value | None = None  # what it failed with, for its end
         self.closed = False
         self.completion = False  # somebody has a ref to its end
         self.wakers: list[Callable[[], None]] = []
@@ -126,6 +127,8 @@ class Streams:
             self.owner.refs.hold_new(oid)
             self.owner.store(oid, value)
             stream.error_at = stream.arrived
+            if not value[3]:  # one with refs inside is counted for its item alone
+                stream.error = value
         stream.end = stream.arrived
         self._complete(stream)
         self._wake(stream)
@@ -186,7 +189,7 @@ class Streams:
             self.owner.peers.send(worker, ("consumed", task.id, stream.given))
 
     def completion(self, task_id: bytes) -> bytes:
-        """The object that becomes ready (and is None) when the generator has ended; one more hold of it."""
+        """The object that becomes ready when the generator has ended, None or its error; one more hold of it."""
         owner = self.owner
         oid = result_id(task_id, _COMPLETION)
         owner.refs.hold_new(oid)
@@ -194,7 +197,7 @@ class Streams:
         stream = self.streams.get(task_id)
         if oid not in owner.ready:
             if stream is None or stream.end is not None:
-                owner.ready[oid] = _NOTHING
+                owner.ready[oid] = _NOTHING if stream is None else stream.error or _NOTHING
             else:
                 stream.completion = True
         return oid
@@ -202,7 +205,7 @@ class Streams:
     def _complete(self, stream: Stream) -> None:
         if stream.completion:
             stream.completion = False
-            self.owner.store(result_id(stream.task.id, _COMPLETION), _NOTHING)
+            self.owner.store(result_id(stream.task.id, _COMPLETION), stream.error or _NOTHING)
 
     def peek_ready(self, task_id: bytes) -> bool:
         """Whether `next()` would not block."""
