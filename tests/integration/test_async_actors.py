@@ -355,6 +355,16 @@ def test_a_crash_of_an_async_actor_fails_all_that_runs_there_and_a_restart_tries
     assert ray.get(refs, timeout=GET_S) == [1] * 10
 
 
+def test_an_async_generator_that_is_to_give_one_result_is_an_error(ray: ModuleType) -> None:
+    @ray.remote
+    class Source:
+        async def numbers(self) -> Any:
+            yield 1
+
+    with pytest.raises(TypeError, match="numbers"):
+        ray.get(Source.remote().numbers.options(num_returns=1).remote(), timeout=GET_S)
+
+
 # ---------------------------------------------------------------------- cancelling
 def test_a_running_coroutine_is_cancelled_where_it_awaits(ray: ModuleType) -> None:
     @ray.remote

@@ -219,7 +219,7 @@ class AsyncServing(Serving):
                 positional = named = None  # type: ignore[assignment]
             if type(result) is CoroutineType:
                 result = await result
-            elif inspect.isasyncgen(result) or (returns == "streaming" and inspect.isgenerator(result)):
+            elif returns == "streaming" and (inspect.isasyncgen(result) or inspect.isgenerator(result)):
                 returns = await self._stream(lane, task_id, name, result, extra)
                 lane.reply(
                     (task_id, wire.R_END, (returns, executor.held(lane, received)), _time() - start),
