@@ -526,9 +526,12 @@ def get_actor(name: str, namespace: str | None = None) -> ActorHandle:
 
     Raises:
         ValueError: there is no live actor of that name.
+        TypeError: the name or the namespace is no string.
     """
-    if not isinstance(name, str) or not name:
+    if not name:
         raise ValueError(f"get_actor() needs the actor's name, a non-empty string, not {name!r}.")
+    if not isinstance(name, str) or not isinstance(namespace, str | None):
+        raise TypeError(f"get_actor() takes strings, not name={name!r} and namespace={namespace!r}.")
     if namespace is not None and not namespace:
         raise ValueError('"" is no namespace; leave it out to use the current one.')
     engine = _live()

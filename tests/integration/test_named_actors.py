@@ -142,6 +142,10 @@ def test_wrong_names_and_lifetimes_are_refused(ray: ModuleType) -> None:
         ray.get_actor("nobody", namespace="")
     with pytest.raises(ValueError, match="name"):
         ray.get_actor("")
+    with pytest.raises(TypeError, match="name=3"):
+        ray.get_actor(3)
+    with pytest.raises(TypeError, match="namespace=3"):
+        ray.get_actor("nobody", namespace=3)
 
 
 # ---------------------------------------------------------------------- namespaces
