@@ -16,7 +16,7 @@ import pytest
 
 import sundog
 from sundog import engines
-from sundog.exceptions import GetTimeoutError, WorkerCrashedError
+from sundog.exceptions import GetTimeoutError, TaskCancelledError, WorkerCrashedError
 from tests.integration.gates import await_file, await_true
 
 GET_S = 30
@@ -127,20 +127,32 @@ def test_generators_are_iterated_with_async_for(ray: ModuleType) -> None:
     assert asyncio.run(main()) == [list(range(start, start + 5)) for start in (0, 10, 20)]
 
 
-def test_the_end_of_a_generator_that_failed_is_its_error(ray: ModuleType) -> None:
-    @ray.remote
+@pytest.mark.parametrize("end", ["raise", "crash", "cancel"])
+def test_the_end_of_a_generator_is_the_error_that_came_from_outside(
+    ray: ModuleType, tmp_path: Path, end: str
+) -> None:
+    @ray.remote(max_retries=0)
     def source() -> Iterator[int]:
         yield 1
-        raise KeyError("midway")
+        if end == "raise":
+            raise KeyError("midway")
+        await_file(tmp_path / "gate")
+        os._exit(1)
 
     generator = source.remote()
-    with pytest.raises(KeyError, match="midway"):
-        ray.get(generator.completed(), timeout=GET_S)
     assert ray.get(next(generator), timeout=GET_S) == 1
-    with pytest.raises(KeyError, match="midway"):
+    if end == "cancel":
+        ray.cancel(generator)
+    else:
+        (tmp_path / "gate").touch()
+    wanted = {"raise": KeyError, "crash": WorkerCrashedError, "cancel": TaskCancelledError}[end]
+    with pytest.raises(wanted):
         ray.get(next(generator), timeout=GET_S)
-    with pytest.raises(KeyError, match="midway"):
-        ray.get(generator.completed(), timeout=GET_S)
+    if end == "raise":
+        assert ray.get(generator.completed(), timeout=GET_S) is None
+    else:
+        with pytest.raises(wanted):
+            ray.get(generator.completed(), timeout=GET_S)
     assert list(generator) == []
 
 

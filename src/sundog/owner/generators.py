@@ -113,7 +113,7 @@ class ObjectRefGenerator:
             return streams.peek_ready(self._task_id) and not streams.is_finished(self._task_id)
 
     def completed(self) -> ObjectRef[Any]:
-        """A ref that becomes ready when the task has ended: None, or the error that it failed with.
+        """A ref that becomes ready when the task has ended: None, or its cancel, crash or other error not its own.
 
         Raises:
             ValueError: the generator was closed.

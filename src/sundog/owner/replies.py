@@ -235,7 +235,10 @@ class Replies:
 
     def fail_with(self, task: Task, error: BaseException) -> None:
         """End a task with an error of the system's."""
-        self.fail(task, self.owner.error_value(error))
+        value = self.owner.error_value(error)
+        if task.returns == "streaming" and task.state != DONE:
+            self.owner.streams.of(task).error = value
+        self.fail(task, value)
 
     def _may_retry(self, task: Task) -> bool:
         return task.retries != 0

@@ -33,7 +33,9 @@ class Stream:
         self.given = 0  # items handed to the consumer
         self.end: int | None = None  # number of items, once known
         self.error_at: int | None = None
-        self.error: Value | None = None  # what it failed with, for its end
+        self.error: Value | None = (
+            None  # what ended it from outside: of its own it has an item, and ends well
+        )
         self.closed = False
         self.completion = False  # somebody has a ref to its end
         self.wakers: list[Callable[[], None]] = []
@@ -127,7 +129,7 @@ class Streams:
             self.owner.refs.hold_new(oid)
             self.owner.store(oid, value)
             stream.error_at = stream.arrived
-            if not value[3]:  # one with refs inside is counted for its item alone
+            if task.cancelled and not value[3]:  # refs inside would be counted for the item alone
                 stream.error = value
         stream.end = stream.arrived
         self._complete(stream)
@@ -189,7 +191,7 @@ class Streams:
             self.owner.peers.send(worker, ("consumed", task.id, stream.given))
 
     def completion(self, task_id: bytes) -> bytes:
-        """The object that becomes ready when the generator has ended, None or its error; one more hold of it."""
+        """The object that becomes ready when the generator has ended, None or what ended it; one more hold of it."""
         owner = self.owner
         oid = result_id(task_id, _COMPLETION)
         owner.refs.hold_new(oid)
