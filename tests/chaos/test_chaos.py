@@ -17,6 +17,6 @@ def test_random_programs_get_the_models_value_or_a_true_error_whatever_is_killed
     lines: list[str] = []
     report = Harness(20, killers.by_default(), lines.append).run(SECONDS)
     assert not report.violations, "\n".join([*lines, report.text()])
-    # A run that did nothing would also have violated nothing.
-    assert report.counts["values"] > 50 and sum(report.kills.values()) > 5, report.text()
+    # A run that did nothing would also have violated nothing; on a starved machine it is three sessions.
+    assert report.counts["values"] > 20 and sum(report.kills.values()) > 5, report.text()
     assert report.kills["node"] and report.kills["driver"], report.text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 from pathlib import Path
@@ -47,7 +48,7 @@ def test_a_program_that_makes_no_step_is_shown_with_its_stacks(
             super().append(text)
             told.set()
 
-    steps = iter(range(1 << 30))
+    steps = itertools.count(1)
     watch = Watch({"getting on": lambda: next(steps), "not": lambda: 7})
     watch.found = Found()
     watch.start()

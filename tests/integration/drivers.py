@@ -232,6 +232,7 @@ class Vanishing:
                     f"left after {self.elapsed_s():.1f} s, {self.starved_s():.1f} s of it without a processor: {found}"
                 )
             time.sleep(0.005)
+        self._see(os.getpid())  # the last look, which found nothing, may have waited longest
 
 
 def await_nothing_left(session_dir: str, since: Vanishing | None = None) -> None:
