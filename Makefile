@@ -61,22 +61,14 @@ types: $(STAMP)
 imports: $(STAMP)
 	$(BIN)/lint-imports
 
-# A test that fails and then passes is a defect that has not been found yet: it is named, and tried once more,
-# so that it does not hide the verdict on the rest.
-define pytest
-	$(BIN)/python -m pytest $(1) || { code=$$?; test $$code -eq 1 || exit $$code; \
-	  echo "== These failed. What passes now is FLAKY, which is a bug: =="; \
-	  $(BIN)/python -m pytest --last-failed $(2); }
-endef
-
 unit: $(STAMP)
 ifeq ($(strip $(PYTEST)),)
 	@# Much of the suite is waiting, so two processes share it. What needs to know how much memory the machine has
 	@# left comes first, by itself.
-	$(call pytest,$(ALONE),$(ALONE))
-	$(call pytest,-n $(JOBS) --dist worksteal $(addprefix --deselect=,$(ALONE)),$(addprefix --deselect=,$(ALONE)))
+	$(BIN)/python -m pytest $(ALONE)
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(addprefix --deselect=,$(ALONE))
 else
-	$(call pytest,$(PYTEST),$(PYTEST))
+	$(BIN)/python -m pytest $(PYTEST)
 endif
 
 chaos: $(STAMP)
