@@ -365,9 +365,8 @@ def node_resources(
             raise ValueError(f"Give {name} through num_{name.lower()}s=, not in resources=.")
         if not isinstance(name, str) or not name:
             raise TypeError(f"resources: {name!r} is no name; a resource is named by a string.")
-        if not isinstance(amount, (int, float)) or not amount < float(
-            "inf"
-        ):  # nor NaN, which is below nothing
+        # Nor NaN, which is below nothing.
+        if not isinstance(amount, (int, float)) or not amount < float("inf"):
             raise ValueError(f"resources[{name!r}] must be a number, not {amount!r}.")
         out[name] = float(amount)
     for name, amount in out.items():

@@ -33,9 +33,7 @@ class Stream:
         self.given = 0  # items handed to the consumer
         self.end: int | None = None  # number of items, once known
         self.error_at: int | None = None
-        self.error: Value | None = (
-            None  # what ended it from outside: of its own it has an item, and ends well
-        )
+        self.error: Value | None = None  # what ended it from outside; its own error is an item
         self.closed = False
         self.completion = False  # somebody has a ref to its end
         self.wakers: list[Callable[[], None]] = []

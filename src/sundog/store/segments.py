@@ -479,9 +479,8 @@ class Segments:
     def abandon(self, name: str, *, remove: bool) -> None:
         """A copy is given up: end our mapping of it once nobody here looks at it, and `remove` what is left."""
         if remove:
-            self._remove(
-                name
-            )  # first: a view that is made from now on finds no file, and so makes no mapping
+            # First: a view that is made from now on finds no file, and so makes no mapping.
+            self._remove(name)
         with self._lock:
             known = self._shared_views.get(name)
             if name in self._viewing or (known is not None and known() is not None):
