@@ -1,7 +1,7 @@
 """`free`: remove objects now, although refs to them are left.
 
-Owns the one function, under the name that earlier releases of Ray have for it (`ray.internal.free`). Refuses what is not
-a ref. Runs in drivers and workers, on any thread; what follows from a call is `owner/frees.py`.
+Owns the one function, under the name that earlier releases of Ray have for it (`ray.internal.free`). Refuses what is
+not a ref. Runs in drivers and workers, on any thread; what follows from a call is `owner/frees.py`.
 """
 
 from __future__ import annotations
