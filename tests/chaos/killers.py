@@ -134,7 +134,7 @@ class Killers(threading.Thread):
 
     # ------------------------------------------------------------------ processes
     def _workers(self, states: tuple[str, ...]) -> list[dict[str, Any]]:
-        rows = sundog.api.control("list", "workers", False)
+        rows = sundog.api.control("list", "workers", False)[0]
         return [
             row for row in rows if row["worker_type"] == "WORKER" and row["state"] in states and row["pid"]
         ]

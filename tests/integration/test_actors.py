@@ -419,6 +419,6 @@ def test_an_actor_ends_with_its_last_handle_though_its_last_call_was_never_made(
     with pytest.raises(ValueError, match="no word"):
         ray.get(ref, timeout=30)
     await_true(
-        lambda: [row["state"] for row in sundog.api.control("list", "actors", False)] == ["DEAD"],
+        lambda: [row["state"] for row in sundog.api.control("list", "actors", False)[0]] == ["DEAD"],
         "the end of an actor that nobody can reach",
     )

@@ -321,6 +321,7 @@ class Node:
             self.store.process_died(process.process_id)
         self.keeper.owner_died(process.process_id, now)
         self.deadlocks.process_died(process.process_id)
+        self.requests.process_died(process.process_id)
         for peer_id in process.peers:
             peer = self.processes.get(peer_id)
             if peer is not None:

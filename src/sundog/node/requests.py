@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sundog.node.program import Node
 
 _LATER = object()
-_GATHER_S = 2.0
+_GATHER_S = 10.0
 
 
 class Requests:
@@ -268,25 +268,25 @@ class Requests:
         return self.node.records.usage()
 
     def do_list(self, process: Process, number: int, kind: str, detail: bool) -> Any:
-        """Rows for the state API."""
+        """Rows for the state API, and the pids of processes that did not tell theirs."""
         if kind in ("objects", "tasks"):
             self._gather(process, number, kind)
             return _LATER
         method = getattr(self, "_list_" + kind.replace("-", "_"), None)
         if method is None:
             raise ValueError(f"There is no list of {kind!r}.")
-        rows: list[dict[str, Any]] = method()
-        return rows
+        return method(), []
 
     def _gather(self, process: Process, number: int, kind: str) -> None:
-        """Ask every process for its rows; answer when all have, or after a moment."""
+        """Ask every process for its rows; answer when all who live have, or after a while."""
         token = next(self._tokens)
         asked = {p.process_id for p in self.node.processes.values() if p.pid}
         rows: list[dict[str, Any]] = []
 
         def finish() -> None:
             if self._gathering.pop(token, None) is not None:
-                process.line.send(("answer", number, True, rows))
+                silent = [p.pid for p in self.node.processes.values() if p.process_id in asked]
+                process.line.send(("answer", number, True, (rows, silent)))
 
         self._gathering[token] = (asked, rows, finish)
         for process_id in list(asked):
@@ -305,6 +305,13 @@ class Requests:
         )
         if not asked:
             finish()
+
+    def process_died(self, process_id: bytes) -> None:
+        """It will not tell any more."""
+        for asked, _, finish in list(self._gathering.values()):
+            asked.discard(process_id)
+            if not asked:
+                finish()
 
     def _list_actors(self) -> list[dict[str, Any]]:
         return [self._actor_dict(row) for row in self.node.keeper.actors.rows()]

@@ -9,7 +9,7 @@ all the same is noticed by `look`, and the others go on beside it.
 
     submit ─► waiting ─► a thread: run
                 ▲            │ goes idle when nothing waits, or when another thread is at the quick ones
-                └── look ────┘ main thread, every millisecond while calls wait
+                └── look ────┘ main thread, every millisecond while calls wait and threads rest
 
 Owned by `ThreadedServing`, whose main thread submits and looks.
 """
@@ -25,6 +25,7 @@ from typing import Any
 
 QUICK_S = 2e-4
 STUCK_S = 1e-3
+_FULL_S = 0.02
 _perf = time.perf_counter
 
 Call = tuple[Any, Any]  # the lane, and the item that came by it
@@ -68,10 +69,12 @@ class CallPool:
         if nobody:
             self._wake_one()
 
-    def look(self) -> bool:
-        """See to it that calls which wait do so for a reason; whether any wait."""
+    def look(self) -> float:
+        """See to it that calls which wait do so for a reason; returns when to look again, in seconds, or -1."""
         if not self.waiting:
-            return False
+            return -1.0
+        if self._awake == self.size:
+            return _FULL_S  # there is no thread to wake
         late = _perf() - STUCK_S
         for runner in self._runners:
             since_s = runner.since_s
@@ -81,7 +84,7 @@ class CallPool:
                     self._return(runner)  # its call ended just now, and it may not have seen that it was away
         if self._awake == self._away:
             self._wake_one()
-        return True
+        return STUCK_S
 
     def idents(self) -> list[int]:
         """The threads, for who wants to see their stacks."""

@@ -74,10 +74,8 @@ class ThreadedServing(Serving):
 
     def _look_again(self) -> None:
         """Whether calls wait behind one that blocks."""
-        self.look_again_s = -1.0
-        for pool in self.pools.values():
-            if pool.look():
-                self.look_again_s = STUCK_S
+        looks = [after_s for pool in self.pools.values() if (after_s := pool.look()) > 0]
+        self.look_again_s = min(looks, default=-1.0)
 
     def _spin(self, lane: AnswerLane, spin_s: float) -> int:
         """Do not: it would take the interpreter from the calls."""

@@ -74,7 +74,7 @@ def test_a_worker_whose_lease_was_given_back_is_idle_again(ray: ModuleType) -> N
     ran_in = ray.get(pid.remote())
 
     def now() -> str:
-        rows = ray.api.control("list", "workers", False)
+        rows = ray.api.control("list", "workers", False)[0]
         return str(next(row["state"] for row in rows if row["pid"] == ran_in))
 
     assert now() in ("leased", "idle")
@@ -146,7 +146,7 @@ ROWS: list[dict[str, Any]] = [
 @pytest.fixture
 def two_actors(monkeypatch: pytest.MonkeyPatch) -> None:
     """A session that answers every question with the same two rows."""
-    monkeypatch.setattr(api, "ask", lambda kind, detail, address: ROWS)
+    monkeypatch.setattr(api, "ask", lambda kind, detail, address, whole: ROWS)
 
 
 @pytest.mark.parametrize(

@@ -40,14 +40,26 @@ _TRUE = frozenset({"true", "1"})
 _FALSE = frozenset({"false", "0"})
 
 
-def ask(kind: str, detail: bool, address: str | None) -> list[dict[str, Any]]:
-    """Give every row of a kind, connecting first if need be.
+def ask(kind: str, detail: bool, address: str | None, whole: bool = True) -> list[dict[str, Any]]:
+    """Give every row of a kind, connecting first if need be; what is not `whole` is warned of instead of refused.
 
     What the node and the processes know comes from the node; tasks that have ended are read from the session's
     records, here, so that the node has no work with them.
+
+    Raises:
+        RayStateApiException: a process did not tell what it knows, and the answer is to be whole.
     """
     _connect(address)
-    rows = list(cast("list[dict[str, Any]]", api.control("list", kind, detail)))
+    rows, silent = cast("tuple[list[dict[str, Any]], list[int]]", api.control("list", kind, detail))
+    if silent:
+        text = (
+            f"The {kind} of {len(silent)} processes are missing, for they did not answer (pids "
+            f"{', '.join(map(str, silent))}): stopped, or in code that does not let others run. "
+            "See: sundog status"
+        )
+        if whole:
+            raise RayStateApiException(f"{text}. raise_on_missing_output=False gives what is known.")
+        logger.warning("%s", text)
     if kind == "tasks":
         rows += finished_tasks(context.facts.session["path"], context.facts.node_id.hex(), rows)
     return rows
@@ -126,6 +138,7 @@ def _list(
     filters: Sequence[Filter] | None,
     limit: int,
     detail: bool,
+    whole: bool,
 ) -> list[Any]:
     schema, key = KINDS[kind]
     filters = filters or []
@@ -139,7 +152,7 @@ def _list(
     # A filter may name a detail column even when details are not asked for.
     base = schema.base_columns()
     need_detail = detail or any(name.lower() not in base for name, _, _ in filters)
-    found = [row for row in ask(kind, need_detail, address) if matches(row, filters)]
+    found = [row for row in ask(kind, need_detail, address, whole) if matches(row, filters)]
     found.sort(key=lambda row: str(row.get(key) or ""))
     if len(found) > limit:
         logger.warning("%d of %d %s are returned; raise `limit` or use filters.", limit, len(found), kind)
@@ -163,13 +176,13 @@ def list_actors(
         limit: How many rows at most.
         timeout: Accepted for compatibility: the node answers from memory.
         detail: Fill in the detail columns too.
-        raise_on_missing_output: Accepted for compatibility: no answer is ever partial.
+        raise_on_missing_output: Raise if a process did not answer; otherwise that is warned of.
 
     Raises:
         ValueError: A filter names an unknown predicate or a column that cannot be filtered on, or `limit` is negative.
         RayStateApiException: There is no session to ask, or `limit` is too large.
     """
-    return _list("actors", address, filters, limit, detail)
+    return _list("actors", address, filters, limit, detail, raise_on_missing_output)
 
 
 def list_placement_groups(
@@ -182,7 +195,7 @@ def list_placement_groups(
     _explain: bool = False,
 ) -> list[PlacementGroupState]:
     """List placement groups. Arguments and errors as for `list_actors`."""
-    return _list("placement_groups", address, filters, limit, detail)
+    return _list("placement_groups", address, filters, limit, detail, raise_on_missing_output)
 
 
 def list_nodes(
@@ -195,7 +208,7 @@ def list_nodes(
     _explain: bool = False,
 ) -> list[NodeState]:
     """List nodes. Arguments and errors as for `list_actors`."""
-    return _list("nodes", address, filters, limit, detail)
+    return _list("nodes", address, filters, limit, detail, raise_on_missing_output)
 
 
 def list_jobs(
@@ -208,7 +221,7 @@ def list_jobs(
     _explain: bool = False,
 ) -> list[JobState]:
     """List jobs. Arguments and errors as for `list_actors`."""
-    return _list("jobs", address, filters, limit, detail)
+    return _list("jobs", address, filters, limit, detail, raise_on_missing_output)
 
 
 def list_workers(
@@ -221,7 +234,7 @@ def list_workers(
     _explain: bool = False,
 ) -> list[WorkerState]:
     """List processes. Arguments and errors as for `list_actors`."""
-    return _list("workers", address, filters, limit, detail)
+    return _list("workers", address, filters, limit, detail, raise_on_missing_output)
 
 
 def list_tasks(
@@ -234,7 +247,7 @@ def list_tasks(
     _explain: bool = False,
 ) -> list[TaskState]:
     """List attempts of tasks. Arguments and errors as for `list_actors`."""
-    return _list("tasks", address, filters, limit, detail)
+    return _list("tasks", address, filters, limit, detail, raise_on_missing_output)
 
 
 def list_objects(
@@ -247,7 +260,7 @@ def list_objects(
     _explain: bool = False,
 ) -> list[ObjectState]:
     """List references to objects. Arguments and errors as for `list_actors`."""
-    return _list("objects", address, filters, limit, detail)
+    return _list("objects", address, filters, limit, detail, raise_on_missing_output)
 
 
 def _find(kind: str, wanted: str, address: str | None) -> list[Any]:

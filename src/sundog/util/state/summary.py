@@ -94,7 +94,9 @@ def summarize_tasks(
     Each function's entry has its `usage`: how many attempts ended, failed and were lost with their process, and
     mean, p95 and max of `duration_s`, `cpu_s` and `peak_memory` (bytes of its own, without shared segments).
     """
-    return _cluster(count_tasks(ask("tasks", False, address), ask_usage(address)["functions"]))
+    return _cluster(
+        count_tasks(ask("tasks", False, address, raise_on_missing_output), ask_usage(address)["functions"])
+    )
 
 
 def summarize_actors(
@@ -107,7 +109,9 @@ def summarize_actors(
 
     A class's `usage` is that of all its methods and its constructor, in the form of `summarize_tasks`.
     """
-    return _cluster(count_actors(ask("actors", False, address), ask_usage(address)["classes"]))
+    return _cluster(
+        count_actors(ask("actors", False, address, raise_on_missing_output), ask_usage(address)["classes"])
+    )
 
 
 def summarize_objects(
@@ -117,4 +121,4 @@ def summarize_objects(
     _explain: bool = False,
 ) -> dict[str, Any]:
     """Count and measure the session's objects by call site, under the key "cluster"."""
-    return _cluster(count_objects(ask("objects", False, address)))
+    return _cluster(count_objects(ask("objects", False, address, raise_on_missing_output)))
