@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from sundog.net.packets import make_pair
+from sundog.owner.dispatch import Dispatch
+from sundog.owner.records import Lane
 from sundog.owner.replies import Replies
 
 
@@ -27,3 +29,26 @@ def test_replies_that_an_actor_sent_before_it_died_are_read_whatever_calls_it_ha
     Replies.drain_lane(owner, SimpleNamespace(sock=ours))
     ours.close()
     assert found == [0, 1, 2]
+
+
+def test_what_a_lease_needs_is_told_with_every_packet_until_one_is_answered() -> None:
+    ours, theirs = make_pair()
+    lane = Lane(b"w", 1, ours, theirs)
+    lane.setup = {"gpu_ids": (0,), "lease": 3}
+    owner: Any = SimpleNamespace(
+        ops=None, ready={}, table={}, waiters={}, dependents={}, freed_early=set(), control=None
+    )
+    dispatch: Any = SimpleNamespace(owner=owner)
+    fn = SimpleNamespace(estimate_s=0.0)
+
+    def send(number: int) -> Any:
+        task: Any = SimpleNamespace(actor=None, estimate_s=0.0, fn=fn, holds=None)
+        lane.inflight[bytes([number])] = task
+        assert Dispatch._send(dispatch, lane, None, [bytes([number])])
+        return pickle.loads(theirs.recv(1 << 16))[3]
+
+    assert send(1) == send(2) == {"gpu_ids": (0,), "lease": 3}
+    Replies(owner).handle(lane, [(b"\x01", 0, b"", 0.0)])
+    assert send(3) is None
+    ours.close()
+    theirs.close()

@@ -75,6 +75,7 @@ class ActorLink:
         self.load_s = 0.0
         self.last = self.idle_since = 0.0
         self.reclaim = self.leaving = self.blocked = self.retired = False
+        self.setup = None
         self.freed: list[tuple[str, int]] = []
 
     def requeue(self, tasks: Iterable[Task]) -> None:

@@ -200,7 +200,6 @@ class Dispatch:
             return False  # it is dead: the node's message about it moves the tasks
         if freed:
             lane.freed = []
-        lane.setup = None
         return True
 
     # ------------------------------------------------------------------ stealing
@@ -237,10 +236,9 @@ class Dispatch:
                 break
             if not data:
                 break
-            fns, items, freed, setup = packets.decode(data)
+            fns, items, freed, _ = packets.decode(data)
             known.update(fn[0] for fn in fns or () if fn is not None)
             lane.freed.extend(freed)
-            lane.setup = setup or lane.setup
             taken.extend(items)
             if not lane.blocked:
                 break
@@ -311,7 +309,7 @@ class Dispatch:
         lane.lease = lease
         lane.shape = shape
         lane.blocked = lane.reclaim = False
-        lane.setup = dict(shape.setup, gpu_ids=gpu_ids)
+        lane.setup = dict(shape.setup, gpu_ids=gpu_ids, lease=lease)
         lane.idle_since = _perf()
         self.leases[lease] = lane
         shape.lanes.append(lane)

@@ -161,6 +161,7 @@ class Lane:
         self.load_s = 0.0
         self.known: set[int] = set()
         self.freed: list[tuple[str, int]] = []
+        # Told with every packet until one of them is answered: the first may be taken back and the next be read.
         self.setup: dict[str, Any] | None = None
         self.shape: Shape | None = None
         self.lease = 0

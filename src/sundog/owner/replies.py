@@ -49,6 +49,7 @@ class Replies:
             owner.drain()  # refs born from what we held must be counted before that hold goes
         ready, table, inflight = owner.ready, owner.table, lane.inflight
         waiters, dependents, early = owner.waiters, owner.dependents, owner.freed_early
+        count = len(inflight)
         for task_id, kind, payload, seconds in batch:
             if kind:
                 self._slow(lane, task_id, kind, payload, seconds)
@@ -78,6 +79,8 @@ class Replies:
             if (waiters and oid in waiters) or (dependents and oid in dependents):
                 owner.announce(oid)
         now = lane.last = _perf()
+        if len(inflight) != count:
+            lane.setup = None
         if not inflight:
             lane.load_s = 0.0
             lane.idle_since = now

@@ -70,6 +70,7 @@ class Serving:
         self.blocked = False
         self.stopping: str | None = None
         self.watch = ModuleWatch()
+        self._lease = 0  # the last one that this process was prepared for
         self.retired = False  # runs no more tasks, but stays while others rely on what it owns
         self._warned_paths: set[str] = set()
         self.wake_r, self.wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -213,7 +214,8 @@ class Serving:
             self.executor.learn(lane, fns)
         for name, size in freed:
             self.owner.segments.recycle(name, size)
-        if setup is not None:
+        if setup is not None and setup["lease"] != self._lease:
+            self._lease = setup["lease"]
             self.apply_setup(setup)
         if self.executor.cancelled_early:
             items = self._without_cancelled(lane, items)
