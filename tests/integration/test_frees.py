@@ -17,22 +17,14 @@ import numpy as np
 import pytest
 
 import sundog
-from sundog import engines
 from sundog.exceptions import ObjectFreedError, ObjectReconstructionFailedError, RaySystemError, RayTaskError
 from sundog.internal import free
 from sundog.owner import context
+from tests.integration.copies import LARGE, large, owner
 from tests.integration.gates import Gate, await_true
 
 Start = Callable[..., ModuleType]
 MB = 1 << 20
-LARGE = 200_000
-
-
-def owner() -> Any:
-    """The owner of this process."""
-    engine = engines.current()
-    assert engine is not None
-    return engine.owner
 
 
 def files() -> list[str]:
@@ -50,15 +42,6 @@ def forgotten(oid: bytes) -> bool:
     with me.lock:
         me.drain()
     return oid not in me.ready and oid not in me.freed_early and not me.refs.is_known(oid)
-
-
-@sundog.remote
-def large(mark: int, runs: str = "") -> bytes:
-    """A result in a segment; each run leaves a line in the file `runs`."""
-    if runs:
-        with open(runs, "a") as file:
-            file.write(f"{mark}\n")
-    return bytes([mark]) * LARGE
 
 
 @sundog.remote

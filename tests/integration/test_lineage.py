@@ -15,18 +15,10 @@ from typing import Any
 import pytest
 
 import sundog
-from sundog import engines
 from sundog.util.state import list_objects
+from tests.integration.copies import LARGE, large, owner
 
-LARGE = 200_000
 Start = Callable[..., ModuleType]
-
-
-def owner() -> Any:
-    """The owner of this process."""
-    engine = engines.current()
-    assert engine is not None
-    return engine.owner
 
 
 def remove_copy(ref: Any) -> None:
@@ -43,15 +35,6 @@ def copies() -> int:
     with owner().lock:
         owner().drain()
     return sum(1 for value in owner().ready.values() if value[2] is not None)
-
-
-@sundog.remote
-def large(mark: int, runs: str = "") -> bytes:
-    """A result in a segment; each run leaves a line in the file `runs`."""
-    if runs:
-        with open(runs, "a") as file:
-            file.write(f"{mark}\n")
-    return bytes([mark]) * LARGE
 
 
 @sundog.remote
