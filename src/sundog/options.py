@@ -351,13 +351,17 @@ def _retry_exceptions(name: str, value: Any) -> bool | ExceptionTypes:
     return tuple(value)
 
 
+def is_a(value: object, *names: str) -> bool:
+    """Whether a value is of one of these classes, by name: they live in a layer above this one."""
+    return any(base.__name__ in names for base in type(value).__mro__)
+
+
 def _strategy(name: str, value: Any) -> object:
     if isinstance(value, str):
         if value not in ("DEFAULT", "SPREAD"):
             raise ValueError(f'{name}={value!r} is not allowed: "DEFAULT", "SPREAD" or a strategy object.')
         return value
-    # By name, through the bases: the classes live in a layer above this one.
-    if not any(base.__name__ in _STRATEGY_CLASSES for base in type(value).__mro__):
+    if not is_a(value, *_STRATEGY_CLASSES):
         raise _wrong_type(name, f'"DEFAULT", "SPREAD" or one of {", ".join(_STRATEGY_CLASSES)}', value)
     return value
 
@@ -370,7 +374,7 @@ def _backpressure(name: str, value: Any) -> int | None:
 
 
 def _group(name: str, value: Any) -> object:
-    if value != "default" and not any(base.__name__ == "PlacementGroup" for base in type(value).__mro__):
+    if value != "default" and not is_a(value, "PlacementGroup"):
         raise _wrong_type(name, 'a placement group, "default" or None', value)
     return value
 

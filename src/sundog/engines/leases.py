@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sundog.options import ActorOptions, TaskOptions
+from sundog.options import ActorOptions, TaskOptions, is_a
 from sundog.owner import context
 from sundog.state.lease_spec import LeaseSpec
 
@@ -19,21 +19,16 @@ def strategy_of(given: Any) -> tuple[object, ...]:
         return ("default",)
     if given == "SPREAD":
         return ("spread",)
-    if _is(given, "NodeAffinitySchedulingStrategy"):
+    if is_a(given, "NodeAffinitySchedulingStrategy"):
         node_id = given.node_id
         return (
             "node",
             bytes.fromhex(node_id) if isinstance(node_id, str) else bytes(node_id),
             bool(given.soft),
         )
-    if _is(given, "NodeLabelSchedulingStrategy"):
+    if is_a(given, "NodeLabelSchedulingStrategy"):
         return ("labels", _conditions(given.hard), _conditions(given.soft))
     raise ValueError(f"{given!r} is no scheduling strategy: use 'DEFAULT', 'SPREAD' or a strategy object.")
-
-
-def _is(given: Any, kind: str) -> bool:
-    # By name, through the bases, as the options are checked: the classes live in a layer above this one.
-    return any(base.__name__ == kind for base in type(given).__mro__)
 
 
 def _group_of(options: TaskOptions | ActorOptions) -> tuple[Any, int, bool]:
@@ -41,7 +36,7 @@ def _group_of(options: TaskOptions | ActorOptions) -> tuple[Any, int, bool]:
     given = options.scheduling_strategy
     if given is None:
         asked: Any = options
-    elif _is(given, "PlacementGroupSchedulingStrategy"):
+    elif is_a(given, "PlacementGroupSchedulingStrategy"):
         asked = given
     else:
         return None, -1, False
@@ -122,7 +117,7 @@ def _place(
                 f"placement_group_bundle_index={index} needs a placement group, and there is none."
             )
         given = options.scheduling_strategy
-        return strategy_of(None if _is(given, "PlacementGroupSchedulingStrategy") else given), {}
+        return strategy_of(None if is_a(given, "PlacementGroupSchedulingStrategy") else given), {}
     return ("pg", group_id, index), {"pg_id": group_id, "capture": capture}
 
 

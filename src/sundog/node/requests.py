@@ -339,7 +339,7 @@ class Requests:
         }
 
     def _states(self) -> dict[bytes, str]:
-        """What each process is there for now: one whose lease was given back is idle again."""
+        """What each process serves as: one whose lease was given back is idle again."""
         states = {each.process_id: each.state for each in self.node.processes.values()}
         idle = (worker for worker in self.node.leases.idle_workers() if states.get(worker) == "leased")
         return states | dict.fromkeys(idle, "idle")

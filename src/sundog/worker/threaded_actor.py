@@ -50,7 +50,6 @@ class ThreadedServing(Serving):
         executor.meter = ThreadsMeter(executor.ring)
         self.cls = cls
         self.pools = {name: CallPool(size, name, self._one) for name, size in {**groups, "": limit}.items()}
-        self._sizes = {**groups, "": limit}
         self._pending: dict[bytes, str] = {}  # calls that have not begun -> their group
         self._running: dict[bytes, str] = {}
         self._count = threading.Lock()
@@ -152,8 +151,8 @@ class ThreadedServing(Serving):
         with self._count:
             running, pending = dict(self._running), tuple(self._pending.items())
         slots = tuple(
-            Slot(group, size, tuple(task for task, each in running.items() if each == group))
-            for group, size in self._sizes.items()
+            Slot(group, pool.size, tuple(task for task, each in running.items() if each == group))
+            for group, pool in self.pools.items()
         )
         return slots, pending, False
 
