@@ -173,3 +173,48 @@ def test_names_can_be_read_on_from_where_the_last_look_ended(path: str) -> None:
         file.write("ö'\t\n".encode())
     assert events.read_more_names(path, position)[0] == {2: ("twö", "")}
     ring.close()
+
+
+def _columns(path: str, after: int = 0) -> events.Columns | None:
+    slots = events.read_slots(path, after)
+    assert slots is not None
+    return slots.columns()
+
+
+def test_events_of_one_kind_are_the_same_read_by_columns(path: str) -> None:
+    ring = events.Ring(path, 100, "worker")
+    ring.write(events.PUT, TASK_ID, ring.name("put"), 0.0, 1.0, 2.0)
+    name = ring.name("f")
+    for number in range(150):
+        flags = events.FAILED if number % 3 == 0 else events.MEASURED if number % 5 == 0 else 0
+        ring.write(
+            events.TASK, TASK_ID, name, 0.0, 1.0, 1.5 + number, flags, number % 4, number / 2, number * 1000.0
+        )
+    slots = events.read_slots(path)
+    columns = _columns(path)
+    assert slots is not None and columns is not None
+    rows = list(slots.raw())
+    assert len(rows) == 100
+    one_by_one = events.Columns.of(rows)
+    assert (columns.name, columns.kind) == (one_by_one.name, one_by_one.kind) == (name, events.TASK)
+    assert columns.seconds == one_by_one.seconds
+    assert tuple(columns.flags) == tuple(one_by_one.flags)
+    assert tuple(columns.cpu_s) == tuple(one_by_one.cpu_s)
+    assert tuple(columns.own_bytes) == tuple(one_by_one.own_bytes)
+
+
+def test_columns_are_only_of_whole_events_of_one_kind_and_name(path: str) -> None:
+    ring = events.Ring(path, 100, "worker")
+    for _ in range(10):
+        ring.write(events.TASK, TASK_ID, ring.name("f"), 0.0, 1.0, 2.0)
+    assert _columns(path) is not None
+    ring.write(events.TASK, TASK_ID, ring.name("g"), 0.0, 1.0, 2.0)
+    assert _columns(path) is None
+    assert _columns(path, after=10) is not None
+    ring.write(events.CALL, TASK_ID, ring.name("g"), 0.0, 1.0, 2.0)
+    assert _columns(path, after=10) is None
+    ring.write(events.TASK, TASK_ID, ring.name("f"), 0.0, 2.0, 1.0)  # a clock that was set back
+    assert _columns(path, after=12) is None
+    ring._next()  # a slot that its writer, killed meanwhile, left empty
+    ring.write(events.TASK, TASK_ID, ring.name("f"), 0.0, 1.0, 2.0)
+    assert _columns(path, after=13) is None

@@ -18,7 +18,7 @@ import glob
 import json
 import os
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sundog import events
@@ -76,9 +76,27 @@ class Ledger:
         if slots is None or not slots.data:
             return 0
         self.missed += slots.first - 1 - tail.after
-        groups: dict[tuple[int, int], list[tuple[Any, ...]]] = defaultdict(list)
-        expected = slots.first
         last = slots.first + len(slots.data) // events.EVENT_BYTES - 1
+        alike = slots.columns()
+        if alike is not None:
+            groups = [alike]
+        else:
+            groups, last = self._sort(tail, slots, last, final)
+        read = last - tail.after
+        tail.after = last
+        for columns in groups:
+            if columns.kind in _COUNTED:
+                self._count(tail, columns)
+        if final and read < most:
+            tail.names, tail.names_at = {}, 0  # no more will come of it
+        return read
+
+    def _sort(
+        self, tail: Tail, slots: events.Slots, last: int, final: bool
+    ) -> tuple[list[events.Columns], int]:
+        """Events of several names or kinds, or with holes among them: one by one; and the last that counts as read."""
+        found: dict[tuple[int, int], list[tuple[Any, ...]]] = defaultdict(list)
+        expected = slots.first
         for fields in slots.raw():
             if fields[10] != expected:
                 if not final and tail.hole != expected:
@@ -86,40 +104,35 @@ class Ledger:
                     break
                 self.missed += fields[10] - expected
             expected = fields[10] + 1
-            if fields[5] in _COUNTED:
-                groups[fields[4], fields[5]].append(fields)
-        read = last - tail.after
-        tail.after = last
-        for (number, kind), found in groups.items():
-            self._count(tail, number, kind, found)
-        if final and read < most:
-            tail.names, tail.names_at = {}, 0  # no more will come of it
-        return read
+            found[fields[4], fields[5]].append(fields)
+        return [events.Columns.of(rows) for rows in found.values()], last
 
-    def _count(self, tail: Tail, number: int, kind: int, found: list[tuple[Any, ...]]) -> None:
-        name, code = self._name(tail, number)
+    def _count(self, tail: Tail, found: events.Columns) -> None:
+        name, code = self._name(tail, found.name)
+        kind, count = found.kind, len(found.seconds)
         if kind == events.CREATE:
             tail.class_name = name.removesuffix(_CONSTRUCTOR)
         class_name = tail.class_name if kind != events.TASK else ""
         if kind == events.LOST:
             class_name = self._class_of(code)
         usage = self.totals.row(Key(name, class_name))
-        usage.count += len(found)
-        usage.failed += sum(fields[6] & events.FAILED for fields in found)
-        usage.duration_s.add([fields[3] - fields[2] for fields in found])
+        usage.count += count
+        usage.failed += sum(flags & events.FAILED for flags in found.flags) if any(found.flags) else 0
+        usage.duration_s.add(found.seconds)
+        peaks: Sequence[float] = found.own_bytes
         if kind == events.LOST:
-            usage.lost += len(found)
+            usage.lost += count
             # What it used is not known, but for the memory it was last seen with.
-            found = [fields for fields in found if fields[9]]
-            usage.peak_memory.add([fields[9] for fields in found])
+            peaks = seen = [peak for peak in peaks if peak]
         else:
-            usage.cpu_s.add([fields[8] for fields in found])
-            usage.peak_memory.add([fields[9] for fields in found])
-            found = [fields for fields in found if fields[6] & events.MEASURED]
+            usage.cpu_s.add(found.cpu_s)
+            measured = zip(peaks, found.flags, strict=True) if any(found.flags) else ()
+            seen = [peak for peak, flags in measured if flags & events.MEASURED]
+        usage.peak_memory.add(peaks)
         if self.observers and kind in (events.TASK, events.LOST) and not class_name:
-            for fields in found:
+            for peak in seen:
                 for observe in self.observers:
-                    observe(name, int(fields[9]))
+                    observe(name, int(peak))
 
     def _name(self, tail: Tail, number: int) -> tuple[str, str]:
         if number not in tail.names:
