@@ -55,7 +55,7 @@ class Config:
     )
 
     spin_us: int = _setting(
-        60, "Microseconds a blocked get spins before it sleeps; 0 never spins.", low=0, high=10_000
+        150, "Microseconds a blocked get spins before it sleeps; 0 never spins.", low=0, high=10_000
     )
     batch_max: int = _setting(64, "Most tasks that travel in one packet.", low=1, high=65_536)
     prefetch_ms: float = _setting(

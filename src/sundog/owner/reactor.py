@@ -2,8 +2,10 @@
 
 ::
 
-    ep   epoll over all of this process' sockets (node, lanes, peers)
-    bg   epoll over ep: the background thread sleeps here; a blocked `get` mutes it with one modify()
+    ep      epoll over all of this process' sockets (node, lanes, peers)
+    bg      epoll over ep: the background thread sleeps here; a blocked `get` mutes it with one modify()
+    outer   epoll over ep: a blocked `get` sleeps here. Who sleeps in ep itself is woken on the core of who sent to it,
+            and waits there for that one to be done (docs/decisions/0011)
 
 The thread that waits reads by itself, so a reply costs no thread switch. One reader at a time: the
 flag `leader` is set under the lock, since a second reader while the leader is in poll() is a lost
@@ -31,7 +33,7 @@ _perf = time.perf_counter
 _DOZE_S = 0.5
 _GATHER_S = 1e-3
 _GLANCED_S = 2e-3
-_GLANCES_MAX = 10
+_NAP_MAX_S = 10e-3
 
 
 class Reactor:
@@ -65,8 +67,10 @@ class Reactor:
         self.writers: dict[int, Callable[[], None]] = {}
         self.ep = select.epoll()
         self.bg = select.epoll()
+        self.outer = select.epoll()
         self._epfd = self.ep.fileno()
         self.bg.register(self._epfd, _IN)
+        self.outer.register(self._epfd, _IN)
         self._wake_r, self._wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self.add(self._wake_r, self._drain_wake)
         # One for the background thread alone: a leader must not swallow its wake-ups.
@@ -166,10 +170,12 @@ class Reactor:
                     self.bg.poll(_GATHER_S)
             # While somebody makes tasks, and reads the replies in passing, we would only take the interpreter and the
             # lock from them, once for each system call of ours. But the clock is ours to look at.
-            for _ in range(_GLANCES_MAX):
+            nap = _GLANCED_S  # longer each time: every look takes the interpreter from them
+            while nap < _NAP_MAX_S:
                 if _perf() - self._glanced_s > _GLANCED_S or self.awaited() or self.closed:
                     break
-                time.sleep(_GLANCED_S / 2)
+                time.sleep(nap)
+                nap *= 2
             with self.lock:
                 if self.closed:
                     return
@@ -314,7 +320,7 @@ class Reactor:
                 return False
             timeout = left if timeout is None or left < timeout else timeout
         self.polling = True
-        self.ep.poll(timeout)
+        self.outer.poll(timeout)
         self.polling = False
         return True
 
@@ -351,6 +357,7 @@ class Reactor:
             time.sleep(0.0005)
         self.ep.close()
         self.bg.close()
+        self.outer.close()
         os.close(self._wake_r)
         write, self._wake_w = self._wake_w, -1  # a late wake() must not write to a descriptor that is reused
         os.close(write)

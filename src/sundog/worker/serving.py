@@ -62,6 +62,10 @@ class Serving:
         self.spill_dir = owner.control.spill_dir
         self.spin_s = owner.config.spin_us / 1e6
         self.epoll = select.epoll()
+        # Sleeps here: in the first one we would be woken on the core of who sent us something, and wait until it
+        # is done (docs/decisions/0011).
+        self.outer = select.epoll()
+        self.outer.register(self.epoll.fileno(), select.EPOLLIN)
         self.lanes: dict[int, AnswerLane] = {}
         self.todo: deque[tuple[AnswerLane, wire.Item]] = deque()
         self.buffer = memoryview(bytearray(packets.RECV_BYTES))
@@ -133,7 +137,8 @@ class Serving:
                     # Refs that died with the last task: nobody else would count them while we sleep.
                     with self.owner.lock:
                         self.owner.drain()
-                ready = self.epoll.poll(self.look_again_s)
+                self.outer.poll(self.look_again_s)
+                ready = self.epoll.poll(0)
                 if self.look_again_s >= 0:
                     self._look_again()
                 self.executor.meter.settle()
@@ -468,5 +473,6 @@ class Serving:
                 self.epoll.register(fd, select.EPOLLIN)
             other.lanes = self.lanes
             other.epoll = self.epoll
+            other.outer = self.outer
         self.todo.extend(other.todo)
         other.todo.clear()
