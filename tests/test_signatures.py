@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import pickle
+import subprocess
+import sys
 from typing import Any
 
 import pytest
 
-from sundog.signatures import Signature
+from sundog.signatures import Signature, is_bare, is_coroutine, is_generator
 
 
 class Sample:
@@ -76,3 +80,79 @@ def test_a_call_that_cannot_begin_says_why_and_what_is_taken(
         signature.check("Sample.plain", args, kwargs)
     assert words in str(caught.value)
     assert "Sample.plain.remote()" in str(caught.value) and "(a, b=…)" in str(caught.value)
+
+
+def bare(a, b=1, /, c=2, *rest, d, e=3, **named): ...  # type: ignore[no-untyped-def]
+
+
+def only_keywords(*, a, b=1): ...  # type: ignore[no-untyped-def]
+
+
+def with_locals(a: int) -> int:
+    b = c = a
+    return b + c
+
+
+@functools.wraps(bare)
+def wrapper(*args: Any, **kwargs: Any) -> None: ...
+
+
+def numbers() -> Any:
+    yield 1
+
+
+async def later() -> None: ...
+
+
+async def stream() -> Any:
+    yield 1
+
+
+CALLABLES = [
+    bare,
+    only_keywords,
+    with_locals,
+    wrapper,
+    numbers,
+    later,
+    stream,
+    Sample.rest,
+    Sample().plain,
+    functools.partial(bare, 1),
+    functools.partial(numbers),
+    functools.partial(later),
+    lambda *items: items,
+]
+
+
+@pytest.mark.parametrize("function", CALLABLES)
+def test_what_code_says_is_what_the_standard_library_says(function: Any) -> None:
+    told = inspect.signature(function).parameters.values()
+    assert Signature.of(function).parameters == tuple(
+        (each.name, int(each.kind), each.default is not each.empty) for each in told
+    )
+    assert is_generator(function) == (
+        inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+    )
+    assert is_coroutine(function) == inspect.iscoroutinefunction(function)
+
+
+def test_a_wrapper_is_not_taken_at_its_word() -> None:
+    assert is_bare(bare)
+    assert not is_bare(wrapper)
+    assert not is_bare(functools.partial(bare))
+
+
+def test_a_task_of_a_module_starts_without_the_slow_imports() -> None:
+    # Each of them takes longer than the session needs for its first answer to such a task.
+    program = """
+import sys
+import sundog as ray
+from os.path import basename
+ray.init(num_cpus=1)
+assert ray.get(ray.remote(basename).remote("a/b")) == "b"
+print([name for name in ("inspect", "cloudpickle", "socket", "dataclasses", "asyncio") if name in sys.modules])
+ray.shutdown()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "[]\n", "")

@@ -112,6 +112,19 @@ __all__ = [
 ]
 
 
+def _import_api() -> object:
+    """The API, imported without a break for the collector: next to nothing of what an import makes is garbage."""
+    import gc
+
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        return import_module("sundog.api")
+    finally:
+        if was_on:
+            gc.enable()
+
+
 class _Init:
     """`init()` for a program that has not imported the API yet: its node starts while that happens."""
 
@@ -123,7 +136,7 @@ class _Init:
             if early.is_likely(args[0] if args else kwargs.get("address")):
                 early.begin()
         try:
-            return import_module("sundog.api").init(*args, **kwargs)
+            return _import_api().init(*args, **kwargs)  # type: ignore[attr-defined]
         finally:
             early.drop()  # unless it was taken
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from sys import _getframe
 from typing import Any
 
@@ -12,7 +11,7 @@ from sundog.options import ActorOptions, MethodOptions, parse_actor_options, par
 from sundog.owner import context, timeouts
 from sundog.owner.records import DONE, Fn
 from sundog.refs import ObjectRef, rebuild
-from sundog.signatures import Signature
+from sundog.signatures import Signature, is_generator
 from sundog.wire import lanes as wire
 
 _ANYTHING = Signature(None)
@@ -310,6 +309,8 @@ _DEFAULT_METHOD = MethodOptions()
 
 def _members(cls: type) -> dict[str, Any]:
     """What a handle has to know of its class: its methods, their options and what they take."""
+    import inspect
+
     methods: dict[str, MethodOptions] = {}
     generators = []
     signatures = {}
@@ -317,7 +318,7 @@ def _members(cls: type) -> dict[str, Any]:
         if name.startswith("__") and name != "__call__":
             continue
         methods[name] = getattr(member, "__sundog_options__", _DEFAULT_METHOD)
-        if inspect.isgeneratorfunction(member) or inspect.isasyncgenfunction(member):
+        if is_generator(member):
             generators.append(name)
         is_static = isinstance(inspect.getattr_static(cls, name), staticmethod)
         signatures[name] = Signature.of(member, bound=inspect.isfunction(member) and not is_static)

@@ -6,7 +6,6 @@ of this process. Any thread, driver or worker.
 
 from __future__ import annotations
 
-import inspect
 import os
 import sys
 import threading
@@ -22,6 +21,7 @@ from sundog.ids import PROCESS_BYTES, task_of
 from sundog.owner import context
 from sundog.refs import ObjectRef
 from sundog.remote_function import RemoteFunction, make_remote_function
+from sundog.signatures import Signature
 
 _init_lock = threading.RLock()
 _forked_from: int | None = None
@@ -167,7 +167,7 @@ def _check_init(
         if not name.startswith("_"):
             from difflib import get_close_matches
 
-            known = [each for each in inspect.signature(init).parameters if each != "other"]
+            known = [name for name, _, _ in Signature.of(init).parameters or () if name != "other"]
             near = get_close_matches(name, known, 1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise TypeError(f"init() has no option {name!r}.{hint} Its options: {', '.join(known)}.")
@@ -311,7 +311,7 @@ def remote(*args: Any, **options: Any) -> Any:
     ...     sundog.get(double.remote(21))
     42
     """
-    if len(args) == 1 and not options and (callable(args[0]) or inspect.isclass(args[0])):
+    if len(args) == 1 and not options and (callable(args[0])):
         return _make_remote(args[0], {})
     if args:
         raise TypeError(
@@ -331,7 +331,7 @@ def remote(*args: Any, **options: Any) -> Any:
 def _make_remote(target: Any, options: dict[str, Any]) -> Any:
     if isinstance(target, (RemoteFunction, ActorClass)):
         raise TypeError(f"{target!r} is remote already: @remote stands there twice.")
-    if inspect.isclass(target):
+    if isinstance(target, type):
         return make_actor_class(target, options)
     if callable(target):
         return make_remote_function(target, options)
@@ -380,14 +380,12 @@ def get(object_refs: Any, *, timeout: float | None = None, _use_object_store: bo
     if type(object_refs) is ObjectRef:
         return engine.owner.getting.get_one(object_refs._id, timeout)
     if isinstance(object_refs, (list, tuple)):
-        oids = []
-        for position, ref in enumerate(object_refs):
-            if type(ref) is not ObjectRef:
-                raise TypeError(
-                    f"get() takes a ref or a list of refs, but element {position} of the list is "
-                    f"{_kind_of(ref)}."
-                )
-            oids.append(ref._id)
+        oids = [ref._id for ref in object_refs if type(ref) is ObjectRef]
+        if len(oids) != len(object_refs):
+            position, other = next(pair for pair in enumerate(object_refs) if type(pair[1]) is not ObjectRef)
+            raise TypeError(
+                f"get() takes a ref or a list of refs, but element {position} of the list is {_kind_of(other)}."
+            )
         return engine.owner.getting.get_many(oids, timeout)
     if isinstance(object_refs, ObjectRefGenerator):
         return object_refs

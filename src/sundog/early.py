@@ -95,7 +95,8 @@ def is_likely(address: object) -> bool:
 def _start() -> Program:
     ours, theirs = pair()
     source = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    code = f"import sys; sys.path[:0]=[{source!r}]; from sundog.node.launch import main; main()"
+    # Without the collector while it imports, for next to nothing of that is garbage.
+    code = f"import gc, sys; gc.disable(); sys.path[:0]=[{source!r}]; from sundog.node.launch import main; main()"
     # A number that the target cannot collide with.
     high = fcntl.fcntl(theirs.fileno(), fcntl.F_DUPFD_CLOEXEC, 64)
     try:

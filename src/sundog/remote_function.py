@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from sys import _getframe
 from typing import Any
 
@@ -13,7 +12,7 @@ from sundog.options import TaskOptions, parse_task_options
 from sundog.owner import context
 from sundog.owner.records import Fn
 from sundog.refs import ObjectRef
-from sundog.signatures import Signature
+from sundog.signatures import Signature, is_coroutine, is_generator
 
 
 class RemoteFunction:
@@ -23,7 +22,7 @@ class RemoteFunction:
         self._function = function
         self._options = options
         self._name: str = getattr(function, "__qualname__", "") or type(function).__name__
-        self._generator = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+        self._generator = is_generator(function)
         self._engine: Any = None
         self._generation = -1
         self._fn: Fn | None = None
@@ -86,7 +85,7 @@ def make_remote_function(function: Any, given: dict[str, Any]) -> RemoteFunction
     Raises:
         ValueError: the function is a coroutine function, or an option is wrong.
     """
-    if inspect.iscoroutinefunction(function):
+    if is_coroutine(function):
         name = getattr(function, "__qualname__", repr(function))
         raise ValueError(
             f"{name}() is an 'async def', and a task has no event loop. Write a plain function that calls "

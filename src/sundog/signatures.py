@@ -7,7 +7,7 @@ only others come to `check`. Pure; any process, any thread.
 
 from __future__ import annotations
 
-import inspect
+from types import FunctionType
 from typing import Any
 
 _MANY = 1 << 30
@@ -40,13 +40,19 @@ class Signature:
     @classmethod
     def of(cls, function: Any, *, bound: bool = False) -> Signature:
         """Of a function, or (`bound`) of a method without its first parameter; anything goes if it does not tell."""
-        try:
-            found = list(inspect.signature(function).parameters.values())
-        except (TypeError, ValueError):
-            return cls(None)
-        if bound and found and found[0].kind in (_POSITIONAL, _EITHER):
+        if is_bare(function):
+            found = _read(function)
+        else:
+            import inspect
+
+            try:
+                told = inspect.signature(function).parameters.values()
+            except (TypeError, ValueError):
+                return cls(None)
+            found = [(p.name, int(p.kind), p.default is not p.empty) for p in told]
+        if bound and found and found[0][1] in (_POSITIONAL, _EITHER):
             found = found[1:]
-        return cls(tuple([(p.name, int(p.kind), p.default is not p.empty) for p in found]))
+        return cls(tuple(found))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Signature, (self.parameters,))
@@ -55,6 +61,8 @@ class Signature:
         """Raises TypeError if a call with these arguments could not even begin."""
         if self.parameters is None:
             return
+        import inspect
+
         full = inspect.Signature(
             [
                 inspect.Parameter(
@@ -76,8 +84,54 @@ class _Default:
         return "…"
 
 
+def is_bare(function: Any) -> bool:
+    """Whether a function is what its code says, so that `inspect`, which takes 15 ms to import, need not be asked.
+
+    Not if something was hung on it: a wrapper names the function that it stands for, or a signature, or is marked.
+    """
+    return type(function) is FunctionType and not function.__dict__
+
+
+def _read(function: FunctionType) -> list[_Parameter]:
+    """The parameters of a bare function."""
+    code = function.__code__
+    names, count, only = code.co_varnames, code.co_argcount, code.co_posonlyargcount
+    given = len(function.__defaults__ or ())
+    found = [
+        (name, _POSITIONAL if at < only else _EITHER, at >= count - given)
+        for at, name in enumerate(names[:count])
+    ]
+    last = count + code.co_kwonlyargcount
+    rest = names[last:]
+    if code.co_flags & _HAS_REST:
+        found.append((rest[0], _REST, False))
+        rest = rest[1:]
+    optional = function.__kwdefaults__ or {}
+    found += [(name, _KEYWORD, name in optional) for name in names[count:last]]
+    if code.co_flags & _HAS_NAMED:
+        found.append((rest[0], _NAMED, False))
+    return found
+
+
+def is_generator(function: Any) -> bool:
+    """Whether a call gives a generator, asynchronous or not."""
+    if is_bare(function):
+        return bool(function.__code__.co_flags & (_GENERATOR | _ASYNC_GENERATOR))
+    import inspect
+
+    return inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+
+
+def is_coroutine(function: Any) -> bool:
+    """Whether a call gives a coroutine."""
+    if is_bare(function):
+        return bool(function.__code__.co_flags & _COROUTINE)
+    import inspect
+
+    return inspect.iscoroutinefunction(function)
+
+
 _Omitted = _Default()
-_POSITIONAL = int(inspect.Parameter.POSITIONAL_ONLY)
-_EITHER = int(inspect.Parameter.POSITIONAL_OR_KEYWORD)
-_REST = int(inspect.Parameter.VAR_POSITIONAL)
-_KEYWORD = int(inspect.Parameter.KEYWORD_ONLY)
+# As `inspect` numbers the kinds of parameters and names the flags of code.
+_POSITIONAL, _EITHER, _REST, _KEYWORD, _NAMED = range(5)
+_HAS_REST, _HAS_NAMED, _GENERATOR, _COROUTINE, _ASYNC_GENERATOR = 0x4, 0x8, 0x20, 0x80, 0x200

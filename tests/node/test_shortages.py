@@ -77,7 +77,7 @@ def test_a_connection_that_cannot_be_accepted_is_not_tried_in_a_tight_loop() -> 
     loop = FakeLoop()
     loop.watched.add(7)
     node: Any = SimpleNamespace(
-        loop=loop, log=lambda text: None, listener=SimpleNamespace(fileno=lambda: 7, accept=refuse)
+        loop=loop, log=lambda text: None, listener=SimpleNamespace(fileno=lambda: 7, _accept=refuse)
     )
     node._connected = lambda sock: None
     node._accept = lambda: Node._accept(node)

@@ -25,7 +25,7 @@ def test_a_child_is_interrupted_once_though_its_parent_was_cancelled_before_it_e
         concurrent=concurrent,
         actors=SimpleNamespace(tell=lambda _lane, message: told.append(message)),
     )
-    child = Task(b"c" * 16, Fn(1, "child"), 1, None, 5.0)
+    child = Task(b"c" * 16, Fn(1, "child"), None, 5.0)
     child.state, child.parent, child.lane = SENT, PARENT, SimpleNamespace()
     owner.table[child.id] = child
     cancels = Cancels(owner)

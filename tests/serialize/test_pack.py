@@ -1,14 +1,18 @@
-"""Values to bytes and back: arrays of numbers, whose pickle is remembered by shape and dtype."""
+"""Values to bytes and back: short bytes and functions of modules; arrays of numbers, whose pickle is remembered."""
 
 from __future__ import annotations
 
+import pickle
+import posixpath
+import string
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
 from sundog.serialize import pack as packing
-from sundog.serialize.pack import deregister_serializer, pack, register_serializer, unpack
+from sundog.serialize.pack import deregister_serializer, pack, pack_function, register_serializer, unpack
 
 _INLINE_MAX = 100 << 10
 _COUNT = 20_000  # numbers in an array that is large enough for a segment
@@ -107,3 +111,45 @@ def test_only_so_many_shapes_are_remembered(monkeypatch: pytest.MonkeyPatch) -> 
         array = np.ones(_COUNT + extra)
         assert np.array_equal(_there_and_back(array), array)
         assert len(packing._arrays) <= 3 and len(packing._streams) <= 3
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 127, 128, 255, 256, 257, 5000])
+def test_short_bytes_are_read_as_they_were(length: int) -> None:
+    value = bytes(range(256)) * 20
+    meta, buffers, inner = pack(value[:length], _INLINE_MAX)
+    assert (buffers, inner) == (None, None)
+    assert unpack(meta, None) == pickle.loads(meta) == value[:length]
+
+
+def _local() -> Any:
+    def made_here() -> int:
+        return 7
+
+    return made_here
+
+
+@pytest.mark.parametrize(
+    "function",
+    [posixpath.basename, string.Template, len, _local(), lambda: 7, string.Template("$a").substitute],
+)
+def test_what_has_a_name_in_its_module_is_pickled_by_it(
+    function: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blob, _ = pack_function(function)  # by cloudpickle, which is loaded here
+    monkeypatch.delitem(sys.modules, "cloudpickle", raising=False)
+    other, _ = pack_function(function)
+    named = function in (posixpath.basename, string.Template)
+    assert (packing._by_name(function) is not None) is named
+    assert type(pickle.loads(other)) is type(pickle.loads(blob))
+    if named:
+        assert pickle.loads(other) is pickle.loads(blob) is function
+
+
+def test_a_function_that_its_module_does_not_have_is_not_pickled_by_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(posixpath, "basename", lambda path: path)
+    assert packing._by_name(posixpath.split) is not None
+    assert packing._by_name(posixpath.basename) is None
+    monkeypatch.setattr(_local, "__module__", "__main__")
+    assert packing._by_name(_local) is None

@@ -70,7 +70,7 @@ class Creations:
             "job_id": context.facts.job_id,
             "handle": handle_data,  # the dict of the handle that the creator gets, too
         }
-        task = Task(actor_id, Fn(0, f"{class_name}.__init__"), 0, None, owner.now())
+        task = Task(actor_id, Fn(0, f"{class_name}.__init__"), None, owner.now())
         if args or kwargs:
             owner.tasks.pack_args(task, args, kwargs)
         if options.name:

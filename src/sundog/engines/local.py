@@ -11,7 +11,6 @@ import contextlib
 import os
 import pickle
 import signal
-import socket
 import sys
 import threading
 import time
@@ -27,6 +26,7 @@ from sundog.engines.leases import lease_of
 from sundog.engines.refusals import Refusals
 from sundog.exceptions import RaySystemError
 from sundog.ids import random_id
+from sundog.net import sockets as socket
 from sundog.net.descriptors import raise_limit
 from sundog.net.packets import Connection
 from sundog.options import TaskOptions

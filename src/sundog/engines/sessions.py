@@ -12,7 +12,6 @@ import fcntl
 import os
 import pickle
 import signal
-import socket
 import sys
 import time
 from typing import Any
@@ -22,6 +21,7 @@ from sundog import early, machine
 from sundog.config import Config
 from sundog.exceptions import RaySystemError
 from sundog.ids import random_id
+from sundog.net import sockets as socket
 from sundog.net.packets import Connection
 from sundog.plain import as_dict, plain
 from sundog.store import folders, limits

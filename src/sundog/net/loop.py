@@ -9,12 +9,12 @@ from __future__ import annotations
 import heapq
 import itertools
 import select
-import socket
 import time
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from sundog.net import sockets as socket
 from sundog.net.packets import Connection
 
 _monotonic = time.monotonic

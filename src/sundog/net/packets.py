@@ -15,8 +15,9 @@ import contextlib
 import itertools
 import os
 import pickle
-import socket
 from typing import Any
+
+from sundog.net import sockets as socket
 
 # The kernel caps SO_SNDBUF at net.core.wmem_max (208 KiB unless raised) and doubles what it grants; a
 # packet must fit the buffer whole.

@@ -103,6 +103,7 @@ def _be_told() -> tuple[str, int] | None:
 
 def main() -> None:
     """Be the node; does not return."""
+    import gc
     import pickle
     import signal
 
@@ -131,6 +132,8 @@ def main() -> None:
     make_shared(session["shm_root"], session["path"])
     if params["driver_fd"] is None:
         os.close(SOCKET_FD)
+    gc.freeze()
+    gc.enable()
     run(params, zygote, lifeline_read, lifeline_write)
     sys.stdout.flush()
     os._exit(0)

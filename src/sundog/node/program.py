@@ -17,12 +17,12 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import time
 from collections.abc import Iterable
 from typing import Any
 
 from sundog.config import Config
+from sundog.net import sockets as socket
 from sundog.net.loop import Line, Loop
 from sundog.net.packets import Connection
 from sundog.node import retention, sessions
@@ -141,7 +141,7 @@ class Node:
 
     def _accept(self) -> None:
         try:
-            self._connected(self.listener.accept()[0])
+            self._connected(socket.accept(self.listener))
         except (BlockingIOError, ConnectionError):
             pass  # whoever it was has gone again
         except OSError as error:

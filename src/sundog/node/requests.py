@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import socket
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -60,7 +59,7 @@ class Requests:
     def do_nodes(self, _process: Process, _number: int) -> list[dict[str, Any]]:
         """Rows in the shape of `nodes()`."""
         node = self.node
-        host = socket.gethostname()
+        host = os.uname().nodename
         return [
             {
                 "NodeID": node.node_id.hex(),

@@ -12,10 +12,10 @@ import fcntl
 import json
 import os
 import signal
-import socket
 import time
 from typing import Any
 
+from sundog.net import sockets as socket
 from sundog.store.folders import remove_folders
 from sundog.store.segments import belongs_to
 

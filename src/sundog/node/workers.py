@@ -15,11 +15,11 @@ import contextlib
 import os
 import pickle
 import signal
-import socket
 import time
 from typing import TYPE_CHECKING, Any
 
 from sundog.ids import random_id
+from sundog.net import sockets as socket
 from sundog.net.loop import Line
 from sundog.net.packets import Connection, make_pair
 from sundog.node.causes import Causes, tail

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import socket
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -30,6 +29,7 @@ from sundog.exceptions import (
 )
 from sundog.ids import RESULT_SUFFIX, number_of
 from sundog.net import packets
+from sundog.net import sockets as socket
 from sundog.net.descriptors import Gauge
 from sundog.owner import context, deaths, evidence
 from sundog.owner.lost_attempts import record_lost
@@ -232,7 +232,7 @@ class ActorCalls:
                 actor_id=link.actor_id.hex(),
                 max_pending_calls=link.max_pending,
             )
-        task = Task(owner.ids.task(), fn, fn.number, None, _time())
+        task = Task(owner.ids.task(), fn, None, _time())
         if owner.concurrent:
             task.parent = context.current_id()
         task.actor = link
@@ -330,6 +330,12 @@ class ActorCalls:
             skipped: list[Task] = []
             while queue and len(items) < _BATCH:
                 task = queue[0]
+                if task.state == QUEUED and task.args is None and task.extra is None and not task.attempt:
+                    # The common call, written out: nothing travels with it.
+                    queue.popleft()
+                    items.append((task.id, task.fn.number, None, task.submit_s, None))
+                    tasks.append(task)
+                    continue
                 if task.state == DONE:
                     queue.popleft()
                     continue
@@ -347,7 +353,7 @@ class ActorCalls:
                 queue.popleft()
                 if task.attempt:
                     extra = dict(extra or (), a=task.attempt)
-                items.append((task.id, task.what, args, task.submit_s, extra))
+                items.append((task.id, task.fn.number, args, task.submit_s, extra))
                 tasks.append(task)
             queue.extendleft(reversed(skipped))
             if not items:

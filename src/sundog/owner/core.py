@@ -23,7 +23,6 @@ any thread may call the public verbs.
 from __future__ import annotations
 
 import contextlib
-import socket
 import threading
 import time
 from collections import deque
@@ -35,6 +34,7 @@ from sundog import exceptions
 from sundog.config import Config
 from sundog.events import PUT, NoRing, Ring
 from sundog.ids import PROCESS_BYTES, PUT_SUFFIX, TASK_BYTES, IdMaker, task_of
+from sundog.net import sockets as socket
 from sundog.net.packets import Connection
 from sundog.owner import losses
 from sundog.owner.lineage import CopyLost

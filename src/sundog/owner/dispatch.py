@@ -15,12 +15,12 @@ Everything here runs under the owner's lock. The rules:
 from __future__ import annotations
 
 import pickle
-import socket
 import time
 from pickle import dumps
 from typing import TYPE_CHECKING, Any
 
 from sundog.net import packets
+from sundog.net import sockets as socket
 from sundog.owner.records import QUEUED, SENT, Fn, Lane, Shape, Task
 from sundog.state.lease_spec import LeaseSpec
 from sundog.wire.lanes import EXTRA_ATTEMPT, FnWire
@@ -164,7 +164,7 @@ class Dispatch:
             if task.attempt:
                 extra = dict(extra or (), **{EXTRA_ATTEMPT: task.attempt})
             tasks.append(task)
-            items.append((task.id, task.what, args, task.submit_s, extra))
+            items.append((task.id, fn.number, args, task.submit_s, extra))
             if alone:
                 break
         if not items:

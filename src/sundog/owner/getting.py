@@ -10,6 +10,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable
+from pickle import loads
 from typing import TYPE_CHECKING, Any
 
 from sundog import events
@@ -95,7 +96,7 @@ class Getting:
         for oid in oids:
             value = ready.get(oid)
             if value is not None and value[0] == 0 and value[2] is None:
-                out.append(unpack(value[1], None))
+                out.append(loads(value[1]))
             else:
                 out.append(load(oid, timeout_s))
         return out
@@ -106,12 +107,12 @@ class Getting:
         An error ends the wait early: Ray raises the first failed ref as soon as it is met in order.
         """
         owner = self.owner
-        ready = owner.ready
+        ready, table = owner.ready, owner.table
         started = started or _time()
         with owner.lock:
             owner.check_open()
             for oid in oids:
-                if oid not in ready:
+                if oid not in ready and oid[:16] not in table:
                     owner.ask_for(oid)
         position = 0
         count = len(oids)

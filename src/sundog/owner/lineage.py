@@ -188,7 +188,7 @@ class Recovery:
 
     def _join(self, task: Task, oid: bytes) -> None:
         """Want one more result of a task that runs."""
-        if task.rebuilding is None or (not isinstance(task.returns, int) and oid not in task.rebuilding):
+        if task.rebuilding is None or (not isinstance(task.fn.returns, int) and oid not in task.rebuilding):
             self._later.setdefault(task.id, set()).add(oid)
         else:
             task.rebuilding.add(oid)

@@ -16,13 +16,13 @@ never blocks: what the socket does not take waits in a queue until it does.
 from __future__ import annotations
 
 import contextlib
-import socket
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sundog.ids import PROCESS_BYTES, task_of
 from sundog.net import packets
+from sundog.net import sockets as socket
 from sundog.net.packets import Connection
 from sundog.owner import losses
 from sundog.wire.cause import Cause

@@ -6,10 +6,10 @@ under the owner's lock, but for a task's submission, which only builds a new row
 
 from __future__ import annotations
 
-import socket
 from collections import deque
 from typing import Any
 
+from sundog.net import sockets as socket
 from sundog.state.lease_spec import LeaseSpec
 
 # Task states
@@ -90,6 +90,7 @@ class Task:
     estimate_s = 0.0
     lane: Any = None
     actor: Any = None
+    extra: dict[str, Any] | None = None
     parent: bytes | None = None  # the call that submitted it, where several run at a time
     began = -1  # the attempt that its worker said has begun; told of tasks with a timeout_s, or when asked
     overdue = False  # its worker was killed for it: it ran too long and did not stop
@@ -103,15 +104,14 @@ class Task:
     rebuilding: set[bytes] | None = None  # it runs again: which results are wanted of it
     given_up: set[bytes] | None = None  # results that the program freed (owner/frees.py)
 
-    def __init__(self, task_id: bytes, fn: Fn, what: Any, args: Any, submit_s: float) -> None:
+    def __init__(self, task_id: bytes, fn: Fn, args: Any, submit_s: float) -> None:
         self.id = task_id
         self.fn = fn
-        self.what = what  # number of the function, or name of the method
         self.args = args
         self.submit_s = submit_s
-        self.returns = fn.returns
         self.retries = fn.max_retries
-        self.extra = fn.extra
+        if fn.extra is not None:
+            self.extra = fn.extra
 
 
 class Shape:

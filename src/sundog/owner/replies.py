@@ -6,7 +6,6 @@ one small result of a task is dealt with in line, everything else goes through `
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Container
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from sundog import events
 from sundog.exceptions import TaskCancelledError, TaskPlacementGroupRemoved
 from sundog.ids import RESULT_SUFFIX, result_id
 from sundog.net import packets
+from sundog.net import sockets as socket
 from sundog.owner import deaths
 from sundog.owner.actors import ActorLink
 from sundog.owner.lost_attempts import record_lost
@@ -222,7 +222,7 @@ class Replies:
         if task.state == DONE:
             return
         self.done(task)
-        returns = task.returns
+        returns = task.fn.returns
         if task.rebuilding is not None:
             self.owner.lineage.failed(task, value)
         elif isinstance(returns, int):
@@ -239,7 +239,7 @@ class Replies:
     def fail_with(self, task: Task, error: BaseException) -> None:
         """End a task with an error of the system's."""
         value = self.owner.error_value(error)
-        if task.returns == "streaming" and task.state != DONE:
+        if task.fn.returns == "streaming" and task.state != DONE:
             self.owner.streams.of(task).error = value
         self.fail(task, value)
 

@@ -134,7 +134,7 @@ class Tasks(Dispatch):
     def submit(self, fn: Fn, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Task:
         """Queue a task and return its row; the caller makes the refs."""
         owner = self.owner
-        task = Task(owner.ids.task(), fn, fn.number, None, _time())
+        task = Task(owner.ids.task(), fn, None, _time())
         if owner.concurrent:
             task.parent = context.current_id()
         if args or kwargs:
@@ -170,7 +170,7 @@ class Tasks(Dispatch):
         """The refs that `.remote()`, called at this place, returns for a task."""
         if task.fn.queue_timeout_s is not None:
             self.owner.timeouts.watch(task)
-        returns = task.returns
+        returns = task.fn.returns
         if returns == 1 and type(returns) is int:
             return ObjectRef(task.id + RESULT_SUFFIX, code, at)
         if type(returns) is int:

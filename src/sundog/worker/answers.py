@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import pickle
-import socket
 import threading
 from typing import Any
 
 from sundog.net import packets
+from sundog.net import sockets as socket
 from sundog.wire import lanes as wire
 
 FLUSH_BYTES = 64 << 10
+_PACKET_BYTES = packets.MESSAGE_MAX_BYTES - 4032
 
 
 class LoadedFn:
@@ -45,7 +46,12 @@ class LoadedFn:
 
 
 class AnswerLane:
-    """Our end of a lane: tasks come in, replies go out."""
+    """Our end of a lane: tasks come in, replies go out.
+
+    Any thread adds to `out`, without a lock: one append cannot be torn. Who sends takes off what it has copied, under
+    the lock, so that packets leave in order. Lost additions to `out_bytes` are no harm: a message that has become too
+    long for a packet travels in a file.
+    """
 
     __slots__ = ("first_s", "fns", "lock", "out", "out_bytes", "owner_id", "sock")
 
@@ -60,13 +66,14 @@ class AnswerLane:
 
     def reply(self, message: wire.Reply, size: int, spill_dir: str) -> None:
         """Queue a reply; full packets are sent at once."""
-        with self.lock:
-            if self.out and self.out_bytes + size > packets.MESSAGE_MAX_BYTES - 4096:
-                self._send(spill_dir)
-            self.out.append(message)
-            self.out_bytes += size + 64
-            if self.out_bytes > FLUSH_BYTES:
-                self._send(spill_dir)
+        total = self.out_bytes + size + 64
+        if total > _PACKET_BYTES and self.out:
+            self.flush(spill_dir)
+            total = size + 64
+        self.out_bytes = total
+        self.out.append(message)
+        if total > FLUSH_BYTES:
+            self.flush(spill_dir)
 
     def flush(self, spill_dir: str) -> None:
         """Send what is queued."""
@@ -81,7 +88,9 @@ class AnswerLane:
             self.sock.send(pickle.dumps([message], 5))
 
     def _send(self, spill_dir: str) -> None:
-        out, self.out, self.out_bytes = self.out, [], 0
+        self.out_bytes = 0
+        out = self.out[:]
+        del self.out[: len(out)]
         data = pickle.dumps(out, 5)
         if len(data) > packets.MESSAGE_MAX_BYTES:
             data = packets.encode(out, spill_dir)

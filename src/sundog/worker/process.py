@@ -16,13 +16,13 @@ import gc
 import os
 import pickle
 import signal
-import socket
 import sys
 from typing import TYPE_CHECKING, Any
 
 from sundog import engines
 from sundog.config import Config
 from sundog.exceptions import RuntimeEnvSetupError
+from sundog.net import sockets as socket
 from sundog.net.packets import Connection
 from sundog.owner import context
 from sundog.owner.assemble import assemble

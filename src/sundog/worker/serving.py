@@ -16,7 +16,6 @@ import os
 import pickle
 import select
 import signal
-import socket
 import sys
 import threading
 import time
@@ -25,6 +24,7 @@ from typing import Any
 
 from sundog.exceptions import TaskCancelledError
 from sundog.net import packets
+from sundog.net import sockets as socket
 from sundog.owner import context, interrupts
 from sundog.owner.core import Owner
 from sundog.owner.waits import Places

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from typing import Any
 
 _PACKAGE_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -45,6 +44,8 @@ def of_coroutine(coroutine: Any) -> str:
 
 
 def _format(frames: list[Any], only_users: bool = False) -> str:
+    import traceback  # late: it brings tokenize and re, and most workers never tell where they are
+
     files = [frame.f_code.co_filename for frame in frames]
     # User code begins where the worker last called something that is not ours: what is before that is how Python
     # starts a program, a thread, or a turn of an event loop.

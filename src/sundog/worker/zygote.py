@@ -18,15 +18,16 @@ import os
 import pickle
 import select
 import signal
-import socket
 import sys
 from typing import Any, NoReturn
 
+from sundog.net import sockets as socket
 from sundog.net.descriptors import write_to
 from sundog.net.orphans import adopt
 from sundog.net.packets import Connection
 
 _QUIET_MS = 15
+_QUIET_FIRST_MS = 150  # the node may be slow to ask for the first workers: they must not wait for imports
 
 
 def main(argv: list[str]) -> None:
@@ -43,12 +44,14 @@ def main(argv: list[str]) -> None:
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     gc.freeze()
+    gc.enable()  # it was off while we imported
     poller = select.poll()
     poller.register(control.fileno(), select.POLLIN)
     poller.register(wake_r, select.POLLIN)
     complete = False
+    quiet_ms = _QUIET_FIRST_MS
     while True:
-        ready = poller.poll(None if complete else _QUIET_MS)
+        ready = poller.poll(None if complete else quiet_ms)
         if not ready:
             complete = True
             _preload_rest()
@@ -66,6 +69,7 @@ def main(argv: list[str]) -> None:
                 _bury_session(shm_root, path)
             message, fds = received
             if message[0] == "fork":
+                quiet_ms = _QUIET_MS
                 _fork(control, message[1], message[2], fds, lifeline, (wake_r, wake_w))
             elif message[0] == "import":
                 _preload(message[1])
