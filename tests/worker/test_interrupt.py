@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from sundog.owner import context, interrupts, reactor
+from sundog.worker import answers
 from sundog.worker.serving import Serving
 
 TASK = b"t" * 16
@@ -37,8 +38,13 @@ class Bare(Serving):
             generators={},
             ring=SimpleNamespace(started_at=float),
         )
-        lane: Any = SimpleNamespace(lock=threading.Lock())
-        self.lanes = {3: lane}
+
+
+def frame_of(module: Any) -> Any:
+    """A frame of code that stands in this module."""
+    inside: dict[str, Any] = {"getframe": sys._getframe}
+    exec(compile("frame = getframe()", module.__file__, "exec"), inside)
+    return inside["frame"]
 
 
 @pytest.fixture
@@ -56,25 +62,21 @@ def test_it_is_raised_in_the_code_of_the_user(again: list[int]) -> None:
     assert again == []
 
 
-def test_it_waits_while_a_reply_is_being_sent(again: list[int]) -> None:
-    serving = Bare()
-    with serving.lanes[3].lock:
-        serving.interrupt(signal.SIGINT, sys._getframe())
+def test_it_waits_while_a_reply_is_being_queued_or_sent(again: list[int]) -> None:
+    Bare().interrupt(signal.SIGINT, frame_of(answers))
     assert again == [signal.SIGINT]
 
 
 def test_it_waits_while_the_owner_is_in_the_midst_of_something_but_not_in_a_poll(again: list[int]) -> None:
     serving = Bare()
-    code: Any = compile("frame = getframe()", reactor.__file__, "exec")
-    inside: dict[str, Any] = {"getframe": sys._getframe}
-    exec(code, inside)
-    serving.interrupt(signal.SIGINT, inside["frame"])
+    inside = frame_of(reactor)
+    serving.interrupt(signal.SIGINT, inside)
     assert again == [signal.SIGINT]
     serving.owner.reactor.polling = True
     with pytest.raises(KeyboardInterrupt):
-        serving.interrupt(signal.SIGINT, inside["frame"])
+        serving.interrupt(signal.SIGINT, inside)
     with serving.owner.lock:
-        serving.interrupt(signal.SIGINT, inside["frame"])
+        serving.interrupt(signal.SIGINT, inside)
     assert again == [signal.SIGINT] * 2
 
 
