@@ -311,7 +311,7 @@ def remote(*args: Any, **options: Any) -> Any:
     ...     sundog.get(double.remote(21))
     42
     """
-    if len(args) == 1 and not options and (callable(args[0])):
+    if len(args) == 1 and not options and callable(args[0]):
         return _make_remote(args[0], {})
     if args:
         raise TypeError(

@@ -47,8 +47,8 @@ class Program:
 _begun: list[Program] = []  # at most one; a list, for its pop() is one step for all threads
 
 
-def pair() -> tuple[_socket.socket, _socket.socket]:
-    """Two connected sockets for messages."""
+def make_pair() -> tuple[_socket.socket, _socket.socket]:
+    """Two connected SEQPACKET sockets with roomy buffers."""
     ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
     for side in (ours, theirs):
         side.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF, SNDBUF_BYTES)
@@ -93,7 +93,7 @@ def is_likely(address: object) -> bool:
 
 
 def _start() -> Program:
-    ours, theirs = pair()
+    ours, theirs = make_pair()
     source = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     # Without the collector while it imports, for next to nothing of that is garbage.
     code = f"import gc, sys; gc.disable(); sys.path[:0]=[{source!r}]; from sundog.node.launch import main; main()"

@@ -43,8 +43,7 @@ _SAMPLE = Struct("<Q16sdQ600sQ")
 _SAMPLES_AT = (256, 1024)
 LINE_MAX_BYTES = 600
 EVENT = Struct("<16sdddIHBBffQ")
-_NAMED = Struct("<IH2x")  # the eight bytes of an event with its name, kind, flags and attempt
-_NAME_AND_KIND = (1 << 48) - 1
+_NAME, _NAME_AND_KIND = (1 << 32) - 1, (1 << 48) - 1  # of the eight bytes with name, kind, flags and attempt
 _NAMES_MAX = 20_000
 _OTHERS = "(others)"
 _HOLES_MAX = 16  # threads that may be within a write at one moment, and then some
@@ -330,7 +329,8 @@ class Slots:
         kinds = {mark & _NAME_AND_KIND for mark in flags}
         if len(kinds) != 1 or numbers != list(range(self.first, self.first + len(numbers))):
             return None
-        name, kind = _NAMED.unpack(kinds.pop().to_bytes(8, "little"))
+        mark = kinds.pop()
+        name, kind = mark & _NAME, mark >> 32
         seconds = list(map(sub, doubles[4::8].tolist(), doubles[3::8].tolist()))
         if kind not in KIND_NAMES or min(seconds) < 0:
             return None

@@ -17,25 +17,18 @@ import os
 import pickle
 from typing import Any
 
+from sundog.early import SNDBUF_BYTES
+from sundog.early import make_pair as make_pair
 from sundog.net import sockets as socket
 
 # The kernel caps SO_SNDBUF at net.core.wmem_max (208 KiB unless raised) and doubles what it grants; a
 # packet must fit the buffer whole.
-SNDBUF_BYTES = 4 << 20
 RECV_BYTES = 1 << 20
 MESSAGE_MAX_BYTES = 150 << 10
 FDS_MAX = 16
 _FD_SPACE = socket.CMSG_SPACE(FDS_MAX * 4)
 _BIG = "\0big"
 _files = itertools.count()
-
-
-def make_pair() -> tuple[socket.socket, socket.socket]:
-    """Two connected SEQPACKET sockets with roomy buffers."""
-    left, right = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    for side in (left, right):
-        side.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SNDBUF_BYTES)
-    return left, right
 
 
 def encode(message: Any, spill_dir: str) -> bytes:

@@ -16,7 +16,6 @@ from _socket import (
     SOCK_SEQPACKET,
     SOL_SOCKET,
     socket,
-    socketpair,
 )
 
 __all__ = [
@@ -31,7 +30,6 @@ __all__ = [
     "SO_SNDBUF",
     "accept",
     "socket",
-    "socketpair",
 ]
 
 

@@ -15,14 +15,14 @@ import os
 import sys
 from typing import NoReturn
 
-from sundog.early import SOCKET_FD, pair
+from sundog.early import SOCKET_FD, make_pair
 
 
 def spawn_zygote(session: dict[str, str], environ: dict[str, str], lifeline_read: int) -> tuple[int, int]:
     """Start a zygote as a program; returns its pid and the descriptor of our end of its socket."""
     import fcntl
 
-    ours, theirs = pair()
+    ours, theirs = make_pair()
     source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     code = f"import sys; sys.path[:0]=[{source!r}]; from sundog.worker.zygote import main; main(['3', '4'])"
     # Numbers that the targets below cannot collide with.
@@ -54,7 +54,7 @@ def spawn_zygote(session: dict[str, str], environ: dict[str, str], lifeline_read
 
 def fork_zygote(lifeline: tuple[int, int]) -> tuple[int, int]:
     """Fork a zygote off this young process. Returns as `spawn_zygote` does."""
-    ours, theirs = pair()
+    ours, theirs = make_pair()
     pid = os.fork()
     if pid == 0:
         _be_zygote(ours, theirs, lifeline)

@@ -79,14 +79,13 @@ class Ledger:
         last = slots.first + len(slots.data) // events.EVENT_BYTES - 1
         alike = slots.columns()
         if alike is not None:
-            groups = [alike]
+            groups = [alike] if alike.kind in _COUNTED else []
         else:
             groups, last = self._sort(tail, slots, last, final)
         read = last - tail.after
         tail.after = last
         for columns in groups:
-            if columns.kind in _COUNTED:
-                self._count(tail, columns)
+            self._count(tail, columns)
         if final and read < most:
             tail.names, tail.names_at = {}, 0  # no more will come of it
         return read
@@ -104,7 +103,8 @@ class Ledger:
                     break
                 self.missed += fields[10] - expected
             expected = fields[10] + 1
-            found[fields[4], fields[5]].append(fields)
+            if fields[5] in _COUNTED:
+                found[fields[4], fields[5]].append(fields)
         return [events.Columns.of(rows) for rows in found.values()], last
 
     def _count(self, tail: Tail, found: events.Columns) -> None:
@@ -117,7 +117,7 @@ class Ledger:
             class_name = self._class_of(code)
         usage = self.totals.row(Key(name, class_name))
         usage.count += count
-        usage.failed += sum(flags & events.FAILED for flags in found.flags) if any(found.flags) else 0
+        usage.failed += sum(flags & events.FAILED for flags in found.flags)
         usage.duration_s.add(found.seconds)
         peaks: Sequence[float] = found.own_bytes
         if kind == events.LOST:
@@ -126,7 +126,7 @@ class Ledger:
             peaks = seen = [peak for peak in peaks if peak]
         else:
             usage.cpu_s.add(found.cpu_s)
-            measured = zip(peaks, found.flags, strict=True) if any(found.flags) else ()
+            measured = zip(peaks, found.flags, strict=True)
             seen = [peak for peak, flags in measured if flags & events.MEASURED]
         usage.peak_memory.add(peaks)
         if self.observers and kind in (events.TASK, events.LOST) and not class_name:
