@@ -92,6 +92,7 @@ TARGETS: tuple[Target, ...] = (
         unit=" ×",
     ),
     own("shortest paying task", at_most=0.2, unit=" ms"),
+    own("shortest task with 3/4 of the speed of two bare processes", at_most=0.2, unit=" ms"),
     compared(
         "tasks/s with 1 M in flight, to 10 k",
         "1 M tasks in flight: rate",

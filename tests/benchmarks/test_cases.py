@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable
+from itertools import pairwise
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from benchmarks.cases import all_cases, choose, echo, payoff
 from benchmarks.cases.growth import climb, size_name
-from benchmarks.cases.payoff import shortest_paying
+from benchmarks.cases.payoff import Probe, rising, shortest_reaching, sweep
 from benchmarks.sampling import Reading
 from benchmarks.systems import NAMES, open_system
 
@@ -65,19 +71,83 @@ def test_quick_chooses_the_headlines_and_only_filters_by_name_or_group() -> None
     assert {case.group for case in choose(all_cases(), only="^growth, tasks$")} == {"growth, tasks"}
 
 
+def probe_of(overhead_s: float) -> Callable[[float], Probe]:
+    """Two perfect cores, and this much work around each task."""
+
+    def probe(duration_s: float) -> Probe:
+        speed_up = 2 / (1 + overhead_s / duration_s)
+        return Probe(duration_s, speed_up, speed_up / 2)
+
+    return probe
+
+
+def shortest_paying(probe: Callable[[float], Probe]) -> float | None:
+    probes = sweep(probe)
+    return shortest_reaching(1.5, [each.duration_s for each in probes], [each.to_loop for each in probes])
+
+
 @pytest.mark.parametrize("edge_s", [0.00012, 0.003, 0.04])
-def test_the_shortest_paying_duration_is_found_to_within_the_factor(edge_s: float) -> None:
-    found = shortest_paying(lambda duration: duration >= edge_s, 1e-5, 0.05, 1.2)
+def test_the_shortest_paying_duration_is_found_between_the_measured_ones(edge_s: float) -> None:
+    found = shortest_paying(probe_of(edge_s / 3))  # 2 / (1 + 1/3) is 1.5
     assert found is not None
-    assert edge_s <= found <= edge_s * 1.2
+    assert edge_s / 1.05 <= found <= edge_s * 1.05
+
+
+def test_seconds_in_which_a_machine_is_slow_do_not_mislead_the_search() -> None:
+    true = probe_of(0.0002)
+    probes = 0
+
+    def probe(duration_s: float) -> Probe:
+        nonlocal probes
+        probes += 1
+        slow = 0.6 if 10 <= probes % 40 < 18 else 1.0
+        return Probe(duration_s, true(duration_s).to_loop * slow, 1.0)
+
+    found = shortest_paying(probe)
+    assert found is not None
+    assert 0.0005 <= found <= 0.0008
+
+
+def test_durations_that_are_far_off_are_measured_once() -> None:
+    tried: Counter[float] = Counter()
+
+    def probe(duration_s: float) -> Probe:
+        tried[duration_s] += 1
+        return Probe(duration_s, 0.1 if duration_s < 1e-3 else 1.9, 1.0)
+
+    sweep(probe)
+    assert {tried[duration_s] for duration_s in tried if duration_s < 1e-3} == {1}
+    assert {tried[duration_s] for duration_s in tried if duration_s >= 1e-3} == {payoff.SWEEPS}
+
+
+def test_a_duration_is_what_a_task_took_in_the_loop_not_what_was_planned() -> None:
+    probes = sweep(lambda planned_s: Probe(planned_s * 0.7, 1.0, 1.0), (1e-3, 1e-2))
+    assert [each.duration_s for each in probes] == pytest.approx([0.7e-3, 0.7e-2])
 
 
 def test_a_system_for_which_nothing_pays_gives_no_duration() -> None:
-    assert shortest_paying(lambda duration: False) is None
+    assert shortest_reaching(1.5, (1e-5, 1e-4), (1.4, 1.4)) is None
 
 
 def test_a_system_for_which_everything_pays_gives_the_lower_end() -> None:
-    assert shortest_paying(lambda duration: True, 1e-5, 0.05) == 1e-5
+    assert shortest_reaching(1.5, (1e-5, 1e-4), (1.6, 1.6)) == 1e-5
+
+
+def test_two_bare_processes_count_and_are_gone_when_closed() -> None:
+    pair = payoff.TwoProcesses()
+    try:
+        pair.spin(3, 1000)
+    finally:
+        pair.close()
+    assert [process.returncode for process in pair.processes] == [0, 0]
+
+
+@given(st.lists(st.floats(0, 10), max_size=20))
+def test_the_fitted_curve_never_falls_and_keeps_the_sum(values: list[float]) -> None:
+    curve = rising(values)
+    assert len(curve) == len(values)
+    assert all(a <= b + 1e-9 for a, b in pairwise(curve))
+    assert sum(curve) == pytest.approx(sum(values))
 
 
 class Clock:
