@@ -113,6 +113,7 @@ class TaskOptions(_Options):
     placement_group_bundle_index: int = -1
     placement_group_capture_child_tasks: bool | None = None
     label_selector: dict[str, str] | None = None
+    fallback_strategy: list[dict[str, Any]] | None = None
     enable_task_events: bool = True
     _metadata: dict[str, Any] | None = None
     _labels: dict[str, str] | None = None
@@ -155,6 +156,7 @@ class ActorOptions(_Options):
     placement_group_bundle_index: int = -1
     placement_group_capture_child_tasks: bool | None = None
     label_selector: dict[str, str] | None = None
+    fallback_strategy: list[dict[str, Any]] | None = None
     enable_task_events: bool = True
     _metadata: dict[str, Any] | None = None
     _labels: dict[str, str] | None = None
@@ -392,6 +394,22 @@ def _labels(name: str, value: Any) -> dict[str, str]:
     return dict(value)
 
 
+def _fallbacks(name: str, value: Any) -> list[dict[str, Any]]:
+    """What else would do, the best first: dicts of options, of which `label_selector` is the only one so far."""
+    if not isinstance(value, list):
+        raise _wrong_type(name, "a list of dicts of options", value)
+    checked = []
+    for each in value:
+        if not isinstance(each, dict):
+            raise _wrong_type(name, "a list of dicts of options", [each])
+        if set(each) != {"label_selector"}:
+            raise ValueError(
+                f"{name}=[{each!r}] is not allowed: each entry is {{'label_selector': {{...}}}}."
+            )
+        checked.append({"label_selector": _labels(f"label_selector in {name}", each["label_selector"])})
+    return checked
+
+
 def _lifetime(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise _wrong_type(name, '"detached", "non_detached" or None', value)
@@ -449,6 +467,7 @@ _CHECKS: dict[str, _Check] = {
     "placement_group_bundle_index": _whole(-1, "-1 (any bundle), zero or more"),
     "placement_group_capture_child_tasks": _FLAG,
     "label_selector": _labels,
+    "fallback_strategy": _fallbacks,
     "enable_task_events": _FLAG,
     "_metadata": _DICT,
     "_labels": _DICT,

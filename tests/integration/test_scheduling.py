@@ -172,6 +172,32 @@ def test_a_label_selector_chooses_nodes(ray_session: Start, capsys: pytest.Captu
     drivers.await_true(lambda: "labels" in capsys.readouterr().err, "the warning")
 
 
+def test_a_fallback_strategy_says_what_else_would_do(
+    ray_session: Start, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ray = ray_session(num_cpus=1, labels={"region": "eu"})
+
+    @ray.remote(label_selector={"region": "us"}, fallback_strategy=[{"label_selector": {"region": "eu"}}])
+    def one() -> int:
+        return 1
+
+    @ray.remote
+    class Actor:
+        def hello(self) -> int:
+            return 1
+
+    assert ray.get(one.remote(), timeout=30) == 1
+    anywhere: list[dict[str, dict[str, str]]] = [
+        {"label_selector": {"region": "asia"}},
+        {"label_selector": {}},
+    ]
+    actor = Actor.options(label_selector={"region": "us"}, fallback_strategy=anywhere).remote()
+    assert ray.get(actor.hello.remote(), timeout=30) == 1
+    waits = one.options(fallback_strategy=[{"label_selector": {"region": "asia"}}]).remote()
+    assert ray.wait([waits], timeout=0.1)[0] == []
+    drivers.await_true(lambda: "asia" in capsys.readouterr().err, "the warning")
+
+
 def test_short_tasks_do_not_wait_behind_one_of_their_kind_that_is_long(
     ray_session: Callable[..., ModuleType], tmp_path: Path
 ) -> None:

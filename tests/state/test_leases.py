@@ -297,6 +297,54 @@ def test_labels_choose_nodes_and_soft_ones_only_prefer() -> None:
     assert isinstance(leases.want(A, "picky", picky, 1, 0.0)[0], Infeasible)
 
 
+def test_fallbacks_are_taken_in_their_order_where_the_ones_before_have_no_room() -> None:
+    leases = Leases(starting_max=99, worker_max=0)
+    for node_id, zone in ((b"a" * 16, "a"), (b"b" * 16, "b"), (b"c" * 16, "c")):
+        leases.add_node(node_id, {"CPU": 1}, {"zone": zone})
+    chosen = LeaseSpec(
+        (("CPU", 1.0),),
+        "env",
+        label_selector=(("zone", "c"),),
+        fallbacks=((("zone", "z"),), (("zone", "b"),)),
+    )
+    out = leases.want(A, "f", chosen, 3, 0.0)
+    assert [told.node_id for told in out if isinstance(told, StartWorker)] == [b"c" * 16, b"b" * 16]
+    anything = LeaseSpec((("CPU", 1.0),), "env", label_selector=(("zone", "c"),), fallbacks=((),))
+    out = leases.want(A, "g", anything, 1, 0.0)
+    assert [told.node_id for told in out if isinstance(told, StartWorker)] == [b"a" * 16]
+
+
+def test_what_no_fallback_can_help_is_said_to_be_infeasible() -> None:
+    leases = Leases(starting_max=99, worker_max=0)
+    leases.add_node(NODE, {"CPU": 1}, {"zone": "a"})
+    hopeless = LeaseSpec((), "env", label_selector=(("zone", "b"),), fallbacks=((("zone", "c"),),))
+    told = leases.want(A, "f", hopeless, 1, 0.0)[0]
+    assert isinstance(told, Infeasible)
+    assert "'b'" in told.reason and "'c'" in told.reason
+    pinned = LeaseSpec((), "env", ("node", NODE, False), (("zone", "b"),), fallbacks=((("zone", "a"),),))
+    assert isinstance(leases.want(A, "g", pinned, 1, 0.0)[0], StartWorker)
+
+
+def test_fallbacks_and_soft_labels_go_together() -> None:
+    leases = Leases(starting_max=99, worker_max=0)
+    for node_id, labels in (
+        (b"1" * 16, {"zone": "b"}),
+        (b"2" * 16, {"zone": "a"}),
+        (b"3" * 16, {"zone": "b", "disk": "ssd"}),
+        (b"4" * 16, {"zone": "a", "disk": "ssd"}),
+    ):
+        leases.add_node(node_id, {"CPU": 1}, labels)
+    soft = LeaseSpec(
+        (("CPU", 1.0),),
+        "env",
+        ("labels", (), (("disk", "in", ("ssd",)),)),
+        (("zone", "a"),),
+        fallbacks=((("zone", "b"),),),
+    )
+    out = leases.want(A, "f", soft, 4, 0.0)
+    assert [told.node_id[:1] for told in out if isinstance(told, StartWorker)] == [b"4", b"2", b"3", b"1"]
+
+
 def test_idle_workers_are_collected_but_for_the_warmest() -> None:
     leases = machine(workers=3)
     assert leases.tick(59.0) == []

@@ -121,6 +121,10 @@ def _place(
     return ("pg", group_id, index), {"pg_id": group_id, "capture": capture}
 
 
+def _selector(labels: dict[str, str] | None) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((labels or {}).items()))
+
+
 def lease_of(options: TaskOptions | ActorOptions, env_key: str) -> tuple[LeaseSpec, dict[str, Any]]:
     """The lease that a task or actor needs, and the setup of its worker."""
     demand = options.demand()
@@ -135,9 +139,10 @@ def lease_of(options: TaskOptions | ActorOptions, env_key: str) -> tuple[LeaseSp
         resources=tuple(sorted(demand.items())),
         env_key=env_key,
         strategy=strategy,
-        label_selector=tuple(sorted((options.label_selector or {}).items())),
+        label_selector=_selector(options.label_selector),
         placement=placement,
         permanent=is_actor,
         memory_cap=_memory_cap(options),
+        fallbacks=tuple(_selector(each["label_selector"]) for each in options.fallback_strategy or ()),
     )
     return spec, {"resources": demand, **inside}

@@ -22,6 +22,9 @@ class LeaseSpec:
     ``("pg", pg_id, bundle_index)`` with index -1 for any bundle, and ``("labels", hard, soft)`` where hard
     and soft are tuples of conditions as in ``labels.py``.
 
+    ``fallbacks``: label selectors that would do as well, the best first, where no node that matches ``label_selector``
+    has room.
+
     ``memory_cap``: bytes of its own memory beyond which the node ends what runs on the lease; 0 = no cap.
     """
 
@@ -32,3 +35,4 @@ class LeaseSpec:
     placement: tuple[tuple[str, float], ...] = ()
     permanent: bool = False
     memory_cap: float = 0.0
+    fallbacks: tuple[tuple[tuple[str, str], ...], ...] = ()

@@ -25,7 +25,7 @@ Conditions = Iterable[tuple[object, ...]]
 
 def find_candidates(shape: Shape, nodes: Mapping[bytes, Node], groups: Groups) -> None:
     """Set where ``shape`` may run among these nodes and groups, or why it may not."""
-    shape.candidates, shape.preferred, shape.infeasible, shape.waiting_for = [], [], "", ""
+    shape.candidates, shape.tiers, shape.infeasible, shape.waiting_for = [], [], "", ""
     kind = shape.spec.strategy[0]
     if kind == "pg":
         _in_group(shape, groups)
@@ -36,17 +36,30 @@ def find_candidates(shape: Shape, nodes: Mapping[bytes, Node], groups: Groups) -
     else:
         hard: Conditions = shape.spec.strategy[1] if kind == "labels" else ()  # type: ignore[assignment]
         soft: Conditions = shape.spec.strategy[2] if kind == "labels" else ()  # type: ignore[assignment]
-        _anywhere(shape, nodes, tuple(hard))
+        _anywhere(shape, nodes, tuple(hard), tuple(soft))
+
+
+def _anywhere(
+    shape: Shape,
+    nodes: Mapping[bytes, Node],
+    hard: tuple[tuple[object, ...], ...] = (),
+    soft: tuple[tuple[object, ...], ...] = (),
+) -> None:
+    spec = shape.spec
+    allowed: list[Node] = []
+    for selector in (spec.label_selector, *spec.fallbacks):
+        conditions = hard + selector
+        found = [node for node in nodes.values() if not conditions or labels.matches(node.labels, conditions)]
+        allowed += [node for node in found if node not in allowed]
+        places = [(node.pool, node) for node in found if node.pool.could_fit(shape.need)]
         if soft:
-            soft = tuple(soft)
-            shape.preferred = [(p, node) for p, node in shape.candidates if labels.matches(node.labels, soft)]
-
-
-def _anywhere(shape: Shape, nodes: Mapping[bytes, Node], hard: tuple[tuple[object, ...], ...] = ()) -> None:
-    conditions = hard + shape.spec.label_selector
-    allowed = [node for node in nodes.values() if not conditions or labels.matches(node.labels, conditions)]
+            shape.tiers.append([place for place in places if labels.matches(place[1].labels, soft)])
+        if spec.fallbacks:
+            shape.tiers.append(places)
     if not allowed:
-        shape.infeasible = f"no node has labels that match {conditions!r}"
+        shape.infeasible = f"no node has labels that match {hard + spec.label_selector!r}"
+        if spec.fallbacks:
+            shape.infeasible += f", nor one of its fallbacks: {', '.join(map(repr, spec.fallbacks))}"
         return
     shape.candidates = [(node.pool, node) for node in allowed if node.pool.could_fit(shape.need)]
     if not shape.candidates:
@@ -59,7 +72,9 @@ def _on_node(shape: Shape, nodes: Mapping[bytes, Node]) -> None:
     reason = ""
     if node is None:
         reason = f"the node {node_id.hex() if isinstance(node_id, bytes) else node_id} is not in the cluster"
-    elif not labels.matches(node.labels, shape.spec.label_selector):
+    elif not any(
+        labels.matches(node.labels, each) for each in (shape.spec.label_selector, *shape.spec.fallbacks)
+    ):
         reason = f"the labels of node {node.node_id.hex()} do not match {shape.spec.label_selector!r}"
     elif not node.pool.could_fit(shape.need):
         reason = f"node {node.node_id.hex()} does not have {describe(shape.need)} in total"
@@ -101,7 +116,7 @@ def choose(shape: Shape, now: float) -> tuple[Pool, Node] | None:
     if len(candidates) == 1:
         pool, node = candidates[0]
         return candidates[0] if pool.fits(need, shape) and node.can_serve(env_key, now) else None
-    for places in (shape.preferred, candidates):
+    for places in (*shape.tiers, candidates):
         open_now = [
             place for place in places if place[0].fits(need, shape) and place[1].can_serve(env_key, now)
         ]

@@ -66,9 +66,9 @@ class Shape:
         "hold",
         "infeasible",
         "need",
-        "preferred",
         "reservation",
         "spec",
+        "tiers",
         "waiting_for",
         "_jobs",
     )
@@ -79,7 +79,7 @@ class Shape:
         self.need: Demand = at_least_both(self.hold, demand_of(spec.placement))
         self.epoch = -1  # of the topology that the next four were worked out for
         self.candidates: list[tuple[Pool, Node]] = []
-        self.preferred: list[tuple[Pool, Node]] = []
+        self.tiers: list[list[tuple[Pool, Node]]] = []  # of the candidates: the first with room is taken
         self.infeasible = ""
         self.waiting_for = ""
         self.reservation: Reservation | None = None

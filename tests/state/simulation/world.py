@@ -58,6 +58,9 @@ SPECS = (
     LeaseSpec((), "env-a"),
     LeaseSpec((("CPU", 64.0),), "env-a"),  # no node has that much
     LeaseSpec((("custom", 0.1),), "env-a", label_selector=(("zone", "!west"),)),
+    LeaseSpec(
+        (("CPU", 1.0),), "env-a", label_selector=(("zone", "west"),), fallbacks=((("zone", "!west"),),)
+    ),
 )
 ACTOR_SPECS = (
     LeaseSpec((), "env-a", placement=(("CPU", 1.0),), permanent=True),
