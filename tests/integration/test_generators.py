@@ -537,3 +537,26 @@ def test_generators_end_with_their_session(ray_session: Callable[..., ModuleType
     ray.shutdown()
     with pytest.raises(sundog.exceptions.RaySystemError, match="shut down"):
         next(generator)
+
+
+def test_nothing_is_sent_into_a_streaming_task(ray: ModuleType) -> None:
+    @ray.remote
+    def numbers() -> Iterator[int]:
+        yield from range(3)
+
+    generator = numbers.remote()
+    for attempt in (generator.send, generator.throw):
+        with pytest.raises(NotImplementedError, match=r"Queue"):
+            attempt(ValueError("x"))
+
+    async def ask() -> None:
+        for attempt in (generator.asend, generator.athrow):
+            with pytest.raises(NotImplementedError, match=r"Queue"):
+                await attempt(ValueError("x"))
+        assert await (await anext(generator)) == 0
+        await generator.aclose()
+        with pytest.raises(StopAsyncIteration):
+            await anext(generator)
+
+    asyncio.run(ask())
+    assert list(generator) == []

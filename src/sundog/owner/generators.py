@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from sundog.owner.core import Owner
 
 
+_ONE_WAY = (
+    "Nothing can be sent into a streaming task: its generator runs in another process, and items come one way. "
+    "Close it to stop it, or hand the task a Queue (sundog.util.queue) to talk to it."
+)
+
+
 class ObjectRefGenerator:
     """Yields a ref for each item that a streaming task yields, as soon as it is there.
 
@@ -137,6 +143,26 @@ class ObjectRefGenerator:
         if owner is not None and owner.closed is None:
             with owner.lock:
                 owner.streams.close(self._task_id)
+
+    async def aclose(self) -> None:
+        """The same as `close`."""
+        self.close()
+
+    def send(self, value: object) -> Any:
+        """Not possible: the generator runs in another process."""
+        raise NotImplementedError(_ONE_WAY)
+
+    def throw(self, *error: object) -> Any:
+        """Not possible either."""
+        raise NotImplementedError(_ONE_WAY)
+
+    async def asend(self, value: object) -> Any:
+        """Nor is this."""
+        raise NotImplementedError(_ONE_WAY)
+
+    async def athrow(self, *error: object) -> Any:
+        """Nor this."""
+        raise NotImplementedError(_ONE_WAY)
 
     def _live(self) -> Owner:
         if self._owner is None:
