@@ -28,7 +28,7 @@ class Bare(Serving):
         )
         self.owner.reactor = SimpleNamespace(
             lock=self.owner.lock,
-            polling=False,
+            waiting=set(),
             is_busy=lambda frame: reactor.Reactor.is_busy(self.owner.reactor, frame),
         )
         self.executor: Any = SimpleNamespace(
@@ -72,11 +72,19 @@ def test_it_waits_while_the_owner_is_in_the_midst_of_something_but_not_in_a_poll
     inside = frame_of(reactor)
     serving.interrupt(signal.SIGINT, inside)
     assert again == [signal.SIGINT]
-    serving.owner.reactor.polling = True
+    serving.owner.reactor.waiting = {threading.get_ident()}
     with pytest.raises(KeyboardInterrupt):
         serving.interrupt(signal.SIGINT, inside)
     with serving.owner.lock:
         serving.interrupt(signal.SIGINT, inside)
+    assert again == [signal.SIGINT] * 2
+
+
+def test_it_waits_while_this_thread_is_in_the_midst_of_something_and_another_polls(again: list[int]) -> None:
+    serving = Bare()
+    serving.owner.reactor.waiting = {threading.get_ident() + 1}
+    for module in (reactor, answers):
+        serving.interrupt(signal.SIGINT, frame_of(module))
     assert again == [signal.SIGINT] * 2
 
 

@@ -247,7 +247,7 @@ class Getting:
                 long.gate = open_gate
         left = -1.0 if deadline is None else max(0.0, deadline - _perf())
         try:
-            gate.acquire(timeout=left)
+            owner.reactor.wait_in(gate.acquire, True, left)
         finally:
             with owner.lock:
                 callbacks = owner.waiters.get(oid)

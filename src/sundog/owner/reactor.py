@@ -23,11 +23,16 @@ import select
 import threading
 import time
 from collections.abc import Callable
+from threading import get_ident
 from typing import Any
 
 _IN = select.EPOLLIN
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_INNER = tuple(os.path.join(_PACKAGE, part) for part in ("owner", "store", "net", "state", "wire", "engines"))
+# A worker's own code runs the user's; but what queues and sends its replies is ours alone.
+_INNER = tuple(
+    os.path.join(_PACKAGE, *part.split("/"))
+    for part in ("owner", "store", "net", "state", "wire", "engines", "worker/answers.py")
+)
 _FRAMES = 8  # how far out an interrupt looks for our own code
 _perf = time.perf_counter
 _DOZE_S = 0.5
@@ -56,7 +61,7 @@ class Reactor:
         self.tick_s = tick_s
         self.ticking = False
         self.closed = False
-        self.polling = False  # the leader is in poll(): Ctrl-C may be raised there
+        self.waiting: set[int] = set()  # threads where Ctrl-C may be raised: see `wait_in`
         self.leader = False
         self.dormant = False  # the background thread sleeps until a socket wakes it
         self.patience_s: float | None = None  # a get of one object that lasts longer is not led by `lead_one`
@@ -231,7 +236,6 @@ class Reactor:
                 self.after()
             return self._read_until(done, deadline, on_block)
         finally:
-            self.polling = False
             if mine:
                 with self.lock:
                     self.leader = False
@@ -280,7 +284,6 @@ class Reactor:
                     self._maybe_tick()
             return True
         finally:
-            self.polling = False
             if mine:
                 with lock:
                     self.leader = False
@@ -319,16 +322,24 @@ class Reactor:
             if left <= 0:
                 return False
             timeout = left if timeout is None or left < timeout else timeout
-        self.polling = True
-        self.outer.poll(timeout)
-        self.polling = False
+        self.wait_in(self.outer.poll, timeout)
         return True
+
+    def wait_in(self, block: Callable[..., Any], *args: Any) -> None:
+        """Block in a call where Ctrl-C may be raised in this thread: nothing of ours is half done."""
+        me = get_ident()
+        try:
+            # Inside: a signal is looked at when a call returns, also when this one does.
+            self.waiting.add(me)
+            block(*args)
+        finally:
+            self.waiting.discard(me)
 
     def is_busy(self, frame: Any) -> bool:
         """Whether a signal found this thread, at `frame`, where an exception would tear our bookkeeping or be lost."""
         if self.lock._is_owned():
             return True
-        if self.polling:
+        if get_ident() in self.waiting:
             return False
         for _ in range(_FRAMES):
             if frame is None:

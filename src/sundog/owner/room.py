@@ -101,14 +101,8 @@ class Room:
                 credit = owner.segments.credit
                 args = (*args, credit.left + credit.reserved, self._got)
             owner.control.send((kind, number, *args))
-        reactor = owner.reactor
         try:
-            # Ctrl-C may be raised here: nothing of ours is half done.
-            polling, reactor.polling = reactor.polling, True
-            try:
-                gate.acquire()
-            finally:
-                reactor.polling = polling
+            owner.reactor.wait_in(gate.acquire)
             with owner.lock:
                 if number not in self._answers:
                     owner.check_open()

@@ -17,7 +17,6 @@ from sundog.wire import lanes as wire
 
 FLUSH_BYTES = 64 << 10
 _PACKET_BYTES = packets.MESSAGE_MAX_BYTES - 4032
-_FRAMES = 6  # how far out an interrupt looks for this file
 
 
 class LoadedFn:
@@ -99,14 +98,3 @@ class AnswerLane:
         # shows as an error here and is dealt with by the node.
         with contextlib.suppress(OSError):
             self.sock.send(data)
-
-
-def is_answering(frame: Any) -> bool:
-    """Whether a thread, at `frame`, is queueing or sending replies: an exception there would lose one."""
-    for _ in range(_FRAMES):
-        if frame is None:
-            break
-        if frame.f_code.co_filename == __file__:
-            return True
-        frame = frame.f_back
-    return False

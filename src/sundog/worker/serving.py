@@ -31,7 +31,7 @@ from sundog.owner.waits import Places
 from sundog.serialize.pack import pack
 from sundog.wire import lanes as wire
 from sundog.worker import stacks, stdio
-from sundog.worker.answers import AnswerLane, is_answering
+from sundog.worker.answers import AnswerLane
 from sundog.worker.executor import Executor
 from sundog.worker.flush_guard import FlushGuard
 from sundog.worker.modules import ModuleWatch
@@ -434,8 +434,7 @@ class Serving:
         """SIGINT in the main thread: raise in the task that is to be cancelled, if it still runs."""
         if self.current is None or self.current != self.executor.interrupting:
             return
-        ours = context.current() is None or self.executor.unsent.writing or self.owner.reactor.is_busy(frame)
-        if ours or is_answering(frame):
+        if context.current() is None or self.executor.unsent.writing or self.owner.reactor.is_busy(frame):
             # In our own code (replies that are being sent would be lost), or where an exception would be: come
             # back in a moment, when the user's code (or a poll) is on top.
             interrupts.send_later(_AGAIN_S, signal.pthread_kill, self.main_thread, signal.SIGINT)
