@@ -26,6 +26,7 @@ OBJECTS = (1_000, 10_000, 100_000)
 WAITS = (1_000, 10_000)
 GETS = (1_000, 10_000, 100_000)
 REPEAT_BELOW_S = 0.5
+TURNS = 9
 HOLD_LIMIT_S = 120.0
 
 # Measures one size.
@@ -168,12 +169,26 @@ def _over_refs(
     def names(count: int) -> list[tuple[str, str]]:
         return [(f"{verb} {size_name(count)} refs", "µs/ref")]
 
-    def step(count: int) -> list[Reading]:
-        refs = [api.put(i) for i in range(count)]
-        seconds = time_call(lambda: act(refs))
-        return [Reading(*names(count)[0], seconds / count * 1e6)]
+    made: dict[int, list[Any]] = {}
 
-    return climb(sizes, step, names, cap_s)
+    def time_one(count: int) -> Reading:
+        return Reading(*names(count)[0], time_call(lambda: act(made[count])) / count * 1e6)
+
+    def step(count: int) -> list[Reading]:
+        made[count] = [api.put(i) for i in range(count)]
+        return [time_one(count)]
+
+    readings = climb(sizes, step, names, cap_s)
+    # In turn: what is asked is how sizes compare, and a core that others use has another speed a second later.
+    quick = [count for count in made if _seconds(readings, names(count)[0][0], count) < REPEAT_BELOW_S]
+    return readings + [time_one(count) for _ in range(TURNS) for count in quick]
+
+
+def _seconds(readings: list[Reading], figure: str, count: int) -> float:
+    """How long a figure in µs for each of `count` took last."""
+    return next(
+        r.value * count / 1e6 for r in reversed(readings) if r.figure == figure and r.value is not None
+    )
 
 
 @measured("wait on many refs", group="growth, objects", needs="put wait", once=True, timeout_s=150.0)

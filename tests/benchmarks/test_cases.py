@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.cases import all_cases, choose, echo, payoff
+from benchmarks.cases import all_cases, choose, echo, growth, payoff
 from benchmarks.cases.growth import climb, size_name
 from benchmarks.cases.payoff import Probe, rising, shortest_reaching, sweep
 from benchmarks.sampling import Reading
@@ -140,6 +140,21 @@ def test_two_bare_processes_count_and_are_gone_when_closed() -> None:
     finally:
         pair.close()
     assert [process.returncode for process in pair.processes] == [0, 0]
+
+
+class Refs:
+    """A system whose refs are numbers."""
+
+    def put(self, value: int) -> int:
+        return value
+
+
+def test_sizes_of_a_get_or_wait_are_compared_in_turn() -> None:
+    acted: list[int] = []
+    readings = growth._over_refs(Refs(), (10, 100), "get", lambda refs: acted.append(len(refs)), 5.0)  # type: ignore[arg-type]
+    assert acted[-2 * growth.TURNS :] == [10, 100] * growth.TURNS
+    assert len(readings) == len(acted)
+    assert {reading.figure for reading in readings} == {"get 10 refs", "get 100 refs"}
 
 
 @given(st.lists(st.floats(0, 10), max_size=20))
