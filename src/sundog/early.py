@@ -14,10 +14,19 @@ import fcntl
 import os
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 SNDBUF_BYTES = 4 << 20
 # Where the program finds its end of the socket: the first message there says which session is its own, and the
 # rest of the talk with its first driver follows.
 SOCKET_FD = 3
+# Larger copies go past the caches. By default the C library begins with that at a size (beyond 100 MB where many
+# cores share a cache) up to which each byte written to shared memory is read first (docs/decisions/0013).
+_TUNABLES = "GLIBC_TUNABLES"
+_THRESHOLD = "glibc.cpu.x86_non_temporal_threshold"
+_STREAMED_COPIES = f"{_THRESHOLD}={8 << 20:#x}"
 _ADDRESS_NAMES = ("SUNDOG_address", "SUNDOG_ADDRESS", "RAY_address", "RAY_ADDRESS")
 
 
@@ -53,6 +62,22 @@ def make_pair() -> tuple[_socket.socket, _socket.socket]:
     for side in (ours, theirs):
         side.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF, SNDBUF_BYTES)
     return ours, theirs
+
+
+def tuned(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment to start a program of ours with: its C library reads it once, at the very start."""
+    given = environ.get(_TUNABLES, "")
+    if _THRESHOLD in given:
+        return dict(environ)
+    return {**environ, _TUNABLES: f"{_STREAMED_COPIES}:{given}" if given else _STREAMED_COPIES}
+
+
+def untuned(environ: Mapping[str, str]) -> dict[str, str | None]:
+    """What to change in a program's environment so that it is the user's again, for children that are not ours."""
+    given = environ.get(_TUNABLES, "")
+    if given.partition(":")[0] != _STREAMED_COPIES:
+        return {}
+    return {_TUNABLES: given.partition(":")[2] or None}
 
 
 def begin() -> None:
@@ -103,7 +128,7 @@ def _start() -> Program:
         pid = os.posix_spawn(
             sys.executable,
             [sys.executable, "-c", code],
-            os.environ,
+            tuned(os.environ),
             file_actions=[
                 # What goes wrong before it has a log is for the terminal.
                 (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),

@@ -90,3 +90,27 @@ def test_a_driver_that_dies_while_the_api_is_imported_leaves_no_program(leak_che
         while any(each.is_running() and each.status() != psutil.STATUS_ZOMBIE for each in known):
             assert time.monotonic() < deadline
             time.sleep(0.01)
+
+
+def test_workers_copy_past_the_caches_and_users_do_not_see_how(leak_check: Path) -> None:
+    program = """
+        import os, signal
+        from tests.integration import drivers
+        ray.init(num_cpus=1)
+
+        @ray.remote(max_calls=1)
+        def seen():
+            with open("/proc/self/environ", "rb") as file:
+                started = dict(each.split(b"=", 1) for each in file.read().split(b"\\0") if each)
+            # The C library has cut it into pieces there, so only the first can be seen.
+            return started[b"GLIBC_TUNABLES"].decode().partition(":")[0], os.environ["GLIBC_TUNABLES"]
+
+        first = ray.get(seen.remote())
+        os.kill(drivers.zygote_pid(os.getpid()), signal.SIGKILL)
+        assert ray.get(seen.remote()) == first, "of a zygote that was started later"
+        print(*first)
+        ray.shutdown()
+    """
+
+    expected = "glibc.cpu.x86_non_temporal_threshold=0x800000 glibc.malloc.perturb=0"
+    assert drivers.run(program, GLIBC_TUNABLES="glibc.malloc.perturb=0") == [expected]

@@ -15,7 +15,7 @@ import os
 import sys
 from typing import NoReturn
 
-from sundog.early import SOCKET_FD, make_pair
+from sundog.early import SOCKET_FD, make_pair, tuned, untuned
 
 
 def spawn_zygote(session: dict[str, str], environ: dict[str, str], lifeline_read: int) -> tuple[int, int]:
@@ -34,7 +34,7 @@ def spawn_zygote(session: dict[str, str], environ: dict[str, str], lifeline_read
         pid = os.posix_spawn(
             sys.executable,
             [sys.executable, "-c", code],
-            environ,
+            tuned(environ),
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
                 (os.POSIX_SPAWN_DUP2, 1, 2),
@@ -116,6 +116,9 @@ def main() -> None:
     adopt()  # before there is a child: the zygote's become ours if it dies, so that their ends are still told
     lifeline_read, lifeline_write = os.pipe2(os.O_CLOEXEC)
     _import_shared()
+    from sundog.config import set_child_environ, user_environ
+
+    set_child_environ(untuned(user_environ()))
     zygote = fork_zygote((lifeline_read, lifeline_write))
     from sundog.node.program import run
     from sundog.store.folders import make_shared

@@ -21,6 +21,8 @@ import signal
 import sys
 from typing import Any, NoReturn
 
+from sundog.config import set_child_environ, user_environ
+from sundog.early import untuned
 from sundog.net import sockets as socket
 from sundog.net.descriptors import write_to
 from sundog.net.orphans import adopt
@@ -34,6 +36,7 @@ def main(argv: list[str]) -> None:
     """Run the zygote: arguments are its socket and the lifeline."""
     sock, lifeline = socket.socket(fileno=int(argv[0])), int(argv[1])
     os.set_inheritable(lifeline, False)
+    set_child_environ(untuned(user_environ()))  # of one that was started as a program
     adopt()  # before the first worker: what user code starts there ends with the session
     _preload_worker()
     shm_root = _be_told(sock)
