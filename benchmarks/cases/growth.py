@@ -170,9 +170,11 @@ def _over_refs(
         return [(f"{verb} {size_name(count)} refs", "µs/ref")]
 
     made: dict[int, list[Any]] = {}
+    took_s: dict[int, float] = {}
 
     def time_one(count: int) -> Reading:
-        return Reading(*names(count)[0], time_call(lambda: act(made[count])) / count * 1e6)
+        took_s[count] = time_call(lambda: act(made[count]))
+        return Reading(*names(count)[0], took_s[count] / count * 1e6)
 
     def step(count: int) -> list[Reading]:
         made[count] = [api.put(i) for i in range(count)]
@@ -180,15 +182,8 @@ def _over_refs(
 
     readings = climb(sizes, step, names, cap_s)
     # In turn: what is asked is how sizes compare, and a core that others use has another speed a second later.
-    quick = [count for count in made if _seconds(readings, names(count)[0][0], count) < REPEAT_BELOW_S]
+    quick = [count for count in made if took_s[count] < REPEAT_BELOW_S]
     return readings + [time_one(count) for _ in range(TURNS) for count in quick]
-
-
-def _seconds(readings: list[Reading], figure: str, count: int) -> float:
-    """How long a figure in µs for each of `count` took last."""
-    return next(
-        r.value * count / 1e6 for r in reversed(readings) if r.figure == figure and r.value is not None
-    )
 
 
 @measured("wait on many refs", group="growth, objects", needs="put wait", once=True, timeout_s=150.0)

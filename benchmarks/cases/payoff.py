@@ -12,7 +12,6 @@ speed of one, the first is about the machine as well, and only the second about 
 
 from __future__ import annotations
 
-import os
 import statistics
 import subprocess
 import sys
@@ -117,13 +116,14 @@ class TwoProcesses:
         ]
         self.spin(1, 1)  # they are up now
 
-    def spin(self, count: int, iterations: int) -> None:
-        """Do this many loops of so many iterations, half of them in each."""
-        for part, process in enumerate(self.processes):
+    def spin(self, count: int, iterations: int, processes: int = 2) -> None:
+        """Do this many loops of so many iterations, shared by so many of the processes."""
+        chosen = self.processes[:processes]
+        for part, process in enumerate(chosen):
             assert process.stdin is not None
-            process.stdin.write(b"%d %d\n" % ((count + part) // 2, iterations))
+            process.stdin.write(b"%d %d\n" % ((count + part) // processes, iterations))
             process.stdin.flush()
-        for process in self.processes:
+        for process in chosen:
             assert process.stdout is not None
             process.stdout.readline()
 
@@ -165,25 +165,15 @@ def _reading(figure: str, found_s: float | None) -> Reading:
     return Reading(figure, "ms", found_s * 1e3)
 
 
-def spin_in_processes(count: int, iterations: int) -> None:
-    """Do `iterations` in each of `count` forked processes at the same time."""
-    children = []
-    for _ in range(count):
-        child = os.fork()
-        if child == 0:
-            work.spin(iterations)
-            os._exit(0)
-        children.append(child)
-    for child in children:
-        os.waitpid(child, 0)
-
-
 @measured(BARE, group="pay-off", needs="echo")
 def two_processes(_: System, effort: Effort) -> list[Reading]:
     iterations = int(PROBE_S * iterations_per_second())
+    bare = TwoProcesses()
     speed_ups = []
-    for _turn in range(5):
-        one = time_call(lambda: spin_in_processes(1, iterations))
-        two = time_call(lambda: spin_in_processes(2, iterations))
-        speed_ups.append(2 * one / two)
+    try:
+        for _turn in range(5):
+            one = time_call(lambda: bare.spin(2, iterations, processes=1))
+            speed_ups.append(one / time_call(lambda: bare.spin(2, iterations)))
+    finally:
+        bare.close()
     return [Reading(BARE, "×", statistics.median(speed_ups))]

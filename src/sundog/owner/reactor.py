@@ -30,7 +30,7 @@ _IN = select.EPOLLIN
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # A worker's own code runs the user's; but what queues and sends its replies is ours alone.
 _INNER = tuple(
-    os.path.join(_PACKAGE, *part.split("/"))
+    os.path.join(_PACKAGE, part)
     for part in ("owner", "store", "net", "state", "wire", "engines", "worker/answers.py")
 )
 _FRAMES = 8  # how far out an interrupt looks for our own code
