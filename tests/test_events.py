@@ -71,6 +71,24 @@ def test_reading_on_gives_each_event_once_whatever_the_steps(path: str) -> None:
     ring.close()
 
 
+@pytest.mark.parametrize("capacity", [8, 64])
+@pytest.mark.parametrize("hole", [None, 1, 2, 5])
+def test_how_far_a_ring_is_written_is_found_from_anywhere(path: str, capacity: int, hole: int | None) -> None:
+    """However often it went round since the last look, and though a killed thread left a slot as it was."""
+    ring = events.Ring(path, capacity, "worker")
+    slot_end = events.HEADER_BYTES + events.EVENT_BYTES * (hole or 1) - 8
+    for written in range(1, 5 * capacity):
+        write(ring, 1, first=written - 1)
+        if hole is not None and written > 2 * capacity and (written - hole) % capacity == 0:
+            ring._map[slot_end : slot_end + 8] = (written - capacity).to_bytes(8, "little")
+            continue  # the newest is missing
+        for after in {0, 1, written // 2, max(0, written - capacity), max(0, written - 3), written}:
+            slots = events.read_slots(path, after)
+            assert slots is not None
+            assert slots.info.written == written, (written, after)
+    ring.close()
+
+
 def test_an_event_that_was_not_finished_is_left_out(path: str) -> None:
     ring = events.Ring(path, 64, "worker")
     write(ring, 3)

@@ -25,7 +25,7 @@ ACTORS = (10, 100, 1_000)
 OBJECTS = (1_000, 10_000, 100_000)
 WAITS = (1_000, 10_000)
 GETS = (1_000, 10_000, 100_000)
-REPEAT_BELOW_S = 0.5
+REPEAT_BELOW_S = 1.0
 TURNS = 9
 HOLD_LIMIT_S = 120.0
 
@@ -50,6 +50,7 @@ def climb(
     """Run `step` for ever larger sizes; note those that the rate so far predicts to exceed `cap_s`."""
     readings: list[Reading] = []
     per_item_s = 0.0
+    quick: list[int] = []
     for size in sizes:
         predicted_s = per_item_s * size
         if predicted_s > cap_s:
@@ -61,11 +62,19 @@ def climb(
         # The whole step counts, with what it does besides the figure: the cap bounds the run.
         seconds = clock() - start
         per_item_s = seconds / size
-        # Small sizes vary most and cost least: three samples of them, but one of memory, since a second time
-        # the allocator serves the same size from what it has kept.
-        for _ in range(2 if seconds < REPEAT_BELOW_S else 0):
-            readings += [reading for reading in step(size) if not reading.unit.startswith("B/")]
+        if seconds < REPEAT_BELOW_S:
+            quick.append(size)
+            readings += again(step, size, 2)
+    # The machine's pace may have changed since: who compares sizes needs samples from before and after the largest.
+    for size in quick:
+        readings += again(step, size, 3)
     return readings
+
+
+def again(step: Step, size: int, times: int) -> list[Reading]:
+    """More samples of a size, but for memory: the allocator would serve it from what it has kept."""
+    made = [reading for _ in range(times) for reading in step(size)]
+    return [reading for reading in made if not reading.unit.startswith("B/")]
 
 
 def resident_bytes() -> int:

@@ -86,7 +86,7 @@ class ActorMethod:
         fn: Any = self._fn
         task = owner.actors.call(link, fn, args, kwargs)
         link.keep = self._core.scope
-        if task.state == DONE and not link.inflight and not link.queue:
+        if not link.inflight and task.state == DONE and not link.queue:
             link.keep = None  # answered before we got here
         caller = _getframe(1)
         if fn.one:

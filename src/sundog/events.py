@@ -44,6 +44,7 @@ _SAMPLES_AT = (256, 1024)
 LINE_MAX_BYTES = 600
 EVENT = Struct("<16sdddIHBBffQ")
 _NAME, _NAME_AND_KIND = (1 << 32) - 1, (1 << 48) - 1  # of the eight bytes with name, kind, flags and attempt
+_FLAGS_AT = 46
 _NAMES_MAX = 20_000
 _OTHERS = "(others)"
 _HOLES_MAX = 16  # threads that may be within a write at one moment, and then some
@@ -325,8 +326,7 @@ class Slots:
         data = memoryview(self.data)
         doubles, longs, floats = data.cast("d"), data.cast("Q"), data.cast("f")
         numbers, marks = longs[7::8].tolist(), longs[5::8].tolist()
-        flags = {mark: mark >> 48 & 255 for mark in set(marks)}
-        kinds = {mark & _NAME_AND_KIND for mark in flags}
+        kinds = {mark & _NAME_AND_KIND for mark in set(marks)}
         if len(kinds) != 1 or numbers != list(range(self.first, self.first + len(numbers))):
             return None
         mark = kinds.pop()
@@ -334,8 +334,8 @@ class Slots:
         seconds = list(map(sub, doubles[4::8].tolist(), doubles[3::8].tolist()))
         if kind not in KIND_NAMES or min(seconds) < 0:
             return None
-        each_flags = list(map(flags.__getitem__, marks))
-        return Columns(name, kind, seconds, each_flags, floats[12::16].tolist(), floats[13::16].tolist())
+        flags = data[_FLAGS_AT::EVENT_BYTES].tobytes()
+        return Columns(name, kind, seconds, flags, floats[12::16].tolist(), floats[13::16].tolist())
 
 
 def read_slots(path: str, after: int = 0, most: int = 1 << 30) -> Slots | None:
@@ -377,18 +377,25 @@ def _written(map_: mmap.mmap, capacity: int, after: int) -> int:
     was killed within a write leaves its slot empty for ever.
     """
 
-    def there(number: int) -> bool:
+    def in_slot_of(number: int) -> int:
         at = HEADER_BYTES + (number - 1) % capacity * EVENT_BYTES + EVENT_BYTES - 8
-        return int.from_bytes(map_[at : at + 8], "little") >= number
+        return int.from_bytes(map_[at : at + 8], "little")
 
-    newest, high = after, after + capacity
+    def there(number: int) -> bool:
+        return in_slot_of(number) >= number
+
+    newest = after
     while True:
         low = next((number for number in range(newest + 1, newest + _HOLES_MAX) if there(number)), 0)
         if not low:
             return newest
-        if low >= high or there(high):  # once round or more: only all the slots tell
-            numbers = (map_[at : at + 8] for at in range(HEADER_BYTES + 56, len(map_), EVENT_BYTES))
-            return max(int.from_bytes(number, "little") for number in numbers)
+        high = newest + capacity
+        if low >= high or there(high):  # once round or more: the slots at the beginning tell how often
+            begun = max(map(in_slot_of, range(1, min(_HOLES_MAX, capacity) + 1)))
+            if begun <= newest:
+                return newest  # no ring of ours looks like this
+            newest = begun
+            continue
         top = high
         while top - low > 1:
             middle = (low + top) // 2

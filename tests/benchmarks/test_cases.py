@@ -189,14 +189,15 @@ def test_a_size_that_would_exceed_the_cap_is_noted_not_measured() -> None:
     assert "about 100 s" in readings[-1].note
 
 
-def test_small_sizes_are_sampled_three_times() -> None:
-    assert len(climb_with(Clock(), 0.1, (1,), cap_s=1.0)) == 3
+def test_small_sizes_are_sampled_three_times_before_the_largest_and_after_it() -> None:
+    readings = climb_with(Clock(), 0.1, (1, 20), cap_s=3.0)
+    assert [reading.figure for reading in readings] == ["1", "1", "1", "20", "1", "1", "1"]
 
 
 def test_memory_is_sampled_once_because_a_second_time_reuses_what_was_freed() -> None:
     both = [Reading("memory", "B/task", 1.0), Reading("rate", "/s", 1.0)]
     readings = climb((1,), lambda size: list(both), lambda size: [], 1.0, Clock())
-    assert [reading.figure for reading in readings] == ["memory", "rate", "rate", "rate"]
+    assert [reading.figure for reading in readings] == ["memory", *["rate"] * 6]
 
 
 def test_sizes_are_named_as_people_say_them() -> None:

@@ -26,6 +26,7 @@ from typing import Any
 
 import sundog
 from sundog import engines
+from sundog.owner.records import whole
 from tests import leaks
 from tests.chaos import actor_moves, bound_moves, killers, object_moves, shared_moves, task_moves
 from tests.chaos.acts import Acts
@@ -202,7 +203,9 @@ def _owner_tables() -> dict[str, list[str]]:
         owner.drain()
         refs = owner.refs
         return {
-            "values": [f"{oid.hex()} {value[0]} {value[2:4]}" for oid, value in owner.ready.items()],
+            "values": [
+                f"{oid.hex()} {whole(value)[0]} {whole(value)[2:4]}" for oid, value in owner.ready.items()
+            ],
             "tasks": [f"{task.id.hex()} {task.fn.name} state {task.state}" for task in owner.table.values()],
             "owned": [f"{oid.hex()} {row.local} {row.borrowers}" for oid, row in refs.owned.items()],
             "borrowed": [

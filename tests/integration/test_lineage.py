@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import sundog
+from sundog.owner.records import whole
 from sundog.util.state import list_objects
 from tests.integration.copies import LARGE, large, owner
 
@@ -34,7 +35,7 @@ def copies() -> int:
     """How many objects of this process live in segments, once everything dropped so far has been counted."""
     with owner().lock:
         owner().drain()
-    return sum(1 for value in owner().ready.values() if value[2] is not None)
+    return sum(1 for value in map(whole, owner().ready.values()) if value[2] is not None)
 
 
 @sundog.remote

@@ -314,12 +314,13 @@ def test_refs_in_actor_state_keep_their_objects(ray: ModuleType) -> None:
 def used_bytes(ray: ModuleType) -> int:
     """Bytes of values in this driver's table that live in segments."""
     from sundog import engines
+    from sundog.owner.records import whole
 
     engine = engines.current()
     assert engine is not None
     with engine.owner.lock:
         engine.owner.drain()
-        return sum(value[2][1] for value in engine.owner.ready.values() if value[2] is not None)
+        return sum(value[2][1] for value in map(whole, engine.owner.ready.values()) if value[2] is not None)
 
 
 # ---------------------------------------------------------------------- freeing

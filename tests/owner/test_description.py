@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from sundog.owner.description import describe_objects, describe_tasks
-from sundog.owner.records import QUEUED
+from sundog.owner.records import QUEUED, whole
 
 ME = b"m" * 8
 
@@ -33,14 +33,18 @@ def test_objects_are_told_while_another_thread_puts_and_drops() -> None:
 
     class Sites(dict[str, str]):
         def get(self, name: str, default: Any = "") -> str:
-            ready[bytes([len(ready)]) * 20] = (0, b"", None, None, None)  # as a put would, without the lock
+            ready[bytes([len(ready)]) * 20] = b""  # as a put would, without the lock
             ready.pop(gone, None)
             return "here"
 
     kept, gone = ME + b"k" * 12, ME + b"g" * 12
-    ready |= {kept: (0, b"12345", None, None, None), gone: (0, b"", None, None, None)}
+    ready |= {kept: b"12345", gone: b""}
     owner: Any = SimpleNamespace(
-        me=ME, ready=ready, drain=lambda: None, refs=SimpleNamespace(owned={}, borrowed={})
+        me=ME,
+        ready=ready,
+        value=lambda oid: whole(ready[oid]) if oid in ready else None,
+        drain=lambda: None,
+        refs=SimpleNamespace(owned={}, borrowed={}),
     )
     rows = describe_objects(owner, 1, "driver", Sites())
     assert [(row["object_id"], row["object_size"]) for row in rows] == [(kept.hex(), 5)]

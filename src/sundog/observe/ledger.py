@@ -18,7 +18,8 @@ import glob
 import json
 import os
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import compress
 from typing import Any
 
 from sundog import events
@@ -117,17 +118,16 @@ class Ledger:
             class_name = self._class_of(code)
         usage = self.totals.row(Key(name, class_name))
         usage.count += count
-        usage.failed += sum(flags & events.FAILED for flags in found.flags)
+        usage.failed += sum(found.flags.count(flags) for flags in set(found.flags) if flags & events.FAILED)
         usage.duration_s.add(found.seconds)
         peaks: Sequence[float] = found.own_bytes
+        seen: Iterable[float] = compress(peaks, map(events.MEASURED.__and__, found.flags))
         if kind == events.LOST:
             usage.lost += count
             # What it used is not known, but for the memory it was last seen with.
             peaks = seen = [peak for peak in peaks if peak]
         else:
             usage.cpu_s.add(found.cpu_s)
-            measured = zip(peaks, found.flags, strict=True)
-            seen = [peak for peak, flags in measured if flags & events.MEASURED]
         usage.peak_memory.add(peaks)
         if self.observers and kind in (events.TASK, events.LOST) and not class_name:
             for peak in seen:

@@ -39,7 +39,7 @@ from sundog.net.packets import Connection
 from sundog.owner import losses
 from sundog.owner.lineage import CopyLost
 from sundog.owner.reactor import Reactor
-from sundog.owner.records import Lane, Task, Value
+from sundog.owner.records import Lane, Stored, Task, Value, slim, whole
 from sundog.refs import ObjectRef, collectors
 from sundog.serialize.pack import pack, unpack
 from sundog.state.references import References
@@ -106,7 +106,7 @@ class Owner:
         self.ops = ops
         self.lock = threading.RLock()
         self.refs = References(me)
-        self.ready: dict[bytes, Value] = {}
+        self.ready: dict[bytes, Stored] = {}
         self.table: dict[bytes, Task] = {}
         self.waiters: dict[bytes, list[Callback]] = {}
         self.dependents: dict[bytes, list[Task]] = {}
@@ -154,11 +154,17 @@ class Owner:
     def _drain_once(self) -> None:
         ops, refs, owned, me, ready = self.ops, self.refs, self.refs.owned, self.me, self.ready
         borrowed = refs.borrowed
-        take = ops.popleft
+        take, forget = ops.popleft, ready.pop
         entry: Any
         late: list[bytes] = []
         for _ in range(len(ops)):
             op: Any = take()
+            if not owned and not borrowed and type(op) is bytes:
+                # The common end: a small value that only its maker held, and nothing is counted.
+                value = forget(op, None)
+                if type(value) is not bytes:
+                    self._free(op, value)
+                continue
             if type(op) is tuple:
                 for oid in op:
                     entry = owned.get(oid) or borrowed.get(oid)
@@ -169,11 +175,7 @@ class Owner:
                 continue
             entry = owned.get(op)
             if entry is None and op[:PROCESS_BYTES] == me:
-                value = ready.get(op)
-                if value is not None and value[2] is None and value[3] is None:
-                    del ready[op]  # the common end: a small value that only its maker held
-                else:
-                    self.free(op)
+                self.free(op)
                 continue
             entry = entry or borrowed.get(op)
             if entry is not None and entry.local > 1:
@@ -205,8 +207,10 @@ class Owner:
 
     def free(self, oid: bytes) -> None:
         """Nobody needs an object of ours: drop its value, or remember to when it comes."""
-        value = self.ready.pop(oid, None)
-        if value is None:
+        self._free(oid, self.ready.pop(oid, None))
+
+    def _free(self, oid: bytes, stored: Stored | None) -> None:
+        if stored is None:
             task = self.table.get(task_of(oid))
             if task is not None:
                 self.freed_early.add(oid)
@@ -215,6 +219,9 @@ class Owner:
             else:
                 self.actors.scope_ended(oid)
             return
+        if type(stored) is bytes:
+            return
+        value = whole(stored)
         if value[3] is not None:
             self.nested.forget(oid)
         if value[2] is not None and oid[TASK_BYTES:] != PUT_SUFFIX:  # what was put has no lineage
@@ -255,10 +262,11 @@ class Owner:
 
     def _forget(self, oid: bytes) -> None:
         """A borrowed object has no hold left here."""
-        value = self.ready.pop(oid, None)
+        stored = self.ready.pop(oid, None)
         self.peers.forget(oid)
         self.dependents.pop(oid, None)
-        if value is not None:
+        if stored is not None:
+            value = whole(stored)
             if value[3]:
                 self.nested.forget(oid)
                 for inner in value[3]:
@@ -274,10 +282,15 @@ class Owner:
             self.discard(value)
             self.carry_out()
             return
-        self.ready[oid] = value
+        self.ready[oid] = slim(value)
         if self.reactor.dormant:
             self.reactor.rouse()
         self.announce(oid)
+
+    def value(self, oid: bytes) -> Value | None:
+        """The value of an object, if it is ready."""
+        stored = self.ready.get(oid)
+        return None if stored is None else whole(stored)
 
     def announce(self, oid: bytes) -> None:
         """Wake whoever waits for `oid`, which is ready."""
@@ -312,7 +325,7 @@ class Owner:
             raise self.unpackable(value, error, "the value given to put()") from error
         oid = self.ids.put()
         if buffers is None and inner is None and len(self.ops) <= _LATE:
-            self.ready[oid] = (OK, meta, None, None, None)  # the common case
+            self.ready[oid] = meta  # the common case
         else:
             self.put_packed(oid, meta, buffers, inner)
         return oid
@@ -326,7 +339,7 @@ class Owner:
                 for ref in inner or ():
                     self.refs.hold(ref)
         if not buffers:
-            self.ready[oid] = (OK, meta, None, inner, None)
+            self.ready[oid] = meta if inner is None else (OK, meta, None, inner, None)
             return
         started = _time()
         try:
@@ -370,7 +383,7 @@ class Owner:
         Raises:
             CopyLost: its segment is gone (or another thread has found it so, and it is not ready any more).
         """
-        found = self.ready.get(oid)
+        found = self.value(oid)
         if found is None:
             raise CopyLost(oid, "")
         flag, meta, location, inner, _ = found

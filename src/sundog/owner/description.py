@@ -22,7 +22,7 @@ def describe_objects(owner: Owner, pid: int, role: str, sites: dict[str, str]) -
     owner.drain()
     rows = []
     for oid in list(owner.ready):  # puts come without the lock
-        value = owner.ready.get(oid)
+        value = owner.value(oid)
         if value is None:
             continue
         mine = oid[:8] == owner.me

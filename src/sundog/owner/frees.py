@@ -64,7 +64,7 @@ class Frees:
 
     def has(self, oid: bytes) -> bool:
         """Whether a value that is here was freed."""
-        value = self.owner.ready.get(oid)
+        value = self.owner.value(oid)
         return value is not None and _is_freed(value)
 
     # ------------------------------------------------------------------ both sides (locked)
@@ -72,7 +72,7 @@ class Frees:
         owner = self.owner
         freed, segments = [], []
         for oid in oids:
-            value = owner.ready.get(oid)
+            value = owner.value(oid)
             if value is None:
                 if owner.lineage.can_recover(oid):
                     pass  # lost, and perhaps on its way again: what comes is not wanted any more
@@ -95,7 +95,7 @@ class Frees:
         owner = self.owner
         segments = []
         for oid in oids:
-            value = owner.ready.get(oid)
+            value = owner.value(oid)
             if value is not None and not _is_freed(value):
                 segments += self._replace(oid, value, by)
         self._unmap(segments)

@@ -17,6 +17,7 @@ from sundog import events
 from sundog.exceptions import GetTimeoutError
 from sundog.owner.description import explain_missing
 from sundog.owner.lineage import CopyLost
+from sundog.owner.records import whole
 from sundog.owner.waits import TARGETS_MAX, LongWait, Target
 from sundog.serialize.pack import unpack
 
@@ -47,8 +48,8 @@ class Getting:
             else:
                 self._await_all([oid], timeout_s)
             value = owner.ready.get(oid)
-        if value is not None and value[0] == 0 and value[2] is None:
-            return unpack(value[1], None)
+        if type(value) is bytes:
+            return unpack(value, None)
         return self._load(oid, timeout_s)
 
     def _load(self, oid: bytes, timeout_s: float | None) -> Any:
@@ -91,15 +92,8 @@ class Getting:
             if oid not in ready:
                 self._await_all(oids, timeout_s)
                 break
-        load = self._load
-        out = []
-        for oid in oids:
-            value = ready.get(oid)
-            if value is not None and value[0] == 0 and value[2] is None:
-                out.append(loads(value[1]))
-            else:
-                out.append(load(oid, timeout_s))
-        return out
+        find, load = ready.get, self._load
+        return [loads(value) if type(value := find(oid)) is bytes else load(oid, timeout_s) for oid in oids]
 
     def _await_all(self, oids: list[bytes], timeout_s: float | None, started: float = 0.0) -> None:
         """Block until all are ready; `started` is when the caller began to wait, if before this call.
@@ -124,7 +118,7 @@ class Getting:
                 value = ready.get(oids[position])
                 if value is None:
                     return False
-                if value[0]:
+                if type(value) is not bytes and value[0]:
                     failed = oids[position]
                     return True
                 position += 1
@@ -136,7 +130,7 @@ class Getting:
                 value = ready.get(oid)
                 if value is None:
                     return "get", 1, (oid,)
-                if value[0]:
+                if whole(value)[0]:
                     break
             return None
 

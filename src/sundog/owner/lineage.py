@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from sundog.exceptions import StreamingGeneratorReplayInconsistentError
 from sundog.ids import PROCESS_BYTES, index_of, result_id, task_of
 from sundog.owner import losses
-from sundog.owner.records import WAITING, Task, Value
+from sundog.owner.records import WAITING, Task, Value, whole
 from sundog.state.lineage import FREED, Instruction, Lineage
 from sundog.wire.lanes import EXTRA_BACKPRESSURE, EXTRA_VALUES, OK
 
@@ -98,7 +98,7 @@ class Recovery:
     def lost(self, oid: bytes, segment: str) -> None:
         """A reader found that this segment of an object is gone: have the object made again, or fail it."""
         owner = self.owner
-        value = owner.ready.get(oid)
+        value = owner.value(oid)
         if value is not None:
             if value[2] is None or value[2][0] != segment:
                 return  # another copy has come meanwhile
@@ -140,7 +140,7 @@ class Recovery:
             while True:
                 self.lost_here(lost)
                 owner.getting.await_objects([lost.oid])
-                found = owner.ready.get(lost.oid)
+                found = owner.value(lost.oid)
                 if found is not None:
                     return found
         except BaseException:
@@ -165,7 +165,7 @@ class Recovery:
             task.actor.put_back(task)
         self.lost(oid, segment)
         if oid not in (task.deps or ()):
-            owner.replies.fail(task, owner.ready[oid])  # passed by value: nobody can make it again
+            owner.replies.fail(task, whole(owner.ready[oid]))  # passed by value: nobody can make it again
             return
         owner.tasks.await_deps(task)
 
@@ -195,7 +195,7 @@ class Recovery:
 
     def _at_hand(self, oid: bytes) -> bool:
         owner = self.owner
-        value = owner.ready.get(oid)
+        value = owner.value(oid)
         if value is not None:
             return value[0] == OK
         return oid[:PROCESS_BYTES] != owner.me or task_of(oid) in owner.table or owner.actors.is_scope(oid)

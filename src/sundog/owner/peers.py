@@ -25,6 +25,7 @@ from sundog.net import packets
 from sundog.net import sockets as socket
 from sundog.net.packets import Connection
 from sundog.owner import losses
+from sundog.owner.records import whole
 from sundog.wire.cause import Cause
 from sundog.wire.lanes import ERROR
 
@@ -226,7 +227,7 @@ class Peers:
                 del self.owner.waiters[oid]
 
     def _tell(self, process: bytes, oid: bytes) -> None:
-        flag, meta, location, inner, _ = self.owner.ready[oid]
+        flag, meta, location, inner, _ = whole(self.owner.ready[oid])
         if inner:
             self.owner.refs.give(process, inner)
         self.send(process, ("value", oid, flag, meta, location, inner))
@@ -267,7 +268,7 @@ class Peers:
 
     def is_error(self, oid: bytes) -> bool:
         """Whether an object is ready and is an error."""
-        value = self.owner.ready.get(oid)
+        value = self.owner.value(oid)
         return value is not None and value[0] == ERROR
 
     def close(self) -> None:

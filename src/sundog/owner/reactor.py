@@ -38,6 +38,7 @@ _perf = time.perf_counter
 _DOZE_S = 0.5
 _GATHER_S = 1e-3
 _GLANCED_S = 2e-3
+_NAP_S = 4e-3
 _NAP_MAX_S = 10e-3
 
 
@@ -175,7 +176,7 @@ class Reactor:
                     self.bg.poll(_GATHER_S)
             # While somebody makes tasks, and reads the replies in passing, we would only take the interpreter and the
             # lock from them, once for each system call of ours. But the clock is ours to look at.
-            nap = _GLANCED_S  # longer each time: every look takes the interpreter from them
+            nap = _NAP_S  # longer each time: every look takes the interpreter from them
             while nap < _NAP_MAX_S:
                 if _perf() - self._glanced_s > _GLANCED_S or self.awaited() or self.closed:
                     break

@@ -15,8 +15,22 @@ from sundog.state.lease_spec import LeaseSpec
 # Task states
 WAITING, QUEUED, SENT, DONE = 0, 1, 2, 3
 
-# A value in the owner's table: (flag, meta, location, inner refs, lane whose worker made its segment)
+# A value: (flag, meta, location, inner refs, lane whose worker made its segment)
 Value = tuple[int, bytes, Any, Any, Any]
+
+# A value as the owner's table has it. Most are small and plain: of these only the pickle is there. Python's collector
+# looks at every tuple, and at every dict that has one, again and again (docs/decisions/0014).
+Stored = bytes | Value
+
+
+def slim(value: Value) -> Stored:
+    """A value as it is stored."""
+    return value[1] if value[0] == 0 and value[2] is None and value[3] is None else value
+
+
+def whole(stored: Stored) -> Value:
+    """A stored value with all its parts."""
+    return (0, stored, None, None, None) if type(stored) is bytes else stored  # type: ignore[return-value]
 
 
 class Code:
@@ -80,17 +94,12 @@ class Task:
     for each of a million tasks.
     """
 
-    state = QUEUED
-    holds: list[bytes] | None = None  # refs held until the reply
     deps: list[bytes] | None = None  # refs whose values travel along, by slot
     missing = 0
-    attempt = 0
     memory_attempt = 0  # attempts that ended because memory ran out
     cancelled = False
     estimate_s = 0.0
     lane: Any = None
-    actor: Any = None
-    extra: dict[str, Any] | None = None
     parent: bytes | None = None  # the call that submitted it, where several run at a time
     began = -1  # the attempt that its worker said has begun; told of tasks with a timeout_s, or when asked
     overdue = False  # its worker was killed for it: it ran too long and did not stop
@@ -110,8 +119,12 @@ class Task:
         self.args = args
         self.submit_s = submit_s
         self.retries = fn.max_retries
-        if fn.extra is not None:
-            self.extra = fn.extra
+        # Read for every task: what is found on the class takes four times as long to read.
+        self.state = QUEUED
+        self.attempt = 0
+        self.extra = fn.extra
+        self.actor: Any = None
+        self.holds: list[bytes] | None = None  # refs held until the reply
 
 
 class Shape:

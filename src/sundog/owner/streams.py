@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sundog.exceptions import StreamingGeneratorReplayInconsistentError
 from sundog.ids import RESULT_SUFFIX, index_of, result_id, task_of
-from sundog.owner.records import DONE, Lane, Task, Value
+from sundog.owner.records import DONE, Lane, Task, Value, slim
 from sundog.serialize.pack import pack
 from sundog.wire.lanes import OK
 
@@ -147,7 +147,7 @@ class Streams:
             oid = result_id(task.id, index)
             oids.append(oid)
             owner.refs.hold_new(oid)
-            owner.ready[oid] = (*value, lane if value[2] else None)
+            owner.ready[oid] = slim((*value, lane if value[2] else None))
         # The holds above become the container's; the refs built here only serve to be pickled.
         refs: list[ObjectRef[Any]] = [ObjectRef(oid) for oid in oids]
         for oid in oids:
@@ -197,7 +197,7 @@ class Streams:
         stream = self.streams.get(task_id)
         if oid not in owner.ready:
             if stream is None or stream.end is not None:
-                owner.ready[oid] = _NOTHING if stream is None else stream.error or _NOTHING
+                owner.ready[oid] = slim(_NOTHING if stream is None else stream.error or _NOTHING)
             else:
                 stream.completion = True
         return oid

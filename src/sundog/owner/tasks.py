@@ -234,7 +234,7 @@ class Tasks(Dispatch):
             return
         values = []
         for oid in task.deps or ():
-            value: Any = self.owner.ready.get(oid)
+            value: Any = self.owner.value(oid)
             if value is None and task.saved is not None:
                 value = task.saved.get(oid)
             if value is None:

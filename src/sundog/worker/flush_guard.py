@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 
-BATCH_S = 1e-2
+BATCH_S = 2e-2
 ITEM_S = 2e-3
 _QUIET_LOOKS = 3  # looks at nothing, after which the thread sleeps until somebody arms it
 _perf = time.perf_counter
