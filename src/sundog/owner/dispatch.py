@@ -4,9 +4,9 @@ Everything here runs under the owner's lock. The rules:
 
 - A task goes out at once if a leased worker is idle; otherwise tasks are coalesced, up to `batch_max`
   in a packet.
-- A packet holds at most `prefetch_ms` of work, by a moving estimate per function; a few packets of short tasks
-  may wait at a worker, so that it has work while the owner waits for a core, or one spare packet of long
-  ones. A function never seen counts as long, so unknown tasks spread and known tiny ones batch.
+- A packet holds `prefetch_ms` of work, by a moving estimate per function, and up to three times as much while far more
+  waits; a few packets of short tasks may wait at a worker, so that it has work while the owner waits for a core, or one
+  spare packet of long ones. A function never seen counts as long, so unknown tasks spread and known tiny ones batch.
 - When a worker idles while another has unread packets, they are taken back from that socket.
 - The node is told how many more leases each shape could use; an idle lease goes back after
   `idle_lease_ms`, at once if another shape of ours waits or the node asks for it.
@@ -36,6 +36,7 @@ _INFLIGHT_MAX = 256
 _WANT_MAX = 512
 _KNOWN_MAX = 1000
 _STEAL_AFTER_S = 5e-3
+_PORTION_MAX = 3  # times `prefetch_ms`, in one packet (docs/decisions/0015)
 _AHEAD = 4  # packets of short tasks that may wait at a worker (docs/decisions/0009)
 
 
@@ -126,7 +127,9 @@ class Dispatch:
         items: list[Any] = []
         tasks: list[Task] = []
         size = 0
-        enough = self.prefetch_s if not lane.inflight else lane.load_s + self.prefetch_s
+        enough = self._portion_s(queue, lane)
+        if lane.inflight:
+            enough += lane.load_s
         while queue and count:
             task = queue[0]
             if task.state != QUEUED:  # cancelled while it waited
@@ -186,6 +189,12 @@ class Dispatch:
         if fns:
             lane.known = known.difference([fn[0] for fn in fns if fn is not None])
         return False
+
+    def _portion_s(self, queue: deque[Task], lane: Lane) -> float:
+        """How much work goes into the next packet: the more waits the more, for no worker may be left with the last."""
+        lanes: Any = lane.shape.lanes  # type: ignore[union-attr]
+        waiting_s = queue[0].fn.estimate_s * len(queue) / (2 * len(lanes))
+        return min(max(waiting_s, self.prefetch_s), _PORTION_MAX * self.prefetch_s)
 
     def _send(self, lane: Lane, fns: Any, items: list[Any]) -> bool:
         freed, setup = lane.freed, lane.setup

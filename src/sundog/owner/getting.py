@@ -86,14 +86,24 @@ class Getting:
 
     def get_many(self, oids: list[bytes], timeout_s: float | None) -> list[Any]:
         """The values of many objects; the first error in order is raised."""
-        owner = self.owner
-        ready = owner.ready
+        find, load = self.owner.ready.get, self._load
+        out: list[Any] = []
+        # One look at each if all are ready: of very many, every look is at memory that is in no cache.
         for oid in oids:
-            if oid not in ready:
-                self._await_all(oids, timeout_s)
+            value = find(oid)
+            if type(value) is bytes:
+                out.append(loads(value))
+            elif value is not None:
+                out.append(load(oid, timeout_s))
+            else:
                 break
-        find, load = ready.get, self._load
-        return [loads(value) if type(value := find(oid)) is bytes else load(oid, timeout_s) for oid in oids]
+        else:
+            return out
+        self._await_all(oids, timeout_s)
+        for oid in oids[len(out) :]:
+            value = find(oid)
+            out.append(loads(value) if type(value) is bytes else load(oid, timeout_s))
+        return out
 
     def _await_all(self, oids: list[bytes], timeout_s: float | None, started: float = 0.0) -> None:
         """Block until all are ready; `started` is when the caller began to wait, if before this call.

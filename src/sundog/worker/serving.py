@@ -2,7 +2,7 @@
 
 ::
 
-    lanes ─epoll─► todo ─► Executor.run ─► replies, flushed at the end of a batch, after 3 ms, or at 64 KiB
+    lanes ─epoll─► todo ─► Executor.run ─► replies, flushed at the end of a batch, after 8 ms, or at 64 KiB
 
 Before the running task blocks in a `get`, its finished replies are flushed, the tasks of the batch that
 were not begun go back to their owner, and the node gets the CPU back. A guard thread flushes replies
@@ -40,7 +40,7 @@ from sundog.worker.sampler import Call, thread_stack
 _perf = time.perf_counter
 _loads = pickle.loads
 _time = time.time
-_FLUSH_S = 3e-3
+_FLUSH_S = 8e-3  # longer than the longest packet should take
 _EARLY_MAX = 10_000
 _AGAIN_S = 0.002
 
