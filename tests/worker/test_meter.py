@@ -104,13 +104,41 @@ def test_threads_that_a_task_starts_count_as_its_own(ring: events.Ring) -> None:
 def test_short_tasks_are_not_measured_each(ring: events.Ring) -> None:
     meter = Meter(ring)
     now = time.time()
-    for step in range(20):
-        start = now + step * 1e-4
+    for step in range(60):
+        start = now + step * 1.1e-4
         meter.write(events.TASK, TASK_ID, 1, start, start, start + 5e-5)
     found = read(ring)
-    assert [event.measured for event in found] == [step in (0, 11) for step in range(20)]
+    assert [event.measured for event in found] == [step in (0, 46) for step in range(60)]
     assert all(event.cpu_s == pytest.approx(5e-5, rel=0.1) for event in found if not event.measured)
     assert all(event.own_bytes > MIB for event in found)
+
+
+def test_a_task_of_a_millisecond_is_measured_however_soon_after_another(ring: events.Ring) -> None:
+    meter = Meter(ring)
+    now = time.time()
+    for start, seconds in ((0.0, 1e-4), (1e-4, 1e-4), (2e-4, 2e-3), (2.2e-3, 2e-3), (4.2e-3, 1e-4)):
+        meter.write(events.TASK, TASK_ID, 1, now, now + start, now + start + seconds)
+    assert [event.measured for event in read(ring)] == [True, False, True, True, False]
+
+
+def test_what_short_tasks_before_it_used_is_not_charged_to_a_task(
+    ring: events.Ring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spent = 0.0
+    monkeypatch.setattr("sundog.worker.meter._getrusage", lambda who: (spent, 0.0, 0))
+    monkeypatch.setattr("time.process_time", lambda: spent)
+    meter = Meter(ring)
+    now = time.time() + 1
+    steps = (
+        (0.0, 0.01, 0.01),  # when it began, how long it took, processor time since the one before it
+        (0.014, 0.01, 0.014),  # 4 ms of these are those of short tasks before it
+        (0.024, 0.01, 0.02),  # of two threads
+        (0.034, 0.01, 0.001),  # it waited
+    )
+    for start, seconds, used in steps:
+        spent += used
+        meter.write(events.TASK, TASK_ID, 1, now, now + start, now + start + seconds)
+    assert [event.cpu_s for event in read(ring)] == pytest.approx([0.01, 0.01, 0.02, 0.001], rel=1e-3)
 
 
 def test_failures_and_attempts_are_kept(ring: events.Ring) -> None:

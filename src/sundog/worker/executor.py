@@ -219,11 +219,11 @@ class Executor:
             lane.send_one(reply)
         else:
             lane.reply(reply, len(meta), self.spill_dir)
-        meter = self.meter
-        if end > meter.again_at:
+        meter, seconds = self.meter, end - start
+        if end > meter.again_at or seconds >= meter.step_s:
             meter.write(kind, task_id, name_id, submit_s, start, end)
         else:
-            self.ring.write(kind, task_id, name_id, submit_s, start, end, 0, 0, end - start, meter.own_bytes)
+            self.ring.write(kind, task_id, name_id, submit_s, start, end, 0, 0, seconds, meter.own_bytes)
 
     def _run_any(self, lane: AnswerLane, item: wire.Item) -> None:
         """Any task or call: options, several results, generators, several at a time."""

@@ -3,11 +3,10 @@
 Owns the readings and the rule when one is made; writes the event of each task that ends here. Runs in the
 thread that ran the task; in an asyncio actor that is the loop's.
 
-A reading costs one system call (`getrusage`, about 1 µs) and is made at the end of a task when a millisecond
-has passed since the last one. So a task of a millisecond or more is always measured, and a flood of short
-ones is measured a thousand times a second: one comparison for each is all that the rest pay. A short task's
-processor seconds are its wall time (wrong by less than a millisecond), its memory that of the last reading
-(a task of a millisecond cannot touch much more than a few new MiB).
+A reading is made at the end of a task that took a millisecond or more, and of a shorter one when none was made for
+`GAP_S`: a flood of short ones is measured two hundred times a second, and two comparisons are all that the rest pay.
+A short task's processor seconds are its wall time (wrong by less than a millisecond), its memory that of the last
+reading (in those few milliseconds not much more than a few new MiB can have been touched).
 
 *Own memory* is what is resident and anonymous: shared segments, files and libraries are left out; what came
 from the zygote by fork is in. Its peak is the kernel's own high-water mark, which is set back after each
@@ -32,7 +31,9 @@ _getrusage = resource.getrusage
 _SELF, _CHILDREN = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
 _thread_time = time.thread_time
 _perf = time.perf_counter
+_time = time.time
 STEP_S = 1e-3
+GAP_S = 5e-3
 _LOOK_S = 0.1  # memory that went away is noticed after this long, at the latest
 _CHILDREN_S = 0.02  # a shorter task has started no process worth counting
 _NOTABLE_BYTES = 1 << 20
@@ -124,10 +125,13 @@ class Meter:
 
     def __init__(self, ring: events.Ring | events.NoRing) -> None:
         self.ring = ring
-        # A task that ends after this is measured.
-        self.again_at = inf if isinstance(ring, events.NoRing) else 0.0
+        # A task that ends after this is measured, and one that takes as long as that.
+        recorded = not isinstance(ring, events.NoRing)
+        self.again_at = 0.0 if recorded else inf
+        self.step_s = STEP_S if recorded else inf
         self.memory = Memory()
         self.own_bytes = float(self.memory.own_bytes)
+        self._read_at = 0.0
         self._cpu_s = 0.0
         self._children_s = 0.0
         self.settle()
@@ -135,6 +139,7 @@ class Meter:
     def settle(self) -> None:
         """What was spent until now belongs to no task: the worker was idle."""
         self._cpu_s = time.process_time()
+        self._read_at = _time()
 
     def write(
         self,
@@ -148,9 +153,10 @@ class Meter:
         attempt: int = 0,
     ) -> None:
         """Record a task that ended, measured if it is time to."""
-        if end_s <= self.again_at:
+        wall = end_s - start_s
+        if end_s <= self.again_at and wall < self.step_s:
             self.ring.write(
-                kind, task_id, name, submit_s, start_s, end_s, flags, attempt, end_s - start_s, self.own_bytes
+                kind, task_id, name, submit_s, start_s, end_s, flags, attempt, wall, self.own_bytes
             )
             return
         cpu_s = self._spent(start_s, end_s)
@@ -161,17 +167,21 @@ class Meter:
 
     def _spent(self, start_s: float, end_s: float) -> float:
         usage = _getrusage(_SELF)
-        self.again_at = end_s + STEP_S
+        self.again_at = end_s + GAP_S
         self.memory.look(end_s, usage[2] * 1024)
         total = usage[0] + usage[1]
         spent, self._cpu_s = total - self._cpu_s, total
+        before, self._read_at = max(0.0, start_s - self._read_at), end_s
         wall = end_s - start_s
         if wall > _CHILDREN_S:
             children = _getrusage(_CHILDREN)
             total = children[0] + children[1]
             spent, self._children_s = spent + total - self._children_s, total
-        # A little more than its wall time is what short tasks before it used; much more is its own threads'.
-        return wall if wall < spent < wall + 2 * STEP_S else spent
+        if spent <= wall:
+            return spent
+        # More than its wall time: short tasks since the last reading used a core at most, the rest is its own threads'.
+        spent -= before
+        return spent if spent > wall + STEP_S else wall
 
 
 class ThreadsMeter(Meter):
@@ -199,8 +209,8 @@ class ThreadsMeter(Meter):
         """Record a call that ended in this thread."""
         wall, mine = end_s - start_s, self._mine
         cpu_s, peak = wall, self.own_bytes
-        if end_s > getattr(mine, "again_at", 0.0):
-            mine.again_at = end_s + STEP_S
+        if end_s > getattr(mine, "again_at", 0.0) or wall >= STEP_S:
+            mine.again_at = end_s + GAP_S
             total = _thread_time()
             # A thread of the pool does nothing but calls, so what it spent since is this one's.
             cpu_s, mine.cpu_s = min(wall, total - getattr(mine, "cpu_s", 0.0)), total
