@@ -139,6 +139,10 @@ class Replies:
                 return
             if task.rebuilding is not None and self.owner.lineage.was_stale_cancel(task, value):
                 return
+            if retryable is None:
+                self.owner.discard((*value, None))
+                self.owner.cancels.fail(task)
+                return
             self.fail(task, value + (lane,))
             return
         if kind == wire.R_LOST:

@@ -426,7 +426,8 @@ class Serving:
             f"Task {task_id.hex()} was cancelled before it ran.", task_id=task_id.hex()
         )
         meta, _, _ = pack(error, 1 << 62)
-        payload: Any = (False, (wire.ERROR, meta, None, None), [])
+        # Not retryable, nor an error of its own: its owner knows its name, and says so.
+        payload: Any = (None, (wire.ERROR, meta, None, None), [])
         lane.reply((task_id, wire.R_ERROR, payload, 0.0), len(meta), self.spill_dir)
         lane.flush(self.spill_dir)
 
