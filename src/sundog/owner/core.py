@@ -209,8 +209,8 @@ class Owner:
         """Nobody needs an object of ours: drop its value, or remember to when it comes."""
         self._free(oid, self.ready.pop(oid, None))
 
-    def _free(self, oid: bytes, stored: Stored | None) -> None:
-        if stored is None:
+    def _free(self, oid: bytes, value: Stored | None) -> None:
+        if value is None:
             task = self.table.get(task_of(oid))
             if task is not None:
                 self.freed_early.add(oid)
@@ -219,9 +219,8 @@ class Owner:
             else:
                 self.actors.scope_ended(oid)
             return
-        if type(stored) is bytes:
+        if isinstance(value, bytes):
             return
-        value = whole(stored)
         if value[3] is not None:
             self.nested.forget(oid)
         if value[2] is not None and oid[TASK_BYTES:] != PUT_SUFFIX:  # what was put has no lineage

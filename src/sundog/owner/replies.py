@@ -18,7 +18,7 @@ from sundog.net import sockets as socket
 from sundog.owner import deaths
 from sundog.owner.actors import ActorLink
 from sundog.owner.lost_attempts import record_lost
-from sundog.owner.records import DONE, QUEUED, Lane, Task, Value, whole
+from sundog.owner.records import DONE, QUEUED, Lane, Task, Value
 from sundog.state import backoff
 from sundog.state.lease_spec import GROUP_REMOVED
 from sundog.wire import lanes as wire
@@ -325,8 +325,8 @@ class Replies:
         """Remove those segments of a dead worker's making that none of our objects is in."""
         owner = self.owner
         if made:
-            values = [whole(stored) for stored in list(owner.ready.values())]
-            known = {value[2][0] for value in values if value[2] is not None}
+            values = list(owner.ready.values())
+            known = {value[2][0] for value in values if isinstance(value, tuple) and value[2] is not None}
             for name in made - known:
                 owner.segments.unlink(name)
 
