@@ -139,17 +139,27 @@ def join(*programs: str) -> str:
 
 
 def node_pid(driver: int) -> int:
-    """The node of the session that a driver started: its only child of that kind."""
-    for child in psutil.Process(driver).children():
-        if any("sundog.node" in word for word in child.cmdline()):
-            return child.pid
-    raise AssertionError(f"process {driver} has no node")
+    """The node of the session that a driver started: its only child of that kind.
+
+    `init()` does not wait for the node's program, whose command line is empty until the kernel has laid it out.
+    """
+    found: list[int] = []
+
+    def find() -> bool:
+        for child in psutil.Process(driver).children():
+            if any("sundog.node" in word for word in child.cmdline()):
+                found.append(child.pid)
+        return bool(found)
+
+    await_true(find, f"the node of process {driver}")
+    return found[0]
 
 
 def zygote_pid(driver: int) -> int:
     """The zygote of the session that a driver started."""
-    children = psutil.Process(node_pid(driver)).children()
-    assert children, f"the node of process {driver} has no zygote"
+    node = psutil.Process(node_pid(driver))
+    await_true(node.children, f"the zygote of process {driver}")
+    children = node.children()
     # The first, unless it died and was replaced: then the one that says so.
     named = [child for child in children if "worker.zygote" in " ".join(child.cmdline())]
     return (named or sorted(children, key=psutil.Process.create_time))[0].pid
