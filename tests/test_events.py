@@ -80,7 +80,7 @@ def test_how_far_a_ring_is_written_is_found_from_anywhere(path: str, capacity: i
     for written in range(1, 5 * capacity):
         write(ring, 1, first=written - 1)
         if hole is not None and written > 2 * capacity and (written - hole) % capacity == 0:
-            ring._map[slot_end : slot_end + 8] = (written - capacity).to_bytes(8, "little")
+            ring.map[slot_end : slot_end + 8] = (written - capacity).to_bytes(8, "little")
             continue  # the newest is missing
         for after in {0, 1, written // 2, max(0, written - capacity), max(0, written - 3), written}:
             slots = events.read_slots(path, after)
@@ -233,6 +233,6 @@ def test_columns_are_only_of_whole_events_of_one_kind_and_name(path: str) -> Non
     assert _columns(path, after=10) is None
     ring.write(events.TASK, TASK_ID, ring.name("f"), 0.0, 2.0, 1.0)  # a clock that was set back
     assert _columns(path, after=12) is None
-    ring._next()  # a slot that its writer, killed meanwhile, left empty
+    ring.next()  # a slot that its writer, killed meanwhile, left empty
     ring.write(events.TASK, TASK_ID, ring.name("f"), 0.0, 1.0, 2.0)
     assert _columns(path, after=13) is None

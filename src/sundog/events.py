@@ -109,22 +109,22 @@ class Ring:
         fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             os.ftruncate(fd, size)
-            self._map = mmap.mmap(fd, size)
+            self.map = mmap.mmap(fd, size)
         finally:
             os.close(fd)
         self.path = path
-        self._capacity = capacity
-        self._next = itertools.count().__next__
+        self.capacity = capacity
+        self.next = itertools.count().__next__
         self._names: dict[tuple[str, str], int] = {}
         self._names_lock = threading.Lock()
         self._samples = itertools.count(1).__next__
-        self.started: Callable[[bytes, float], None] = partial(_CURRENT.pack_into, self._map, _CURRENT_AT)
+        self.started: Callable[[bytes, float], None] = partial(_CURRENT.pack_into, self.map, _CURRENT_AT)
         """Notes which task is about to run: what a dead process did last, and what it never began."""
-        _HEADER.pack_into(self._map, 0, _MAGIC, 2, os.getpid(), b"", 0.0, role.encode())
+        _HEADER.pack_into(self.map, 0, _MAGIC, 2, os.getpid(), b"", 0.0, role.encode())
 
     def started_at(self) -> float:
         """When the task noted last began."""
-        return float(_CURRENT.unpack_from(self._map, _CURRENT_AT)[1])
+        return float(_CURRENT.unpack_from(self.map, _CURRENT_AT)[1])
 
     def name(self, text: str, code: str = "") -> int:
         """The number of a name, of a function's with its fingerprint; written to a file the first time.
@@ -161,10 +161,10 @@ class Ring:
         own_bytes: float = 0.0,
     ) -> None:
         """Record one event."""
-        index = self._next()
+        index = self.next()
         EVENT.pack_into(
-            self._map,
-            HEADER_BYTES + (index % self._capacity) * EVENT_BYTES,
+            self.map,
+            HEADER_BYTES + (index % self.capacity) * EVENT_BYTES,
             task_id,
             submit_s,
             start_s,
@@ -182,18 +182,23 @@ class Ring:
         """Note what a long task does now; the sampler's thread only."""
         number = self._samples()
         text = line.encode(errors="replace")[:LINE_MAX_BYTES]
-        _SAMPLE.pack_into(self._map, _SAMPLES_AT[number & 1], number, task_id, now, own_bytes, text, number)
+        _SAMPLE.pack_into(self.map, _SAMPLES_AT[number & 1], number, task_id, now, own_bytes, text, number)
 
     def close(self) -> None:
         """Unmap; the file stays."""
         with contextlib.suppress(BufferError, ValueError):
-            self._map.close()
+            self.map.close()
 
 
 class NoRing:
     """Takes events and forgets them: recording is switched off."""
 
     path = ""
+    capacity = 1
+
+    def __init__(self) -> None:
+        self.map = bytearray(HEADER_BYTES + EVENT_BYTES)
+        self.next = itertools.count().__next__
 
     def started(self, task_id: bytes, now: float) -> None:
         """Nothing is noted."""

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import itertools
 import os
+from collections.abc import Callable
 from struct import Struct
 
 PROCESS_BYTES = 8
@@ -40,15 +41,14 @@ def random_id(size_bytes: int = PROCESS_BYTES) -> bytes:
 class IdMaker:
     """Makes task, object and actor ids for one owner; safe in any thread (`itertools.count` is atomic)."""
 
-    __slots__ = ("_next", "prefix")
+    __slots__ = ("_next", "prefix", "task")
 
     def __init__(self, prefix: bytes) -> None:
         self.prefix = prefix
-        self._next = itertools.count(1).__next__
-
-    def task(self) -> bytes:
+        numbers = itertools.count(1)
+        self._next = numbers.__next__
+        self.task: Callable[[], bytes] = map(prefix.__add__, map(_COUNT, numbers)).__next__
         """A new task id (16 bytes)."""
-        return self.prefix + _COUNT(self._next())
 
     def put(self) -> bytes:
         """A new object id for a value from `put` (20 bytes)."""

@@ -57,13 +57,6 @@ class Dispatch:
         self.leases: dict[int, Lane] = {}
 
     # ------------------------------------------------------------------ entry points
-    def has_idle(self, shape: Shape) -> bool:
-        """Whether a leased worker has nothing to do, or there is none yet to send to."""
-        for lane in shape.lanes:
-            if not lane.inflight and not lane.blocked:
-                return True
-        return not shape.lanes and not shape.wanted
-
     def send_now(self, shape: Shape) -> None:
         """A worker of this shape idles (or there is none yet): send without looking at anything else."""
         with self.owner.lock:
@@ -127,47 +120,46 @@ class Dispatch:
         items: list[Any] = []
         tasks: list[Task] = []
         size = 0
-        enough = self._portion_s(queue, lane)
+        load, enough = lane.load_s, self._portion_s(queue, lane)
         if lane.inflight:
-            enough += lane.load_s
+            enough += load
         while queue and count:
             task = queue[0]
             if task.state != QUEUED:  # cancelled while it waited
                 queue.popleft()
                 continue
             fn = task.fn
-            estimate = fn.estimate_s
+            number, estimate = fn.number, fn.estimate_s
             if estimate < 0:
                 estimate = _UNKNOWN_S
             # One that may not run again, or has died with a worker before, has a packet of its own: what
             # finishes in a packet before a crash in it would be lost with its unsent replies.
             alone = task.attempt or not task.retries
-            if items and (alone or lane.load_s + estimate > enough):
+            if items and (alone or load + estimate > enough):
                 break
-            args = task.args
+            args, extra = task.args, task.extra
             size += 96 + (len(args) if type(args) is bytes else 200)
-            if task.extra is not None:
-                size += _extra_bytes(task.extra)
+            if extra is not None:
+                size += _extra_bytes(extra)
             if items and size > self.packet_max:
                 break
-            if fn.number not in lane.known:
+            if number not in lane.known:
                 if fns is None:
                     fns = []
                     if len(known) >= _KNOWN_MAX:
                         fns.append(None)  # forget those before: a program may make functions for ever
                         lane.known = set()
                 fns.append(_described(fn))
-                lane.known.add(fn.number)
+                lane.known.add(number)
                 size += len(fns[-1][2])
             queue.popleft()
             count -= 1
             task.estimate_s = estimate
-            lane.load_s += estimate
-            extra = task.extra
+            load += estimate
             if task.attempt:
                 extra = dict(extra or (), **{EXTRA_ATTEMPT: task.attempt})
             tasks.append(task)
-            items.append((task.id, fn.number, args, task.submit_s, extra))
+            items.append((task.id, number, args, task.submit_s, extra))
             if alone:
                 break
         if not items:
@@ -178,14 +170,13 @@ class Dispatch:
                 lane.last = _perf()
             if inflight or len(tasks) > 1:
                 lane.shape.crowded = True  # type: ignore[union-attr]
+            lane.load_s = load
             for task in tasks:
                 task.state = SENT
                 task.lane = lane
                 inflight[task.id] = task
             return True
-        for task in reversed(tasks):
-            queue.appendleft(task)
-            lane.load_s -= task.estimate_s
+        queue.extendleft(reversed(tasks))
         if fns:
             lane.known = known.difference([fn[0] for fn in fns if fn is not None])
         return False

@@ -160,7 +160,11 @@ class Tasks(Dispatch):
         shape: Any = fn.shape
         queue = shape.queue
         queue.append(task)
-        if self.has_idle(shape):
+        for lane in shape.lanes:
+            if not lane.inflight and not lane.blocked:  # it has nothing to do
+                self.send_now(shape)
+                return task
+        if not shape.lanes and not shape.wanted:
             self.send_now(shape)
         elif len(queue) % self.batch_max == 0:
             self.kick()

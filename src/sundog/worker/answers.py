@@ -40,7 +40,8 @@ class LoadedFn:
         _, self.code_hash, self.blob, self.name, self.returns, self.retry, self.max_calls = described
         self.function: Any = None
         self.code = ""
-        self.plain = self.returns == 1 and not self.max_calls
+        # Function, name and its number, retry: once it is loaded, and if there is no more to it.
+        self.plain: tuple[Any, str, int, Any] | None = None
         self.calls = 0
         self.name_id = 0  # known once it is loaded, with the fingerprint of its code
 

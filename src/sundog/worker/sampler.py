@@ -164,7 +164,7 @@ def user_line(frames: Iterator[FrameType]) -> str:
 
 
 # The functions of the worker that call the user's: see executor.py, async_actor.py and actor_life.py.
-_RUNNERS = frozenset({"_run_plain", "_run_any", "_run_many", "_one", "_construct"})
+_RUNNERS = frozenset({"run", "_run_any", "_run_many", "_one", "_construct"})
 
 
 def _is_library(path: str) -> bool:

@@ -288,8 +288,10 @@ class Serving:
         if self.retired:
             self._decline()
             return
-        todo, run, early = self.todo, self.executor.run, self.executor.cancelled_early
-        first = _perf()
+        executor = self.executor
+        todo, run, early = self.todo, executor.run, executor.cancelled_early
+        end = _time()
+        flush_at = end + _FLUSH_S
         lane = None
         many = len(todo) > 1
         if many:
@@ -302,25 +304,25 @@ class Serving:
             self.current = item[0]
             try:
                 if not early or not self._overtaken(lane, item[0]):
-                    run(lane, item)
+                    end = run(lane, item)
             finally:
                 self.current = None
-            if self.executor.exit_after is not None:
+            if executor.exit_after is not None:
                 self.hand_back()
                 self._flush_all()
-                self.stopping = self.executor.exit_after
+                self.stopping = executor.exit_after
                 return
-            if todo and _perf() - first > _FLUSH_S:
+            if end > flush_at and todo:
                 lane.flush(self.spill_dir)
-                first = _perf()
+                flush_at = end + _FLUSH_S
         if lane is not None:
             lane.flush(self.spill_dir)
         if many:
             self.guard.end_batch()
-        if self.executor.exit_after is not None:
+        if executor.exit_after is not None:
             self.hand_back()
             self._flush_all()
-            self.stopping = self.executor.exit_after
+            self.stopping = executor.exit_after
 
     def _look_again(self) -> None:
         """The time of `look_again_s` has passed, or something came."""
