@@ -221,6 +221,24 @@ def test_short_tasks_do_not_wait_behind_one_of_their_kind_that_is_long(
     ray.get(long, timeout=30)
 
 
+def test_the_node_hears_how_many_wait_although_nothing_moves(ray_session: Start) -> None:
+    ray = ray_session(num_cpus=1)
+
+    @ray.remote(num_cpus=64)
+    def never() -> None: ...
+
+    waiting = [never.remote() for _ in range(400)]
+    owner = engines.current().owner  # type: ignore[union-attr]
+
+    def told() -> int:
+        return sum(shape.wanted for shape in owner.tasks.shapes)
+
+    # To ask the node would make us look at our queues.
+    gates.await_true(lambda: told() > 200, "the word to the node of most that wait")
+    assert 200 < sum(row["count"] for row in owner.control.request("status")["pending"]) <= 400
+    gates.await_true(lambda: not owner.reactor.ticking, "the rest after that")
+
+
 def test_a_function_never_seen_to_end_stays_unknown_when_its_task_is_taken_back() -> None:
     shape = SimpleNamespace(key=1, queue=deque())
     fn = SimpleNamespace(estimate_s=-1.0, shape=shape)

@@ -34,6 +34,8 @@ _perf = time.perf_counter
 _UNKNOWN_S = 1.0
 _INFLIGHT_MAX = 256
 _WANT_MAX = 512
+_WANT_MANY = 16  # counted down by those that come: the node hears in time how many more it shall be
+_TELL_S = 0.25
 _KNOWN_MAX = 1000
 _STEAL_AFTER_S = 5e-3
 _PORTION_MAX = 3  # times `prefetch_ms`, in one packet (docs/decisions/0015)
@@ -55,6 +57,8 @@ class Dispatch:
         self.shapes_by_spec: dict[tuple[LeaseSpec, bool], Shape] = {}
         self.lanes: dict[bytes, Lane] = {}  # worker -> lane, leased or parked
         self.leases: dict[int, Lane] = {}
+        self._tell_at = 0.0  # when the node may hear of a change among many that are wanted
+        self._untold = False  # there was one before that
 
     # ------------------------------------------------------------------ entry points
     def send_now(self, shape: Shape) -> None:
@@ -286,8 +290,17 @@ class Dispatch:
         if need == wanted:
             return
         need = min(need, _WANT_MAX)
-        if need and wanted and wanted < 2 * need and need < 2 * wanted:
-            return  # near enough
+        if need and wanted:
+            if wanted < 2 * need and need < 2 * wanted:
+                return  # near enough
+            now = _perf()
+            if min(need, wanted) > _WANT_MANY and now < self._tell_at:
+                # Each word of it wakes the node, and a worker may have to make room: not now.
+                if not self._untold:
+                    self._untold = True
+                    self.owner.reactor.start_ticking()
+                return
+            self._tell_at = now + _TELL_S
         if need and not wanted:
             self._release_idle_elsewhere(shape)
         shape.wanted = need
@@ -346,7 +359,11 @@ class Dispatch:
         for shape in self.shapes:
             if len(shape.lanes) > 1 and not shape.queue:
                 self._steal(shape)
-        if not self.leases and not self.owner.actors.unopened:
+        if self._untold and now >= self._tell_at:
+            self._untold = False
+            for shape in self.shapes:
+                self._update_want(shape)
+        if not self.leases and not self.owner.actors.unopened and not self._untold:
             self.owner.reactor.ticking = False
 
     def _release_idle_elsewhere(self, shape: Shape) -> None:

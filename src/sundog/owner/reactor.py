@@ -36,6 +36,7 @@ _INNER = tuple(
 _FRAMES = 8  # how far out an interrupt looks for our own code
 _perf = time.perf_counter
 _DOZE_S = 0.5
+_LED_TICKS = 5
 _GATHER_S = 1e-3
 _GLANCED_S = 2e-3
 _NAP_S = 4e-3
@@ -163,7 +164,7 @@ class Reactor:
     def _run(self) -> None:
         while not self.closed:
             try:
-                self.bg.poll(self.tick_s if self.ticking else self._doze_s())
+                self.bg.poll(self._next_look_s() if self.ticking else self._doze_s())
             except (OSError, ValueError):
                 return
             self.dormant = False
@@ -195,6 +196,10 @@ class Reactor:
                     import traceback
 
                     traceback.print_exc()
+
+    def _next_look_s(self) -> float:
+        """When the background thread ticks: a leader does so by itself, and may have lent its core to a worker."""
+        return self.tick_s * _LED_TICKS if self.leader else self.tick_s
 
     def _doze_s(self) -> float | None:
         """How long the background thread may sleep: for ever only while there is no ref that could die."""

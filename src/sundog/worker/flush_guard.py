@@ -1,7 +1,8 @@
 """A thread that sends replies which would otherwise wait behind a task that turns out to be long.
 
 Owned by `Serving`; the thread starts with the first batch. It looks seldom, since each look takes the interpreter
-from the task that runs: a batch is guarded once in `BATCH_S`, a generator's item in `ITEM_S`.
+from the task that runs: after `BATCH_S` at a batch, after `ITEM_S` at a generator's item, and while batches follow
+each other as they should, more and more seldom.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable
 
 BATCH_S = 2e-2
 ITEM_S = 2e-3
+_CALM_MAX_S = 8e-2
 _QUIET_LOOKS = 3  # looks at nothing, after which the thread sleeps until somebody arms it
 _perf = time.perf_counter
 _FOREVER = float("inf")
@@ -31,7 +33,7 @@ class FlushGuard:
     def begin_batch(self) -> None:
         """Several tasks follow each other: from now on `flush` is called every now and then."""
         self._once = False
-        self._arm(BATCH_S)
+        self._arm(BATCH_S, _CALM_MAX_S)
 
     def end_batch(self) -> None:
         """The batch is over, and its replies are sent."""
@@ -41,19 +43,20 @@ class FlushGuard:
         """Have a generator's item sent if no other comes soon; a guard that watches a batch does so anyway."""
         if self._due_at == 0.0:
             self._once = True
-            self._arm(ITEM_S)
+            self._arm(ITEM_S, 0.0)
 
-    def _arm(self, delay_s: float) -> None:
+    def _arm(self, delay_s: float, late_s: float) -> None:
         self._due_at = due_at = _perf() + delay_s
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, daemon=True, name="sundog-flush")
             self._thread.start()
-        elif self._looks_at > due_at:
+        elif self._looks_at > due_at + late_s:
             with self._condition:
                 self._condition.notify()
 
     def _run(self) -> None:
         quiet = 0
+        calm_s = 0.0  # how much longer to wait: no batch of late had to be guarded
         while True:
             quiet = 0 if self._due_at else quiet + 1
             with self._condition:
@@ -62,6 +65,8 @@ class FlushGuard:
                 now, due_at = _perf(), self._due_at
                 if due_at or quiet < _QUIET_LOOKS:
                     wait_s = due_at - now if now < due_at else BATCH_S
+                    if not self._once:
+                        wait_s = max(wait_s, calm_s)
                     self._looks_at = now + wait_s
                     self._condition.wait(wait_s)
                 else:
@@ -69,6 +74,9 @@ class FlushGuard:
                 self._looks_at = 0.0
             due_at = self._due_at
             if due_at and _perf() >= due_at:
+                calm_s = 0.0
                 if self._once:
                     self._due_at = 0.0  # before the flush: an item queued after it arms the guard anew
                 self._flush()
+            else:
+                calm_s = min(calm_s + BATCH_S, _CALM_MAX_S)
