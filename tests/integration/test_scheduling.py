@@ -237,6 +237,11 @@ def test_the_node_hears_how_many_wait_although_nothing_moves(ray_session: Start)
     gates.await_true(lambda: told() > 200, "the word to the node of most that wait")
     assert 200 < sum(row["count"] for row in owner.control.request("status")["pending"]) <= 400
     gates.await_true(lambda: not owner.reactor.ticking, "the rest after that")
+    for ref in waiting:
+        ray.cancel(ref)
+    assert told() == 0
+    assert owner.control.request("status")["pending"] == []
+    assert len(ray.wait(waiting, num_returns=400, timeout=30)[0]) == 400
 
 
 def test_a_function_never_seen_to_end_stays_unknown_when_its_task_is_taken_back() -> None:

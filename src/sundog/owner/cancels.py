@@ -49,6 +49,8 @@ class Cancels:
             self.fail(task)
             if isinstance(task.actor, ActorLink):
                 self.owner.actors.send_calls(task.actor)  # it may have stood before others
+            elif task.actor is None:
+                self.owner.tasks.dispatch_all()  # it may have been the last for which a worker was wanted
             return
         if isinstance(lane, Lane):
             self.owner.tasks.take_back(lane)

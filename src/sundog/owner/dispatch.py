@@ -98,6 +98,9 @@ class Dispatch:
     # ------------------------------------------------------------------ sending
     def _dispatch(self, shape: Shape) -> None:
         queue, lanes = shape.queue, shape.lanes
+        # Those that ended while they waited, perhaps for a worker that never comes.
+        while queue and queue[0].state != QUEUED:
+            queue.popleft()
         while queue:
             best: Lane | None = None
             least = _INFLIGHT_MAX
