@@ -194,7 +194,7 @@ class NoRing:
     """Takes events and forgets them: recording is switched off."""
 
     path = ""
-    capacity = 1
+    capacity = 1  # who writes without a call writes here, over and over
 
     def __init__(self) -> None:
         self.map = bytearray(HEADER_BYTES + EVENT_BYTES)

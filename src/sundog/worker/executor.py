@@ -216,7 +216,7 @@ class Executor:
         context.main_task = None
         if last and not lane.out and len(meta) < FLUSH_BYTES:
             lane.send_one(reply)
-        elif lane.out_bytes + len(meta) < FLUSH_BYTES:
+        elif lane.out_bytes + len(meta) < FLUSH_BYTES:  # as `reply` does, if there is room
             lane.out.append(reply)
             lane.out_bytes += len(meta) + 64
         else:
@@ -225,6 +225,7 @@ class Executor:
         if end > meter.again_at or seconds >= meter.step_s:
             meter.write(kind, task_id, name_id, submit_s, start, end)
         else:
+            # As `Ring.write` does, without the call: 2 to 5 % of a flood of short tasks.
             index = ring.next()
             at = HEADER_BYTES + index % ring.capacity * EVENT_BYTES
             _pack_event(
