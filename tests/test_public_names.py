@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from typing import Any
 
@@ -63,6 +64,26 @@ def test_inheriting_from_an_actor_class_is_an_error_of_its_own_that_is_a_type_er
             pass
 
     assert isinstance(caught.value, TypeError)
+
+
+def test_what_belongs_to_the_class_is_there_without_an_actor() -> None:
+    class Plain:
+        limit = 5
+
+        @staticmethod
+        def twice(x: int) -> int:
+            return 2 * x
+
+    made = sundog.remote(Plain)
+    assert made.limit == 5
+    assert made.twice(4) == 8
+    assert made.__ray_metadata__.modified_class is Plain
+    assert not hasattr(made, "missing")
+    assert copy.copy(made).limit == 5
+
+
+def test_the_pickler_is_there_under_rays_name() -> None:
+    assert sundog.cloudpickle.loads(sundog.cloudpickle.dumps(lambda: 7))() == 7  # type: ignore[attr-defined]
 
 
 def test_method_may_stand_without_options_but_not_without_brackets() -> None:

@@ -41,6 +41,7 @@ _HOME = {
     "sundog.actor": ("ActorClass", "ActorHandle", "ActorMethod", "method"),
     "sundog.refs": ("ObjectID", "ObjectRef"),
     "sundog.generator": ("DynamicObjectRefGenerator", "ObjectRefGenerator", "StreamingObjectRefGenerator"),
+    "sundog.logging_config": ("LoggingConfig",),
     "sundog.runtime_context": ("get_runtime_context",),
     "sundog.public_ids": (
         "ActorClassID",
@@ -80,6 +81,7 @@ __all__ = [
     "DynamicObjectRefGenerator",
     "FunctionID",
     "JobID",
+    "LoggingConfig",
     "NodeID",
     "ObjectID",
     "ObjectRef",
@@ -167,6 +169,8 @@ def __getattr__(name: str) -> object:
         return found
     if name in _MODULES:
         return import_module(f"sundog.{name}")
+    if name == "cloudpickle":  # Ray carries its own, and programs pickle with `ray.cloudpickle`
+        return import_module(name)
     raise AttributeError(f"module 'sundog' has no attribute {name!r}")
 
 
@@ -195,6 +199,7 @@ if TYPE_CHECKING:
         wait,
     )
     from sundog.generator import DynamicObjectRefGenerator, ObjectRefGenerator, StreamingObjectRefGenerator
+    from sundog.logging_config import LoggingConfig
     from sundog.public_ids import (
         ActorClassID,
         ActorID,

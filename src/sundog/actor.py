@@ -232,6 +232,13 @@ class ActorClass:
         self.__doc__ = cls.__doc__
         self.__module__ = cls.__module__
         self.__ray_metadata__ = self
+        self.modified_class = cls  # as `__ray_metadata__.modified_class`: to test it, or to derive from it
+
+    def __getattr__(self, name: str) -> Any:
+        # Constants and static methods of the class are there without an actor, as they are in Ray.
+        if name.startswith("__"):
+            raise AttributeError(f"Actor class has no attribute {name!r}.")
+        return getattr(self._cls, name)
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         raise ActorClassInheritanceException(
@@ -275,7 +282,7 @@ class ActorClass:
             return get_actor(options.name or "", options.namespace)
         if options.lifetime == "detached":
             return ActorHandle(actor_id, data, None)
-        return ActorHandle(actor_id, data, ObjectRef(actor_id + RESULT_SUFFIX))
+        return ActorHandle(actor_id, data, ObjectRef(actor_id + RESULT_SUFFIX, None))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuild_class, (self._cls, self._options))

@@ -11,7 +11,7 @@ import sys
 import threading
 from typing import Any
 
-from sundog import engines
+from sundog import engines, init_options, notices
 from sundog.actor import ActorClass, ActorHandle, make_actor_class
 from sundog.engines import local, sessions
 from sundog.engines.local import LocalEngine
@@ -21,7 +21,6 @@ from sundog.ids import PROCESS_BYTES, task_of
 from sundog.owner import context
 from sundog.refs import ObjectRef
 from sundog.remote_function import RemoteFunction, make_remote_function
-from sundog.signatures import Signature
 
 _init_lock = threading.RLock()
 _forked_from: int | None = None
@@ -86,6 +85,9 @@ def init(
             one; "auto", a session's name or its folder joins it.
         num_cpus, num_gpus, resources, object_store_memory: logical resources of the new session.
         object_spilling_directory: folder, or URL for fsspec, for objects that do not fit in the object store.
+        logging_level, logging_format: which of sundog's own messages are shown in this program and its workers, and
+            how; with `configure_logging=False` they go through the logger "sundog" as the program has set it up.
+        logging_config: a `LoggingConfig`: how this program and its workers write what they log.
         namespace: where names of actors live; an anonymous one by default.
         runtime_env: environment of the workers of this program.
         ignore_reinit_error: make a second call harmless.
@@ -112,7 +114,11 @@ def init(
                 f"{context.facts.session.get('name')} already. Call sundog.shutdown() first, or pass "
                 "ignore_reinit_error=True."
             )
-        _check_init(other, runtime_env, namespace, num_cpus, num_gpus, resources, labels, object_store_memory)
+        init_options.check(
+            init, other, runtime_env, namespace, num_cpus, num_gpus, resources, labels, object_store_memory
+        )
+        level = notices.level_of(logging_level, "logging_level")
+        init_options.check_logging(logging_format, logging_config)
         system: dict[str, Any] = dict(_system_config or {})
         if _temp_dir:
             system["temp_dir"] = _temp_dir
@@ -121,6 +127,9 @@ def init(
         config = local.load_config(system)
         logs = config.log_to_driver if log_to_driver is None else log_to_driver
         job = _job(namespace or config.namespace, runtime_env)
+        notices.configure(level=level, form=logging_format, ours=configure_logging)
+        job["notices"] = notices.settings()
+        job["logging"] = logging_config.to_dict() if logging_config is not None else None
         wanted = address if address is not None else config.address or None
         if wanted in (None, "local"):
             totals = sessions.node_resources(num_cpus, num_gpus, resources, object_store_memory, config)
@@ -135,6 +144,10 @@ def init(
                 sessions.resolve(str(wanted), config.temp_dir), config, job, log_to_driver=logs
             )
         engines.plug(engine)
+        if logging_config is not None:
+            from sundog import logging_config as settings
+
+            settings.apply(job["logging"])
         if runtime_env:
             _adopt_runtime_env(engine, runtime_env)
         return _describe_session()
@@ -151,46 +164,6 @@ def _adopt_runtime_env(engine: LocalEngine, runtime_env: dict[str, Any]) -> None
     except BaseException:
         shutdown()
         raise
-
-
-def _check_init(
-    other: dict[str, Any],
-    runtime_env: Any,
-    namespace: Any,
-    num_cpus: Any,
-    num_gpus: Any,
-    resources: Any,
-    labels: Any,
-    store: Any,
-) -> None:
-    for name in other:
-        if not name.startswith("_"):
-            from difflib import get_close_matches
-
-            known = [name for name, _, _ in Signature.of(init).parameters or () if name != "other"]
-            near = get_close_matches(name, known, 1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise TypeError(f"init() has no option {name!r}.{hint} Its options: {', '.join(known)}.")
-    if namespace is not None and (not isinstance(namespace, str) or not namespace):
-        raise ValueError(f"namespace must be a non-empty string, not {namespace!r}.")
-    for name, amount in (("num_cpus", num_cpus), ("num_gpus", num_gpus)):
-        if amount is not None and not _is_amount(amount):
-            raise ValueError(f"{name} must be a number that is not negative, not {amount!r}.")
-    if resources is not None and not isinstance(resources, dict):
-        raise TypeError(f"resources must be a dict of name to amount, not {type(resources).__name__}.")
-    if labels is not None and not (
-        isinstance(labels, dict) and all(isinstance(each, str) for each in (*labels, *labels.values()))
-    ):
-        raise TypeError(f"labels must be a dict of strings to strings, not {labels!r}.")
-    if runtime_env is not None and not isinstance(runtime_env, dict):
-        raise TypeError(f"runtime_env must be a dict or RuntimeEnv, not {type(runtime_env).__name__}.")
-    if store is not None and not (_is_amount(store) and store > 0):
-        raise ValueError(f"object_store_memory must be a positive number of bytes, not {store!r}.")
-
-
-def _is_amount(value: Any) -> bool:
-    # NaN compares with nothing, so it is not in any range either.
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < float("inf")
 
 
 def _job(namespace: str, runtime_env: Any) -> dict[str, Any]:
@@ -346,6 +319,8 @@ def put(value: Any, *, _owner: Any = None, _tensor_transport: Any = None) -> Obj
         TypeError: the value is a ref already, or cannot be pickled.
     """
     engine = engines.current() or engine_or_init()
+    if _owner is not None and not isinstance(_owner, ActorHandle):
+        raise TypeError(f"_owner of put() must be an actor's handle, not {type(_owner).__name__}.")
     if type(value) is ObjectRef:
         raise TypeError(
             "put() of an ObjectRef is not possible: it names an object already. Pass the ref itself on."

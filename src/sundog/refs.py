@@ -78,6 +78,9 @@ def plug(runtime: Hooks | None) -> None:
     _note = hooks.ops.append
 
 
+_BY_HAND: Any = object()
+
+
 class ObjectRef(Generic[T]):
     """The name of an object: the result of a task or of `put`.
 
@@ -87,8 +90,11 @@ class ObjectRef(Generic[T]):
 
     __slots__ = ("__weakref__", "_at", "_code", "_id")
 
-    def __init__(self, oid: bytes, code: Any = None, at: int = 0) -> None:
+    def __init__(self, oid: bytes, code: Any = _BY_HAND, at: int = 0) -> None:
         self._id = oid
+        if code is _BY_HAND:
+            code = None
+            _count_by_hand(self)
         self._code = code  # of the caller that made it; its site as text if that was in another process
         self._at = at
 
@@ -144,7 +150,16 @@ class ObjectRef(Generic[T]):
     @classmethod
     def nil(cls) -> ObjectRef[Any]:
         """The ref that names nothing."""
-        return ObjectRef(bytes(OBJECT_BYTES))
+        return ObjectRef(bytes(OBJECT_BYTES), None)
+
+    @classmethod
+    def from_binary(cls, id_bytes: bytes) -> ObjectRef[Any]:
+        """Another ref to the object whose `binary()` this is.
+
+        Raises:
+            ValueError: it is not.
+        """
+        return ObjectRef(id_bytes)
 
     @classmethod
     def size(cls) -> int:
@@ -183,6 +198,17 @@ class ObjectRef(Generic[T]):
 
 
 ObjectID = ObjectRef  # its older name
+
+
+def _count_by_hand(ref: ObjectRef[Any]) -> None:
+    """A program made a ref from the bytes of an id: it counts like one that was unpickled."""
+    oid = ref._id
+    if type(oid) is not bytes or len(oid) != OBJECT_BYTES:
+        ref._id = bytes(OBJECT_BYTES)  # whose death means nothing
+        raise ValueError(
+            f"An ObjectRef is made from the {OBJECT_BYTES} bytes that binary() gives, not {oid!r:.80}."
+        )
+    _note((oid,))
 
 
 def rebuild(oid: bytes, site: str | None = None) -> ObjectRef[Any]:

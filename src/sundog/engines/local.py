@@ -108,14 +108,14 @@ class LocalEngine:
         return fn
 
     # ------------------------------------------------------------------ the driver's side
-    def take_over_driver(self, log_to_driver: bool) -> None:
+    def take_over_driver(self, log_to_driver: bool, *, prefixed: bool = True) -> None:
         """Show workers' output, guard Ctrl-C, and end the session with the process."""
         owner = self.owner
         handlers = owner.control.handlers
         if log_to_driver:
             from sundog.owner.logs import DriverLogs
 
-            self._logs = DriverLogs(job_id=context.facts.job_id, takes=_draws_bar)
+            self._logs = DriverLogs(job_id=context.facts.job_id, takes=_draws_bar, prefixed=prefixed)
             handlers["log"] = self._heard_log
         owner.control.on_lost = self._node_lost
         engines.when_main_thread_comes(self._guard_ctrl_c)
@@ -329,7 +329,7 @@ def _become_driver(
     owner = assemble.assemble(process_id, connection, session, config, "driver")
     engine = LocalEngine(owner, is_driver=True, started_node=started_node)
     engine._has_gpus = "GPU" in resources
-    engine.take_over_driver(log_to_driver)
+    engine.take_over_driver(log_to_driver, prefixed=not job.get("logging"))
     owner.reactor.start()
     return engine
 

@@ -8,10 +8,10 @@ drivers and in workers.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
+from sundog import notices
 from sundog.exceptions import RuntimeEnvSetupError, TaskPlacementGroupRemoved, TaskUnschedulableError
 from sundog.owner.core import Owner
 from sundog.owner.records import Shape, Task
@@ -62,13 +62,13 @@ class Refusals:
             f"{name} asks for {resources}, which no node of this session has ({reason}). It stays pending until one "
             "joins. See: sundog status"
         )
-        self.owner.when_ready_elsewhere(_print, text)
+        self.owner.when_ready_elsewhere(notices.warn, text)
 
     def warn_once(self, about: str, text: str) -> None:
         """Show a warning, if none has been about this: the node and this process may both notice a shortage."""
         if about not in self._said:
             self._said.add(about)
-            self.owner.when_ready_elsewhere(_print, text)
+            self.owner.when_ready_elsewhere(notices.warn, text)
 
 
 def _group_removed(task: Task) -> Exception:
@@ -91,7 +91,3 @@ def _environment_failed(task: Task, text: str, facts: dict[str, Any]) -> Excepti
         f"The runtime environment of {task.fn.name} ({task.id.hex()}) could not be set up: {text}",
         **{**facts, "task_id": task.id.hex()},
     )
-
-
-def _print(text: Any) -> None:
-    print(f"(sundog) WARNING: {text}", file=sys.stderr, flush=True)

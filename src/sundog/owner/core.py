@@ -416,7 +416,7 @@ class Owner:
     # ------------------------------------------------------------------ refs
     def new_ref(self, oid: bytes) -> ObjectRef[Any]:
         """A ref to an object of ours whose maker's hold it takes over."""
-        return ObjectRef(oid)
+        return ObjectRef(oid, None)
 
     def pin_forever(self, oid: bytes) -> None:
         """A ref was pickled by hand: its object stays until shutdown.

@@ -56,15 +56,21 @@ def prefix(name: str, pid: int, *, ip: str = "", color: bool = False) -> str:
 
 
 def print_batch(
-    batch_tuple: BatchTuple, *, stream_out: TextIO, stream_err: TextIO, color: bool, ip: str = ""
+    batch_tuple: BatchTuple,
+    *,
+    stream_out: TextIO,
+    stream_err: TextIO,
+    color: bool,
+    ip: str = "",
+    prefixed: bool = True,
 ) -> None:
-    """Print one batch: stdout lines to `stream_out`, stderr lines to `stream_err`, each with its prefix.
+    """Print one batch: stdout lines to `stream_out`, stderr lines to `stream_err`, each with its prefix if wanted.
 
     Of progress lines (ending in a carriage return) which are overwritten within the batch only the last is
     shown, and on a plain file none but the finished one.
     """
     _, pid, _, name, is_err, lines = batch_tuple
-    start = prefix(name, pid, ip=ip, color=color)
+    start = prefix(name, pid, ip=ip, color=color) + " " if prefixed else ""
     _write(stream_err if is_err else stream_out, _format(start, lines, color))
 
 
@@ -73,10 +79,10 @@ def _format(start: str, lines: Sequence[str], color: bool) -> str:
     last = len(lines) - 1
     for index, line in enumerate(lines):
         if not line.endswith("\r"):
-            pieces.append(f"{start} {line}\n")
+            pieces.append(f"{start}{line}\n")
         elif color and index == last:
             # Shown without a newline, so that the next state of the bar takes its place.
-            pieces.append(f"{_ERASE_LINE}{start} {line[:-1]}")
+            pieces.append(f"{_ERASE_LINE}{start}{line[:-1]}")
     return "".join(pieces)
 
 
@@ -120,6 +126,7 @@ class DriverLogs:
         job_id: show this job only; None shows all.
         hint: said once, beside the first count: how to switch folding off.
         local_ip: batches from this address carry no `ip=` in their prefix.
+        prefixed: put who said it before each line; the lines of a job with a `LoggingConfig` say that themselves.
         takes: asked for each line first; one that it takes (the state of a progress bar) is not printed as text.
     """
 
@@ -134,7 +141,9 @@ class DriverLogs:
         hint: str = _HINT,
         local_ip: str = "",
         takes: Callable[[str], bool] | None = None,
+        prefixed: bool = True,
     ) -> None:
+        self._prefixed = prefixed
         self._takes = takes
         self._streams = (stream_out, stream_err)
         self._color = color
@@ -225,7 +234,7 @@ class DriverLogs:
             # The unfinished bar makes way; its next state draws it again.
             _write(self._progress_on, _ERASE_LINE)
             self._progress_on = None
-        print_batch(batch, stream_out=stream, stream_err=stream, color=color, ip=ip)
+        print_batch(batch, stream_out=stream, stream_err=stream, color=color, ip=ip, prefixed=self._prefixed)
         if color and lines[-1].endswith("\r"):
             self._progress_on = stream
 

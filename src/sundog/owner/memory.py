@@ -8,9 +8,9 @@ whichever thread reads the sockets.
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
+from sundog import notices
 from sundog.exceptions import OutOfMemoryError
 from sundog.owner.records import Lane, Task
 from sundog.state import backoff
@@ -65,7 +65,7 @@ class MemoryLosses:
 
     def notice(self, text: str) -> None:
         """The node has something to say to the user."""
-        self.owner.when_ready_elsewhere(_print, text)
+        self.owner.when_ready_elsewhere(notices.warn, text)
 
 
 def error_of(task: Task, lane: Lane, cause: Cause) -> OutOfMemoryError:
@@ -91,7 +91,3 @@ def error_of(task: Task, lane: Lane, cause: Cause) -> OutOfMemoryError:
         f"{lane.pid}) of node {facts.get('node_id')} did not finish: {cause.text()}\n{advice} See: sundog status",
         **facts,
     )
-
-
-def _print(text: str) -> None:
-    print(f"(sundog) WARNING: {text}", file=sys.stderr, flush=True)

@@ -15,10 +15,10 @@ from spilling, which needs no worker.
 from __future__ import annotations
 
 import itertools
-import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
+from sundog import notices
 from sundog.exceptions import ObjectStoreFullError, RaySystemError
 from sundog.store.segments import RESTORED
 
@@ -145,8 +145,8 @@ class Room:
         )
 
     def _on_notice(self, text: str) -> None:
-        self.owner.when_ready_elsewhere(_print, text)
-
-
-def _print(text: str) -> None:
-    print(f"(sundog) {text}", file=sys.stderr, flush=True)
+        warning = text.removeprefix("WARNING: ")
+        if warning != text:
+            self.owner.when_ready_elsewhere(notices.warn, warning)
+        else:
+            self.owner.when_ready_elsewhere(notices.note, text)

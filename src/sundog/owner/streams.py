@@ -149,7 +149,7 @@ class Streams:
             owner.refs.hold_new(oid)
             owner.ready[oid] = slim((*value, lane if value[2] else None))
         # The holds above become the container's; the refs built here only serve to be pickled.
-        refs: list[ObjectRef[Any]] = [ObjectRef(oid) for oid in oids]
+        refs: list[ObjectRef[Any]] = [ObjectRef(oid, None) for oid in oids]
         for oid in oids:
             owner.refs.hold(oid)
         meta, _, inner = pack(DynamicObjectRefGenerator(refs), 1 << 62)

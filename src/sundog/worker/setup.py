@@ -12,6 +12,7 @@ import signal
 import sys
 from typing import Any
 
+from sundog import notices
 from sundog.config import set_child_environ, user_environ
 from sundog.owner import context
 
@@ -44,6 +45,12 @@ def join_job(job: dict[str, Any]) -> None:
     except OSError:
         os.chdir("/")
     set_child_environ(job.get("environ") or {})
+    if job.get("notices"):
+        notices.configure(**job["notices"])
+    if job.get("logging"):
+        from sundog import logging_config
+
+        logging_config.apply(job["logging"])
     reseed()
 
 

@@ -1,0 +1,137 @@
+"""What sundog itself has to say in a process: through the logger `sundog`, to standard error.
+
+Owns that logger's level, format and handler, as `init(logging_level=…, logging_format=…, configure_logging=…)` wants
+them. The module `logging` is imported when there is something to say, or when the program has it already: nothing
+here may slow down a start. Any process, any thread.
+"""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import logging
+    from typing import Any
+
+LEVELS = {
+    "CRITICAL": 50,
+    "FATAL": 50,
+    "ERROR": 40,
+    "WARNING": 30,
+    "WARN": 30,
+    "INFO": 20,
+    "DEBUG": 10,
+    "NOTSET": 0,
+}
+_WARNING, _INFO = 30, 20
+_NAME = "sundog"
+
+
+class _Wanted:
+    level = _INFO
+    format: str | None = None
+    ours = True  # whether handler and level are set by us, or left to the program
+    is_applied = False
+
+
+_wanted = _Wanted()
+
+
+def level_of(value: object, what: str) -> int:
+    """A level as a number, from a number or a name.
+
+    >>> level_of("warning", "logging_level")
+    30
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    number = LEVELS.get(value.upper()) if isinstance(value, str) else None
+    if number is None:
+        raise ValueError(f"{what} must be a number or one of {', '.join(LEVELS)}, not {value!r}.")
+    return number
+
+
+def configure(*, level: int = _INFO, form: str | None = None, ours: bool = True) -> None:
+    """Say from now on what is at least of this level, in this format; or leave both to the program (`ours`)."""
+    _wanted.level, _wanted.format, _wanted.ours = level, form, ours
+    _wanted.is_applied = False
+    if "logging" in sys.modules:
+        _logger()
+
+
+def settings() -> dict[str, Any] | None:
+    """What `configure` was last told, for a worker to be told the same; None if that is the default."""
+    if _wanted.level == _INFO and _wanted.format is None and _wanted.ours:
+        return None
+    return {"level": _wanted.level, "form": _wanted.format, "ours": _wanted.ours}
+
+
+def warn(text: str) -> None:
+    """Something that the user should act on."""
+    _logger().warning("%s", text)
+
+
+def note(text: str) -> None:
+    """Something that the user may want to know."""
+    _logger().info("%s", text)
+
+
+def stderr_handler(formatter: logging.Formatter) -> logging.Handler:
+    """A handler that writes to whatever `sys.stderr` is at the time: a notebook gives each cell its own."""
+    import logging
+
+    class StderrHandler(logging.StreamHandler):  # type: ignore[type-arg]
+        """Made by sundog; `setStream` would have no effect on it."""
+
+        made_by_sundog = True
+
+        @property
+        def stream(self) -> Any:
+            return sys.stderr
+
+        @stream.setter
+        def stream(self, _: Any) -> None:
+            return
+
+    handler = StderrHandler()
+    handler.setFormatter(formatter)
+    return handler
+
+
+def drop_handlers(logger: logging.Logger) -> None:
+    """Take away the handlers that `stderr_handler` made for this logger before."""
+    for handler in list(logger.handlers):
+        if getattr(handler, "made_by_sundog", False):
+            logger.removeHandler(handler)
+
+
+def _logger() -> logging.Logger:
+    import logging
+
+    logger = logging.getLogger(_NAME)
+    if _wanted.is_applied:
+        return logger
+    _wanted.is_applied = True
+    drop_handlers(logger)
+    logger.propagate = not _wanted.ours
+    if _wanted.ours:
+        logger.setLevel(_wanted.level)
+        logger.addHandler(stderr_handler(_formatter(_wanted.format)))
+    return logger
+
+
+def _formatter(form: str | None) -> logging.Formatter:
+    import logging
+
+    class NoticeFormatter(logging.Formatter):
+        """`(sundog) WARNING: text`; what is no warning goes without its level."""
+
+        def format(self, record: logging.LogRecord) -> str:
+            level = f"{record.levelname}: " if record.levelno >= _WARNING else ""
+            return f"(sundog) {level}{record.getMessage()}"
+
+    return NoticeFormatter() if form is None else logging.Formatter(form)
