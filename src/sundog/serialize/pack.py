@@ -19,8 +19,10 @@ from sundog.refs import ObjectRef, collectors
 
 # Values of these exact types hold no ref, no buffer and nothing of __main__.
 SIMPLE: frozenset[type] = frozenset({int, float, str, bytes, bool, type(None)})
-# Out-of-band buffers below this stay in the pickle stream: a segment costs more than the copy.
+# Buffers below this travel with the pickle stream: a segment costs more than the copy.
 BUFFER_MIN_BYTES = 64 << 10
+_THAWED_MAX = 4  # small buffers that are looked for in a stream; more are put beside it
+_BYTES, _BYTEARRAY = pickle.BINBYTES8, pickle.BYTEARRAY8
 NONE = dumps(None, 5)
 # What stands before up to 255 bytes in a stream of nothing else: a pickler takes three times as long to write it.
 _SHORT_BYTES = [pickle.PROTO + b"\5" + pickle.SHORT_BINBYTES + bytes([length]) for length in range(256)]
@@ -98,30 +100,106 @@ def _remember_array(value: Any, meta: bytes) -> None:
         _array_type = kind
 
 
-def _dump(value: Any, buffers: Buffers, sent: list[bytes]) -> bytes:
-    def keep_small(buffer: PickleBuffer) -> bool:
+def _dump(value: Any, buffers: Buffers, sent: list[bytes], thawed_max: int = _THAWED_MAX) -> bytes:
+    """The stream of a value; buffers for shared memory are added to `buffers`, the others are in the stream."""
+    thawed: Buffers = []  # small buffers that the pickler writes as bytearrays
+
+    def sort(buffer: PickleBuffer) -> bool:
         try:
             raw = buffer.raw()
         except BufferError:  # not contiguous: only the pickler can copy it
             return True
         if raw.nbytes < BUFFER_MIN_BYTES:
-            return True
+            if raw.readonly:
+                return True
+            if len(thawed) < thawed_max:
+                thawed.append(raw)
+                return True
         buffers.append(raw)
         return False
 
     try:
-        meta = dumps(value, 5, buffer_callback=keep_small)
+        meta = dumps(value, 5, buffer_callback=sort)
         # By-reference to the submitter's __main__ would silently find another module in the worker.
         if b"__main__" not in meta:
+            if thawed or buffers:
+                return _finish(value, meta, thawed, buffers, sent)
             return meta
     except Exception:
         pass
+    thawed.clear()
     buffers.clear()
     sent.clear()
     import cloudpickle
 
-    blob: bytes = cloudpickle.dumps(value, 5, buffer_callback=keep_small)
-    return blob
+    meta = cloudpickle.dumps(value, 5, buffer_callback=sort)
+    return _finish(value, meta, thawed, buffers, sent)
+
+
+def _finish(value: Any, stream: bytes, thawed: Buffers, buffers: Buffers, sent: list[bytes]) -> bytes:
+    """See to it that whoever reads a small array cannot write to it, as with a large one.
+
+    Else a program that works on small data would fail on large. An array over bytes is such an array, and the pickler
+    writes bytes as it writes bytearrays, but for the first byte.
+    """
+    if thawed:
+        places = _places_of(thawed, stream)
+        if places is None:
+            buffers.clear()
+            sent.clear()
+            return _dump(value, buffers, sent, 0)
+        for place in places:
+            stream = stream[:place] + _BYTES + stream[place + 1 :]
+    for raw in buffers:
+        if raw.nbytes < BUFFER_MIN_BYTES:
+            return _with_parts(stream, buffers)
+    return stream
+
+
+def _places_of(thawed: Buffers, stream: bytes) -> list[int] | None:
+    """Where a stream has these buffers as bytearrays; None if that is not certain, for others look the same."""
+    if len(thawed) == 1:
+        raw = thawed[0]
+        written = _BYTEARRAY + raw.nbytes.to_bytes(8, "little") + raw.tobytes()
+        at = stream.find(written)
+        return [at] if at >= 0 > stream.find(written, at + 1) else None
+    wanted: dict[bytes, int] = {}
+    for raw in thawed:
+        written = _BYTEARRAY + raw.nbytes.to_bytes(8, "little") + raw.tobytes()
+        wanted[written] = wanted.get(written, 0) + 1
+    places = []
+    for written, count in wanted.items():
+        at = stream.find(written)
+        while at >= 0:
+            places.append(at)
+            count -= 1
+            at = stream.find(written, at + 1)
+        if count:
+            return None
+    return places
+
+
+def _with_parts(stream: bytes, buffers: Buffers) -> bytes:
+    """A stream that has small buffers beside the value's own; only the large ones are left in `buffers`."""
+    parts = [PickleBuffer(raw) if raw.nbytes >= BUFFER_MIN_BYTES else raw.tobytes() for raw in buffers]
+    buffers.clear()
+    return dumps(_Parts(stream, parts), 5, buffer_callback=lambda buffer: buffers.append(buffer.raw()))
+
+
+class _Parts:
+    __slots__ = ("parts", "stream")
+
+    def __init__(self, stream: bytes, parts: list[Any]) -> None:
+        self.stream = stream
+        self.parts = parts
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (load_parts, (self.stream, self.parts))
+
+
+def load_parts(stream: bytes, parts: list[Any]) -> Any:
+    """What `_with_parts` wrote."""
+    return pickle.loads(stream, buffers=parts)
 
 
 def pack_function(function: Any) -> tuple[bytes, list[bytes]]:
@@ -174,7 +252,12 @@ class _Reader(pickle.Unpickler):
     def find_class(self, module: str, name: str, /) -> Any:
         if name == "rebuild" and module == _REFS:
             return self._rebuild
+        if name == "load_parts" and module == __name__:
+            return self._load_parts
         return super().find_class(module, name)
+
+    def _load_parts(self, stream: bytes, parts: list[Any]) -> Any:
+        return _Reader(stream, parts, self._rebuild).load()
 
 
 def unpack_with(meta: bytes, buffers: Buffers | None, rebuild: Callable[..., Any]) -> Any:
