@@ -69,12 +69,11 @@ class LoggingConfig:
 
 
 def apply(settings: dict[str, Any]) -> None:
-    """Set up the root logger of this process; what the program had set up there before gives way."""
+    """Set up the root logger of this process; handlers that the program has there go on as well."""
     config = LoggingConfig.from_dict(settings)
     kind = JsonFormatter if config.encoding == "JSON" else TextFormatter
     root = logging.getLogger()
-    for handler in list(root.handlers):
-        root.removeHandler(handler)
+    notices.drop_handlers(root)
     root.addHandler(notices.stderr_handler(kind(config.additional_log_standard_attrs)))
     root.setLevel(notices.level_of(config.log_level, "log_level"))
     notices.configure(ours=False)  # what sundog says is written alike

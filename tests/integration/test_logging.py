@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -105,6 +106,20 @@ def test_with_a_logging_config_every_line_says_whose_it_is() -> None:
         rows["in a task"]["worker_id"],
         rows["in an actor"]["worker_id"],
     )
+
+
+def test_what_a_program_logs_to_a_file_of_its_own_still_goes_there(tmp_path: Path) -> None:
+    text = errors_of(
+        f"""
+        import logging
+        logging.basicConfig(filename={str(tmp_path / "log")!r}, level=logging.INFO)
+        for _ in range(2):
+            with ray.init(num_cpus=1, logging_config=ray.LoggingConfig()):
+                logging.info("here")
+        """
+    )
+    assert text.count("here") == 2
+    assert (tmp_path / "log").read_text().count("here") == 2
 
 
 def test_lines_of_text_have_the_same_facts() -> None:
