@@ -158,23 +158,16 @@ def _finish(value: Any, stream: bytes, thawed: Buffers, buffers: Buffers, sent: 
 
 def _places_of(thawed: Buffers, stream: bytes) -> list[int] | None:
     """Where a stream has these buffers as bytearrays; None if that is not certain, for others look the same."""
-    if len(thawed) == 1:
-        raw = thawed[0]
-        written = _BYTEARRAY + raw.nbytes.to_bytes(8, "little") + raw.tobytes()
-        at = stream.find(written)
-        return [at] if at >= 0 > stream.find(written, at + 1) else None
-    wanted: dict[bytes, int] = {}
-    for raw in thawed:
-        written = _BYTEARRAY + raw.nbytes.to_bytes(8, "little") + raw.tobytes()
-        wanted[written] = wanted.get(written, 0) + 1
+    written = [_BYTEARRAY + raw.nbytes.to_bytes(8, "little") + raw.tobytes() for raw in thawed]
     places = []
-    for written, count in wanted.items():
-        at = stream.find(written)
+    for each in {*written}:
+        found = 0
+        at = stream.find(each)
         while at >= 0:
             places.append(at)
-            count -= 1
-            at = stream.find(written, at + 1)
-        if count:
+            found += 1
+            at = stream.find(each, at + 1)
+        if found != written.count(each):
             return None
     return places
 
