@@ -22,13 +22,14 @@ CHAOS_SEED    ?= 1
 CHAOS         ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types imports unit chaos bench fmt clean
+.PHONY: help setup demo test lint types imports docs docs-serve unit chaos bench fmt clean
 
 help:
 	@echo "make demo    a first look: start, run tasks and actors, stop"
 	@echo "make test    lint, format, types, import contracts, then every test"
 	@echo "make bench   measure sundog, Ray, Dask and the standard library side by side"
 	@echo "make chaos   random programs under random kills for CHAOS_SECONDS=$(CHAOS_SECONDS), from CHAOS_SEED=$(CHAOS_SEED)"
+	@echo "make docs    build the documentation as a site into site/, with every link checked"
 	@echo "make fmt     put the code in the house format"
 	@echo "make clean   remove environments, caches and build products"
 
@@ -49,6 +50,7 @@ test: $(STAMP)
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory types
 	@$(MAKE) --no-print-directory imports
+	@$(MAKE) --no-print-directory docs
 	@$(MAKE) --no-print-directory unit
 
 lint: $(STAMP)
@@ -60,6 +62,13 @@ types: $(STAMP)
 
 imports: $(STAMP)
 	$(BIN)/lint-imports
+
+# A dead link, a missing page or an anchor that is not there fails the build (`strict` in mkdocs.yml).
+docs: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+
+docs-serve: $(STAMP)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
 
 unit: $(STAMP)
 ifeq ($(strip $(PYTEST)),)
@@ -88,5 +97,5 @@ fmt: $(STAMP)
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) $(PEERS) build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(PEERS) build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -9,15 +9,15 @@ import argparse
 import compileall
 import datetime
 import json
-import os
 import re
+import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks import footprint, machine, picture, readme, table, targets
+from benchmarks import footprint, machine, markers, picture, table, targets
 from benchmarks.cases import all_cases, choose
 from benchmarks.hosts import ROOT, find_launch, has_module
 from benchmarks.results import Results, from_json
@@ -53,7 +53,11 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--peers-python", default="", help="python that has the peers (default .venv-peers)")
     parser.add_argument("--from-json", type=Path, help="measure nothing, read an earlier run's results.json")
-    parser.add_argument("--readme", action="store_true", help="update the README between its bench markers")
+    parser.add_argument(
+        "--docs",
+        action="store_true",
+        help="update docs/benchmarks.md and the README between their bench markers",
+    )
     parser.add_argument("--check", action="store_true", help="say which targets were reached")
     parser.add_argument(
         "--strict", action="store_true", help="like --check, and exit with 1 when one was missed"
@@ -148,13 +152,17 @@ def write(results: Results, out: Path) -> None:
         (out / "results.svg").write_text(drawn, encoding="utf-8")
 
 
-def readme_section(results: Results, out: Path) -> str:
-    """The report, below the picture if there is one; the path is relative to the README."""
+def update_docs(results: Results, out: Path) -> None:
+    """Put the whole report and its picture into the page of the benchmarks, and a few rows into the README."""
+    folder = ROOT / "docs"
+    section = table.report(results)
     shown = out / "results.svg"
-    if not shown.exists():
-        return table.report(results)
-    relative = os.path.relpath(shown, ROOT)
-    return f"![How many times better than Ray, per case]({relative})\n\n{table.report(results)}"
+    if shown.exists():
+        # The site is built from docs/ alone.
+        shutil.copyfile(shown, folder / "images" / "benchmarks.svg")
+        section = f"![How many times better than Ray, per case](images/benchmarks.svg)\n\n{section}"
+    markers.update_file(folder / "benchmarks.md", section)
+    markers.update_file(ROOT / "README.md", table.short(results))
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -172,8 +180,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         results = measure(options)
     write(results, options.out)
     print(table.report(results))
-    if options.readme:
-        readme.update_file(ROOT / "README.md", readme_section(results, options.out))
+    if options.docs:
+        update_docs(results, options.out)
     if options.check or options.strict:
         verdicts = targets.judge(results)
         print(targets.summary(verdicts))

@@ -10,6 +10,18 @@ from benchmarks.results import RATES, Figure, Results
 from benchmarks.systems import TITLES
 
 ABSENT = "—"
+# What the README shows of a whole run: what a user feels first. The order is that of the page.
+SHORT = {
+    "init to first result": "`init()` to the first result",
+    "idle memory": "memory of an idle session",
+    "single client tasks sync": "tasks, one at a time",
+    "single client tasks async": "tasks in flight",
+    "1:1 actor calls async": "actor calls in flight",
+    "single client put calls (Plasma Store)": "`put` of a small value",
+    "put 1 MB warm": "`put` of 1 MB",
+    "shortest paying task": "shortest task that pays off on two cores",
+}
+_SHORT_SYSTEMS = ("sundog", "ray", "dask", "ppe")
 
 
 def number(value: float | None) -> str:
@@ -51,6 +63,19 @@ def markdown(results: Results) -> str:
         lines.append(_row([figure.name, figure.unit, *cells, *ratios]))
     notes = [f"{index}. {reason}" for index, reason in enumerate(reasons, 1)]
     return "\n".join([*lines, "", *notes, ""] if notes else [*lines, ""])
+
+
+def short(results: Results) -> str:
+    """The figures of `SHORT` alone; a figure that this run does not have is left out."""
+    systems = [system for system in _SHORT_SYSTEMS if system in results.systems()]
+    header = ["", "unit", *(TITLES[system] for system in systems), "sundog : Ray"]
+    lines = [_row(header), _row(["---", "---", *["---:"] * (len(systems) + 1)])]
+    for name, title in SHORT.items():
+        figure = results.figures.get(name)
+        if figure is not None:
+            cells = [number(figure.median(system)) for system in systems]
+            lines.append(_row([title, figure.unit, *cells, times(_ratio(figure, "ray"))]))
+    return "\n".join([*lines, ""])
 
 
 def _ratio(figure: Figure, other: str) -> float | None:

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.results import Results
 from benchmarks.sampling import Reading
-from benchmarks.table import markdown, number, report
+from benchmarks.table import markdown, number, report, short
 
 
 @pytest.mark.parametrize(
@@ -101,3 +101,12 @@ def test_the_report_says_how_and_where_it_was_made() -> None:
     assert "`python -m benchmarks --quick` on 2030-01-02: 2 cores (Some CPU), 24 GB" in text
     assert "sundog 0.1.0, Ray 2.60.0." in text
     assert "Not installed, so not measured: Dask." in text
+
+
+def test_the_short_table_has_its_own_titles_and_leaves_out_what_was_not_measured() -> None:
+    results = Results()
+    results.add(
+        "sundog", "tasks", [Reading("single client tasks sync", "/s", 9000.0), Reading("other", "/s", 1.0)]
+    )
+    results.add("ray", "tasks", [Reading("single client tasks sync", "/s", 300.0)])
+    assert short(results).splitlines()[2:] == ["| tasks, one at a time | /s | 9,000 | 300 | 30 × |"]

@@ -156,9 +156,14 @@ def test_every_command_is_in_the_readme() -> None:
     assert [name for name in COMMANDS if f"`sundog {name}" not in readme] == []
 
 
-def test_the_readme_has_a_place_for_the_benchmarks() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert 0 < readme.find("<!-- bench:start -->") < readme.find("<!-- bench:end -->")
+@pytest.mark.parametrize("page", ["README.md", "docs/benchmarks.md"])
+def test_the_benchmarks_have_their_places(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    assert 0 < text.find("<!-- bench:start -->") < text.find("<!-- bench:end -->")
+
+
+def test_the_readme_stays_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
 
 
 # ---------------------------------------------------------------------- architecture

@@ -1,4 +1,4 @@
-"""The section of the README that the benchmark writes."""
+"""The sections of pages that the benchmark writes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.readme import END, START, replace_section, update_file
+from benchmarks.markers import END, START, replace_section, update_file
 
 
 def test_only_what_stands_between_the_markers_changes() -> None:
@@ -26,7 +26,7 @@ def test_missing_or_disordered_markers_are_refused_with_what_to_do(text: str) ->
 
 
 def test_the_file_is_rewritten_in_place(tmp_path: Path) -> None:
-    path = tmp_path / "README.md"
+    path = tmp_path / "page.md"
     path.write_text(f"a\n{START}\n{END}\nb × c\n", encoding="utf-8")
     update_file(path, "table")
     assert path.read_text(encoding="utf-8") == f"a\n{START}\ntable\n{END}\nb × c\n"

@@ -1,4 +1,4 @@
-"""Puts text between the two markers of a README. Pure but for `update_file`. Run by the runner."""
+"""Puts text between the two markers of a page. Pure but for `update_file`. Run by the runner."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def replace_section(text: str, section: str) -> str:
     """
     if text.count(START) != 1 or text.count(END) != 1 or text.index(START) > text.index(END):
         raise ValueError(
-            f"the README needs the lines {START!r} and {END!r}, once each and in this order, to know where "
+            f"the page needs the lines {START!r} and {END!r}, once each and in this order, to know where "
             "the benchmark table goes; add them and run again with --from-json"
         )
     before, rest = text.split(START)
