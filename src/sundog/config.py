@@ -174,6 +174,16 @@ class Config:
         10, "Folders of ended sessions (logs, records) that the next session leaves in place.", low=0
     )
     log_to_driver: bool = _setting(True, "Show what workers print in the driver's terminal.")
+    dedup_logs: bool = _setting(
+        True, "Fold lines from several workers that differ only in numbers into one line with a count."
+    )
+    dedup_logs_agg_window_s: float = _setting(
+        5.0, "Seconds for which repeated lines are counted before the count is shown.", low=0
+    )
+    dedup_logs_allow_regex: str = _setting("", "Regular expression: lines that match are never folded.")
+    dedup_logs_skip_regex: str = _setting(
+        "", "Regular expression: lines of workers that match are not shown in the driver."
+    )
     dashboard_port: int = _setting(
         8265, "Port of the dashboard on 127.0.0.1; 0 takes any free one.", low=0, high=65_535
     )

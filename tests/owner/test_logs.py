@@ -5,7 +5,7 @@ from __future__ import annotations
 import doctest
 import io
 import sys
-from typing import TextIO
+from typing import Any, TextIO
 
 import pytest
 
@@ -20,12 +20,10 @@ def batch(
 
 
 class Screen:
-    def __init__(self, *, color: bool = False, dedup: bool = True, job_id: bytes | None = None) -> None:
+    def __init__(self, *, color: bool = False, **settings: Any) -> None:
         self.out = io.StringIO()
         self.err = io.StringIO()
-        self.logs = DriverLogs(
-            stream_out=self.out, stream_err=self.err, color=color, dedup=dedup, job_id=job_id
-        )
+        self.logs = DriverLogs(stream_out=self.out, stream_err=self.err, color=color, **settings)
 
     def text(self) -> list[str]:
         return self.out.getvalue().splitlines()
@@ -96,11 +94,47 @@ def test_a_worker_that_repeats_itself_is_not_folded() -> None:
     assert screen.text() == ["(f pid=101) tick"] * 3
 
 
-def test_lines_that_differ_in_a_number_are_all_shown() -> None:
+def test_lines_of_several_workers_that_differ_only_in_numbers_are_folded() -> None:
     screen = Screen()
     for worker in range(5):
-        screen.logs.feed(batch(f"step {worker}", worker=worker), 1.0)
+        screen.logs.feed(batch(f"step {worker} at 0x7f{worker}a", worker=worker), 1.0)
+    assert screen.text() == ["(f pid=100) step 0 at 0x7f0a"]
+    screen.logs.flush()
+    assert screen.text()[1].startswith("(f pid=104) step 4 at 0x7f4a [repeated 4x across cluster]")
+
+
+def test_lines_that_are_nothing_but_numbers_are_all_shown() -> None:
+    screen = Screen()
+    for worker in range(5):
+        screen.logs.feed(batch(str(worker), worker=worker), 1.0)
     assert len(screen.text()) == 5
+
+
+def test_lines_that_the_allow_pattern_finds_are_all_shown() -> None:
+    screen = Screen(allow="ABC")
+    for worker in range(5):
+        screen.logs.feed(batch("hello ABC", "hello", worker=worker), 1.0)
+    assert len([line for line in screen.text() if line.endswith("ABC")]) == 5
+    assert len(screen.text()) == 6
+
+
+def test_lines_that_the_skip_pattern_finds_are_not_shown_unless_allowed() -> None:
+    screen = Screen(skip="secret", allow="loud")
+    screen.logs.feed(batch("secret", "loud secret", "other"), 1.0)
+    assert screen.text() == ["(f pid=101) loud secret", "(f pid=101) other"]
+
+
+def test_the_window_is_a_setting() -> None:
+    screen = Screen(window_s=1.0)
+    for worker in range(3):
+        screen.logs.feed(batch("same", worker=worker), 1.0)
+    screen.logs.flush(2.0)
+    assert "[repeated 2x across cluster]" in screen.text()[1]
+
+
+def test_a_pattern_that_is_none_is_refused_with_its_setting() -> None:
+    with pytest.raises(ValueError, match="dedup_logs_skip_regex"):
+        DriverLogs(skip="(")
 
 
 def test_folding_can_be_switched_off() -> None:
@@ -123,7 +157,9 @@ def test_no_line_is_lost_by_folding_whatever_the_windows() -> None:
 
 def test_memory_for_folding_is_bounded() -> None:
     screen = Screen()
-    screen.logs.feed(batch(*(f"line {i}" for i in range(FOLD_MAX_LINES * 2))), 1.0)
+    letters = str.maketrans("0123456789", "abcdefghij")
+    lines = [f"line {i}".translate(letters) for i in range(FOLD_MAX_LINES * 2)]
+    screen.logs.feed(batch(*lines), 1.0)
     assert len(screen.logs._seen) <= FOLD_MAX_LINES
 
 

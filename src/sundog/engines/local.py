@@ -115,7 +115,16 @@ class LocalEngine:
         if log_to_driver:
             from sundog.owner.logs import DriverLogs
 
-            self._logs = DriverLogs(job_id=context.facts.job_id, takes=_draws_bar, prefixed=prefixed)
+            config = owner.config
+            self._logs = DriverLogs(
+                job_id=context.facts.job_id,
+                takes=_draws_bar,
+                prefixed=prefixed,
+                dedup=config.dedup_logs,
+                window_s=config.dedup_logs_agg_window_s,
+                allow=config.dedup_logs_allow_regex,
+                skip=config.dedup_logs_skip_regex,
+            )
             handlers["log"] = self._heard_log
         owner.control.on_lost = self._node_lost
         engines.when_main_thread_comes(self._guard_ctrl_c)

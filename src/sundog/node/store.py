@@ -251,7 +251,7 @@ class StoreKeeper:
             )
         else:
             count = self.store.figures.spilled_objects
-            text = f"{total / _GIB:.1f} GiB in {count:,} objects were spilled so far."
+            text = f"Spilled {total / _GIB:.1f} GiB in {count:,} objects so far."
         self.notice(text)
 
     def _evict(self, step: machine.Evict) -> None:

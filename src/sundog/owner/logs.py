@@ -5,13 +5,15 @@ each other, and the choice of jobs to show. Refuses: reading files, sockets, thr
 time is passed in), and raising because the driver's own stdout is closed or speaks no UTF-8. Runs in the
 driver, on whichever thread receives the batches; one thread at a time.
 
-Folding: a line is printed at once the first time. While the same text comes from *other* workers within the
-window it is only counted, and then printed once more with `[repeated 5x across cluster]`. Only identical
-text folds, so nothing that was said is lost; a worker that repeats itself is never folded.
+Folding, as Ray does it: a line is printed at once the first time. While the same text comes from *other* workers
+within the window it is only counted, and then the last one is printed with `[repeated 5x across cluster]`. Two texts
+are the same if they differ only in numbers; one that is nothing but numbers is never folded, and neither is a worker
+that repeats itself. The settings `dedup_logs…` switch it off, set the window, and exempt or drop lines by a pattern.
 """
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import TextIO, TypeAlias
@@ -28,7 +30,9 @@ _RESET = "\x1b[0m"
 _ERASE_LINE = "\r\x1b[K"
 # Readable on dark and on light; plain white, black and the reds that people take for errors are left out.
 _COLORS = ("\x1b[36m", "\x1b[35m", "\x1b[32m", "\x1b[33m", "\x1b[34m", "\x1b[96m", "\x1b[95m", "\x1b[92m")
-_HINT = "identical lines from several workers are folded"
+# Two lines that differ only in what this matches are the same line.
+_NUMBERS = re.compile(r"0x[0-9a-fA-F]+|\d+")
+_HINT = "lines that differ only in numbers are folded; RAY_DEDUP_LOGS=0 shows them all"
 
 
 def wants_color(stream: TextIO) -> bool:
@@ -108,6 +112,7 @@ class _Seen:
     """One text within its window: who said it first, and what has been counted since."""
 
     since: float
+    line: str
     batch: BatchTuple
     ip: str
     workers: set[bytes] = field(default_factory=set)
@@ -127,6 +132,9 @@ class DriverLogs:
         hint: said once, beside the first count: how to switch folding off.
         local_ip: batches from this address carry no `ip=` in their prefix.
         prefixed: put who said it before each line; the lines of a job with a `LoggingConfig` say that themselves.
+        window_s: how long repetitions are counted before they are told.
+        allow: a pattern; lines in which it is found are never folded.
+        skip: a pattern; lines in which it is found are not shown at all, unless `allow` is found too.
         takes: asked for each line first; one that it takes (the state of a progress bar) is not printed as text.
     """
 
@@ -142,7 +150,13 @@ class DriverLogs:
         local_ip: str = "",
         takes: Callable[[str], bool] | None = None,
         prefixed: bool = True,
+        window_s: float = FOLD_WINDOW_S,
+        allow: str = "",
+        skip: str = "",
     ) -> None:
+        self._window_s = window_s
+        self._allow = _pattern("dedup_logs_allow_regex", allow)
+        self._skip = _pattern("dedup_logs_skip_regex", skip)
         self._prefixed = prefixed
         self._takes = takes
         self._streams = (stream_out, stream_err)
@@ -184,34 +198,41 @@ class DriverLogs:
 
     def next_flush_in_s(self, now: float) -> float | None:
         """How long until `flush(now)` may have a count to print; None when nothing is folded."""
-        waits = [seen.since + FOLD_WINDOW_S - now for seen in self._seen.values() if seen.folded]
+        waits = [seen.since + self._window_s - now for seen in self._seen.values() if seen.folded]
         return max(0.0, min(waits)) if waits else None
 
     def _is_news(self, line: str, batch: BatchTuple, now: float, ip: str) -> bool:
         if not line or line.endswith("\r"):
             return True
+        if self._allow is not None and self._allow.search(line):
+            return True
+        if self._skip is not None and self._skip.search(line):
+            return False
+        text = _NUMBERS.sub("", line)
+        if not text.strip():
+            return True
         worker_id, is_err = batch[0], batch[4]
-        seen = self._seen.get((is_err, line))
+        seen = self._seen.get((is_err, text))
         if seen is None:
-            self._seen[is_err, line] = _Seen(now, batch, ip, {worker_id})
+            self._seen[is_err, text] = _Seen(now, line, batch, ip, {worker_id})
             return True
         seen.workers.add(worker_id)
         if len(seen.workers) == 1:
             return True  # a loop that prints the same thing is that program's way of talking
         seen.folded += 1
-        seen.batch, seen.ip = batch, ip
+        seen.line, seen.batch, seen.ip = line, batch, ip
         return False
 
     def _settle(self, now: float | None) -> None:
         """Print the counts whose window is over. Windows start in dict order, so the oldest come first."""
         while self._seen:
             key, seen = next(iter(self._seen.items()))
-            if now is not None and now - seen.since < FOLD_WINDOW_S and len(self._seen) <= FOLD_MAX_LINES:
+            if now is not None and now - seen.since < self._window_s and len(self._seen) <= FOLD_MAX_LINES:
                 return
             del self._seen[key]
             if not seen.folded:
                 continue
-            line = key[1]
+            line = seen.line
             if seen.folded > 1:
                 line += f" [repeated {seen.folded}x across cluster]"
                 if self._hint:
@@ -219,7 +240,7 @@ class DriverLogs:
                     self._hint = ""
                 if now is not None:
                     # Still being said: the next window counts on, with everyone a known speaker.
-                    self._seen[key] = _Seen(now, seen.batch, seen.ip, seen.workers)
+                    self._seen[key] = _Seen(now, seen.line, seen.batch, seen.ip, seen.workers)
             self._print((*seen.batch[:5], [line]), seen.ip)
 
     def _print(self, batch: BatchTuple, ip: str) -> None:
@@ -245,6 +266,20 @@ class DriverLogs:
         import sys
 
         return sys.stderr if is_err else sys.stdout
+
+
+def _pattern(setting: str, text: str) -> re.Pattern[str] | None:
+    """A setting's pattern, compiled; None if it is empty.
+
+    Raises:
+        ValueError: it is no regular expression.
+    """
+    try:
+        return re.compile(text) if text else None
+    except re.error as error:
+        raise ValueError(
+            f"The setting {setting} is {text!r}, which is no regular expression: {error}."
+        ) from None
 
 
 def feed_all(logs: DriverLogs, batches: Iterable[BatchTuple], now: float | None = None) -> None:
