@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 from pathlib import Path
@@ -236,3 +237,98 @@ def test_columns_are_only_of_whole_events_of_one_kind_and_name(path: str) -> Non
     ring.next()  # a slot that its writer, killed meanwhile, left empty
     ring.write(events.TASK, TASK_ID, ring.name("f"), 0.0, 1.0, 2.0)
     assert _columns(path, after=13) is None
+
+
+@pytest.fixture
+def room(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether the disk has any."""
+    has = [True]
+    reserve = os.posix_fallocate
+    write = os.write
+
+    def reserve_if(fd: int, offset: int, length: int) -> None:
+        if not has[0]:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        reserve(fd, offset, length)
+
+    def write_if(fd: int, data: bytes) -> int:
+        if not has[0]:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(fd, data)
+
+    monkeypatch.setattr(os, "posix_fallocate", reserve_if)
+    monkeypatch.setattr(os, "write", write_if)
+    monkeypatch.setattr(events, "_ROOM_AGAIN_S", 0.005)
+    return has
+
+
+def mended(ring: events.Ring) -> None:
+    """Wait until the ring has found room."""
+    mender = ring._mender
+    if mender is not None:
+        mender.join(10)
+        assert not mender.is_alive()
+
+
+def test_a_ring_takes_room_on_the_disk_before_it_uses_it_and_little_at_first(path: str) -> None:
+    ring = events.Ring(path, 65_536, "worker")
+    assert os.stat(path).st_size == 4096
+    write(ring, 1000)
+    info = os.stat(path)
+    assert 1000 * events.EVENT_BYTES <= info.st_size <= 4 * 1100 * events.EVENT_BYTES
+    assert info.st_blocks * 512 >= info.st_size  # no holes: a write to one may end in SIGBUS
+    write(ring, 70_000, 1000)
+    assert os.stat(path).st_size == events.HEADER_BYTES + 65_536 * events.EVENT_BYTES
+    slots = events.read_slots(path)
+    assert starts(slots) == list(range(71_000 - 65_536, 71_000))
+    ring.close()
+
+
+def test_events_without_room_are_dropped_and_counted_and_later_ones_are_kept(
+    path: str, room: list[bool]
+) -> None:
+    ring = events.Ring(path, 1000, "worker")
+    first = (4096 - events.HEADER_BYTES) // events.EVENT_BYTES
+    write(ring, first)
+    room[0] = False
+    write(ring, 100, first)
+    slots = events.read_slots(path)
+    assert slots is not None
+    assert (slots.info.written, slots.info.dropped, slots.info.unwritten) == (first, 100, 100)
+    room[0] = True
+    mended(ring)
+    write(ring, 50, 200)
+    slots = events.read_slots(path)
+    assert slots is not None
+    assert starts(slots) == [*range(first), *range(200, 250)]
+    assert (slots.info.written, slots.info.dropped) == (first + 50, 100)
+    ring.close()
+
+
+def test_a_ring_that_finds_no_room_at_all_is_made_when_there_is_some(path: str, room: list[bool]) -> None:
+    room[0] = False
+    ring = events.Ring(path, 64, "worker")
+    ring.started(TASK_ID, 1.0)
+    write(ring, 3)
+    assert events.read_slots(path) is None
+    room[0] = True
+    mended(ring)
+    write(ring, 2, 10)
+    read = events.read_ring(path)
+    assert read is not None
+    info, found = read
+    assert (info.role, info.pid, info.dropped) == ("worker", os.getpid(), 3)
+    assert [(event.name, event.start_s) for event in found] == [("f", 10.0), ("f", 11.0)]
+    assert events.started_last(path) == TASK_ID
+    ring.close()
+
+
+def test_names_without_room_are_written_when_there_is_some(path: str, room: list[bool]) -> None:
+    ring = events.Ring(path, 64, "worker")
+    room[0] = False
+    numbers = [ring.name("one", "a"), ring.name("two", "b")]
+    assert events.read_names(path) == {}
+    room[0] = True
+    mended(ring)
+    assert events.read_names(path) == dict(zip(numbers, [("one", "a"), ("two", "b")], strict=True))
+    ring.close()

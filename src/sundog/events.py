@@ -12,6 +12,11 @@ node and the command line.
     event  (64 bytes)    task id · submitted · start · end · name · kind · flags · attempt · cpu · peak · number
     <ring>.names         "number<TAB>name<TAB>code" lines: a name with the fingerprint of its code, once
 
+The file begins with one page and grows in steps, each reserved on the disk before it is mapped: a write to a mapped
+page for which the disk has no room ends the process with SIGBUS. A write beyond the last step finds the mapping too
+short, which costs the other writes nothing. If the disk has no room for the next step, events are counted and dropped
+until it has; without room for the first page the header is kept in memory meanwhile.
+
 An event's number is written last (`pack_into` clears the slot first), so a slot that holds the number a
 reader expects is whole. The sampler writes its two slots in turn: when a process is killed within one, the
 other is whole. An event's bytes are its task's peak of own memory; a put's are its size.
@@ -20,9 +25,11 @@ other is whole. An event's bytes are its task's peak of own memory; a put's are 
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import mmap
 import os
+import struct
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -39,6 +46,8 @@ EVENT_BYTES = 64
 _HEADER = Struct("<8sII16sd16s")
 _CURRENT = Struct("<16sd")
 _CURRENT_AT = 16
+_UNWRITTEN = Struct("<Q")  # events that found no room on the disk
+_UNWRITTEN_AT = 64
 _SAMPLE = Struct("<Q16sdQ600sQ")
 _SAMPLES_AT = (256, 1024)
 LINE_MAX_BYTES = 600
@@ -47,6 +56,9 @@ _NAME, _NAME_AND_KIND = (1 << 32) - 1, (1 << 48) - 1  # of the eight bytes with 
 _FLAGS_AT = 46
 _NAMES_MAX = 20_000
 _OTHERS = "(others)"
+_FIRST_BYTES = 4096
+_STEP_FACTOR = 4
+_ROOM_AGAIN_S = 0.25
 _HOLES_MAX = 16  # threads that may be within a write at one moment, and then some
 
 TASK, CALL, CREATE, GET, PUT, WAIT, SAMPLE, LOST = 1, 2, 3, 4, 5, 6, 7, 8
@@ -105,22 +117,94 @@ class Ring:
     """
 
     def __init__(self, path: str, capacity: int, role: str) -> None:
-        size = HEADER_BYTES + capacity * EVENT_BYTES
-        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            os.ftruncate(fd, size)
-            self.map = mmap.mmap(fd, size)
-        finally:
-            os.close(fd)
         self.path = path
         self.capacity = capacity
         self.next = itertools.count().__next__
+        # Re-entrant: a signal handler may record something in the middle of this.
+        self._lock = threading.RLock()
         self._names: dict[tuple[str, str], int] = {}
-        self._names_lock = threading.Lock()
+        self._unnamed = b""  # lines for which the file of names had no room
+        self._unwritten = 0
+        self._short = False  # the disk had no room for the next step
+        self._mender: threading.Thread | None = None
+        self._closed = threading.Event()
         self._samples = itertools.count(1).__next__
-        self.started: Callable[[bytes, float], None] = partial(_CURRENT.pack_into, self.map, _CURRENT_AT)
+        self._in_file = False
+        self.map: mmap.mmap
+        self.started: Callable[[bytes, float], None]
         """Notes which task is about to run: what a dead process did last, and what it never began."""
+        if not self._grow():
+            self._use(mmap.mmap(-1, HEADER_BYTES))
+            self._mend_later()
         _HEADER.pack_into(self.map, 0, _MAGIC, 2, os.getpid(), b"", 0.0, role.encode())
+
+    def _use(self, map_: mmap.mmap) -> None:
+        self.map = map_
+        self.started = partial(_CURRENT.pack_into, map_, _CURRENT_AT)
+
+    def _grow(self) -> bool:
+        """Reserve the next step of the file and map it; False if the disk has no room for it."""
+        old = len(self.map) if self._in_file else 0
+        size = min(HEADER_BYTES + self.capacity * EVENT_BYTES, max(_FIRST_BYTES, old * _STEP_FACTOR))
+        try:
+            fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                self._reserve(fd, old, size)
+                if old:
+                    self.map.resize(size)  # in place: whoever has the map sees it longer
+                else:
+                    map_ = mmap.mmap(fd, size)
+                    if hasattr(self, "map"):
+                        map_[:HEADER_BYTES] = self.map[:HEADER_BYTES]
+                    self._use(map_)
+                    self._in_file = True
+            finally:
+                os.close(fd)
+        except (OSError, BufferError):
+            self._short = True
+            return False
+        self._short = False
+        return True
+
+    def _reserve(self, fd: int, old: int, size: int) -> None:
+        if os.fstat(fd).st_size < old:
+            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))  # another file has its name by now
+        try:
+            os.posix_fallocate(fd, 0, size)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.ftruncate(fd, old)
+            raise
+
+    def overflow(self, index: int, *fields: Any) -> None:
+        """Write an event whose slot is not reserved yet; without room for it, count it."""
+        at = HEADER_BYTES + (index % self.capacity) * EVENT_BYTES
+        with self._lock:
+            while at + EVENT_BYTES > len(self.map):
+                if self._short or not self._grow():
+                    self._unwritten += 1
+                    _UNWRITTEN.pack_into(self.map, _UNWRITTEN_AT, self._unwritten)
+                    # A reader takes a long row of missing numbers for the end: the next event gets this one's.
+                    self.next = itertools.count((len(self.map) - HEADER_BYTES) // EVENT_BYTES).__next__
+                    self._mend_later()
+                    return
+        EVENT.pack_into(self.map, at, *fields, index + 1)
+
+    def _mend_later(self) -> None:
+        """Have a thread wait for room on the disk; it ends when there is."""
+        if (self._mender is None or not self._mender.is_alive()) and not self._closed.is_set():
+            self._mender = threading.Thread(target=self._mend, name="sundog-ring", daemon=True)
+            try:
+                self._mender.start()
+            except RuntimeError:
+                self._mender = None  # no thread can be started: the next event that is dropped asks again
+
+    def _mend(self) -> None:
+        while not self._closed.wait(_ROOM_AGAIN_S):
+            with self._lock:
+                if (not self._short or self._grow()) and (not self._unnamed or self._write_names()):
+                    self._mender = None
+                    return
 
     def started_at(self) -> float:
         """When the task noted last began."""
@@ -133,7 +217,7 @@ class Ring:
         """
         number = self._names.get((text, code))
         if number is None:
-            with self._names_lock:
+            with self._lock:
                 number = self._names.get((text, code))
                 if number is None:
                     if len(self._names) >= _NAMES_MAX:
@@ -141,11 +225,28 @@ class Ring:
                         text, code = _OTHERS, ""
                         if (text, code) in self._names:
                             return self._names[text, code]
-                    number = len(self._names) + 1
-                    with open(self.path + ".names", "a", encoding="utf-8") as file:
-                        file.write(f"{number}\t{text!r}\t{code}\n")
-                    self._names[text, code] = number
+                    number = self._names[text, code] = len(self._names) + 1
+                    self._unnamed += f"{number}\t{text!r}\t{code}\n".encode()
+                    if not self._write_names():
+                        self._mend_later()
         return number
+
+    def _write_names(self) -> bool:
+        """Append the names that are not in the file yet, whole lines or nothing; False if there is no room."""
+        try:
+            fd = os.open(self.path + ".names", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            try:
+                size = os.fstat(fd).st_size
+                lines = self._unnamed
+                if os.write(fd, lines) != len(lines):
+                    os.ftruncate(fd, size)
+                    return False
+            finally:
+                os.close(fd)
+        except OSError:
+            return False
+        self._unnamed = self._unnamed[len(lines) :]
+        return True
 
     def write(
         self,
@@ -162,21 +263,27 @@ class Ring:
     ) -> None:
         """Record one event."""
         index = self.next()
-        EVENT.pack_into(
-            self.map,
-            HEADER_BYTES + (index % self.capacity) * EVENT_BYTES,
-            task_id,
-            submit_s,
-            start_s,
-            end_s,
-            name,
-            kind,
-            flags,
-            attempt & 255,
-            cpu_s,
-            own_bytes,
-            index + 1,
-        )
+        try:
+            EVENT.pack_into(
+                self.map,
+                HEADER_BYTES + (index % self.capacity) * EVENT_BYTES,
+                task_id,
+                submit_s,
+                start_s,
+                end_s,
+                name,
+                kind,
+                flags,
+                attempt & 255,
+                cpu_s,
+                own_bytes,
+                index + 1,
+            )
+        except struct.error:
+            attempt &= 255
+            self.overflow(
+                index, task_id, submit_s, start_s, end_s, name, kind, flags, attempt, cpu_s, own_bytes
+            )
 
     def sample(self, task_id: bytes, now: float, own_bytes: int, line: str) -> None:
         """Note what a long task does now; the sampler's thread only."""
@@ -186,6 +293,10 @@ class Ring:
 
     def close(self) -> None:
         """Unmap; the file stays."""
+        self._closed.set()
+        mender = self._mender
+        if mender is not None and mender is not threading.current_thread():
+            mender.join()
         with contextlib.suppress(BufferError, ValueError):
             self.map.close()
 
@@ -224,6 +335,9 @@ class NoRing:
         cpu_s: float = 0.0,
         own_bytes: float = 0.0,
     ) -> None:
+        """Nothing is written."""
+
+    def overflow(self, index: int, *fields: Any) -> None:
         """Nothing is written."""
 
     def sample(self, task_id: bytes, now: float, own_bytes: int, line: str) -> None:
@@ -290,6 +404,7 @@ class RingInfo:
     dropped: int
     current: bytes = b""  # the task begun last, and when
     current_at: float = 0.0
+    unwritten: int = 0  # events for which the disk had no room; `dropped` counts them too
 
 
 @plain(frozen=True)
@@ -357,8 +472,8 @@ def read_slots(path: str, after: int = 0, most: int = 1 << 30) -> Slots | None:
                 return None
             capacity = (len(map_) - HEADER_BYTES) // EVENT_BYTES
             written = _written(map_, capacity, after)
-            dropped = max(0, written - capacity)
-            first = max(after, dropped) + 1
+            overwritten = max(0, written - capacity)
+            first = max(after, overwritten) + 1
             last = min(written, first + most - 1)
             low, high = (first - 1) % capacity, (last - 1) % capacity + 1
             if last < first:
@@ -369,10 +484,12 @@ def read_slots(path: str, after: int = 0, most: int = 1 << 30) -> Slots | None:
                 data = map_[HEADER_BYTES + low * EVENT_BYTES : HEADER_BYTES + capacity * EVENT_BYTES]
                 data += map_[HEADER_BYTES : HEADER_BYTES + high * EVENT_BYTES]
             _, _, pid, current, current_at, role = _HEADER.unpack_from(map_, 0)
+            (unwritten,) = _UNWRITTEN.unpack_from(map_, _UNWRITTEN_AT)
     except (OSError, ValueError):
         return None
     text = role.rstrip(b"\0").decode()
-    return Slots(RingInfo(pid, text, written, dropped, current, current_at), first, data)
+    dropped = overwritten + unwritten
+    return Slots(RingInfo(pid, text, written, dropped, current, current_at, unwritten), first, data)
 
 
 def _written(map_: mmap.mmap, capacity: int, after: int) -> int:

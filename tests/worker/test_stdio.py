@@ -471,3 +471,21 @@ def test_the_end_of_a_task_ends_its_line_and_leaves_progress_and_other_files_alo
     texts = [text for _, text in child.lines()]
     assert texts == ["held", "flushed", "whole", "bar\r", "last"]
     assert elsewhere.read_text() == "captured"
+
+
+def test_a_log_file_that_cannot_be_made_is_made_later_and_says_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stdio, "_OPEN_AGAIN_S", 0.0)
+    target = os.open(os.devnull, os.O_WRONLY)
+    try:
+        channel = stdio.Channel(str(tmp_path / "logs" / "out"), target, lambda: "", 1 << 20, 1)
+        channel.write(b"lost\n")
+        (tmp_path / "logs").mkdir()
+        channel.write(b"kept\n")
+        os.close(channel._private)
+    finally:
+        os.close(target)
+    lines = (tmp_path / "logs" / "out").read_bytes().splitlines()
+    assert lines[0] == b"[sundog] 5 bytes of output could not be written here (disk full?)"
+    assert lines[-1] == b"kept"

@@ -1,6 +1,6 @@
 """File descriptors: how many a process may have, how many it has, and whether there is room for more.
 
-Owns the raising of the soft limit, where output goes, and `Gauge`, which knows without looking each time whether a
+Owns the raising of the soft limit, and `Gauge`, which knows without looking each time whether a
 process comes near its limit. Refuses to decide what waits then: `node/descriptors.py` holds back new workers,
 `owner/actors.py` new lanes.
 Imports next to nothing: the node's first milliseconds use it.
@@ -15,14 +15,6 @@ from collections.abc import Callable
 
 _MARGIN_MAX = 128
 _LOOK_S = 0.05
-
-
-def write_to(log: str) -> None:
-    """Have this process' output and errors appended to a file."""
-    fd = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    os.dup2(fd, 1)
-    os.dup2(fd, 2)
-    os.close(fd)
 
 
 def raise_limit() -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import array
 import contextlib
+import errno
 import itertools
 import os
 import pickle
@@ -28,6 +29,8 @@ MESSAGE_MAX_BYTES = 150 << 10
 FDS_MAX = 16
 _FD_SPACE = socket.CMSG_SPACE(FDS_MAX * 4)
 _BIG = "\0big"
+# What a file system without room for more says.
+FULL = (errno.ENOSPC, errno.ENOMEM, errno.EDQUOT)
 _files = itertools.count()
 
 

@@ -107,7 +107,8 @@ def main() -> None:
     import pickle
     import signal
 
-    from sundog.net.descriptors import raise_limit, write_to
+    from sundog.net.descriptors import raise_limit
+    from sundog.net.journal import write_to
 
     raise_limit()  # the zygote and its workers inherit it
     os.set_inheritable(SOCKET_FD, False)

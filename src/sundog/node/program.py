@@ -24,7 +24,7 @@ from typing import Any
 from sundog.config import Config
 from sundog.net import sockets as socket
 from sundog.net.loop import Line, Loop
-from sundog.net.packets import Connection
+from sundog.net.packets import FULL, Connection
 from sundog.node import retention, sessions
 from sundog.node.actors import ActorKeeper
 from sundog.node.descriptors import Descriptors
@@ -53,6 +53,7 @@ from sundog.wire.cause import Cause
 _TICK_S = 0.1
 _ACCEPT_AGAIN_S = 0.2
 _IDLE_TICK_S = 1.0
+_PUBLISH_AGAIN_S = 1.0
 
 
 class Node:
@@ -69,6 +70,8 @@ class Node:
         self.stopping = False
         self.started_at = time.time()
         self.loop = Loop()
+        self.listener: socket.socket | None = None
+        self._closed_to_others = False
         self.processes: dict[bytes, Process] = {}
         self.jobs: dict[bytes, Job] = {}
         cores = os.cpu_count() or 1
@@ -104,10 +107,9 @@ class Node:
         """Serve until the session ends."""
         self.leases.add_node(self.node_id, self.params["resources"], self.params["labels"], self.now())
         self._watch_signals()
-        self._listen()
         if self.params.get("driver_fd") is not None:
             self._connected(socket.socket(fileno=self.params["driver_fd"]), "driver")
-        sessions.publish(self.session, self.params["resources"])
+        self._open_to_others()
         self.loop.after(0.5, lambda: sessions.sweep(self.session))
         retention.remove_in_turn(self.loop, self.session["path"], self.config.session_keep)
         self.loop.after(_IDLE_TICK_S, self._slow_tick)
@@ -131,15 +133,34 @@ class Node:
 
         self.loop.add(read, woken)
 
-    def _listen(self) -> None:
-        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        sessions.bind(self.listener, self.session["path"])
-        self.listener.listen(64)
-        self.listener.setblocking(False)
+    def _open_to_others(self) -> None:
+        """Listen, and say so; while the disk is full our own driver is served all the same."""
+        try:
+            if self.listener is None:
+                self._listen()
+            sessions.publish(self.session, self.params["resources"])
+        except OSError as error:
+            if error.errno not in FULL:
+                raise
+            if not self._closed_to_others:
+                self.log(f"the session cannot be joined by others yet: {error}")
+            self._closed_to_others = True
+            self.loop.after(_PUBLISH_AGAIN_S, self._open_to_others)
 
-        self.loop.add(self.listener.fileno(), self._accept)
+    def _listen(self) -> None:
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            sessions.bind(listener, self.session["path"])
+        except OSError:
+            listener.close()
+            raise
+        listener.listen(64)
+        listener.setblocking(False)
+        self.listener = listener
+        self.loop.add(listener.fileno(), self._accept)
 
     def _accept(self) -> None:
+        assert self.listener is not None
         try:
             self._connected(socket.accept(self.listener))
         except (BlockingIOError, ConnectionError):

@@ -42,9 +42,14 @@ def publish(session: dict[str, Any], resources: dict[str, float]) -> None:
         "resources": resources,
     }
     temporary = f"{session['path']}/session.json.new"
-    with open(temporary, "w", encoding="utf-8") as file:
-        json.dump(info, file)
-    os.replace(temporary, f"{session['path']}/session.json")
+    try:
+        with open(temporary, "w", encoding="utf-8") as file:
+            json.dump(info, file)
+        os.replace(temporary, f"{session['path']}/session.json")
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
     latest = os.path.join(os.path.dirname(session["path"]), "session_latest")
     with contextlib.suppress(OSError):
         link = f"{latest}.{os.getpid()}"

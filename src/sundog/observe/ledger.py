@@ -44,6 +44,7 @@ class Tail:
     hole: int = 0  # the number of an event that was not there at the last look, though later ones were
     names: dict[int, tuple[str, str]] = field(default_factory=dict)
     names_at: int = 0  # how far the file of its names has been read
+    unwritten: int = 0  # events for which its process found no room on the disk, as far as they are counted
 
 
 class Ledger:
@@ -74,7 +75,11 @@ class Ledger:
         name = os.path.basename(path)
         tail = self.tails.get(name) or self.tails.setdefault(name, Tail(path))
         slots = events.read_slots(path, tail.after, most)
-        if slots is None or not slots.data:
+        if slots is None:
+            return 0
+        self.missed += slots.info.unwritten - tail.unwritten
+        tail.unwritten = slots.info.unwritten
+        if not slots.data:
             return 0
         self.missed += slots.first - 1 - tail.after
         last = slots.first + len(slots.data) // events.EVENT_BYTES - 1
@@ -150,13 +155,20 @@ class Ledger:
         """Write what is known to the session's folder, for those who read it when the node is gone."""
         state = {
             "missed": self.missed,
-            "rings": {name: [tail.after, tail.class_name] for name, tail in self.tails.items()},
+            "rings": {
+                name: [tail.after, tail.class_name, tail.unwritten] for name, tail in self.tails.items()
+            },
             "functions": self.totals.dump(),
         }
         temporary = f"{self.path}/{_FILE}.new"
-        with open(temporary, "w", encoding="utf-8") as file:
-            json.dump(state, file)
-        os.replace(temporary, f"{self.path}/{_FILE}")
+        try:
+            with open(temporary, "w", encoding="utf-8") as file:
+                json.dump(state, file)
+            os.replace(temporary, f"{self.path}/{_FILE}")
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)  # half of it helps nobody, and the disk may be full
+            raise
 
     def load(self) -> None:
         """Take up what `save` wrote; nothing if there is none."""
@@ -165,8 +177,9 @@ class Ledger:
             state = json.load(file)
         self.missed = state.get("missed", 0)
         self.totals.load(state.get("functions", []))
-        for name, (after, class_name) in state.get("rings", {}).items():
-            self.tails[name] = Tail(f"{self.path}/rings/{name}", after, class_name)
+        for name, (after, class_name, unwritten) in state.get("rings", {}).items():
+            tail = self.tails[name] = Tail(f"{self.path}/rings/{name}", after, class_name)
+            tail.unwritten = unwritten
 
 
 def session_usage(session_path: str) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     facts.job_id, facts.session, facts.namespace = job["job_id"], session, job["namespace"]
     facts.runtime_env = spec.get("runtime_env") or {}
     stdio.redirect(spec["out_path"], spec["err_path"], _current_name)
-    faulthandler.enable(open(spec["err_path"], "ab", buffering=0))
+    _write_faults_to(spec["err_path"])
     gc.unfreeze()
     setup.join_job(job)
     config = Config(**spec["config"])
@@ -114,6 +114,14 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     else:
         owner.control.send(("leaving", reason))
     return executor.exit_code
+
+
+def _write_faults_to(path: str) -> None:
+    """Have the stacks of a crash written to a file, whatever user code does to descriptor 2."""
+    try:
+        faulthandler.enable(open(path, "ab", buffering=0))
+    except OSError:
+        faulthandler.enable(2)  # the disk is full
 
 
 def _make_engine(owner: Owner, executor: Executor) -> LocalEngine:

@@ -49,6 +49,7 @@ PARTIAL_MAX_BYTES = 64 * 1024
 _CHECK_EVERY_S = 0.001
 # A log that takes no newline at all is cut anyway once it is this many times over its limit.
 _FORCE_ROTATE_FACTOR = 2
+_OPEN_AGAIN_S = 1.0
 # Whether some line may lack its newline: what the end of a task looks at, so that it costs no call.
 holding = False
 
@@ -86,7 +87,14 @@ class Channel:
         self._marker = ("", b"", b"")
         self._size = 0
         self._checked_at = 0.0
-        self._install(self._open(path))
+        self._torn = False  # the file ends within a line that could not be written whole
+        self._open_at: float | None = None  # without a file: when to try again to make one
+        try:
+            fd = self._open(path)
+        except OSError:
+            self._open_at = time.monotonic() + _OPEN_AGAIN_S
+            fd = self._open(os.devnull)
+        self._install(fd)
 
     # -- what the streams call -------------------------------------------------------------------------
 
@@ -180,6 +188,8 @@ class Channel:
     def _append(self, data: bytes) -> None:
         self._refresh_marker()
         try:
+            if self._open_at is not None:
+                self._open_late()
             try:
                 place = self._locate()
                 if place is not None:
@@ -193,9 +203,10 @@ class Channel:
                 place = self._locate()
                 if place is not None:
                     self._append_to_log(*place, data)
-        except OSError:
+        except OSError as exc:
             # A full disk must not fail the user's task; it is counted and said as soon as there is room.
             self.lost_bytes += len(data)
+            self._torn = self._torn or isinstance(exc, _TornWrite)
             self._checked_at = 0.0
             return
         if place is None:
@@ -203,11 +214,26 @@ class Channel:
             # what goes wrong with it is theirs to see.
             _write_all(self.target_fd, data.replace(LITERAL, MARK))
 
+    def _open_late(self) -> None:
+        """Make the log file that could not be made when the worker started.
+
+        Raises:
+            OSError: it still cannot be made.
+        """
+        now = time.monotonic()
+        if self._open_at is not None and now < self._open_at:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self._open_at = now + _OPEN_AGAIN_S
+        fd, nothing = self._open(self.path), self._private
+        self._open_at = None
+        self._install(fd)
+        os.close(nothing)
+
     def _append_to_log(self, fd: int, size: int, data: bytes) -> None:
         if self.lost_bytes:
             note = f"[sundog] {self.lost_bytes} bytes of output could not be written here (disk full?)\n"
-            _write_all(fd, note.encode())
-            self.lost_bytes = 0
+            _write_all(fd, (b"\n" if self._torn else b"") + note.encode())
+            self.lost_bytes, self._torn = 0, False
         while data:
             room = self._max_bytes - size
             cut = len(data)
@@ -346,8 +372,15 @@ def _write_all(fd: int, data: bytes) -> None:
     written = os.write(fd, data)
     if written != len(data):
         view = memoryview(data)[written:]
-        while view:
-            view = view[os.write(fd, view) :]
+        try:
+            while view:
+                view = view[os.write(fd, view) :]
+        except OSError as error:
+            raise _TornWrite(error.errno, error.strerror) from None
+
+
+class _TornWrite(OSError):
+    """A part of the bytes was written."""
 
 
 def _rename(old: str, new: str) -> None:
@@ -470,9 +503,7 @@ def redirect(
 
     Call once, in a freshly forked worker, before user code runs. `name_of_current` is asked at each group
     of lines which task or actor is running on the calling thread.
-
-    Raises:
-        OSError: a log file cannot be opened.
+    A file that cannot be made now (the disk is full) is made later; what is printed until then is counted.
     """
     global _channels, _streams
     out = Channel(out_path, 1, name_of_current, max_bytes, backups)

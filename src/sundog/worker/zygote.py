@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 from sundog.config import set_child_environ, user_environ
 from sundog.early import untuned
 from sundog.net import sockets as socket
-from sundog.net.descriptors import write_to
+from sundog.net.journal import write_to
 from sundog.net.orphans import adopt
 from sundog.net.packets import Connection
 

@@ -1,0 +1,74 @@
+"""A disk without a free byte below the session's folder: the program goes on, the records give way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.integration import small_disks
+
+WORK = """
+disk = os.environ["SUNDOG_temp_dir"]
+@ray.remote
+def square(number):
+    print("square", number)
+    return number * number
+@ray.remote
+class Sum:
+    def __init__(self):
+        print("a new sum")
+        self.total = 0
+    def add(self, number):
+        print("add", number)
+        self.total += number
+        return self.total
+def work():
+    assert ray.get([square.remote(n) for n in range(1500)]) == [n * n for n in range(1500)]
+    sums = [Sum.remote() for _ in range(3)]
+    for each in sums:
+        assert ray.get([each.add.remote(1) for _ in range(100)])[-1] == 100
+"""
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Path:
+    small_disks.needs_mounts()
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    return folder
+
+
+def test_a_program_on_a_disk_that_fills_up_goes_on_and_so_do_its_records_when_there_is_room(
+    disk: Path,
+) -> None:
+    ended = small_disks.run(
+        WORK
+        + """
+ray.init(num_cpus=2)
+fill(disk)
+assert free_bytes(disk) == 0
+work()
+from sundog.observe import records, ledger
+[session] = [f"{disk}/{name}" for name in os.listdir(disk) if name.startswith("session_2")]
+make_room(disk)
+def recorded():
+    marker = f"square again {time.monotonic()}"
+    ray.get(square.options(name=marker).remote(2))
+    return any(row.name == marker for row in records.read_session(session).tasks)
+until(recorded, "a task is recorded again")
+def logged():
+    ray.get(square.remote(77))
+    names = os.listdir(f"{session}/logs")
+    return any("square 77" in open(f"{session}/logs/{name}").read() for name in names)
+until(logged, "a line is printed again")
+work()
+ray.shutdown()
+assert ledger.session_usage(session)["missed"] > 0
+assert records.read_session(session).dropped > 0
+print("right")
+""",
+        {disk: "2m"},
+        SUNDOG_temp_dir=str(disk),
+    )
+    assert ended.returncode == 0 and ended.stdout.endswith("right\n"), ended.stderr
