@@ -282,18 +282,6 @@ def test_gitignore_rules_mean_what_git_says(session: str, tmp_path: Path, rules:
     assert names_in(env.working_dir) == git_lists(tree)
 
 
-def test_links_are_followed_but_not_in_circles(session: str, tmp_path: Path) -> None:
-    tree = write_tree(tmp_path / "w", sub__a="a")
-    outside = write_tree(tmp_path / "outside", o="o")
-    (tree / "loop").symlink_to(tree)
-    (tree / "out").symlink_to(outside)
-    (tree / "dangling").symlink_to("nowhere")
-    (tree / "file").symlink_to(outside / "o")
-    os.mkfifo(tree / "fifo")
-    env = normalize({"working_dir": str(tree)}, session_dir=session)
-    assert names_in(env.working_dir) == ["file", "out/o", "sub/a"]
-
-
 def test_a_directory_over_the_limit_is_refused_with_its_largest_files(
     session: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

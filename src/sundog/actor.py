@@ -10,6 +10,7 @@ from sundog.ids import RESULT_SUFFIX
 from sundog.options import ActorOptions, MethodOptions, parse_actor_options, parse_method_options
 from sundog.owner import context, timeouts
 from sundog.owner.records import DONE, Fn
+from sundog.printable import printable
 from sundog.refs import ObjectRef, rebuild
 from sundog.signatures import Signature, is_generator
 from sundog.wire import lanes as wire
@@ -117,7 +118,7 @@ class ActorMethod:
             _check_group(core.class_name, self._name, options.concurrency_group, data["groups"])
             extra[wire.EXTRA_GROUP] = options.concurrency_group
         if options.name:
-            extra[wire.EXTRA_NAME] = options.name
+            extra[wire.EXTRA_NAME] = printable(options.name)
         if options.retry_exceptions:
             extra[wire.EXTRA_RETRY] = _retry_wire(options.retry_exceptions)
         limit = options._generator_backpressure_num_objects
@@ -227,7 +228,7 @@ class ActorClass:
         self._options = options
         self._members = _members(cls)
         self._takes = Signature.of(cls.__init__, bound=True)  # type: ignore[misc]
-        self._name = cls.__name__
+        self._name = printable(cls.__name__)
         self.__name__ = cls.__name__
         self.__doc__ = cls.__doc__
         self.__module__ = cls.__module__
@@ -332,7 +333,7 @@ def _members(cls: type) -> dict[str, Any]:
     if isinstance(inspect.getattr_static(cls, "__call__", None), type(None)):
         methods.pop("__call__", None)
     return {
-        "class_name": cls.__name__,
+        "class_name": printable(cls.__name__),
         "methods": methods,
         "generators": frozenset(generators),
         "signatures": signatures,

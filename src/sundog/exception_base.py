@@ -12,6 +12,7 @@ import pickle
 from typing import Any, ClassVar
 
 from sundog.exception_transport import as_dual, bare_instance, dumps, format_chain, pack, portable, unpack
+from sundog.printable import printable
 
 _PACKAGE_DIR = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -162,11 +163,15 @@ class RayTaskError(RayError):
     def __str__(self) -> str:
         known = {"pid": self.pid, "ip": self.ip, "task": _hex(self.task_id), "actor": self.actor_name}
         known |= {"actor_id": _hex(self.actor_id), "repr": self.actor_repr}
-        facts = ", ".join(f"{name}={value}" for name, value in known.items() if value is not None)
+        facts = ", ".join(
+            f"{name}={printable(str(value))}" for name, value in known.items() if value is not None
+        )
         lines = self.traceback_str.strip("\n").split("\n")
         if lines[0].startswith("Traceback (most recent call last)"):
             del lines[0]
-        return "\n".join([f"sundog::{self.function_name}()" + (f" ({facts})" if facts else ""), *lines])
+        return "\n".join(
+            [f"sundog::{printable(self.function_name)}()" + (f" ({facts})" if facts else ""), *lines]
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.cause!r})"

@@ -11,6 +11,7 @@ from sundog.ids import RESULT_SUFFIX
 from sundog.options import TaskOptions, parse_task_options
 from sundog.owner import context
 from sundog.owner.records import Fn
+from sundog.printable import printable
 from sundog.refs import ObjectRef
 from sundog.signatures import Signature, is_coroutine, is_generator
 
@@ -21,7 +22,7 @@ class RemoteFunction:
     def __init__(self, function: Any, options: TaskOptions) -> None:
         self._function = function
         self._options = options
-        self._name: str = getattr(function, "__qualname__", "") or type(function).__name__
+        self._name = printable(getattr(function, "__qualname__", "") or type(function).__name__)
         self._generator = is_generator(function)
         self._engine: Any = None
         self._generation = -1

@@ -66,6 +66,36 @@ def test_prints_of_an_actor_are_shown_with_its_class_or_repr() -> None:
     assert (who["born"], who["spoke"], who["spoke too"]) == ("Plain", "Plain", "Named(x)")
 
 
+def test_names_cannot_forge_lines_or_colour_them() -> None:
+    with drivers.running(
+        """
+        ray.init(num_cpus=1)
+        evil = "x\\n(node pid=1) forged\\x1b[31m"
+        @ray.remote(name=evil)
+        def speak():
+            print("spoke")
+            raise ValueError("told")
+        class Evil:
+            def __repr__(self): return evil
+            def speak(self): print("acted")
+            def fail(self): raise ValueError("told")
+        Evil.__name__ = Evil.__qualname__ = evil
+        actor = ray.remote(Evil).remote()
+        ray.get(actor.speak.options(name=evil).remote())
+        for ref in (speak.remote(), actor.fail.options(name=evil).remote()):
+            try:
+                ray.get(ref)
+            except ValueError as error:
+                print(str(error).splitlines()[0])
+        """
+    ) as driver:
+        lines = [line.rstrip("\n") for line in driver.rest()]
+        driver.close()
+    told = [line for line in lines + driver.errors if "forged" in line]
+    assert len(told) >= 4, lines
+    assert all(line.rstrip("\n").isprintable() and "x\\n(node" in line for line in told), told
+
+
 def test_logging_in_tasks_is_shown() -> None:
     _, err = shown(
         """

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sundog.cli import exits
+from sundog.printable import printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -54,11 +55,11 @@ def render(info: "SessionInfo", answer: Mapping[str, Any]) -> "list[RenderableTy
 
     parts: list[RenderableType] = [
         Text.assemble(
-            (f"Session {info.name}", "bold"),
+            (f"Session {printable(info.name)}", "bold"),
             f"  up {in_words(float(answer.get('uptime_s', 0.0)))}, node {answer.get('node', '?')}, ",
             f"pid {info.node_pid}",
         ),
-        Text(f"  {info.path}", style="dim"),
+        Text(f"  {printable(info.path)}", style="dim"),
         Text("  " + ", ".join(_count(answer, kind) for kind in ("driver", "worker", "actor"))),
     ]
     resources = answer.get("resources", {})
@@ -67,7 +68,7 @@ def render(info: "SessionInfo", answer: Mapping[str, Any]) -> "list[RenderableTy
         if name.startswith("node:"):
             continue  # a mark that lets work ask for this node, not something to run out of
         used = total - resources.get("available", {}).get(name, 0.0)
-        table.add_row(Text(name), _amount(name, used), _amount(name, total))
+        table.add_row(Text(printable(name)), _amount(name, used), _amount(name, total))
     parts.append(table)
     parts.append(_waiting(answer.get("pending", ())))
     store = answer.get("store", {})
@@ -90,7 +91,7 @@ def _waiting(pending: Sequence[Mapping[str, Any]]) -> "RenderableType":
         shape = demand["shape"]
         asked = ", ".join(f"{n} {_amount(n, a)}" for n, a in dict(shape).items()) or "nothing"
         row = (asked, str(demand["count"]), in_words(float(demand["waited_s"])), str(demand["why"]))
-        table.add_row(*map(Text, row))
+        table.add_row(*[Text(printable(cell)) for cell in row])
     return table
 
 
@@ -134,7 +135,7 @@ def command(session: str | None, address: str | None, temp_dir: str | None, as_j
     ]
     if not chosen:
         asked = session or address
-        names = ", ".join(info.name for info in found)
+        names = printable(", ".join(info.name for info in found))
         raise exits.CommandError(f"no running session is called {asked!r}; running: {names}")
     answer = sessions.request(chosen[0], "status")
     if as_json:
@@ -147,5 +148,6 @@ def command(session: str | None, address: str | None, temp_dir: str | None, as_j
         console.print(part)
     for other in found:
         if other is not chosen[0]:
-            console.print(f"Also running: {other.name} (sundog status --session {other.name})", markup=False)
+            name = printable(other.name)
+            console.print(f"Also running: {name} (sundog status --session {name})", markup=False)
     return exits.OK

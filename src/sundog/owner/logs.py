@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TextIO, TypeAlias
 
 from sundog.plain import field, plain
+from sundog.printable import printable
 
 # worker id, pid, job id, name of the task or actor, is it stderr, lines (see node/logs.py: LogBatch)
 BatchTuple: TypeAlias = tuple[bytes, int, bytes, str, bool, Sequence[str]]
@@ -53,7 +54,7 @@ def prefix(name: str, pid: int, *, ip: str = "", color: bool = False) -> str:
     >>> prefix("", 812, ip="10.0.0.2")
     '(pid=812, ip=10.0.0.2)'
     """
-    words = f"{name} pid={pid}" if name else f"pid={pid}"
+    words = f"{printable(name)} pid={pid}" if name else f"pid={pid}"
     if ip:
         words += f", ip={ip}"
     return f"{_COLORS[pid % len(_COLORS)]}({words}){_RESET}" if color else f"({words})"

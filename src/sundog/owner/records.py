@@ -10,6 +10,7 @@ from collections import deque
 from typing import Any
 
 from sundog.net import sockets as socket
+from sundog.printable import printable
 from sundog.state.lease_spec import LeaseSpec
 
 # Task states
@@ -70,7 +71,7 @@ class Fn:
 
     def __init__(self, number: Any, name: str) -> None:
         self.number = number  # by which a worker knows the function; a method's own name
-        self.name = name
+        self.name = printable(name)
         self.code: Code | None = None  # None of a method
         self.returns: Any = 1
         self.one = True  # returns exactly one ref, and nothing has to be watched: the hot path

@@ -13,6 +13,7 @@ from difflib import get_close_matches
 from types import ModuleType
 from typing import Any, ClassVar
 
+from sundog.runtime_env.ignores import check_excludes
 from sundog.runtime_env.snapshot import is_zip
 
 CONFIG_DEFAULTS: dict[str, Any] = {"setup_timeout_seconds": 600, "eager_install": True, "log_files": []}
@@ -199,6 +200,12 @@ def _check_strings(field: str) -> Callable[[Any], list[str]]:
     return check
 
 
+def _check_excludes(value: Any) -> list[str]:
+    patterns = _check_strings("excludes")(value)
+    check_excludes(patterns)
+    return patterns
+
+
 _PIP_DEFAULTS: dict[str, Any] = {"packages": [], "pip_check": False, "pip_install_options": []}
 # Choose between installers or their versions, which changes nothing about what is installed.
 _PIP_IGNORED = frozenset({"pip_version", "uv_version", "uv_check", "uv_pip_install_options"})
@@ -247,7 +254,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "env_vars": _check_env_vars,
     "working_dir": _check_working_dir,
     "py_modules": _check_py_modules,
-    "excludes": _check_strings("excludes"),
+    "excludes": _check_excludes,
     "pip": _check_pip,
     "uv": _check_pip,
     "worker_process_setup_hook": _check_hook,

@@ -1,7 +1,8 @@
 """Copies of directories, modules and archives inside the session, named by their content.
 
-Owns: what is copied (gitignore rules, size limit) and where it lies. Refuses: changing a copy once it has its
-name. Runs in the submitting process, on the calling thread, one copy at a time.
+Owns: what is copied (size limit, links; ignores.py has the rules) and where it lies. Refuses: changing a copy once
+it has its name, following links, and what is neither file, folder nor link. Runs in the submitting
+process, on the calling thread, one copy at a time.
 
 Guarantees: a copy appears under its final name only when complete, so that two processes making the same one
 cannot disturb each other; its name is the hash of the very bytes that were copied.
@@ -9,20 +10,23 @@ cannot disturb each other; its name is the hash of the very bytes that were copi
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
-import re
 import stat
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
+from sundog import notices
 from sundog.exceptions import RuntimeEnvSetupError
+from sundog.runtime_env import ignores
 
 SIZE_LIMIT_BYTES = 512 * 1024 * 1024
-DEFAULT_EXCLUDES = (".git/", ".venv/", "venv/", "__pycache__/")
+# A folder over the size limit is not looked at any further than this many entries; none may have ten times as many.
+ENTRY_LIMIT = 50_000
 
 
 def is_zip(path: str) -> bool:
@@ -43,6 +47,23 @@ _copied: dict[tuple[str, str, tuple[str, ...]], tuple[str, str]] = {}
 _copying = threading.Lock()
 
 
+class _Entry(NamedTuple):
+    """A file, folder or link to copy. Its name is relative to the root; a link has a target."""
+
+    name: str
+    path: str
+    info: os.stat_result
+    target: str = ""
+
+
+def _looks(entry: _Entry) -> tuple[object, ...]:
+    """What tells a changed file from one that was copied before. Folders change whenever Python writes a cache."""
+    info = entry.info
+    if stat.S_ISDIR(info.st_mode):
+        return (entry.name,)
+    return entry.name, info.st_size, info.st_mtime_ns, info.st_mode, entry.target
+
+
 def store(path: str, folder: str, excludes: tuple[str, ...], inside: str) -> str:
     """The directory below `folder` that holds a copy of `path`, made now unless it is there already."""
     if os.path.dirname(path) == folder:
@@ -50,13 +71,15 @@ def store(path: str, folder: str, excludes: tuple[str, ...], inside: str) -> str
     with _copying:
         if not os.path.isdir(path) and is_zip(path):
             return _publish(folder, lambda target: _unzip(path, target))
-        files = list(_walk(path, excludes)) if os.path.isdir(path) else [("", path, os.stat(path))]
-        _check_size(path, files)
-        seen = hash_of([(name, info.st_size, info.st_mtime_ns, info.st_mode) for name, _, info in files])
+        try:
+            entries = _entries(path, excludes) if os.path.isdir(path) else [_Entry("", path, os.stat(path))]
+        except OSError as exc:
+            raise _unreadable(exc) from exc
+        seen = hash_of([_looks(entry) for entry in entries])
         known = _copied.get((path, folder, excludes))
         if known is not None and known[0] == seen and os.path.isdir(known[1]):
             return known[1]
-        made = _publish(folder, lambda target: _copy(files, target, inside))
+        made = _publish(folder, lambda target: _copy(path, entries, target, inside))
         _copied[path, folder, excludes] = (seen, made)
         return made
 
@@ -84,38 +107,83 @@ def _publish(folder: str, fill: Callable[[str], str]) -> str:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def _check_size(path: str, files: Sequence[tuple[str, str, os.stat_result]]) -> None:
-    total = sum(info.st_size for _, _, info in files)
-    if total <= SIZE_LIMIT_BYTES:
-        return
-    largest = sorted(files, key=lambda file: -file[2].st_size)[:5]
-    rows = ", ".join(f"{name} ({info.st_size / 2**20:.0f} MiB)" for name, _, info in largest)
-    raise RuntimeEnvSetupError(
-        f"{path} has {total / 2**20:.0f} MiB, more than the {SIZE_LIMIT_BYTES / 2**20:.0f} MiB that a "
-        f"runtime_env may copy. Largest: {rows}. Leave them out with excludes=[...] or a .gitignore, or "
-        f"use absolute paths.",
+def _unreadable(exc: OSError) -> RuntimeEnvSetupError:
+    return RuntimeEnvSetupError(
+        f"{exc.filename} cannot be copied for the runtime_env: {exc.strerror}. Leave it out with excludes=[...] or "
+        f"a .gitignore, or make it readable.",
+        path=exc.filename,
+    )
+
+
+def _too_large(path: str, total: int, entries: Sequence[_Entry], *, at_least: bool) -> RuntimeEnvSetupError:
+    largest = sorted(entries, key=lambda entry: -entry.info.st_size)[:5]
+    rows = ", ".join(f"{entry.name} ({entry.info.st_size / 2**20:.0f} MiB)" for entry in largest)
+    return RuntimeEnvSetupError(
+        f"{path} has {'at least ' * at_least}{total / 2**20:.0f} MiB, more than the "
+        f"{SIZE_LIMIT_BYTES / 2**20:.0f} MiB that a runtime_env may copy. Largest: {rows}. Leave them out with "
+        f"excludes=[...] or a .gitignore, or use absolute paths.",
         path=path,
         size_bytes=total,
         limit_bytes=SIZE_LIMIT_BYTES,
     )
 
 
-def _copy(files: Sequence[tuple[str, str, os.stat_result]], target: str, inside: str) -> str:
-    """Copy and hash in one pass, so that the name always fits what was copied."""
+def _copy(root: str, entries: Sequence[_Entry], target: str, inside: str) -> str:
+    """Copy and hash in one pass, so that the name always fits what was copied. What is gone by now is left out."""
     # Below its own name for a module: equal files under two names are two packages.
     digest = hashlib.blake2b(inside.encode("utf-8", "surrogateescape"), digest_size=10)
     target = os.path.join(target, inside)
-    for name, source, info in files:
-        destination = os.path.join(target, name) if name else target
+    left = SIZE_LIMIT_BYTES
+    for entry in entries:
+        destination = os.path.join(target, entry.name) if entry.name else target
+        mode = entry.info.st_mode
+        # The name of the copy is the same for every umask: of folders only their names count.
+        header = f"{entry.name}\0{mode & 0o111 if stat.S_ISREG(mode) else 0}\0{stat.S_IFMT(mode)}\0{entry.target}\0"
+        if stat.S_ISREG(mode):
+            size = _copy_file(entry, destination, digest, header, left)
+            if size > left:
+                raise _too_large(root, SIZE_LIMIT_BYTES - left + size, entries, at_least=True)
+            left -= size
+            continue
+        digest.update(header.encode("utf-8", "surrogateescape"))
         os.makedirs(os.path.dirname(destination), exist_ok=True)
-        digest.update(f"{name}\0{info.st_mode & 0o111}\0{info.st_size}\0".encode("utf-8", "surrogateescape"))
-        with open(source, "rb") as reader, open(destination, "wb") as writer:
-            while chunk := reader.read(1 << 20):
-                digest.update(chunk)
-                writer.write(chunk)
-        os.chmod(destination, stat.S_IMODE(info.st_mode) | 0o600)
-        os.utime(destination, ns=(info.st_atime_ns, info.st_mtime_ns))
+        if entry.target:
+            os.symlink(entry.target, destination)
+        else:
+            os.makedirs(destination, exist_ok=True)
     return digest.hexdigest()
+
+
+def _copy_file(entry: _Entry, destination: str, digest: Any, header: str, limit: int) -> int:
+    """Copy one file and return its size; a file that grows meanwhile is read until it passes `limit`."""
+    try:
+        # It may have become a link or a pipe since it was seen: neither is followed, neither blocks.
+        flags = os.O_NOFOLLOW | os.O_NONBLOCK if entry.name else os.O_NONBLOCK
+        fd = os.open(entry.path, os.O_RDONLY | os.O_CLOEXEC | flags)
+    except OSError as exc:
+        if exc.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO):
+            return 0
+        raise _unreadable(exc) from exc
+    with open(fd, "rb", buffering=0) as reader:
+        info = os.fstat(fd)
+        if not stat.S_ISREG(info.st_mode):
+            return 0
+        size = 0
+        digest.update(header.encode("utf-8", "surrogateescape"))
+        os.makedirs(os.path.dirname(destination), exist_ok=True)
+        with open(destination, "wb", buffering=0) as writer:
+            try:
+                while (chunk := reader.read(1 << 20)) and size <= limit:
+                    digest.update(chunk)
+                    writer.write(chunk)
+                    size += len(chunk)
+            except OSError as exc:
+                exc.filename = exc.filename or entry.path
+                raise
+        digest.update(f"\0{size}\0".encode())
+    os.chmod(destination, info.st_mode & 0o777 | 0o600)
+    os.utime(destination, ns=(info.st_atime_ns, info.st_mtime_ns))
+    return size
 
 
 def _unzip(path: str, target: str) -> str:
@@ -135,82 +203,91 @@ def _unzip(path: str, target: str) -> str:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=10)).hexdigest()
 
 
-def _walk(root: str, excludes: Sequence[str]) -> Iterator[tuple[str, str, os.stat_result]]:
-    """Regular files below `root` that no rule leaves out: (relative name, path, stat), in a fixed order."""
-    defaults = [rule for line in DEFAULT_EXCLUDES if (rule := _rule(line, ""))]
-    own = [rule for line in excludes if (rule := _rule(line, ""))]
+def _entries(root: str, excludes: Sequence[str]) -> list[_Entry]:
+    """What to copy of the folder `root`, in a fixed order, each folder before what is in it.
 
-    def visit(folder: str, base: str, ignored: list[_Rule], above: tuple[str, ...]) -> Iterator[Any]:
-        gitignore = os.path.join(folder, ".gitignore")
-        if os.path.isfile(gitignore):
-            with open(gitignore, encoding="utf-8", errors="replace") as file:
-                ignored = ignored + [rule for line in file if (rule := _rule(line, base))]
-        for entry in sorted(os.scandir(folder), key=lambda item: item.name):
-            name = base + entry.name
+    Raises:
+        RuntimeEnvSetupError: there is too much of it; found without looking at all of it.
+    """
+    found: list[_Entry] = []
+    total = 0
+    for entry in _walk(root, excludes):
+        found.append(entry)
+        if stat.S_ISREG(entry.info.st_mode):
+            total += entry.info.st_size
+        if len(found) > ENTRY_LIMIT and total > SIZE_LIMIT_BYTES:
+            break
+        if len(found) > 10 * ENTRY_LIMIT:
+            raise RuntimeEnvSetupError(
+                f"{root} has more than {10 * ENTRY_LIMIT:,} files and folders, which is more than a runtime_env may "
+                f"copy. Leave some out with excludes=[...] or a .gitignore, or name a smaller folder.",
+                path=root,
+            )
+    if total > SIZE_LIMIT_BYTES:
+        raise _too_large(root, total, found, at_least=len(found) > ENTRY_LIMIT)
+    return _with_targets(root, found)
+
+
+def _walk(root: str, excludes: Sequence[str]) -> Iterator[_Entry]:
+    own = [(0, ignores.check_excludes(excludes))] if excludes else []
+    # A stack instead of recursion: a tree may be deeper than Python's stack.
+    stack: list[tuple[str, str, list[ignores.Layer]]] = [(root, "", [])]
+    while stack:
+        folder, base, layers = stack.pop()
+        try:
+            inside = sorted(os.scandir(folder), key=lambda item: item.name)
+        except (FileNotFoundError, NotADirectoryError):
+            if not base:
+                raise
+            continue  # removed while we look
+        layers = layers + ignores.read_layers(folder, base)
+        rules = layers + own
+        below = []
+        for item in inside:
+            name = base + item.name
             try:
-                info = entry.stat()
-            except OSError:
-                continue  # a dangling link, or a file removed while we look
-            is_dir = stat.S_ISDIR(info.st_mode)
-            if _is_left_out(name, is_dir, defaults + ignored + own):
+                info = item.stat(follow_symlinks=False)
+            except FileNotFoundError:
                 continue
-            if stat.S_ISREG(info.st_mode):
-                yield name, entry.path, info
-            elif is_dir and (real := os.path.realpath(entry.path)) not in above:
-                # Links to directories are followed, except those that lead back up.
-                yield from visit(entry.path, name + "/", ignored, (*above, real))
-
-    return visit(root, "", [], (os.path.realpath(root),))
-
-
-@dataclass(frozen=True, slots=True)
-class _Rule:
-    regex: re.Pattern[str]
-    dirs_only: bool
-    keeps: bool
+            is_dir = stat.S_ISDIR(info.st_mode)
+            # Sockets, pipes and devices are no content.
+            if not is_dir and not stat.S_ISREG(info.st_mode) and not stat.S_ISLNK(info.st_mode):
+                continue
+            if ignores.is_left_out(name, is_dir, rules):
+                continue
+            yield _Entry(name, item.path, info)
+            if is_dir:
+                below.append((item.path, name + "/", layers))
+        stack += reversed(below)
 
 
-def _is_left_out(name: str, is_dir: bool, rules: Sequence[_Rule]) -> bool:
-    # As in git, the last rule that matches decides.
-    for rule in reversed(rules):
-        if (is_dir or not rule.dirs_only) and rule.regex.fullmatch(name):
-            return not rule.keeps
-    return False
+def _with_targets(root: str, entries: list[_Entry]) -> list[_Entry]:
+    """Give links their targets: relative if that is part of the copy, otherwise the place itself.
+
+    So a copy is never larger than its root, and never has what a link out of the root leads to.
+    """
+    real_root = os.path.realpath(root)
+    names = {entry.name for entry in entries} | {"."}
+    outside = []
+    for index, entry in enumerate(entries):
+        if not stat.S_ISLNK(entry.info.st_mode):
+            continue
+        target = os.path.realpath(entry.path)
+        inside = os.path.relpath(target, real_root)
+        if inside in names:
+            target = os.path.relpath(inside, os.path.dirname(entry.name) or ".")
+        elif os.path.exists(target):
+            outside.append(f"{entry.name} → {target}")
+        entries[index] = entry._replace(target=target)
+    if outside:
+        more = f", and {len(outside) - 3} more" if len(outside) > 3 else ""
+        _note_once(
+            f"{root} has links that lead out of what is copied for the runtime_env ({', '.join(outside[:3])}{more}). "
+            f"They stay links to the same places, whose content is not copied."
+        )
+    return entries
 
 
-def _rule(line: str, base: str) -> _Rule | None:
-    """One line of a .gitignore that stands in directory `base`."""
-    text = line.rstrip("\r\n")
-    text = text if text.endswith("\\ ") else text.rstrip(" ")
-    if not text or text.startswith("#"):
-        return None
-    keeps = text.startswith("!")
-    text = text[keeps:]
-    dirs_only = text.endswith("/")
-    text = text.rstrip("/")
-    if not text:
-        return None
-    anchored = "/" in text
-    body = _glob_regex(text.lstrip("/"))
-    prefix = re.escape(base) + ("" if anchored else "(?:.*/)?")
-    return _Rule(re.compile(prefix + body, re.DOTALL), dirs_only, keeps)
-
-
-_GLOB = re.compile(
-    r"(?P<any_dirs>\*\*/)|(?P<all>\*\*)|(?P<star>\*)|(?P<one>\?)"
-    r"|(?P<set>\[[!^]?\]?[^\]]*\])|\\?(?P<char>.)",
-    re.DOTALL,
-)
-
-
-def _glob_regex(pattern: str) -> str:
-    simple = {"any_dirs": "(?:.*/)?", "all": ".*", "star": "[^/]*", "one": "[^/]"}
-    out = []
-    for found in _GLOB.finditer(pattern):
-        kind = found.lastgroup or "char"
-        if kind == "set":
-            inner = found["set"][1:-1].replace("\\", "\\\\")
-            out.append(f"[^/{inner[1:]}]" if inner[:1] in "!^" else f"[{inner}]")
-        else:
-            out.append(simple.get(kind) or re.escape(found["char"]))
-    return "".join(out)
+@lru_cache(maxsize=64)
+def _note_once(text: str) -> None:
+    notices.note(text)

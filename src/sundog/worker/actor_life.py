@@ -15,6 +15,7 @@ from sundog.exceptions import RayTaskError
 from sundog.owner import context
 from sundog.owner.core import Owner
 from sundog.owner.lineage import CopyLost
+from sundog.printable import printable
 from sundog.serialize.fingerprint import fingerprint
 from sundog.serialize.pack import pack
 from sundog.wire import lanes as wire
@@ -164,4 +165,4 @@ class ActorLife:
 def _set_title(class_name: str) -> None:
     from setproctitle import setproctitle
 
-    setproctitle(f"sundog::{class_name}")
+    setproctitle(f"sundog::{printable(class_name)}")
