@@ -116,3 +116,35 @@ def test_set_child_environ_sets_and_removes(monkeypatch: pytest.MonkeyPatch) -> 
         assert config.user_environ()["SUNDOG_TEST_NEW"] == "x"
     finally:
         del os.environ["SUNDOG_TEST_NEW"]
+
+
+def test_a_setting_that_only_ray_knows_is_accepted_and_listed_as_without_effect() -> None:
+    given = {"worker_lease_timeout_milliseconds": 0, "batch_max": 3}
+    assert config.load(given, {}).batch_max == 3
+    assert config.without_effect(given, {"RAY_event_stats": "0", "RAY_spin_us": "0"}) == [
+        "worker_lease_timeout_milliseconds",
+        "RAY_event_stats",
+    ]
+
+
+def test_a_name_that_neither_knows_is_refused_with_the_nearest_of_both() -> None:
+    with pytest.raises(ValueError, match="worker_lease_timeout_milliseconds"):
+        config.load({"worker_lease_timeout_millisecond": 0}, {})
+
+
+def test_rays_name_of_a_setting_of_ours_sets_ours() -> None:
+    given = {"idle_worker_killing_time_threshold_ms": 1500, "max_direct_call_object_size": 7}
+    loaded = config.load(given, {})
+    assert (loaded.idle_worker_s, loaded.inline_max_bytes) == (1.5, 7)
+    from_variable = config.load(None, {"RAY_max_direct_call_object_size": "9"})
+    assert from_variable.inline_max_bytes == 9
+    assert config.load(None, {"RAY_max_direct_call_object_size": "9", "SUNDOG_inline_max_bytes": "8"}) == (
+        config.Config(inline_max_bytes=8)
+    )
+
+
+def test_a_mistyped_variable_of_ours_is_found_with_the_nearest() -> None:
+    assert config.mistyped({"SUNDOG_batch_maxx": "1", "RAY_batch_maxx": "1", "SUNDOG_BATCH_MAX": "1"}) == [
+        ("SUNDOG_batch_maxx", "SUNDOG_batch_max")
+    ]
+    assert config.mistyped({"SUNDOG_qqqqqqqq": "1"}) == [("SUNDOG_qqqqqqqq", "")]

@@ -86,10 +86,11 @@ def test_the_pickler_is_there_under_rays_name() -> None:
     assert sundog.cloudpickle.loads(sundog.cloudpickle.dumps(lambda: 7))() == 7  # type: ignore[attr-defined]
 
 
-def test_method_may_stand_without_options_but_not_without_brackets() -> None:
+def test_method_may_stand_without_options_and_without_brackets() -> None:
     def work(self: object) -> int:
         return 1
 
     assert sundog.method()(work) is work
+    assert sundog.method(work) is work
     with pytest.raises(ValueError, match="@method"):
-        sundog.method(work)
+        sundog.method(work, num_returns=2)

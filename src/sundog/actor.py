@@ -6,12 +6,14 @@ from sys import _getframe
 from typing import Any
 
 from sundog import engines
+from sundog.engines.creation import lives_on
 from sundog.ids import RESULT_SUFFIX
 from sundog.options import ActorOptions, MethodOptions, parse_actor_options, parse_method_options
 from sundog.owner import context, timeouts
 from sundog.owner.records import DONE, Fn
 from sundog.printable import printable
 from sundog.refs import ObjectRef, rebuild
+from sundog.serialize.pack import pack_function
 from sundog.signatures import Signature, is_generator
 from sundog.wire import lanes as wire
 
@@ -21,6 +23,8 @@ _BUILT_IN = ("__ray_ready__", "__ray_terminate__", "__ray_call__")
 
 def method(*args: Any, **given: Any) -> Any:
     """Options of an actor's method, as a decorator: num_returns, concurrency_group, retries."""
+    if len(args) == 1 and not given and callable(args[0]):
+        return args[0]  # @method without brackets: a method like any other
     if args:
         raise ValueError(
             "@method needs options: write @method(num_returns=2), for example; without options leave it out."
@@ -39,12 +43,13 @@ class _Core:
     """What a handle and its methods share. Methods are kept by their handle, so they must not keep it:
     a cycle would let the actor live until the collector comes by."""
 
-    __slots__ = ("actor_id", "class_name", "data", "scope")
+    __slots__ = ("actor_id", "class_name", "cls", "data", "scope")
 
     def __init__(self, actor_id: bytes, data: dict[str, Any], scope: ObjectRef[Any] | None) -> None:
         self.actor_id = actor_id
         self.data = data
         self.class_name: str = data["class_name"]
+        self.cls: type | None = None  # the plain class, in the process that created the actor
         self.scope = scope  # counted like any ref; None for a handle that does not keep the actor alive
 
     def __del__(self) -> None:
@@ -56,7 +61,7 @@ class _Core:
 
 
 class ActorMethod:
-    """A method of an actor; `.remote()` calls it there."""
+    # A method of an actor; `.remote()` calls it there. Its docstring is the one that the user wrote.
 
     __slots__ = ("_core", "_fn", "_link", "_name", "_options", "_signature")
 
@@ -93,6 +98,30 @@ class ActorMethod:
         if fn.one:
             return ObjectRef(task.id + RESULT_SUFFIX, caller.f_code, caller.f_lasti)
         return owner.tasks.refs_of(task, caller.f_code, caller.f_lasti)
+
+    def _remote(self, args: Any = None, kwargs: Any = None, **options: Any) -> Any:
+        """Call the method with arguments in a list and a dict, and options for this call alone."""
+        chosen = self.options(**options) if options else self
+        return chosen.remote(*(args or ()), **(kwargs or {}))
+
+    @property
+    def __signature__(self) -> Any:
+        return self._signature.full()
+
+    @property
+    def __name__(self) -> str:
+        return self._name
+
+    @property
+    def __doc__(self) -> str | None:  # type: ignore[override]
+        return getattr(getattr(self._core.cls, self._name, None), "__doc__", None)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        core = self._core
+        return (
+            _rebuild_method,
+            (_rebuild_handle(core.actor_id, core.data, core.scope), self._name, self._options),
+        )
 
     def _bind(self) -> Any:
         from sundog.api import engine_of_session
@@ -133,7 +162,7 @@ class ActorMethod:
 
     def options(self, **overrides: Any) -> ActorMethod:
         """The same method with other options."""
-        return ActorMethod(self._core, self._name, self._options.merged(**overrides))
+        return _method(self._core, self._name, self._options.merged(**overrides))
 
     def bind(self, *args: Any, **kwargs: Any) -> Any:
         """Out of scope."""
@@ -141,6 +170,31 @@ class ActorMethod:
 
     def __repr__(self) -> str:
         return f"ActorMethod({self._core.class_name}.{self._name})"
+
+
+class _DecoratedMethod(ActorMethod):
+    # A method whose function has a decorator of its own for how it is called: on this side, not in the actor.
+
+    __slots__ = ("_invoke",)
+
+    def __init__(self, core: _Core, name: str, options: MethodOptions) -> None:
+        import pickle
+
+        super().__init__(core, name, options)
+        call = super().remote
+        self._invoke = pickle.loads(core.data["decorators"][name])(lambda args, kwargs: call(*args, **kwargs))
+
+    def remote(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the method, through its decorator."""
+        return self._invoke(args, kwargs)
+
+
+def _method(core: _Core, name: str, options: MethodOptions) -> ActorMethod:
+    return (_DecoratedMethod if name in core.data.get("decorators", ()) else ActorMethod)(core, name, options)
+
+
+def _rebuild_method(handle: ActorHandle, name: str, options: MethodOptions) -> ActorMethod:
+    return _method(handle._core, name, options)
 
 
 def _check_group(class_name: str, method_name: str, group: str, known: tuple[str, ...]) -> None:
@@ -153,8 +207,6 @@ def _check_group(class_name: str, method_name: str, group: str, known: tuple[str
 
 def _retry_wire(retry: Any) -> Any:
     if isinstance(retry, (list, tuple)):
-        from sundog.serialize.pack import pack_function
-
         return pack_function(tuple(retry))[0]
     return bool(retry)
 
@@ -191,7 +243,7 @@ class ActorHandle:
                     "write a method that returns them."
                 )
             options = found
-        bound = ActorMethod(self._core, name, options)
+        bound = _method(self._core, name, options)
         self.__dict__[name] = bound  # the next look-up does not come here
         return bound
 
@@ -209,7 +261,7 @@ class ActorHandle:
         return f"Actor({self._core.class_name}, {self._core.actor_id.hex()})"
 
     def __dir__(self) -> list[str]:
-        return [*self._core.data["methods"], *_BUILT_IN]
+        return ["__init__", *self._core.data["methods"], *_BUILT_IN]
 
 
 def _rebuild_handle(actor_id: bytes, data: dict[str, Any], scope: ObjectRef[Any] | None) -> ActorHandle:
@@ -232,8 +284,18 @@ class ActorClass:
         self.__name__ = cls.__name__
         self.__doc__ = cls.__doc__
         self.__module__ = cls.__module__
-        self.__ray_metadata__ = self
-        self.modified_class = cls  # as `__ray_metadata__.modified_class`: to test it, or to derive from it
+        self.__qualname__ = cls.__qualname__
+        self.__ray_actor_class__ = cls
+
+    @property
+    def __ray_metadata__(self) -> Any:
+        from sundog.actor_metadata import ActorClassMetadata
+
+        return ActorClassMetadata(self._cls, self._options, self._members)
+
+    def __dir__(self) -> list[str]:
+        own = ["__ray_actor_class__", "__ray_metadata__", "_remote", "bind", "options", "remote"]
+        return sorted({*dir(self._cls), *own})
 
     def __getattr__(self, name: str) -> Any:
         # Constants and static methods of the class are there without an actor, as they are in Ray.
@@ -266,6 +328,11 @@ class ActorClass:
         """The same class with other options."""
         return ActorClassWithOptions(self, self._options.merged(**overrides))
 
+    def _remote(self, args: Any = None, kwargs: Any = None, **options: Any) -> ActorHandle:
+        """Create an actor, with arguments in a list and a dict, and options for this one alone."""
+        chosen = self._options.merged(**options) if options else self._options
+        return self._create(chosen, tuple(args or ()), dict(kwargs or {}))
+
     def bind(self, *args: Any, **kwargs: Any) -> Any:
         """Out of scope."""
         raise NotImplementedError("bind() is not part of sundog: call .remote() and pass handles instead.")
@@ -281,9 +348,12 @@ class ActorClass:
             from sundog.api import get_actor
 
             return get_actor(options.name or "", options.namespace)
-        if options.lifetime == "detached":
-            return ActorHandle(actor_id, data, None)
-        return ActorHandle(actor_id, data, ObjectRef(actor_id + RESULT_SUFFIX, None))
+        scope: ObjectRef[Any] | None = (
+            None if lives_on(options) else ObjectRef(actor_id + RESULT_SUFFIX, None)
+        )
+        handle = ActorHandle(actor_id, data, scope)
+        handle._core.cls = self._cls
+        return handle
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuild_class, (self._cls, self._options))
@@ -320,6 +390,7 @@ def _members(cls: type) -> dict[str, Any]:
     import inspect
 
     methods: dict[str, MethodOptions] = {}
+    decorators: dict[str, bytes] = {}
     generators = []
     signatures = {}
     for name, member in inspect.getmembers(cls, callable):
@@ -328,6 +399,9 @@ def _members(cls: type) -> dict[str, Any]:
         methods[name] = getattr(member, "__sundog_options__", _DEFAULT_METHOD)
         if is_generator(member):
             generators.append(name)
+        decorator = getattr(member, "__ray_invocation_decorator__", None)
+        if decorator is not None:
+            decorators[name] = pack_function(decorator)[0]
         is_static = isinstance(inspect.getattr_static(cls, name), staticmethod)
         signatures[name] = Signature.of(member, bound=inspect.isfunction(member) and not is_static)
     if isinstance(inspect.getattr_static(cls, "__call__", None), type(None)):
@@ -337,6 +411,7 @@ def _members(cls: type) -> dict[str, Any]:
         "methods": methods,
         "generators": frozenset(generators),
         "signatures": signatures,
+        "decorators": decorators,
     }
 
 

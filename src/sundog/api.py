@@ -11,6 +11,7 @@ import sys
 import threading
 from typing import Any
 
+from sundog import config as config_module
 from sundog import engines, init_options, notices
 from sundog.actor import ActorClass, ActorHandle, make_actor_class
 from sundog.engines import local, sessions
@@ -74,6 +75,12 @@ def init(
     enable_resource_isolation: bool = False,
     storage: str | None = None,
     object_spilling_directory: str | None = None,
+    cgroup_path: str | None = None,
+    system_reserved_cpu: float | None = None,
+    system_reserved_memory: int | None = None,
+    proxy_server_url: str | None = None,
+    _memory: int | None = None,
+    _object_spilling_directory: str | None = None,
     _temp_dir: str | None = None,
     _system_config: dict[str, Any] | None = None,
     **other: Any,
@@ -114,6 +121,10 @@ def init(
                 f"{context.facts.session.get('name')} already. Call sundog.shutdown() first, or pass "
                 "ignore_reinit_error=True."
             )
+        given = init_options.job_config_of(job_config)
+        namespace = namespace if namespace is not None else given.ray_namespace
+        runtime_env = runtime_env or given.runtime_env or None
+        logging_config = logging_config if logging_config is not None else given.py_logging_config
         init_options.check(
             init, other, runtime_env, namespace, num_cpus, num_gpus, resources, labels, object_store_memory
         )
@@ -122,16 +133,22 @@ def init(
         system: dict[str, Any] = dict(_system_config or {})
         if _temp_dir:
             system["temp_dir"] = _temp_dir
-        if object_spilling_directory:
-            system["object_spilling_directory"] = object_spilling_directory
+        if object_spilling_directory or _object_spilling_directory:
+            system["object_spilling_directory"] = object_spilling_directory or _object_spilling_directory
         config = local.load_config(system)
         logs = config.log_to_driver if log_to_driver is None else log_to_driver
         job = _job(namespace or config.namespace, runtime_env)
         notices.configure(level=level, form=logging_format, ours=configure_logging)
+        init_options.say_what_is_ignored(config_module.without_effect, other, system)
+        init_options.warn_of_mistyped(config_module.mistyped())
         job["notices"] = notices.settings()
+        job["detached"] = given.default_actor_lifetime == "detached"
+        job["sys_path"] = [*given.code_search_path, *given._py_driver_sys_path, *job["sys_path"]]
         job["logging"] = logging_config.to_dict() if logging_config is not None else None
         wanted = address if address is not None else config.address or None
         if wanted in (None, "local"):
+            if _memory is not None:
+                resources = {**(resources or {}), "memory": _memory}
             totals = sessions.node_resources(num_cpus, num_gpus, resources, object_store_memory, config)
             engine = local.start(config, totals, labels or {}, job, log_to_driver=logs)
         else:

@@ -12,8 +12,9 @@ Where a value comes from, strongest first::
     the default written below
 
 The two names with a prefix are also read in capitals (``SUNDOG_SPIN_US``, ``RAY_ADDRESS``); the exact
-spelling wins over the capitals. Runs in every process, on whichever thread asks; its only state is the
-environment.
+spelling wins over the capitals. A setting that only Ray knows is accepted and takes no effect; a few of Ray's mean
+one of ours under another name (`OTHER_NAMES`). Runs in every process, on whichever thread asks; its only state is
+the environment.
 """
 
 from __future__ import annotations
@@ -25,10 +26,26 @@ from typing import Any, NamedTuple
 
 from sundog.plain import field, fields, plain
 
-__all__ = ["Config", "Setting", "describe", "load", "set_child_environ", "user_environ"]
+__all__ = [
+    "Config",
+    "Setting",
+    "describe",
+    "load",
+    "mistyped",
+    "set_child_environ",
+    "user_environ",
+    "without_effect",
+]
 
 PREFIXES = ("SUNDOG_", "RAY_")
 DEFAULT_TEMP_DIR = "/tmp/sundog"
+
+# Ray's name of a setting that has another one here, and what its value is multiplied with.
+OTHER_NAMES: dict[str, tuple[str, float]] = {
+    "idle_worker_killing_time_threshold_ms": ("idle_worker_s", 1e-3),
+    "max_direct_call_object_size": ("inline_max_bytes", 1),
+    "worker_maximum_startup_concurrency": ("starting_workers_max", 1),
+}
 
 _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off"})
@@ -229,11 +246,7 @@ def load(
     0
     """
     env = os.environ if environ is None else environ
-    given = dict(system_config or {})
-    known = [f.name for f in fields(Config)]
-    for key in given:
-        if key not in known:
-            raise ValueError(_unknown_key(key, known))
+    given = _in_our_names(system_config or {}, env)
     chosen: dict[str, object] = {}
     for f in fields(Config):
         if f.name in given:
@@ -245,6 +258,68 @@ def load(
                 chosen[f.name] = _parse(variable, text, str(f.type), f.metadata)
                 break
     return Config(**chosen)  # type: ignore[arg-type]  # each value was parsed to its field's type just above
+
+
+def _in_our_names(system_config: Mapping[str, object], env: Mapping[str, str]) -> dict[str, object]:
+    """What the program set, by the names of our fields; Ray's other names for them count too, wherever they stand.
+
+    Raises:
+        ValueError: a name is no setting, neither ours nor Ray's.
+    """
+    known = [f.name for f in fields(Config)]
+    given = {key: value for key, value in system_config.items() if key in known}
+    if len(given) != len(system_config):
+        from sundog.ray_settings import NAMES
+
+        for key in system_config:
+            if key not in given and key not in NAMES:
+                raise ValueError(_unknown_key(key, [*known, *NAMES]))
+    for theirs, (ours, factor) in OTHER_NAMES.items():
+        source, value = f"_system_config[{theirs!r}]", system_config.get(theirs)
+        if value is None and not any(env.get(each) for each in _variables(ours)):
+            source, value = f"RAY_{theirs}", env.get(f"RAY_{theirs}") or None
+        if value is not None and ours not in given:
+            kind, metadata = next((str(f.type), f.metadata) for f in fields(Config) if f.name == ours)
+            given[ours] = _parse(source, value, kind, metadata) if factor == 1 else _to_float(value) * factor
+    return given
+
+
+def without_effect(
+    system_config: Mapping[str, object] | None = None, environ: Mapping[str, str] | None = None
+) -> list[str]:
+    """The settings of Ray that are set here and mean nothing to sundog, in `_system_config` or the environment.
+
+    >>> without_effect({"gcs_rpc_server_reconnect_timeout_s": 5, "spin_us": 0}, {})
+    ['gcs_rpc_server_reconnect_timeout_s']
+    """
+    from sundog.ray_settings import NAMES
+
+    env = os.environ if environ is None else environ
+    ours = {f.name for f in fields(Config)} | OTHER_NAMES.keys()
+    found = [key for key in system_config or {} if key not in ours]
+    return found + [f"RAY_{name}" for name in sorted(NAMES - ours) if f"RAY_{name}" in env]
+
+
+def mistyped(environ: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
+    """Variables with our prefix that set nothing, each with the nearest that would ("" if none is near).
+
+    >>> mistyped({"SUNDOG_spinus": "0", "SUNDOG_SPIN_US": "0"})
+    [('SUNDOG_spinus', 'SUNDOG_spin_us')]
+    """
+    env = os.environ if environ is None else environ
+    prefix = PREFIXES[0]
+    present = [name for name in env if name.startswith(prefix)]
+    if not present:
+        return []
+    known = [f.name for f in fields(Config)]
+    right = {prefix + spelling for name in known for spelling in (name, name.upper())}
+    wrong = [name for name in present if name not in right]
+    if not wrong:
+        return []
+    from difflib import get_close_matches
+
+    near = [get_close_matches(name.removeprefix(prefix).lower(), known, n=1) for name in wrong]
+    return [(name, prefix + close[0] if close else "") for name, close in zip(wrong, near)]
 
 
 def user_environ() -> dict[str, str]:
@@ -274,7 +349,11 @@ def _unknown_key(key: object, known: list[str]) -> str:
 
     close = get_close_matches(str(key), known, n=1)
     hint = f" Did you mean {close[0]!r}?" if close else ""
-    return f"_system_config has no setting {key!r}.{hint} The settings are: {', '.join(sorted(known))}."
+    own = ", ".join(sorted(f.name for f in fields(Config)))
+    return (
+        f"_system_config has no setting {key!r}.{hint} Neither sundog nor Ray knows it. The settings of sundog are: "
+        f"{own}."
+    )
 
 
 def _parse(source: str, value: object, type_name: str, metadata: Mapping[str, Any]) -> object:

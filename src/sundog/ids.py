@@ -6,7 +6,7 @@ Owns the layout of every id and nothing else. Used by every process and thread.
 id               bytes  made of
 ===============  =====  ====================================================
 process          8      random; the same bytes are its worker and owner id
-task, actor      16     process id of the owner + counter
+task, actor      16     process id of the owner + counter, of which the upper half is the job
 object           20     task id + index (1… results, 0 a put)
 job              4      counter of the session
 node, session    16     random
@@ -26,6 +26,7 @@ from struct import Struct
 PROCESS_BYTES = 8
 TASK_BYTES = 16
 OBJECT_BYTES = 20
+INDEX_BYTES = OBJECT_BYTES - TASK_BYTES
 
 _TAIL = Struct("<QI").pack
 _COUNT = Struct("<Q").pack
@@ -43,9 +44,10 @@ class IdMaker:
 
     __slots__ = ("_next", "prefix", "task")
 
-    def __init__(self, prefix: bytes) -> None:
+    def __init__(self, prefix: bytes, job: int = 0) -> None:
         self.prefix = prefix
-        numbers = itertools.count(1)
+        # The job stands in the upper half of the counter: the last four bytes of every id that is made here.
+        numbers = itertools.count((job << 32) + 1)
         self._next = numbers.__next__
         self.task: Callable[[], bytes] = map(prefix.__add__, map(_COUNT, numbers)).__next__
         """A new task id (16 bytes)."""

@@ -8,7 +8,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from sundog import notices
+from sundog.job_config import JobConfig
 from sundog.signatures import Signature
+
+# What Ray's `init` takes besides, private and of no effect here: it has no such process, port or password.
+WITHOUT_EFFECT = frozenset(
+    {
+        "_cluster_id",
+        "_driver_object_store_memory",
+        "_enable_object_reconstruction",
+        "_metrics_export_port",
+        "_node_ip_address",
+        "_node_name",
+        "_plasma_directory",
+        "_redis_password",
+        "_redis_username",
+        "_skip_env_hook",
+        "_tracing_startup_hook",
+    }
+)
+
+
+class UnknownOptionError(TypeError, RuntimeError):
+    """`init()` was given an option that it does not have. Ray raises a RuntimeError here, Python a TypeError."""
 
 
 def check(
@@ -29,15 +52,17 @@ def check(
         ValueError: an option has no such value.
     """
     for name in other:
-        if not name.startswith("_"):
+        if name not in WITHOUT_EFFECT:
             from difflib import get_close_matches
 
             known = [name for name, _, _ in Signature.of(init).parameters or () if name != "other"]
-            near = get_close_matches(name, known, 1)
+            near = get_close_matches(name, [*known, *sorted(WITHOUT_EFFECT)], 1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise TypeError(f"init() has no option {name!r}.{hint} Its options: {', '.join(known)}.")
-    if namespace is not None and (not isinstance(namespace, str) or not namespace):
-        raise ValueError(f"namespace must be a non-empty string, not {namespace!r}.")
+            raise UnknownOptionError(f"init() has no option {name!r}.{hint} Its options: {', '.join(known)}.")
+    if not isinstance(namespace, str | None):
+        raise TypeError(f"namespace must be a string, not {namespace!r}.")
+    if namespace == "":
+        raise ValueError('"" is no namespace; leave it out to have one of your own.')
     for name, amount in (("num_cpus", num_cpus), ("num_gpus", num_gpus)):
         if amount is not None and not _is_amount(amount):
             raise ValueError(f"{name} must be a number that is not negative, not {amount!r}.")
@@ -51,6 +76,38 @@ def check(
         raise TypeError(f"runtime_env must be a dict or RuntimeEnv, not {type(runtime_env).__name__}.")
     if store is not None and not (_is_amount(store) and store > 0):
         raise ValueError(f"object_store_memory must be a positive number of bytes, not {store!r}.")
+
+
+def job_config_of(given: Any) -> JobConfig:
+    """What `init(job_config=…)` was given: nothing, a `JobConfig`, or a dict of one.
+
+    Raises:
+        TypeError: something else.
+    """
+    if given is None:
+        return JobConfig()
+    if isinstance(given, dict):
+        return JobConfig.from_json(given)
+    if not isinstance(given, JobConfig):
+        raise TypeError(f"job_config must be a sundog.job_config.JobConfig, not {type(given).__name__}.")
+    return given
+
+
+def say_what_is_ignored(
+    config: Callable[..., list[str]], other: dict[str, Any], system: dict[str, Any]
+) -> None:
+    """At debug level: what Ray would have heeded, and sundog does not."""
+    if notices.is_debugging():
+        names = [*other, *config(system)]
+        if names:
+            notices.detail(f"Settings of Ray that have no effect here: {', '.join(names)}.")
+
+
+def warn_of_mistyped(variables: list[tuple[str, str]]) -> None:
+    """Variables with sundog's prefix that set nothing."""
+    for name, near in variables:
+        hint = f" Did you mean {near}?" if near else " The settings are listed in docs/settings.md."
+        notices.warn(f"The variable {name} sets nothing: there is no such setting.{hint}")
 
 
 def check_logging(form: Any, config: Any) -> None:

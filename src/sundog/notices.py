@@ -80,6 +80,16 @@ def note(text: str) -> None:
     _logger().info("%s", text)
 
 
+def is_debugging() -> bool:
+    """Whether `detail` would be shown."""
+    return _wanted.level <= LEVELS["DEBUG"] if _wanted.ours else _logger().isEnabledFor(LEVELS["DEBUG"])
+
+
+def detail(text: str) -> None:
+    """Something that only who looks for it wants to know."""
+    _logger().debug("%s", text)
+
+
 def stderr_handler(formatter: logging.Formatter) -> logging.Handler:
     """A handler that writes to whatever `sys.stderr` is at the time: a notebook gives each cell its own."""
     import logging

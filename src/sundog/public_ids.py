@@ -1,4 +1,8 @@
-"""Ids as users see them: small immutable objects with `.hex()` and `.binary()`."""
+"""Ids as users see them: small immutable objects with `.hex()` and `.binary()`.
+
+Sizes are Ray's: a program may make ids of its own, compare them, and take them apart. Those that sundog itself makes of
+tasks, nodes, processes and placement groups are shorter (`ids.py`), and as good. Any process.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,18 @@ class BaseID:
     """An id; equal to another of its class with the same bytes."""
 
     __slots__ = ("_id",)
-    SIZE = 16
+    SIZE = 28
+    OURS = 16
 
     def __init__(self, binary: bytes) -> None:
         if not isinstance(binary, (bytes, bytearray)):
             raise TypeError(
                 f"An id is made of bytes, not of {type(binary).__name__}; use from_hex() for text."
+            )
+        if len(binary) not in (self.SIZE, self.OURS):
+            raise ValueError(
+                f"{type(self).__name__}: an id needs to have length {self.SIZE} (or {self.OURS}, of those that sundog "
+                f"makes), but this has {len(binary)}."
             )
         self._id = bytes(binary)
 
@@ -38,7 +48,7 @@ class BaseID:
     @classmethod
     def nil(cls) -> Any:
         """The id of nothing."""
-        return cls(bytes(cls.SIZE))
+        return cls(b"\xff" * cls.SIZE)
 
     @classmethod
     def size(cls) -> int:
@@ -55,7 +65,7 @@ class BaseID:
 
     def is_nil(self) -> bool:
         """Whether it names nothing."""
-        return not any(self._id)
+        return self._id == b"\xff" * len(self._id)
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and self._id == other._id
@@ -74,7 +84,7 @@ class JobID(BaseID):
     """A job."""
 
     __slots__ = ()
-    SIZE = 4
+    SIZE = OURS = 4
 
     @classmethod
     def from_int(cls, value: int) -> JobID:
@@ -90,12 +100,27 @@ class TaskID(BaseID):
     """A task."""
 
     __slots__ = ()
+    SIZE = 24
+
+    def job_id(self) -> JobID:
+        """The job that it belongs to."""
+        return JobID(self._id[-JobID.SIZE :])
+
+    def actor_id(self) -> ActorID:
+        """The actor that ran it, which only an id of Ray's length says."""
+        return ActorID(self._id[-ActorID.SIZE :]) if len(self._id) == self.SIZE else ActorID.nil()
 
 
 class ActorID(BaseID):
     """An actor."""
 
     __slots__ = ()
+    SIZE = 16
+
+    @property
+    def job_id(self) -> JobID:
+        """The job that created it."""
+        return JobID(self._id[-JobID.SIZE :])
 
 
 class NodeID(BaseID):
@@ -108,13 +133,20 @@ class WorkerID(BaseID):
     """A process."""
 
     __slots__ = ()
-    SIZE = 8
+    OURS = 8
+
+
+class ClusterID(BaseID):
+    """A session."""
+
+    __slots__ = ()
 
 
 class PlacementGroupID(BaseID):
     """A placement group."""
 
     __slots__ = ()
+    SIZE = 18
 
 
 class UniqueID(BaseID):

@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Collection, Generator
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
-from sundog.ids import OBJECT_BYTES, task_of
+from sundog.ids import INDEX_BYTES, OBJECT_BYTES, random_id
 
 if TYPE_CHECKING:
     import concurrent.futures
@@ -79,6 +79,8 @@ def plug(runtime: Hooks | None) -> None:
 
 
 _BY_HAND: Any = object()
+RAY_BYTES = 28  # of an object's id in Ray; such an id names nothing here, but programs make and compare them
+NIL = b"\xff" * RAY_BYTES
 
 
 class ObjectRef(Generic[T]):
@@ -133,24 +135,27 @@ class ObjectRef(Generic[T]):
 
     def is_nil(self) -> bool:
         """Whether this names nothing."""
-        return self._id == bytes(OBJECT_BYTES)
+        return self._id == NIL
 
     def task_id(self) -> Any:
         """The id of the task that makes this object."""
         from sundog.public_ids import TaskID
 
-        return TaskID(task_of(self._id))
+        return TaskID(self._id[:-INDEX_BYTES])
 
     def job_id(self) -> Any:
-        """The id of the job that this process works for."""
-        from sundog.public_ids import JobID
-
-        return JobID(hooks.job_id())
+        """The id of the job in which this object was made."""
+        return self.task_id().job_id()
 
     @classmethod
     def nil(cls) -> ObjectRef[Any]:
         """The ref that names nothing."""
-        return ObjectRef(bytes(OBJECT_BYTES), None)
+        return ObjectRef(NIL, None)
+
+    @classmethod
+    def from_random(cls) -> ObjectRef[Any]:
+        """A ref that names no object, and is equal to no other."""
+        return ObjectRef(random_id(RAY_BYTES))
 
     @classmethod
     def from_binary(cls, id_bytes: bytes) -> ObjectRef[Any]:
@@ -163,8 +168,8 @@ class ObjectRef(Generic[T]):
 
     @classmethod
     def size(cls) -> int:
-        """Bytes in an id."""
-        return OBJECT_BYTES
+        """Bytes in an id of this kind, as Ray has it; those that are made here are shorter."""
+        return RAY_BYTES
 
     def __hash__(self) -> int:
         return hash(self._id)
@@ -203,10 +208,11 @@ ObjectID = ObjectRef  # its older name
 def _count_by_hand(ref: ObjectRef[Any]) -> None:
     """A program made a ref from the bytes of an id: it counts like one that was unpickled."""
     oid = ref._id
-    if type(oid) is not bytes or len(oid) != OBJECT_BYTES:
-        ref._id = bytes(OBJECT_BYTES)  # whose death means nothing
+    if type(oid) is not bytes or len(oid) not in (OBJECT_BYTES, RAY_BYTES):
+        ref._id = NIL  # whose death means nothing
         raise ValueError(
-            f"An ObjectRef is made from the {OBJECT_BYTES} bytes that binary() gives, not {oid!r:.80}."
+            f"ObjectRef: an id needs to have length {OBJECT_BYTES}, as binary() gives it, or {RAY_BYTES}, as in Ray, "
+            f"but this is {oid!r:.80}."
         )
     _note((oid,))
 

@@ -29,6 +29,9 @@ class RemoteFunction:
         self._fn: Fn | None = None
         self._signature = Signature.of(function)
         functools.update_wrapper(self, function)
+        decorator = getattr(function, "__ray_invocation_decorator__", None)
+        if decorator is not None:
+            self.remote = _decorated(decorator, self.remote)  # type: ignore[method-assign]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(
@@ -52,6 +55,11 @@ class RemoteFunction:
             return ObjectRef(task.id + RESULT_SUFFIX, caller.f_code, caller.f_lasti)
         return tasks.refs_of(task, caller.f_code, caller.f_lasti)
 
+    def _remote(self, args: Any = None, kwargs: Any = None, **options: Any) -> Any:
+        """Run as a task, with arguments in a list and a dict, and options for this call alone."""
+        chosen = self.options(**options) if options else self
+        return chosen.remote(*(args or ()), **(kwargs or {}))
+
     def _bind(self) -> Any:
         from sundog.api import engine_or_init
 
@@ -74,6 +82,16 @@ class RemoteFunction:
 
     def __repr__(self) -> str:
         return f"RemoteFunction({self._name})"
+
+
+def _decorated(decorator: Any, call: Any) -> Any:
+    """`.remote` of a function that has a decorator of its own for how it is called: on this side, not in the task."""
+    invoke = decorator(lambda args, kwargs: call(*args, **kwargs))
+
+    def remote(*args: Any, **kwargs: Any) -> Any:
+        return invoke(args, kwargs)
+
+    return remote
 
 
 def _rebuild(function: Any, options: TaskOptions) -> RemoteFunction:

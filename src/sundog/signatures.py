@@ -10,6 +10,10 @@ from __future__ import annotations
 from types import FunctionType
 from typing import Any
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import inspect
+
 _MANY = 1 << 30
 # name, kind, whether it has a default
 _Parameter = tuple[str, int, bool]
@@ -39,14 +43,17 @@ class Signature:
 
     @classmethod
     def of(cls, function: Any, *, bound: bool = False) -> Signature:
-        """Of a function, or (`bound`) of a method without its first parameter; anything goes if it does not tell."""
+        """Of a function, or (`bound`) of a method without its first parameter; anything goes if it does not tell.
+
+        A wrapper may take other arguments than the function it wraps and names: its own count, for it is called.
+        """
         if is_bare(function):
             found = _read(function)
         else:
             import inspect
 
             try:
-                told = inspect.signature(function).parameters.values()
+                told = inspect.signature(function, follow_wrapped=False).parameters.values()
             except (TypeError, ValueError):
                 return cls(None)
             found = [(p.name, int(p.kind), p.default is not p.empty) for p in told]
@@ -57,22 +64,29 @@ class Signature:
     def __reduce__(self) -> tuple[Any, ...]:
         return (Signature, (self.parameters,))
 
-    def check(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Raises TypeError if a call with these arguments could not even begin."""
-        if self.parameters is None:
-            return
+    def full(self) -> inspect.Signature:
+        """As the module `inspect` has it; of defaults, only that they exist."""
         import inspect
 
-        full = inspect.Signature(
+        told = self.parameters
+        if told is None:
+            told = (("args", _REST, False), ("kwargs", _NAMED, False))
+        return inspect.Signature(
             [
                 inspect.Parameter(
                     each,
                     inspect._ParameterKind(kind),
                     default=_Omitted if optional else inspect.Parameter.empty,
                 )
-                for each, kind, optional in self.parameters
+                for each, kind, optional in told
             ]
         )
+
+    def check(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Raises TypeError if a call with these arguments could not even begin."""
+        if self.parameters is None:
+            return
+        full = self.full()
         try:
             full.bind(*args, **kwargs)
         except TypeError as error:

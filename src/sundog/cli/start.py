@@ -11,9 +11,9 @@ import math
 import os
 import select
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -126,6 +126,82 @@ def _stay_with(info: "SessionInfo") -> int:
     )
 
 
+# Flags of Ray's `start` that mean nothing here: there are no such ports, processes or stores.
+_NUMBERS = (
+    "--port",
+    "--object-manager-port",
+    "--node-manager-port",
+    "--min-worker-port",
+    "--max-worker-port",
+    "--ray-client-server-port",
+    "--dashboard-agent-listen-port",
+    "--dashboard-agent-grpc-port",
+    "--runtime-env-agent-port",
+    "--metrics-export-port",
+    "--system-reserved-memory",
+)
+_TEXTS = (
+    "--node-ip-address",
+    "--node-name",
+    "--redis-username",
+    "--redis-password",
+    "--redis-shard-ports",
+    "--worker-port-list",
+    "--plasma-directory",
+    "--autoscaling-config",
+    "--tracing-startup-hook",
+    "--cgroup-path",
+    "--proxy-server-url",
+    "--log-style",
+    "--log-color",
+)
+_SWITCHES = (
+    "--no-redirect-output",
+    "--enable-object-reconstruction",
+    "--no-monitor",
+    "--ray-debugger-external",
+    "--enable-resource-isolation",
+)
+
+
+def _accepts_rays_flags(function: Callable[..., int]) -> Callable[..., int]:
+    """Take Ray's other flags, checked as Ray checks them, hidden from the help and without effect."""
+    kinds: list[tuple[tuple[str, ...], dict[str, object]]] = [
+        (_NUMBERS, {"type": int}),
+        (_TEXTS, {"type": str}),
+        (_SWITCHES, {"is_flag": True}),
+        (("--include-dashboard", "--include-log-monitor"), {"type": bool}),
+        (("--system-reserved-cpu",), {"type": float}),
+    ]
+    keep: dict[str, Any] = {"expose_value": False, "hidden": True, "help": "Accepted; no effect here."}
+    for flags, how in kinds:
+        for flag in flags:
+            function = click.option(flag, **keep, **how)(function)  # type: ignore[arg-type]
+    keep["help"] = "Accepted; there is nothing more to say."
+    return click.option("-v", "--verbose", count=True, **keep)(function)
+
+
+def read_labels_file(path: str | None) -> dict[str, str]:
+    """`--labels-file labels.yaml` as values by key.
+
+    Raises:
+        click.BadParameter: it is no list of `key: value` lines.
+    """
+    labels: dict[str, str] = {}
+    if path is None:
+        return labels
+    with open(path, encoding="utf-8") as file:
+        for line in file:
+            text = line.split("#", 1)[0].strip()
+            if not text:
+                continue
+            key, colon, value = text.partition(":")
+            if not colon:
+                raise click.BadParameter(f"{path}: {text!r} is not `key: value`")
+            labels[key.strip().strip("\"'")] = value.strip().strip("\"'")
+    return labels
+
+
 @click.command("start", short_help="Start a session that outlives this command.")
 @click.option("--head", is_flag=True, help="Start a session of its own on this machine.")
 @click.option("--address", metavar="ADDRESS", help="Join the head at this address as another node.")
@@ -164,8 +240,12 @@ def _stay_with(info: "SessionInfo") -> int:
     help="Its port; 0 means any free one.",
 )
 @click.option("--labels", callback=parse_labels, metavar="K=V,…", help="Labels of this node.")
+@click.option(
+    "--labels-file", type=click.Path(exists=True, dir_okay=False), help="The same, a `key: value` a line."
+)
 @click.option("--block", is_flag=True, help="Stay until the session ends; Ctrl-C ends it.")
 @click.option("--disable-usage-stats", is_flag=True, help="Accepted; sundog never reports usage to anyone.")
+@_accepts_rays_flags
 def command(
     head: bool,
     address: str | None,
@@ -182,6 +262,7 @@ def command(
     dashboard_host: str,
     dashboard_port: int,
     labels: dict[str, str],
+    labels_file: str | None,
     block: bool,
     disable_usage_stats: bool,
 ) -> int:
@@ -215,7 +296,7 @@ def command(
         temp_dir=temp_dir,
         dashboard_host=dashboard_host,
         dashboard_port=dashboard_port,
-        labels=labels,
+        labels={**read_labels_file(labels_file), **labels},
         # The waiting is done here, after the message: who blocks must read how to join first.
         block=False,
         system_config=settings,

@@ -52,7 +52,7 @@ class Creations:
         spec, setup = lease_of(options, engine.env_key(options.runtime_env))
         if "GPU" in dict(spec.resources):
             setup["gpus_known"] = True
-        detached = options.lifetime == "detached"
+        detached = lives_on(options)
         handle_data["concurrent"] = runs_several(cls, options)
         registration = {
             "detached": detached,
@@ -130,6 +130,11 @@ class Creations:
             for oid in holds:
                 self.owner.refs.drop(oid)
             self.owner.carry_out()
+
+
+def lives_on(options: ActorOptions) -> bool:
+    """Whether an actor outlives its handles and its program: it says so, or its job does and it says nothing."""
+    return options.lifetime == "detached" or (options.lifetime is None and context.facts.detached_by_default)
 
 
 class _Waiting(ArgumentWaiter):

@@ -335,6 +335,7 @@ def _become_driver(
     )
     facts.session, facts.namespace = session, job.get("namespace") or f"anonymous-{process_id.hex()}"
     facts.runtime_env = dict(job.get("runtime_env") or {})
+    facts.detached_by_default = bool(job.get("detached"))
     owner = assemble.assemble(process_id, connection, session, config, "driver")
     engine = LocalEngine(owner, is_driver=True, started_node=started_node)
     engine._has_gpus = "GPU" in resources

@@ -32,6 +32,7 @@ class ProcessFacts:
     job_id: bytes = b""
     session: dict[str, Any] = field(default_factory=dict)
     namespace: str = ""
+    detached_by_default: bool = False  # actors of this job that say nothing of their lifetime
     gpu_ids: tuple[int, ...] = ()
     resources: dict[str, float] = field(default_factory=dict)
     runtime_env: dict[str, Any] = field(default_factory=dict)

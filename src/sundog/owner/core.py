@@ -36,7 +36,7 @@ from sundog.events import PUT, NoRing, Ring
 from sundog.ids import PROCESS_BYTES, PUT_SUFFIX, TASK_BYTES, IdMaker, task_of
 from sundog.net import sockets as socket
 from sundog.net.packets import Connection
-from sundog.owner import losses
+from sundog.owner import context, losses
 from sundog.owner.lineage import CopyLost
 from sundog.owner.reactor import Reactor
 from sundog.owner.records import Lane, Stored, Task, Value, slim, whole
@@ -98,7 +98,7 @@ class Owner:
         config: Config,
     ) -> None:
         self.me = me
-        self.ids = IdMaker(me)
+        self.ids = IdMaker(me, int.from_bytes(context.facts.job_id, "little"))
         self.config = config
         self.node = node
         self.segments = segments
@@ -435,8 +435,6 @@ class Owner:
 
     def job_id(self) -> bytes:
         """The job that this process works for."""
-        from sundog.owner import context
-
         return context.facts.job_id
 
     def future_of(self, oid: bytes) -> Any:

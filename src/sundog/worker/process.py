@@ -65,6 +65,7 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     facts.mode, facts.process_id, facts.node_id = "worker", worker_id, session["node_id"]
     facts.job_id, facts.session, facts.namespace = job["job_id"], session, job["namespace"]
     facts.runtime_env = spec.get("runtime_env") or {}
+    facts.detached_by_default = bool(job.get("detached"))
     stdio.redirect(spec["out_path"], spec["err_path"], _current_name)
     _write_faults_to(spec["err_path"])
     gc.unfreeze()
