@@ -12,7 +12,7 @@ import threading
 from typing import Any
 
 from sundog import config as config_module
-from sundog import engines, init_options, notices
+from sundog import engines, init_options, isolation, notices
 from sundog.actor import ActorClass, ActorHandle, make_actor_class
 from sundog.engines import local, sessions
 from sundog.engines.local import LocalEngine
@@ -184,12 +184,9 @@ def _adopt_runtime_env(engine: LocalEngine, runtime_env: dict[str, Any]) -> None
 
 
 def _job(namespace: str, runtime_env: Any) -> dict[str, Any]:
-    path = [entry for entry in sys.path if entry]
-    if "" in sys.path:
-        path.insert(0, os.getcwd())
     return {
         "namespace": namespace,
-        "sys_path": path,
+        **isolation.describe_interpreter(),
         "cwd": os.getcwd(),
         "compat": _compat_installed(),
         "environ": {},

@@ -14,9 +14,12 @@ import fcntl
 import os
 import sys
 
+from sundog import isolation
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import IO
 
 SNDBUF_BYTES = 4 << 20
 # Where the program finds its end of the socket: the first message there says which session is its own, and the
@@ -39,10 +42,17 @@ class Program:
         self.pid = pid
         self.sock = sock
 
-    def tell(self, params_path: str, lock: int) -> None:
-        """Tell it where its parameters are, and hand it the lock of its session."""
-        right = (_socket.SOL_SOCKET, _socket.SCM_RIGHTS, lock.to_bytes(4, sys.byteorder))
-        self.sock.sendmsg([params_path.encode()], [right])
+    def tell(self, params: bytes, lock: int) -> None:
+        """Hand it its parameters, and the lock of its session.
+
+        The parameters go in a file without a name: the user's whole environment is among them, and a name could
+        also be somebody else's file.
+        """
+        with _nameless_file() as file:
+            file.write(params)
+            file.flush()
+            files = b"".join(fd.to_bytes(4, sys.byteorder) for fd in (file.fileno(), lock))
+            self.sock.sendmsg([b"begin"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, files)])
 
     def drop(self) -> None:
         """It is not needed: it ends when it finds its socket closed. Leaves no zombie."""
@@ -51,6 +61,14 @@ class Program:
             os.waitpid(self.pid, 0)
         except ChildProcessError:
             pass  # the user's program waits for children by itself
+
+
+def _nameless_file() -> IO[bytes]:
+    if hasattr(os, "memfd_create"):
+        return open(os.memfd_create("sundog-params", os.MFD_CLOEXEC), "wb")
+    import tempfile
+
+    return tempfile.TemporaryFile()
 
 
 _begun: list[Program] = []  # at most one; a list, for its pop() is one step for all threads
@@ -66,18 +84,20 @@ def make_pair() -> tuple[_socket.socket, _socket.socket]:
 
 def tuned(environ: Mapping[str, str]) -> dict[str, str]:
     """The environment to start a program of ours with: its C library reads it once, at the very start."""
+    hidden = isolation.hide(environ)
     given = environ.get(_TUNABLES, "")
     if _THRESHOLD in given:
-        return dict(environ)
-    return {**environ, _TUNABLES: f"{_STREAMED_COPIES}:{given}" if given else _STREAMED_COPIES}
+        return hidden
+    return {**hidden, _TUNABLES: f"{_STREAMED_COPIES}:{given}" if given else _STREAMED_COPIES}
 
 
 def untuned(environ: Mapping[str, str]) -> dict[str, str | None]:
     """What to change in a program's environment so that it is the user's again, for children that are not ours."""
+    changes = isolation.unhide(environ)
     given = environ.get(_TUNABLES, "")
-    if given.partition(":")[0] != _STREAMED_COPIES:
-        return {}
-    return {_TUNABLES: given.partition(":")[2] or None}
+    if given.partition(":")[0] == _STREAMED_COPIES:
+        changes[_TUNABLES] = given.partition(":")[2] or None
+    return changes
 
 
 def begin() -> None:
@@ -119,15 +139,12 @@ def is_likely(address: object) -> bool:
 
 def _start() -> Program:
     ours, theirs = make_pair()
-    source = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    # Without the collector while it imports, for next to nothing of that is garbage.
-    code = f"import gc, sys; gc.disable(); sys.path[:0]=[{source!r}]; from sundog.node.launch import main; main()"
     # A number that the target cannot collide with.
     high = fcntl.fcntl(theirs.fileno(), fcntl.F_DUPFD_CLOEXEC, 64)
     try:
         pid = os.posix_spawn(
             sys.executable,
-            [sys.executable, "-c", code],
+            isolation.command("sundog.node.launch.main()"),
             tuned(os.environ),
             file_actions=[
                 # What goes wrong before it has a log is for the terminal.

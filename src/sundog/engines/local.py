@@ -18,7 +18,7 @@ from importlib import import_module
 from typing import Any
 
 from sundog import config as config_module
-from sundog import engines
+from sundog import engines, isolation
 from sundog.config import Config
 from sundog.engines import sessions
 from sundog.engines.creation import Creations
@@ -310,7 +310,7 @@ def _introduce(
         "welcome": welcome,
         "runtime_env": job.get("runtime_env") or {},
         "prepared": b"",
-        "preload": ["numpy"] if "numpy" in sys.modules else [],
+        "preload": isolation.preloadable("numpy"),
     }
     connection.send(("hello", info))
 

@@ -81,12 +81,9 @@ def spawn_node(
         "driver_fd": None if persistent else early.SOCKET_FD,
         "environ": config_module.user_environ(),
     }
-    params_path = f"{session['path']}/node.params"
-    with open(params_path, "wb") as file:
-        pickle.dump(params, file)
     program = early.take()
     try:
-        program.tell(params_path, lock)
+        program.tell(pickle.dumps(params, 5), lock)
     except OSError as error:
         program.drop()
         raise RaySystemError(

@@ -15,6 +15,7 @@ import os
 import sys
 from typing import NoReturn
 
+from sundog import isolation
 from sundog.early import SOCKET_FD, make_pair, tuned, untuned
 
 
@@ -23,8 +24,6 @@ def spawn_zygote(session: dict[str, str], environ: dict[str, str], lifeline_read
     import fcntl
 
     ours, theirs = make_pair()
-    source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    code = f"import sys; sys.path[:0]=[{source!r}]; from sundog.worker.zygote import main; main(['3', '4'])"
     # Numbers that the targets below cannot collide with.
     high: list[int] = []
     log = f"{session['path']}/logs/zygote.log"
@@ -33,7 +32,7 @@ def spawn_zygote(session: dict[str, str], environ: dict[str, str], lifeline_read
             high.append(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64))
         pid = os.posix_spawn(
             sys.executable,
-            [sys.executable, "-c", code],
+            isolation.command("sundog.worker.zygote.main(['3', '4'])"),
             tuned(environ),
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 1, log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600),
@@ -87,18 +86,19 @@ def _import_shared() -> None:
     import sundog.wire.cause  # noqa: F401
 
 
-def _be_told() -> tuple[str, int] | None:
-    """Where our parameters are, and the lock of our session; None if whoever started us needs no node after all."""
+def _be_told() -> tuple[int, int] | None:
+    """Files: our parameters, and the lock of our session. None if whoever started us needs no node after all."""
     sock = _socket.socket(fileno=SOCKET_FD)
     try:
-        path, rights, _, _ = sock.recvmsg(1 << 16, _socket.CMSG_SPACE(4), _socket.MSG_CMSG_CLOEXEC)
+        word, rights, _, _ = sock.recvmsg(1 << 16, _socket.CMSG_SPACE(8), _socket.MSG_CMSG_CLOEXEC)
     except OSError:
         return None
     finally:
         sock.detach()
-    if not path or not rights:
+    if not word or not rights:
         return None
-    return path.decode(), int.from_bytes(rights[0][2][:4], sys.byteorder)
+    files = rights[0][2]
+    return int.from_bytes(files[:4], sys.byteorder), int.from_bytes(files[4:8], sys.byteorder)
 
 
 def main() -> None:
@@ -130,6 +130,7 @@ def main() -> None:
         os.waitpid(zygote[0], 0)
         os._exit(0)
     with open(told[0], "rb") as file:
+        file.seek(0)
         params = pickle.load(file)
     session = params["session"]
     write_to(f"{session['path']}/logs/node.log")

@@ -14,6 +14,7 @@ from typing import Any
 
 from sundog import notices
 from sundog.config import set_child_environ, user_environ
+from sundog.isolation import take_over
 from sundog.owner import context
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -36,15 +37,12 @@ def die_with_node(lifeline: int) -> None:
 
 def join_job(job: dict[str, Any]) -> None:
     """Take over the driver's import path, folder and environment, and the job's runtime environment."""
-    for entry in job["sys_path"]:
-        if entry not in sys.path:
-            sys.path.append(entry)
-    sys.path[:] = [*job["sys_path"], *[entry for entry in sys.path if entry not in job["sys_path"]]]
     try:
         os.chdir(job["cwd"])
     except OSError:
         os.chdir("/")
     set_child_environ(job.get("environ") or {})
+    take_over(job)
     if job.get("notices"):
         notices.configure(**job["notices"])
     if job.get("logging"):

@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 
 from sundog.config import set_child_environ, user_environ
 from sundog.early import untuned
+from sundog.isolation import also_find
 from sundog.net import sockets as socket
 from sundog.net.journal import write_to
 from sundog.net.orphans import adopt
@@ -158,9 +159,10 @@ def _preload_rest() -> None:
     gc.freeze()
 
 
-def _preload(modules: list[str]) -> None:
-    """Modules that the driver has loaded, and its workers will want."""
-    for name in modules:
+def _preload(packages: list[tuple[str, str]]) -> None:
+    """Packages that the driver has loaded, and its workers will want; each with the folder that it is installed in."""
+    for name, folder in packages:
+        also_find(name, folder)
         with contextlib.suppress(Exception):
             __import__(name)
 

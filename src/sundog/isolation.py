@@ -1,0 +1,205 @@
+"""How programs of ours are started: no folder of the user's can put a module in place of the library's or ours.
+
+::
+
+    driver ── posix_spawn: python -P <the driver's flags> -c <prelude> ──► launcher, then node
+                                                                              └─ fork ─► zygote ─ fork ─► worker
+
+Owns the command line, the variables that are hidden from the interpreter while it starts, and the import path of node
+and zygote: the standard library, then `Ours`, which finds sundog and the packages that it needs by name, where the
+driver has them, and nothing else. Other entries of `sys.path` are put aside. A worker is the user's: it gets the
+driver's path and, if they differ, the driver's warning filters (`take_over`).
+
+Imports next to nothing, for every `init()` waits for it. Runs in the process that starts a session, then in what it
+started.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any
+
+# What node and zygote import beside the standard library and sundog. The command line's packages are not among them.
+PACKAGES = ("cloudpickle", "psutil", "setproctitle")
+# Of the variables that the interpreter reads at its start, those that make it import from a folder of the user's, or
+# write to a terminal that is not ours. They are back in place before a worker is forked.
+_HIDDEN = ("PYTHONPATH", "PYTHONWARNINGS", "PYTHONINSPECT", "PYTHONVERBOSE", "PYTHONPROFILEIMPORTTIME")
+_HIDING_PREFIX = "_SUNDOG_KEPT_"
+# -X options that change what the user's code does; the others print, or slow down what is not the user's.
+_X_OPTIONS = (
+    "context_aware_warnings",
+    "cpu_count",
+    "dev",
+    "frozen_modules",
+    "gil",
+    "int_max_str_digits",
+    "no_debug_ranges",
+    "pycache_prefix",
+    "thread_inherit_context",
+    "tracemalloc",
+    "warn_default_encoding",
+)
+_SITE_FOLDERS = ("site-packages", "dist-packages")
+_CUSTOMIZERS = ("sitecustomize", "usercustomize")
+
+
+class Ours:
+    """Finds sundog and its packages by their names, each where it was found before. Stands on `sys.meta_path`."""
+
+    def __init__(self, places: Mapping[str, Sequence[str]]) -> None:
+        self.places = dict(places)
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Where a module of ours is; None for any other, and for modules inside packages."""
+        places = self.places.get(name)
+        if places is None:
+            return None
+        finder: Any = sys.modules["_frozen_importlib_external"]
+        found: ModuleSpec | None = finder.PathFinder.find_spec(name, places)
+        return found
+
+
+# ---------------------------------------------------------------------- the command line
+def command(call: str) -> list[str]:
+    """The command that runs `call`, such as "sundog.node.launch.main()", in an interpreter like this one, isolated."""
+    module, _, function = call.partition("(")[0].rpartition(".")
+    source = _source()
+    library_zip = f"/python{sys.version_info[0]}{sys.version_info[1]}.zip"
+    prelude = (
+        # Without the collector while it imports, for next to nothing of that is garbage.
+        "import gc, sys; gc.disable(); library = sys._stdlib_dir; "
+        "sys.path[:] = [each for each in sys.path if not library or each == library "
+        f"or each.endswith(('/lib-dynload', {library_zip!r}))] + [{source!r}]; "
+        f"from sundog.isolation import isolate; isolate({source!r}, {_places()!r}); "
+        f"from {module} import {function}; {function}({call.partition('(')[2]}"
+    )
+    return [sys.executable, *flags(), "-c", prelude]
+
+
+def flags() -> list[str]:
+    """Flags of this interpreter that a worker needs too, so that the user's code does there what it does here."""
+    own = sys.flags
+    # -P: the working folder is not on the path.
+    out = ["-I"] if own.isolated else ["-P", *(["-E"] if own.ignore_environment else [])]
+    out += [letter for letter, is_on in (("-s", own.no_user_site), ("-S", own.no_site)) if is_on]
+    out += ["-O"] * own.optimize + ["-b"] * own.bytes_warning
+    if sys.dont_write_bytecode:
+        out.append("-B")
+    out += [
+        "-X",
+        f"utf8={own.utf8_mode}",
+    ]  # may also come from the locale, or from a variable that -E ignores
+    for name in _X_OPTIONS:
+        value = sys._xoptions.get(name)
+        if value:
+            out += ["-X", name if value is True else f"{name}={value}"]
+    return out
+
+
+def _source() -> str:
+    """The folder, or the zip file, that this package is in."""
+    return os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def _places() -> list[str]:
+    """Where to look for packages of ours: beside sundog, then where packages are installed, then on the user's path.
+
+    Not in the folder of the user's program, unless sundog itself is there.
+    """
+    for finder in sys.meta_path:
+        if isinstance(finder, Ours):
+            return list(finder.places[PACKAGES[0]])
+    entries = [entry for entry in sys.path if isinstance(entry, str) and os.path.isabs(entry)]
+    if not sys.flags.safe_path and sys.path and sys.path[0] in entries:
+        entries.remove(sys.path[0])
+    installed = [entry for entry in entries if os.path.basename(entry) in _SITE_FOLDERS]
+    return list(dict.fromkeys([_source(), *installed, *entries]))
+
+
+# ---------------------------------------------------------------------- the environment
+def hide(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment to start an isolated interpreter with: some variables are kept under another name."""
+    return {_HIDING_PREFIX + name if name in _HIDDEN else name: value for name, value in environ.items()}
+
+
+def unhide(environ: Mapping[str, str]) -> dict[str, str | None]:
+    """What to change in such an environment so that it is the user's again."""
+    changes: dict[str, str | None] = {}
+    for name in _HIDDEN:
+        kept = environ.get(_HIDING_PREFIX + name)
+        if kept is not None:
+            changes[name] = kept
+            changes[_HIDING_PREFIX + name] = None
+    return changes
+
+
+# ---------------------------------------------------------------------- in what was started
+def isolate(source: str, places: list[str]) -> None:
+    """The first thing a program of ours does: from here on it imports the standard library and what is ours."""
+    sys.path.pop()  # where this module was found
+    sys.meta_path.insert(0, Ours({"sundog": [source], **dict.fromkeys(PACKAGES, places)}))
+
+
+def also_find(name: str, folder: str) -> None:
+    """Let this program import one package more, from where the driver has it."""
+    for finder in sys.meta_path:
+        if isinstance(finder, Ours):
+            finder.places.setdefault(name, [folder])
+
+
+def describe_interpreter() -> dict[str, Any]:
+    """What a worker takes over from this process, its driver."""
+    # "" is whatever folder the program is in; a worker's may change with its environment.
+    path = [os.getcwd() if entry == "" else entry for entry in sys.path if isinstance(entry, str)]
+    return {
+        "sys_path": path,
+        "warnoptions": list(sys.warnoptions),
+        "customizers": [name for name in _CUSTOMIZERS if name in sys.modules],
+    }
+
+
+def take_over(interpreter: Mapping[str, Any]) -> None:
+    """Become an interpreter for the user's code: its driver's path, and what its driver ran at its own start."""
+    sys.path[:] = interpreter["sys_path"]
+    for finder in [each for each in sys.meta_path if isinstance(each, Ours)]:
+        # What the driver finds first is first here too.
+        sys.meta_path.remove(finder)
+        sys.meta_path.append(finder)
+    if interpreter["warnoptions"] != sys.warnoptions:
+        import warnings
+
+        sys.warnoptions[:] = interpreter["warnoptions"]
+        warnings._processoptions(sys.warnoptions)  # type: ignore[attr-defined]
+    for name in interpreter["customizers"]:
+        if name not in sys.modules:  # it is on the driver's path only, so the zygote did not run it
+            _customize(name)
+
+
+def _customize(name: str) -> None:
+    try:
+        __import__(name)
+    except ImportError:
+        pass  # the driver's has gone meanwhile
+    except Exception as error:
+        # As the interpreter itself does: a customizer that fails stops nobody.
+        print(f"Error in {name}: {type(error).__name__}: {error}", file=sys.stderr)
+
+
+def preloadable(*names: str) -> list[tuple[str, str]]:
+    """Of packages that this process has imported, those installed as packages are, with their folders."""
+    found = []
+    for name in names:
+        file = getattr(sys.modules.get(name), "__file__", None)
+        folder = os.path.dirname(os.path.dirname(file)) if file else ""
+        if os.path.basename(folder) in _SITE_FOLDERS:
+            found.append((name, folder))
+    return found

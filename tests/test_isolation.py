@@ -1,0 +1,89 @@
+"""The command line, environment and import path of programs of ours, without starting one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sundog import isolation
+
+
+@pytest.mark.parametrize(
+    "given, expected",
+    [
+        ([], ["-P"]),
+        (["-I"], ["-I", "-s"]),
+        (["-E"], ["-P", "-E"]),
+        (["-s", "-O"], ["-P", "-s", "-O"]),
+        (["-OO", "-B"], ["-P", "-O", "-O", "-B"]),
+        (["-X", "utf8"], ["-P", "-X", "utf8=1"]),
+        (["-X", "dev", "-X", "importtime"], ["-P", "-X", "dev"]),
+    ],
+)
+def test_flags_that_the_users_code_can_notice_are_handed_on(given: list[str], expected: list[str]) -> None:
+    code = f"import sys; sys.path.append({isolation._source()!r}); from sundog.isolation import flags; print(flags())"
+    out = subprocess.run(
+        [sys.executable, *given, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"LANG": "C.UTF-8"},
+    ).stdout
+    assert [each for each in eval(out) if each not in ("-X", "utf8=0")] == [
+        each for each in expected if each != "-X"
+    ]
+
+
+def test_variables_that_lead_the_interpreter_astray_are_kept_under_another_name() -> None:
+    given = {"PYTHONPATH": "/a", "PYTHONWARNINGS": "error", "PYTHONHASHSEED": "3", "HOME": "/b"}
+    started = isolation.hide(given)
+    assert "PYTHONPATH" not in started and "PYTHONWARNINGS" not in started
+    assert started["PYTHONHASHSEED"] == "3", "what does not import is as the user set it"
+    for name, value in isolation.unhide(started).items():
+        if value is None:
+            del started[name]
+        else:
+            started[name] = value
+    assert started == given
+
+
+def test_only_names_of_ours_are_found_and_only_in_their_places(tmp_path: Path) -> None:
+    for name in ("psutil", "org", "json"):
+        (tmp_path / f"{name}.py").write_text("")
+    finder = isolation.Ours({"psutil": [str(tmp_path)]})
+    found = finder.find_spec("psutil")
+    assert found is not None and found.origin == str(tmp_path / "psutil.py")
+    assert finder.find_spec("org") is None
+    assert finder.find_spec("json") is None
+    finder.places["numpy"] = [str(tmp_path)]
+    assert finder.find_spec("numpy") is None, "it is not there"
+
+
+def test_packages_beside_a_users_program_are_not_taken_for_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    path = ["/home/user/program", "/opt/libs", "/usr/lib/python3/dist-packages", "relative", ""]
+    monkeypatch.setattr(sys, "path", path)
+    monkeypatch.setattr(isolation, "_source", lambda: "/opt/sundog")
+    assert isolation._places() == ["/opt/sundog", "/usr/lib/python3/dist-packages", "/opt/libs"]
+    monkeypatch.setattr(isolation, "_source", lambda: "/home/user/program")
+    assert isolation._places()[0] == "/home/user/program", "they were installed there with us"
+
+
+def test_a_package_is_loaded_ahead_only_from_where_packages_are_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import psutil
+
+    assert isolation.preloadable("psutil") == [("psutil", str(Path(psutil.__file__).parents[1]))]
+    monkeypatch.setattr(psutil, "__file__", "/home/user/program/psutil.py")
+    assert isolation.preloadable("psutil", "never_imported") == []
+
+
+def test_the_path_of_a_program_in_no_folder_in_particular_is_its_working_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", ["", "/a", Path("/ignored-by-imports")])
+    assert isolation.describe_interpreter()["sys_path"] == [str(tmp_path), "/a"]
