@@ -22,7 +22,7 @@ CHAOS_SEED    ?= 1
 CHAOS         ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types imports docs docs-serve unit chaos bench fmt clean
+.PHONY: help setup demo test lint types imports docs docs-serve unit chaos bench bench-work fmt clean
 
 help:
 	@echo "make demo    a first look: start, run tasks and actors, stop"
@@ -91,6 +91,9 @@ $(PEERS_STAMP): $(PEERS_LIST)
 
 bench: $(STAMP) $(PEERS_STAMP)
 	$(BIN)/python -m benchmarks $(BENCH)
+
+bench-work: $(STAMP) $(PEERS_STAMP)
+	$(BIN)/python -m benchmarks.realwork $(BENCH)
 
 fmt: $(STAMP)
 	$(BIN)/ruff check --fix .
