@@ -71,4 +71,26 @@ print("right")
         {disk: "2m"},
         SUNDOG_temp_dir=str(disk),
     )
-    assert ended.returncode == 0 and ended.stdout.endswith("right\n"), ended.stderr
+    assert ended.returncode == 0 and "right" in ended.stdout.splitlines(), ended.stderr
+
+
+def test_a_session_is_made_on_a_disk_that_is_full_already_and_can_be_joined_when_there_is_room(
+    disk: Path,
+) -> None:
+    ended = small_disks.run(
+        WORK
+        + """
+fill(disk)
+ray.init(num_cpus=2)
+work()
+[session] = [f"{disk}/{name}" for name in os.listdir(disk) if name.startswith("session_2")]
+assert not os.path.exists(f"{session}/session.json")
+make_room(disk)
+until(lambda: os.path.exists(f"{session}/session.json"), "others can join")
+work()
+print("right")
+""",
+        {disk: "2m"},
+        SUNDOG_temp_dir=str(disk),
+    )
+    assert ended.returncode == 0 and "right" in ended.stdout.splitlines(), ended.stderr

@@ -1,14 +1,18 @@
-"""Control connections: what is read from a process that died."""
+"""Control connections: what is read from a process that died, and messages that are larger than a packet."""
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from sundog.net import packets
 from sundog.net.packets import Connection, make_pair
+
+BIG = ("big", bytes(400_000))
 
 
 @pytest.fixture
@@ -49,3 +53,80 @@ def test_descriptors_that_the_dead_had_sent_arrive_too(pair: tuple[Connection, C
     assert (message, os.read(read, 10)) == (("peer",), b"here")
     for each in (fd, read):
         os.close(each)
+
+
+@pytest.fixture
+def full(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Folders that have no room for a file."""
+    folders: list[str] = []
+    write = packets._write_file
+
+    def write_if(path: str, data: bytes) -> str:
+        if os.path.dirname(path) in folders:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(path, data)
+
+    monkeypatch.setattr(packets, "_write_file", write_if)
+    return folders
+
+
+def files_below(folder: Path) -> list[str]:
+    return [path.name for path in folder.rglob("packet-*")]
+
+
+def test_a_large_message_leaves_no_file_behind(pair: tuple[Connection, Connection], tmp_path: Path) -> None:
+    ours, theirs = pair
+    ours.send(BIG)
+    assert files_below(tmp_path)
+    assert theirs.receive() == (BIG, [])
+    assert not files_below(tmp_path)
+
+
+def test_a_large_message_goes_to_the_disk_when_shared_memory_is_full(
+    pair: tuple[Connection, Connection], tmp_path: Path, full: list[str]
+) -> None:
+    ours, theirs = pair
+    (tmp_path / "session").mkdir()
+    (tmp_path / ".session").symlink_to(tmp_path / "session")
+    full.append(str(tmp_path))
+    ours.send(BIG)
+    assert files_below(tmp_path / "session")
+    assert theirs.receive() == (BIG, [])
+    assert not files_below(tmp_path)
+
+
+def test_a_large_message_stays_in_memory_when_the_disk_is_full_too_and_is_freed_once_read(
+    pair: tuple[Connection, Connection], tmp_path: Path, full: list[str]
+) -> None:
+    ours, theirs = pair
+    full.append(str(tmp_path))
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(20):
+        ours.send(BIG)
+        assert theirs.receive() == (BIG, [])
+    assert len(os.listdir("/proc/self/fd")) <= before + 1
+    [fd] = packets._unread
+    assert os.fstat(fd).st_size == 0
+    packets._unread.clear()
+    os.close(fd)
+
+
+def test_a_large_message_that_died_with_its_sender_is_skipped(
+    pair: tuple[Connection, Connection], tmp_path: Path, full: list[str]
+) -> None:
+    ours, theirs = pair
+    full.append(str(tmp_path))
+    pid = os.fork()
+    if not pid:
+        ours.send(BIG)
+        ours.send(("small",))
+        os._exit(0)
+    os.waitpid(pid, 0)
+    assert theirs.receive() == (("small",), [])
+
+
+def test_a_large_packet_that_was_not_sent_is_removed(tmp_path: Path) -> None:
+    data = packets.encode(BIG, str(tmp_path))
+    assert files_below(tmp_path)
+    packets.discard(data)
+    assert not files_below(tmp_path)

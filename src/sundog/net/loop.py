@@ -15,9 +15,10 @@ from collections.abc import Callable
 from typing import Any
 
 from sundog.net import sockets as socket
-from sundog.net.packets import Connection
+from sundog.net.packets import Connection, NoRoom
 
 _monotonic = time.monotonic
+_ROOM_AGAIN_S = 0.05
 
 
 class Loop:
@@ -104,6 +105,7 @@ class Line:
         self._on_closed = on_closed
         self._backlog: deque[tuple[Any, tuple[int, ...]]] = deque()
         self._then: Callable[[], None] | None = None
+        self._no_room = False
         self.closed = False
         loop.add(connection.fileno(), self._read)
 
@@ -117,12 +119,23 @@ class Line:
             return
         if not self._try(message, fds):
             self._backlog.append((message, fds))
-            self.loop.when_writable(self.connection.fileno(), self._flush)
+            self._flush_later()
+
+    def _flush_later(self) -> None:
+        """When the socket takes more; or, for a message that is to be written to a file, when there may be room."""
+        fd = self.connection.fileno()
+        if self._no_room:
+            self.loop.when_writable(fd, None)
+            self.loop.after(_ROOM_AGAIN_S, self._flush)
+        else:
+            self.loop.when_writable(fd, self._flush)
 
     def _try(self, message: Any, fds: tuple[int, ...]) -> bool:
+        self._no_room = False
         try:
             self.connection.send(message, fds, socket.MSG_DONTWAIT)
-        except BlockingIOError:
+        except BlockingIOError as error:
+            self._no_room = isinstance(error, NoRoom)
             return False
         except OSError:
             pass  # gone: its reader notices
@@ -130,8 +143,11 @@ class Line:
         return True
 
     def _flush(self) -> None:
+        if self.closed:
+            return
         while self._backlog:
             if not self._try(*self._backlog[0]):
+                self._flush_later()
                 return
             self._backlog.popleft()
         self.loop.when_writable(self.connection.fileno(), None)

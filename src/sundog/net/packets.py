@@ -1,8 +1,9 @@
 """SEQPACKET sockets: one packet is one pickled message, so there is no framing and no partial write.
 
 Owns how a message becomes a packet, how descriptors travel with it, and what happens to a message
-that is larger than a packet can be: it goes through a file of the session, and the packet names it.
-Used by every process.
+that is larger than a packet can be: it goes through a file of the session in shared memory, and the packet names it.
+When shared memory has no room the file goes to the session's disk, and when that has none the message stays in memory
+of the sender's (a memfd, for which no file system needs room), where the receiver reads it. Used by every process.
 
 Guarantee: a packet arrives whole or not at all. Assumption: both ends are of one session and one
 user (the sockets live in a 0700 folder or are inherited), so unpickling is safe.
@@ -16,6 +17,7 @@ import errno
 import itertools
 import os
 import pickle
+import threading
 from typing import Any
 
 from sundog.early import SNDBUF_BYTES
@@ -31,6 +33,7 @@ _FD_SPACE = socket.CMSG_SPACE(FDS_MAX * 4)
 _BIG = "\0big"
 # What a file system without room for more says.
 FULL = (errno.ENOSPC, errno.ENOMEM, errno.EDQUOT)
+_PROC = "/proc/"
 _files = itertools.count()
 
 
@@ -42,9 +45,30 @@ def encode(message: Any, spill_dir: str) -> bytes:
     return pickle.dumps((_BIG, write_big(data, spill_dir)), 5)
 
 
+class NoRoom(BlockingIOError):
+    """A message larger than a packet cannot be written anywhere now; that may pass, so try again."""
+
+
 def write_big(data: bytes, spill_dir: str) -> str:
-    """Put an oversized packet into a file; the receiver removes it."""
-    path = f"{spill_dir}/packet-{os.getpid()}-{next(_files)}"
+    """Put an oversized packet where the receiver can read it; the receiver removes it.
+
+    Raises:
+        NoRoom: there is no room in shared memory and on the disk, and no memory or descriptor for it either.
+    """
+    name = f"packet-{os.getpid()}-{next(_files)}"
+    try:
+        return _write_file(f"{spill_dir}/{name}", data)
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+    with contextlib.suppress(OSError):
+        folder = f"{os.readlink(f'{spill_dir}/.session')}/spilled_objects"
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        return _write_file(f"{folder}/{name}", data)
+    return _write_memory(data)
+
+
+def _write_file(path: str, data: bytes) -> str:
     try:
         with open(path, "wb") as file:
             file.write(data)
@@ -54,8 +78,45 @@ def write_big(data: bytes, spill_dir: str) -> str:
     return path
 
 
-def read_big(path: str) -> Any:
-    """Read and remove a packet written by `write_big`."""
+_unread: list[
+    int
+] = []  # messages that were written to memory of this process; a reader empties what it has read
+_unread_lock = threading.Lock()
+
+
+def _write_memory(data: bytes) -> str:
+    with _unread_lock:
+        for fd in list(_unread):
+            if not os.fstat(fd).st_size:
+                _unread.remove(fd)
+                os.close(fd)
+    fd = -1
+    try:
+        fd = os.memfd_create("sundog-packet")
+        rest = memoryview(data)
+        while rest:
+            rest = rest[os.write(fd, rest) :]
+    except OSError as error:
+        if fd >= 0:
+            os.close(fd)
+        raise NoRoom(
+            error.errno, f"A message of {len(data):,} bytes finds no room: {error.strerror}"
+        ) from None
+    with _unread_lock:
+        _unread.append(fd)
+    return f"{_PROC}{os.getpid()}/fd/{fd}"
+
+
+def read_big(path: str, lost: Any = None) -> Any:
+    """Read and remove a packet written by `write_big`; `lost` if it was in the memory of a process that is dead."""
+    if path.startswith(_PROC):
+        try:
+            with open(path, "r+b") as file:
+                message = pickle.load(file)
+                file.truncate(0)
+                return message
+        except (FileNotFoundError, ProcessLookupError):
+            return lost
     try:
         with open(path, "rb") as file:
             return pickle.load(file)
@@ -63,13 +124,21 @@ def read_big(path: str) -> Any:
         _unlink(path)
 
 
+def discard(data: bytes) -> None:
+    """Remove what an oversized packet, as `encode` made it, refers to: it was not sent."""
+    _unlink(pickle.loads(data)[1])
+
+
 def _unlink(path: str) -> None:
     with contextlib.suppress(OSError):
-        os.unlink(path)
+        if path.startswith(_PROC):
+            os.truncate(path, 0)
+        else:
+            os.unlink(path)
 
 
 def decode(data: bytes | memoryview) -> Any:
-    """The message of a packet."""
+    """The message of a packet; None if it was in the memory of a process that is dead."""
     message = pickle.loads(data)
     if type(message) is tuple and len(message) == 2 and message[0] == _BIG:
         return read_big(message[1])
@@ -142,7 +211,12 @@ class Connection:
             for fd in fds:
                 os.close(fd)
             return None
-        return decode(data), fds
+        message = decode(data)
+        if message is None:  # it was in the memory of a process that is dead by now
+            for fd in fds:
+                os.close(fd)
+            return self.receive()
+        return message, fds
 
     def close(self) -> None:
         """Close the socket."""

@@ -33,7 +33,7 @@ from sundog.net import sockets as socket
 from sundog.net.descriptors import Gauge
 from sundog.owner import context, deaths, evidence
 from sundog.owner.lost_attempts import record_lost
-from sundog.owner.records import DONE, QUEUED, SENT, WAITING, Fn, Task
+from sundog.owner.records import ALWAYS, DONE, QUEUED, ROOM_AGAIN_S, SENT, WAITING, Fn, Task
 from sundog.serialize.pack import SIMPLE
 from sundog.wire.cause import Cause
 
@@ -377,11 +377,17 @@ class ActorCalls:
 
     def _send(self, link: ActorLink, items: list[Any]) -> bool:
         data = dumps((None, items, link.freed, None), 5)
-        if len(data) > packets.MESSAGE_MAX_BYTES:
-            data = packets.encode((None, items, link.freed, None), self.owner.control.spill_dir)
+        big = len(data) > packets.MESSAGE_MAX_BYTES
         try:
+            if big:
+                data = packets.encode((None, items, link.freed, None), self.owner.control.spill_dir)
             link.sock.send(data, socket.MSG_DONTWAIT)  # type: ignore[union-attr]
+        except packets.NoRoom:
+            self.owner.agenda.after(ROOM_AGAIN_S, ALWAYS, self.send_calls, link)
+            return False
         except OSError:
+            if big:
+                packets.discard(data)
             self.busy.add(link) if link.inflight else None
             return False
         link.freed = []

@@ -7,18 +7,20 @@ under the owner's lock by whichever thread reads.
 from __future__ import annotations
 
 import itertools
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sundog.exceptions import GetTimeoutError, LocalRayletDiedError, RaySystemError
-from sundog.net.packets import RECV_BYTES
+from sundog.net.packets import RECV_BYTES, NoRoom
 from sundog.owner.deaths import child_cause
-from sundog.owner.records import Shape
+from sundog.owner.records import ROOM_AGAIN_S, Shape
 
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
 
 _RPC = b"rpc"
+_ROOM_TRIES = 40
 
 
 class Control:
@@ -49,12 +51,28 @@ class Control:
 
     # ------------------------------------------------------------------ sending
     def send(self, message: tuple[Any, ...], fds: tuple[int, ...] = ()) -> None:
-        """Send one message; if the node is gone, that is noticed by its reader."""
-        try:
-            self.owner.node.send(message, fds)
-        except OSError:
-            if self.owner.closed is None and message[0] == "rpc":
-                raise self.lost_error() from None
+        """Send one message; if the node is gone, that is noticed by its reader.
+
+        Raises:
+            RaySystemError: the message is large, and there is no room for it anywhere.
+        """
+        tries = 0
+        while True:
+            try:
+                self.owner.node.send(message, fds)
+            except NoRoom as error:
+                tries += 1
+                if tries > _ROOM_TRIES:
+                    raise RaySystemError(
+                        f"The message {message[0]!r} cannot be sent to the node. {error.strerror}. Free refs that you "
+                        "no longer need, or close files. See: df -h, ulimit -n"
+                    ) from None
+                time.sleep(ROOM_AGAIN_S)
+                continue
+            except OSError:
+                if self.owner.closed is None and message[0] == "rpc":
+                    raise self.lost_error() from None
+            return
 
     def want(self, shape: Shape, count: int) -> None:
         """Tell how many more leases a shape could use, and for which functions (the first and last that wait)."""

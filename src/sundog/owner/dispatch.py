@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from sundog.net import packets
 from sundog.net import sockets as socket
-from sundog.owner.records import QUEUED, SENT, Fn, Lane, Shape, Task
+from sundog.owner.records import ALWAYS, QUEUED, ROOM_AGAIN_S, SENT, Fn, Lane, Shape, Task
 from sundog.state.lease_spec import LeaseSpec
 from sundog.wire.lanes import EXTRA_ATTEMPT, FnWire
 
@@ -197,14 +197,19 @@ class Dispatch:
     def _send(self, lane: Lane, fns: Any, items: list[Any]) -> bool:
         freed, setup = lane.freed, lane.setup
         data = dumps((fns, items, freed, setup), 5)
-        if len(data) > packets.MESSAGE_MAX_BYTES:
-            data = packets.encode((fns, items, freed, setup), self.owner.control.spill_dir)
+        big = len(data) > packets.MESSAGE_MAX_BYTES
         try:
+            if big:
+                data = packets.encode((fns, items, freed, setup), self.owner.control.spill_dir)
             lane.sock.send(data, socket.MSG_DONTWAIT)
-        except BlockingIOError:
+        except packets.NoRoom:
+            self.owner.agenda.after(ROOM_AGAIN_S, ALWAYS, self.dispatch_all)
             return False
         except OSError:
-            return False  # it is dead: the node's message about it moves the tasks
+            # It takes no more now; or it is dead: the node's message about it moves the tasks.
+            if big:
+                packets.discard(data)
+            return False
         if freed:
             lane.freed = []
         return True

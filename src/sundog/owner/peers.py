@@ -25,7 +25,7 @@ from sundog.net import packets
 from sundog.net import sockets as socket
 from sundog.net.packets import Connection
 from sundog.owner import losses
-from sundog.owner.records import whole
+from sundog.owner.records import ALWAYS, ROOM_AGAIN_S, whole
 from sundog.wire.cause import Cause
 from sundog.wire.lanes import ERROR
 
@@ -79,9 +79,9 @@ class Peers:
             return
         try:
             peer.connection.send(message, flags=socket.MSG_DONTWAIT)
-        except BlockingIOError:
+        except BlockingIOError as error:
             peer.backlog.append(message)
-            self.owner.reactor.watch_writable(peer.connection.fileno(), lambda: self._flush(peer))
+            self._flush_later(peer, error)
         except OSError:
             pass  # its death is announced by the node
 
@@ -90,11 +90,23 @@ class Peers:
         for process in {*self._out, *(process for process, _ in self._in.values())}:
             self.send(process, message)
 
+    def _flush_later(self, peer: Peer, error: BlockingIOError) -> None:
+        """When the socket takes more; or, for a message that is to be written to a file, when there may be room."""
+        fd = peer.connection.fileno()
+        if isinstance(error, packets.NoRoom):
+            self.owner.reactor.watch_writable(fd, None)
+            self.owner.agenda.after(ROOM_AGAIN_S, ALWAYS, self._flush, peer)
+        else:
+            self.owner.reactor.watch_writable(fd, lambda: self._flush(peer))
+
     def _flush(self, peer: Peer) -> None:
+        if self._out.get(peer.process) is not peer:
+            return  # it is gone
         while peer.backlog:
             try:
                 peer.connection.send(peer.backlog[0], flags=socket.MSG_DONTWAIT)
-            except BlockingIOError:
+            except BlockingIOError as error:
+                self._flush_later(peer, error)
                 return
             except OSError:
                 peer.backlog.clear()

@@ -16,6 +16,18 @@ from sundog.state.lease_spec import LeaseSpec
 # Task states
 WAITING, QUEUED, SENT, DONE = 0, 1, 2, 3
 
+# When a message that found no room is tried again.
+ROOM_AGAIN_S = 0.05
+
+
+class Always:
+    """What an entry of the agenda belongs to that is not about one task."""
+
+    state = QUEUED
+
+
+ALWAYS = Always()
+
 # A value: (flag, meta, location, inner refs, lane whose worker made its segment)
 Value = tuple[int, bytes, Any, Any, Any]
 

@@ -43,7 +43,7 @@ class Replies:
     def handle(self, lane: Lane, batch: Any) -> None:
         """Take a packet of replies."""
         if type(batch) is tuple:
-            batch = packets.read_big(batch[1])
+            batch = packets.read_big(batch[1], [])
         owner = self.owner
         if owner.ops:
             owner.drain()  # refs born from what we held must be counted before that hold goes
@@ -311,7 +311,7 @@ class Replies:
                 return
             if not data:
                 return
-            self.handle(lane, packets.decode(data))
+            self.handle(lane, packets.decode(data) or [])
 
     def remove_unsent(self, worker: bytes) -> None:
         """Remove segments that a dead worker wrote for us without living to tell: no reply names them."""

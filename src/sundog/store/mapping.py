@@ -58,6 +58,19 @@ def map_file(path: str, size_bytes: int, *, writable: bool, offset: int = 0) -> 
     return int(address)
 
 
+def reserve(path: str, size_bytes: int) -> None:
+    """Have room for so many bytes of a file, before they are written through a mapping.
+
+    Raises:
+        OSError: the file is gone, or the file system has no room.
+    """
+    fd = os.open(path, os.O_RDWR)
+    try:
+        os.posix_fallocate(fd, 0, size_bytes)
+    finally:
+        os.close(fd)
+
+
 def unmap(address: int, size_bytes: int) -> None:
     """End a mapping; no exporter over it may be alive."""
     _munmap(address, size_bytes)

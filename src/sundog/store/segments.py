@@ -165,8 +165,12 @@ class Segments:
                     mapping.copy_in(address + offset, buffer)
                 else:
                     self._copy_in_halves(address + offset, length, buffer)
-        except FileNotFoundError:
-            # Removed since it got its new name. If all of shared memory is, a new segment will say so.
+        except OSError as error:
+            if not isinstance(error, FileNotFoundError):
+                if known is not None or error.errno not in _FULL:
+                    raise
+                self._remove(name)  # no room to make it as large as we need it: its pages help somebody
+            # Or it was removed since it got its new name. If all of shared memory is, a new segment will say so.
             return self._write_cold(prefix, size, end, offsets, buffers), size, offsets
         finally:
             if known is not None:
@@ -197,8 +201,11 @@ class Segments:
 
     def _map_writable(self, name: str, size: int) -> tuple[int, int]:
         path = self.path(name)
-        # Mapping it for writing fills its holes: the segment may have been made for a smaller object.
-        self.credit.grown(size - os.stat(path).st_blocks * 512)
+        missing = size - os.stat(path).st_blocks * 512
+        if missing > 0:
+            # It was made for a smaller object. To fill its holes through a mapping is a SIGBUS when memory is full.
+            mapping.reserve(path, size)
+            self.credit.grown(missing)
         return mapping.map_file(path, size, writable=True), size
 
     def _copy_in_halves(self, address: int, length: int, buffer: memoryview) -> None:

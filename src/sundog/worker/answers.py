@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import pickle
 import threading
+import time
 from typing import Any
 
 from sundog.net import packets
@@ -16,6 +17,7 @@ from sundog.net import sockets as socket
 from sundog.wire import lanes as wire
 
 FLUSH_BYTES = 64 << 10
+_ROOM_AGAIN_S = 0.05
 _PACKET_BYTES = packets.MESSAGE_MAX_BYTES - 4032
 
 
@@ -93,8 +95,11 @@ class AnswerLane:
         out = self.out[:]
         del self.out[: len(out)]
         data = pickle.dumps(out, 5)
-        if len(data) > packets.MESSAGE_MAX_BYTES:
-            data = packets.encode(out, spill_dir)
+        while len(data) > packets.MESSAGE_MAX_BYTES:
+            try:
+                data = packets.encode(out, spill_dir)
+            except packets.NoRoom:
+                time.sleep(_ROOM_AGAIN_S)  # nobody can go on without these replies
         # Blocking: an owner never blocks on sending to us, so it will come round to reading. Its death
         # shows as an error here and is dealt with by the node.
         with contextlib.suppress(OSError):

@@ -43,6 +43,7 @@ _time = time.time
 _FLUSH_S = 8e-3  # longer than the longest packet should take
 _EARLY_MAX = 10_000
 _AGAIN_S = 0.002
+_NOTHING: tuple[Any, ...] = (None, (), (), None)  # a packet whose owner died with it
 
 
 class _NoWayBack:
@@ -188,7 +189,7 @@ class Serving:
             return
         packet = _loads(self.buffer[:size])
         if len(packet) == 2:
-            packet = packets.read_big(packet[1])
+            packet = packets.read_big(packet[1], _NOTHING)
         executor = self.executor
         if len(packet[1]) != 1 or self.todo or executor.concurrent or self.retired:
             self.accept(lane, packet)
@@ -367,7 +368,7 @@ class Serving:
                 if not size:
                     self.drop_lane(fd)
                     break
-                self.accept(lane, packets.decode(self.buffer[:size]))
+                self.accept(lane, packets.decode(self.buffer[:size]) or _NOTHING)
         back: dict[int, tuple[AnswerLane, list[bytes]]] = {}
         for lane, item in self.todo:
             back.setdefault(id(lane), (lane, []))[1].append(item[0])
