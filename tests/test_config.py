@@ -16,6 +16,13 @@ def test_every_default_is_what_describe_says() -> None:
         assert getattr(loaded, setting.name) == setting.default
 
 
+def test_sessions_are_by_default_in_a_folder_that_no_two_users_share(tmp_path: Path) -> None:
+    name = f"sundog-{os.geteuid()}"
+    assert config.default_temp_dir({}) == f"/tmp/{name}"
+    assert config.default_temp_dir({"TMPDIR": str(tmp_path)}) == f"{tmp_path}/{name}"
+    assert config.default_temp_dir({"TMPDIR": str(tmp_path / "nothing")}) == f"/tmp/{name}"
+
+
 def test_every_default_is_accepted_as_a_value() -> None:
     given = {setting.name: setting.default for setting in config.describe()}
     assert config.load(given, {}) == config.Config()

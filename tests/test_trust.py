@@ -166,6 +166,13 @@ def test_what_is_made_is_private_whatever_the_umask(tmp_path: Path, mask: int) -
     assert mode(tmp_path / "file") == 0o600
 
 
+@pytest.mark.parametrize("where", ["/proc/none/below", "/dev/null/below"])
+def test_a_folder_that_cannot_be_made_is_an_error(where: str) -> None:
+    for attempt in (trust.make_folder, trust.make_missing, trust.make_home):
+        with pytest.raises(OSError):
+            attempt(where)
+
+
 def test_a_new_file_never_goes_where_a_planted_link_leads(tmp_path: Path) -> None:
     target = tmp_path / "precious"
     target.write_text("precious")

@@ -29,6 +29,7 @@ from sundog.plain import field, fields, plain
 __all__ = [
     "Config",
     "Setting",
+    "default_temp_dir",
     "describe",
     "load",
     "mistyped",
@@ -38,7 +39,6 @@ __all__ = [
 ]
 
 PREFIXES = ("SUNDOG_", "RAY_")
-DEFAULT_TEMP_DIR = "/tmp/sundog"
 
 # Ray's name of a setting that has another one here, and what its value is multiplied with.
 OTHER_NAMES: dict[str, tuple[str, float]] = {
@@ -66,7 +66,9 @@ class Config:
 
     address: str = _setting("", "Session that init() joins when it is given no address; empty starts one.")
     namespace: str = _setting("", "Namespace of named actors when init() is given none; empty is anonymous.")
-    temp_dir: str = _setting(DEFAULT_TEMP_DIR, "Directory in which session folders are made.")
+    temp_dir: str = _setting(
+        "", "Directory in which session folders are made; empty is sundog-<user id> below TMPDIR or /tmp."
+    )
     shm_dir: str = _setting(
         "/dev/shm", "Directory of the shared-memory segments; must be a tmpfs to be fast."
     )
@@ -320,6 +322,18 @@ def mistyped(environ: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
 
     near = [get_close_matches(name.removeprefix(prefix).lower(), known, n=1) for name in wrong]
     return [(name, prefix + close[0] if close else "") for name, close in zip(wrong, near)]
+
+
+def default_temp_dir(environ: Mapping[str, str] | None = None) -> str:
+    """Where this user's sessions are when the setting `temp_dir` is empty: no two users share it.
+
+    >>> default_temp_dir({"TMPDIR": "/"}) == f"/sundog-{os.geteuid()}"
+    True
+    """
+    base = (os.environ if environ is None else environ).get("TMPDIR", "")
+    if not os.path.isdir(base):
+        base = "/tmp"
+    return os.path.join(os.path.abspath(base), f"sundog-{os.geteuid()}")
 
 
 def user_environ() -> dict[str, str]:

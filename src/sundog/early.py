@@ -42,8 +42,8 @@ class Program:
         self.pid = pid
         self.sock = sock
 
-    def tell(self, params: bytes, lock: int) -> None:
-        """Hand it its parameters, and the lock of its session.
+    def tell(self, params: bytes, *locks: int) -> None:
+        """Hand it its parameters, and the locks of its session: in its folder, in its shared memory.
 
         The parameters go in a file without a name: the user's whole environment is among them, and a name could
         also be somebody else's file.
@@ -51,7 +51,7 @@ class Program:
         with _nameless_file() as file:
             file.write(params)
             file.flush()
-            files = b"".join(fd.to_bytes(4, sys.byteorder) for fd in (file.fileno(), lock))
+            files = b"".join(fd.to_bytes(4, sys.byteorder) for fd in (file.fileno(), *locks))
             self.sock.sendmsg([b"begin"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, files)])
 
     def drop(self) -> None:

@@ -177,20 +177,12 @@ def make_folder(path: str) -> None:
         Untrusted: it is there, and not to be trusted.
         OSError: it cannot be made.
     """
-    try:
-        os.mkdir(path, _PRIVATE)
-    except FileExistsError:
-        check_folder(path)
-    except FileNotFoundError:
-        parent = os.path.dirname(path)
-        if parent in ("", path):
-            raise
-        make_missing(parent)
-        make_folder(path)
+    make_missing(path)
+    check_folder(path)
 
 
 def make_missing(path: str) -> None:
-    """Make a folder, private to this user, unless something of that name is there.
+    """Make a folder, private to this user, unless something of that name is there; parents that are missing likewise.
 
     Raises:
         OSError: it cannot be made.
@@ -201,10 +193,13 @@ def make_missing(path: str) -> None:
         pass
     except FileNotFoundError:
         parent = os.path.dirname(path)
-        if parent in ("", path):
+        if parent in ("", path) or os.path.lexists(parent):
             raise
         make_missing(parent)
-        make_missing(path)
+        try:
+            os.mkdir(path, _PRIVATE)
+        except FileExistsError:
+            pass
 
 
 def make_home(default: str) -> tuple[str, str]:
@@ -268,11 +263,16 @@ def _private_homes(default: str) -> list[str]:
 
 
 # ---------------------------------------------------------------------- removing
-def remove(path: str) -> bool:
+def remove(path: str, last: str = "") -> bool:
     """Remove a folder of this user with all that is in it; returns whether nothing is left of it.
 
     Follows no link and enters no other file system. Of a folder that is somebody else's, or of what is no folder,
     nothing is removed. What cannot be removed stays.
+
+    Args:
+        path: The folder.
+        last: A file in it that goes after all else: by it the next process knows what is left to do, should this one
+            be killed.
     """
     folder, name = os.path.split(path)
     try:
@@ -282,13 +282,12 @@ def remove(path: str) -> bool:
     except OSError:
         return False
     try:
-        return remove_at(parent, name)
+        return _remove_at(parent, name, last)
     finally:
         os.close(parent)
 
 
-def remove_at(parent: int, name: str) -> bool:
-    """`remove`, of a folder by its name in an open one."""
+def _remove_at(parent: int, name: str, last: str) -> bool:
     try:
         fd = os.open(name, _FOLDER, dir_fd=parent)
     except FileNotFoundError:
@@ -299,7 +298,11 @@ def remove_at(parent: int, name: str) -> bool:
         info = os.fstat(fd)
         if info.st_uid != os.geteuid():
             return False
-        _empty(fd, info.st_dev)
+        _empty(fd, info.st_dev, last)
+        if last and os.listdir(fd) == [last]:
+            os.unlink(last, dir_fd=fd)
+    except OSError:
+        return False
     finally:
         os.close(fd)
     try:
@@ -310,9 +313,9 @@ def remove_at(parent: int, name: str) -> bool:
     return True
 
 
-def _empty(folder: int, device: int) -> None:
+def _empty(folder: int, device: int, last: str = "") -> None:
     with os.scandir(folder) as entries:
-        found = list(entries)
+        found = [entry for entry in entries if entry.name != last]
     for entry in found:
         try:
             if entry.is_dir(follow_symlinks=False):

@@ -16,7 +16,8 @@ import pytest
 import sundog
 from sundog.config import Config
 from sundog.engines import sessions
-from sundog.node.sessions import publish, withdraw
+from sundog.node.sessions import publish
+from sundog.store.folders import withdraw
 from tests.integration import drivers
 
 Start = Callable[..., ModuleType]
@@ -276,9 +277,9 @@ def test_a_session_that_is_starting_is_waited_for_while_its_lock_is_held(
     session, lock = sessions.make_session(Config(temp_dir=str(tmp_path), shm_dir=str(tmp_path)))
     address = {"auto": "auto", "name": session["name"], "path": session["path"]}[by]
     facts = {**session, "node_pid": 1, "node_id": b""}
-    monkeypatch.setattr(sessions.time, "sleep", lambda _: publish(facts, {}))
+    monkeypatch.setattr(sessions.time, "sleep", lambda _: publish(facts, {}, persistent=True))
     assert sessions.resolve(address, str(tmp_path)).path == session["path"]
-    withdraw(facts)
+    withdraw(session["path"])
     monkeypatch.setattr(sessions.time, "sleep", lambda _: os.close(lock))
     with pytest.raises(ConnectionError, match="no running session"):
         sessions.resolve(address, str(tmp_path))

@@ -10,16 +10,14 @@ import pytest
 
 from sundog.net.loop import Loop
 from sundog.node import retention
-from sundog.store.folders import Destination, make_folders
+from sundog.store.folders import Destination, make_folders, make_lock
 
 
-def session(folder: Path, number: int, old: bool = True) -> Path:
+def session(folder: Path, number: int) -> Path:
     made = folder / f"session_2026-01-{number:02d}_00-00-00_7_ab"
-    (made / "logs").mkdir(parents=True)
-    lock = made / "lock"
-    lock.touch()
-    if old:
-        os.utime(lock, (1.0, 1.0))
+    made.mkdir(mode=0o700)
+    os.close(make_lock(str(made)))
+    (made / "logs").mkdir()
     return made
 
 
@@ -43,18 +41,38 @@ def test_a_living_session_is_neither_counted_nor_removed(tmp_path: Path) -> None
     assert not living.exists()
 
 
-@pytest.mark.parametrize("what", ["no lock yet", "a lock not held yet", "not a session", "the link"])
+@pytest.mark.parametrize(
+    "what",
+    [
+        "no lock yet",
+        "a lock not marked yet",
+        "another program's lock",
+        "not a session",
+        "the link",
+        "open to others",
+    ],
+)
 def test_what_may_be_in_the_making_or_is_no_session_stays(tmp_path: Path, what: str) -> None:
     own = session(tmp_path, 9)
     if what == "the link":
         (tmp_path / "session_latest").symlink_to(own.name)
     elif what == "not a session":
         session(tmp_path, 1).rename(tmp_path / "notes")
+    elif what == "open to others":
+        session(tmp_path, 1).chmod(0o777)
     else:
-        made = session(tmp_path, 1, old=False)
-        if what == "no lock yet":
-            (made / "lock").unlink()
+        made = session(tmp_path, 1)
+        (made / "lock").unlink()
+        if what == "a lock not marked yet":
+            (made / "lock").touch(0o600)
+        elif what == "another program's lock":
+            (made / "lock").write_text("pid 7")
+    before = sorted(tmp_path.rglob("*"))
     assert retention.surplus(str(own), 0) == []
+    for path in tmp_path.iterdir():
+        if path != own:
+            retention.remove(str(path))
+    assert sorted(tmp_path.rglob("*")) == before
 
 
 def test_folders_go_one_per_turn_of_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +95,7 @@ def test_folders_go_one_per_turn_of_the_loop(tmp_path: Path, monkeypatch: pytest
 
 def test_what_a_session_without_a_node_made_to_spill_into_goes_with_it(tmp_path: Path) -> None:
     ended, far = session(tmp_path, 1), tmp_path / "far"
-    (folder,) = make_folders(str(ended), "s1", [Destination(str(far), {})])
+    (folder,) = make_folders(str(ended), [Destination(str(far), {})])
     assert os.path.isdir(folder)
     retention.remove(str(ended))
     assert not ended.exists() and os.listdir(far) == []

@@ -8,7 +8,6 @@ waits there. Who wants to join one does.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import pickle
 import signal
@@ -17,7 +16,7 @@ import time
 from typing import Any
 
 from sundog import config as config_module
-from sundog import early, machine
+from sundog import early, machine, notices, trust
 from sundog.config import Config
 from sundog.exceptions import RaySystemError
 from sundog.ids import random_id
@@ -42,21 +41,56 @@ class SessionInfo:
     node_pid: int
     namespace: str = ""
     shm_root: str = ""
+    persistent: bool = False  # of `sundog start`: it stays until it is stopped
+    cpus: float = 0.0
 
 
 def make_session(config: Config) -> tuple[dict[str, Any], int]:
     """Make the folders of a new session on disk and take its lock; returns its facts and the lock's descriptor."""
     token = random_id(4).hex()
     name = f"session_{time.strftime('%Y-%m-%d_%H-%M-%S')}_{os.getpid()}_{token}"
-    path = os.path.join(os.path.abspath(config.temp_dir), name)
-    for part in (path, f"{path}/logs", f"{path}/rings"):
-        os.makedirs(part, mode=0o700)
+    path = os.path.join(_make_home(config), name)
     wanted = folders.destinations(config.object_spilling_directory, config.object_spilling_config)
-    spill_folders = folders.make_folders(path, name, wanted)
+    os.mkdir(path, 0o700)
+    lock = folders.make_lock(path)
+    try:
+        for part in ("logs", "rings"):
+            os.mkdir(f"{path}/{part}", 0o700)
+        spill_folders = folders.make_folders(path, wanted)
+    except BaseException:
+        folders.remove_session(path)
+        os.close(lock)
+        raise
     shm_root = f"{config.shm_dir}/sundog-{os.getpid()}-{token}"  # made when a node knows of it
-    lock = os.open(f"{path}/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    fcntl.flock(lock, fcntl.LOCK_EX)
     return {"name": name, "path": path, "shm_root": shm_root, "spill_folders": spill_folders}, lock
+
+
+def _make_home(config: Config) -> str:
+    """The folder in which the session's own is made.
+
+    Raises:
+        ValueError: it cannot be made, or it is not safe.
+    """
+    default = config_module.default_temp_dir()
+    wanted = os.path.abspath(config.temp_dir or default)
+    try:
+        if wanted == default:
+            home, why = trust.make_home(default)
+            if why:
+                notices.warn(
+                    f"Sessions of this user are in {home}, not in {default}: {why}. If that is a nuisance, have "
+                    f"{default} removed, or choose another folder with SUNDOG_temp_dir."
+                )
+            return home
+        trust.make_missing(wanted)
+        if hazard := trust.check_container(wanted):
+            notices.warn(f"Sessions are kept in {wanted}, and {hazard}. Set it with: chmod +t {wanted}")
+        return wanted
+    except OSError as error:
+        raise ValueError(
+            f"Sessions cannot be kept in {wanted}: {error.strerror}. Give a folder of this user's own with "
+            "init(_temp_dir=…), sundog start --temp-dir, or SUNDOG_temp_dir."
+        ) from None
 
 
 def spawn_node(
@@ -81,10 +115,17 @@ def spawn_node(
         "driver_fd": None if persistent else early.SOCKET_FD,
         "environ": config_module.user_environ(),
     }
-    program = early.take()
+    shared_lock = _make_shared_lock(session, lock)
     try:
-        program.tell(pickle.dumps(params, 5), lock)
+        program = early.take()
+    except OSError:
+        os.close(lock)
+        os.close(shared_lock)
+        raise
+    try:
+        program.tell(pickle.dumps(params, 5), lock, shared_lock)
     except OSError as error:
+        os.close(shared_lock)
         program.drop()
         raise RaySystemError(
             f"The node (pid {program.pid}) ended before its session began ({error.strerror}); what it said is above. "
@@ -94,61 +135,93 @@ def spawn_node(
         os.close(lock)
     try:
         # Not before: should we be killed, whoever knows of it removes it.
-        folders.make_shared(session["shm_root"], session["path"])
+        folders.make_shared(session["shm_root"], session["path"], shared_lock)
     except OSError:
         os.kill(program.pid, signal.SIGKILL)
         program.drop()
         bury(session)
         raise
+    finally:
+        os.close(shared_lock)
     if persistent:
         program.sock.close()
         return program.pid, None
     return program.pid, socket.socket(fileno=program.sock.detach())
 
 
+def _make_shared_lock(session: dict[str, Any], lock: int) -> int:
+    """The lock of the session's shared memory.
+
+    Raises:
+        ValueError: there can be no shared memory; the session's folder is removed, and its lock closed.
+    """
+    place = os.path.dirname(session["shm_root"])
+    try:
+        if hazard := trust.check_container(place):
+            notices.warn(f"Objects are kept in {place}, and {hazard}. Set it with: chmod +t {place}")
+        return folders.make_shared_lock(session["shm_root"])
+    except OSError as error:
+        folders.remove_session(session["path"])
+        os.close(lock)
+        raise ValueError(
+            f"Objects cannot be kept in {place}: {error.strerror}. Give a folder in memory that this user can write "
+            "with the setting shm_dir (SUNDOG_shm_dir)."
+        ) from None
+
+
 # ---------------------------------------------------------------------- finding
 def find_sessions(temp_dir: str | None = None) -> list[SessionInfo]:
-    """Live sessions, the newest first."""
-    folder = os.path.abspath(temp_dir or config_module.load().temp_dir)
+    """Live sessions of this user, the newest first."""
+    infos = [read_session(path) for path in _session_paths(temp_dir)]
+    return [info for info in infos if info is not None]
+
+
+def _session_paths(temp_dir: str | None) -> list[str]:
+    """What may be folders of sessions, the newest first. Whether they are ours is asked when they are opened."""
+    default = config_module.default_temp_dir()
+    wanted = os.path.abspath(temp_dir or config_module.load().temp_dir or default)
+    homes = trust.homes(default) if wanted == default else [wanted]
     found = []
-    with contextlib.suppress(OSError):
-        for name in sorted(os.listdir(folder), reverse=True):
-            if name.startswith("session_") and not name.startswith(
-                "session_latest"
-            ):  # also a link in the making
-                info = read_session(os.path.join(folder, name))
-                if info is not None:
-                    found.append(info)
-    return found
+    for home in homes:
+        with contextlib.suppress(OSError):
+            found += [(name, home) for name in os.listdir(home) if name.startswith("session_")]
+    return [os.path.join(home, name) for name, home in sorted(found, reverse=True)]
 
 
 def read_session(path: str) -> SessionInfo | None:
-    """A session by its folder; None if it is not alive."""
+    """A session by its folder; None if it is not alive, or not this user's."""
     import json
 
     try:
-        with open(f"{path}/session.json", encoding="utf-8") as file:
-            info = json.load(file)
-    except (OSError, ValueError):
+        folder = trust.open_folder(path)
+    except OSError:
         return None
-    if not is_alive(path):
+    try:
+        facts = json.loads(trust.read_file("session.json", folder))
+        pid, shm_root = int(facts["node_pid"]), str(facts["shm_root"])
+        is_persistent, cpus = bool(facts["persistent"]), float(facts["resources"].get("CPU", 0.0))
+        is_up = pid > 0 and folders.is_held(folder)
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
-    return SessionInfo(info["name"], info["path"], info["path"], info["node_pid"], "", info["shm_root"])
+    finally:
+        os.close(folder)
+    return (
+        SessionInfo(os.path.basename(path), path, path, pid, "", shm_root, is_persistent, cpus)
+        if is_up
+        else None
+    )
 
 
 def is_alive(path: str) -> bool:
-    """Whether a session's node holds its lock."""
+    """Whether a session of this user has a node that holds its lock."""
     try:
-        lock = os.open(f"{path}/lock", os.O_RDWR | os.O_CLOEXEC)
+        folder = trust.open_folder(path)
     except OSError:
         return False
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return True
+        return folders.is_held(folder)
     finally:
-        os.close(lock)
-    return False
+        os.close(folder)
 
 
 def resolve(address: str, temp_dir: str | None = None) -> SessionInfo:
@@ -172,12 +245,8 @@ def _is_starting(address: str, temp_dir: str | None) -> bool:
     if os.path.isabs(address):
         paths = [address]
     else:
-        folder = os.path.abspath(temp_dir or config_module.load().temp_dir)
-        names = os.listdir(folder) if os.path.isdir(folder) else []
-        auto = address in _AUTO
-        paths = [
-            f"{folder}/{name}" for name in names if name == address or (auto and name.startswith("session_"))
-        ]
+        found = _session_paths(temp_dir)
+        paths = found if address in _AUTO else [path for path in found if os.path.basename(path) == address]
     return any(not os.path.exists(f"{path}/session.json") and is_alive(path) for path in paths)
 
 
@@ -193,9 +262,12 @@ def _resolve_now(address: str, temp_dir: str | None) -> SessionInfo:
     for info in sessions:
         if address in (info.name, info.path, info.address) or os.path.abspath(address) == info.path:
             return info
-    info_at = read_session(address) if os.path.isabs(address) else None
-    if info_at is not None:
-        return info_at
+    if os.path.isabs(address):
+        path = os.path.realpath(address)  # it may be the link session_latest
+        info_at = read_session(path)
+        if info_at is not None:
+            return info_at
+        _refuse_stranger(path, address)
     names = [info.name for info in sessions]
     raise ConnectionError(
         f"There is no running session at address {address!r}. Running here: {names or 'none'}. "
@@ -203,17 +275,38 @@ def _resolve_now(address: str, temp_dir: str | None) -> SessionInfo:
     )
 
 
-def connect(info: SessionInfo) -> Connection:
-    """A connection to the node of a session."""
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    folder = os.open(info.path, os.O_RDONLY | os.O_DIRECTORY)
+def _refuse_stranger(path: str, address: str) -> None:
+    """Raises: ConnectionError: there is a folder, and it is not this user's."""
     try:
+        trust.check_folder(path)
+    except trust.Untrusted as error:
+        raise ConnectionError(
+            f"The session at address {address!r} is not joined: {error.strerror}. A program joins sessions of its own "
+            "user only. See: sundog status, or start one with: sundog start --head"
+        ) from None
+    except OSError:
+        return
+
+
+def connect(info: SessionInfo) -> Connection:
+    """A connection to the node of a session, which is known to run as this user.
+
+    Raises:
+        ConnectionError: it does not answer, or it is another user's.
+    """
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    folder = -1
+    try:
+        folder = trust.open_folder(info.path)
         sock.connect(f"/proc/self/fd/{folder}/node.sock")
+        trust.check_peer(sock)  # before a byte of it is unpickled
     except OSError as error:
         sock.close()
-        raise ConnectionError(f"The session {info.name} does not answer: {error.strerror}.") from None
+        what = "is not trusted" if isinstance(error, trust.Untrusted) else "does not answer"
+        raise ConnectionError(f"The session {info.name} {what}: {error.strerror}.") from None
     finally:
-        os.close(folder)
+        if folder >= 0:
+            os.close(folder)
     return Connection(sock, info.shm_root)
 
 
@@ -291,7 +384,11 @@ def _exited(pid: int) -> bool:
 
 
 def stop_session(info: SessionInfo, force: bool = False, grace_s: float = 10.0) -> list[str]:
-    """End a session; returns what was done."""
+    """End a session; returns what was done.
+
+    Raises:
+        RaySystemError: its node does not end, and the process that it names is not known to be its node.
+    """
     done = []
     if not force:
         with contextlib.suppress(Exception):
@@ -300,36 +397,53 @@ def stop_session(info: SessionInfo, force: bool = False, grace_s: float = 10.0) 
     deadline = time.monotonic() + (0 if force else grace_s)
     while is_alive(info.path) and time.monotonic() < deadline:
         time.sleep(0.01)
-    if is_alive(info.path):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(info.node_pid, signal.SIGKILL)
-            done.append(f"killed the node (pid {info.node_pid}) of {info.name}")
+    if is_alive(info.path) and _kill_node(info):
+        done.append(f"killed the node (pid {info.node_pid}) of {info.name}")
         deadline = time.monotonic() + 5
         while is_alive(info.path) and time.monotonic() < deadline:
             time.sleep(0.01)
-    import shutil
-
-    shutil.rmtree(info.shm_root, ignore_errors=True)
-    withdraw(info.path)
+    if is_alive(info.path):
+        raise RaySystemError(
+            f"Session {info.name} does not end. Its session.json names process {info.node_pid} as its node, which "
+            f"cannot be confirmed, so no signal was sent. See: ls -l /proc/{info.node_pid}/fd"
+        )
+    if folders.is_shared_of(info.shm_root, info.path):
+        folders.remove_shared(info.shm_root)
+    folders.withdraw(info.path)
     with contextlib.suppress(ChildProcessError):
         os.waitpid(info.node_pid, 0)  # ours, if this process started it: leave no zombie
     return done
 
 
-def withdraw(path: str) -> None:
-    """The session is over: nobody can join it any more. Harmless if its node did this already."""
-    for name in ("node.sock", "session.json"):
-        with contextlib.suppress(OSError):
-            os.unlink(f"{path}/{name}")
+def _kill_node(info: SessionInfo) -> bool:
+    """SIGKILL for the process that holds the session's lock, if that is the one which the session names."""
+    try:
+        folder = trust.open_folder(info.path)
+        try:
+            lock = trust.open_file("lock", folder)
+        finally:
+            os.close(folder)
+    except OSError:
+        return False
+    try:
+        node = trust.open_holder(info.node_pid, lock)
+    finally:
+        os.close(lock)
+    if node is None:
+        return False
+    try:
+        signal.pidfd_send_signal(node, signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # it has just ended
+    finally:
+        os.close(node)
+    return True
 
 
 def bury(session: dict[str, Any]) -> None:
     """Remove what only a living session needs. Harmless if its node or its zygote did this already."""
-    withdraw(session["path"])
-    if os.path.lexists(session["shm_root"]):
-        import shutil  # with four compressors in tow: for the worst case only
-
-        shutil.rmtree(session["shm_root"], ignore_errors=True)
+    folders.withdraw(session["path"])
+    folders.remove_shared(session["shm_root"])
     folders.remove_folders(session["path"])
 
 

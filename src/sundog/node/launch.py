@@ -87,10 +87,13 @@ def _import_shared() -> None:
 
 
 def _be_told() -> tuple[int, int] | None:
-    """Files: our parameters, and the lock of our session. None if whoever started us needs no node after all."""
+    """Files: our parameters, and the lock of our shared memory. None if whoever started us needs no node after all.
+
+    A third that comes along is the lock of the session's folder. Both locks stay open until this process ends.
+    """
     sock = _socket.socket(fileno=SOCKET_FD)
     try:
-        word, rights, _, _ = sock.recvmsg(1 << 16, _socket.CMSG_SPACE(8), _socket.MSG_CMSG_CLOEXEC)
+        word, rights, _, _ = sock.recvmsg(1 << 16, _socket.CMSG_SPACE(12), _socket.MSG_CMSG_CLOEXEC)
     except OSError:
         return None
     finally:
@@ -98,7 +101,7 @@ def _be_told() -> tuple[int, int] | None:
     if not word or not rights:
         return None
     files = rights[0][2]
-    return int.from_bytes(files[:4], sys.byteorder), int.from_bytes(files[4:8], sys.byteorder)
+    return int.from_bytes(files[:4], sys.byteorder), int.from_bytes(files[8:12], sys.byteorder)
 
 
 def main() -> None:
@@ -134,7 +137,7 @@ def main() -> None:
         params = pickle.load(file)
     session = params["session"]
     write_to(f"{session['path']}/logs/node.log")
-    make_shared(session["shm_root"], session["path"])
+    make_shared(session["shm_root"], session["path"], told[1])
     if params["driver_fd"] is None:
         os.close(SOCKET_FD)
     gc.freeze()

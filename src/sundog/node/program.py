@@ -21,6 +21,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
+from sundog import trust
 from sundog.config import Config
 from sundog.net import sockets as socket
 from sundog.net.loop import Line, Loop
@@ -47,7 +48,7 @@ from sundog.state.instructions import (
     StopWorker,
 )
 from sundog.state.leases import Leases
-from sundog.store.folders import remove_folders
+from sundog.store import folders
 from sundog.wire.cause import Cause
 
 _TICK_S = 0.1
@@ -138,7 +139,7 @@ class Node:
         try:
             if self.listener is None:
                 self._listen()
-            sessions.publish(self.session, self.params["resources"])
+            sessions.publish(self.session, self.params["resources"], persistent=self.persistent)
         except OSError as error:
             if error.errno not in FULL:
                 raise
@@ -162,7 +163,14 @@ class Node:
     def _accept(self) -> None:
         assert self.listener is not None
         try:
-            self._connected(socket.accept(self.listener))
+            sock = socket.accept(self.listener)
+            try:
+                trust.check_peer(sock)  # before a byte of it is unpickled
+            except OSError as error:
+                sock.close()
+                self.log(f"a connection is refused: {error}")
+                return
+            self._connected(sock)
         except (BlockingIOError, ConnectionError):
             pass  # whoever it was has gone again
         except OSError as error:
@@ -181,7 +189,9 @@ class Node:
             self.loop.after(0.0, lambda: None)
 
     def _clean_up(self) -> None:
-        sessions.withdraw(self.session)  # first: should we be killed in this, the zygote may be gone already
+        folders.withdraw(
+            self.session["path"]
+        )  # first: should we be killed in this, the zygote may be gone already
         for process in list(self.processes.values()):
             if process.kind == "worker":
                 self.workers.kill(process.process_id, "the session ended")
@@ -191,9 +201,9 @@ class Node:
                 self._flush_logs()
         sessions.kill_children(os.getpid())
         self.memory.stop()
-        sessions.remove_folder(self.session["shm_root"])
+        folders.remove_shared(self.session["shm_root"])
         self.store.close()
-        remove_folders(self.session["path"])
+        folders.remove_folders(self.session["path"])
         self.records.save()
         for process in list(self.processes.values()):
             process.line.close()

@@ -1,25 +1,22 @@
-"""A session on disk: its folders, its lock, what it publishes, and the sweep of stale ones.
+"""A session on disk: what it publishes, and the sweep of stale ones.
 
-A session holds a lock on `<path>/lock` for life (an open file description that the node inherits), so
-"stale" is certain: whoever can take the lock knows that no node lives there. Used by the node; the
-driver's side is in `sundog.engines.sessions`.
+A session holds two locks for life, one in its folder and one in its shared memory (open file descriptions that the
+node inherits; `store/folders.py`), so "stale" is certain: whoever can take the lock knows that no node lives there.
+Used by the node; the driver's side is in `sundog.engines.sessions`.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import signal
-import time
 from typing import Any
 
+from sundog import trust
 from sundog.net import sockets as socket
-from sundog.store.folders import remove_folders
+from sundog.store import folders
 from sundog.store.segments import belongs_to
-
-_NEW_S = 60.0
 
 
 def bind(listener: socket.socket, path: str) -> None:
@@ -31,7 +28,7 @@ def bind(listener: socket.socket, path: str) -> None:
         os.close(folder)
 
 
-def publish(session: dict[str, Any], resources: dict[str, float]) -> None:
+def publish(session: dict[str, Any], resources: dict[str, float], *, persistent: bool) -> None:
     """Say that the session can be joined."""
     info = {
         "name": session["name"],
@@ -40,10 +37,11 @@ def publish(session: dict[str, Any], resources: dict[str, float]) -> None:
         "node_pid": session["node_pid"],
         "node_id": session["node_id"].hex(),
         "resources": resources,
+        "persistent": persistent,
     }
     temporary = f"{session['path']}/session.json.new"
     try:
-        with open(temporary, "w", encoding="utf-8") as file:
+        with open(trust.create_file(temporary), "w", encoding="utf-8") as file:
             json.dump(info, file)
         os.replace(temporary, f"{session['path']}/session.json")
     except OSError:
@@ -57,22 +55,8 @@ def publish(session: dict[str, Any], resources: dict[str, float]) -> None:
         os.replace(link, latest)
 
 
-def withdraw(session: dict[str, Any]) -> None:
-    """The session ends: nobody can join it any more."""
-    for name in ("node.sock", "session.json"):
-        with contextlib.suppress(OSError):
-            os.unlink(f"{session['path']}/{name}")
-
-
-def remove_folder(path: str) -> None:
-    """Remove a folder with all that is in it, if it is there."""
-    import shutil  # with four compressors in tow, which would come before the first task
-
-    shutil.rmtree(path, ignore_errors=True)
-
-
 def sweep(session: dict[str, Any]) -> None:
-    """Remove the shared memory of sessions whose node is gone."""
+    """Remove the shared memory of this user's sessions whose node is gone, and what they spilled."""
     folder = os.path.dirname(session["shm_root"])
     with contextlib.suppress(OSError):
         for name in os.listdir(folder):
@@ -81,26 +65,14 @@ def sweep(session: dict[str, Any]) -> None:
 
 
 def _sweep_one(shm_root: str) -> None:
-    try:
-        path = os.readlink(f"{shm_root}/.session")
-        if not os.path.isdir(path):
-            # The session's folder was removed, so nobody can hold its lock; a new one is a moment old at most.
-            if time.time() - os.stat(shm_root).st_mtime > _NEW_S:
-                remove_folder(shm_root)
-            return
-        lock = os.open(f"{path}/lock", os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return  # not ours to judge: no mark, or of another user
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return
-    else:
-        remove_folder(shm_root)
-        remove_folders(path)
-        withdraw({"path": path})
-    finally:
-        os.close(lock)
+    path = folders.sweep_shared(shm_root)
+    lock = folders.lock_of_ended(path) if path else None
+    if lock is not None:
+        try:
+            folders.remove_folders(path)
+            folders.withdraw(path)
+        finally:
+            os.close(lock)
 
 
 def remove_segments(session: dict[str, Any], process: bytes) -> None:

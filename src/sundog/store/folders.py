@@ -1,17 +1,22 @@
-"""Where objects go: the folders of a session in shared memory and on disk, or a URL, as the settings say.
+"""The folders of a session: where its objects go, in shared memory and on disk, or to a URL; its locks.
 
 Owns the reading of `object_spilling_directory` and `object_spilling_config` (names and shapes of Ray's), the making
-of the folders, and their removal, which anyone may have to do who buries a session: the node, its zygote, or the
-next session. `<session>/spilled_objects` is the folder, or holds links to the folders that were asked for.
-Used by the driver, the node and the zygote, each on its main thread.
+of the folders, the two locks by which the dead are told from the living (each lies in what it guards), and the removal,
+which anyone may have to do who buries a session: the node, its zygote, or the next session.
+`<session>/spilled_objects` is the folder, or holds links to the folders that were asked for. Refuses to touch what is
+not this user's (`sundog.trust`). Used by the driver, the node and the zygote, each on its main thread.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 from typing import Any, NamedTuple
 
+from sundog import notices, trust
+
+LOCK, LINK = ".lock", ".session"  # in the folder of shared memory
 _KINDS = ("filesystem", "smart_open", "fsspec")
 
 
@@ -66,24 +71,28 @@ def destinations(directory: str, config_json: str) -> list[Destination]:
     return [Destination(url, params.get("storage_options") or {}) for url in urls]
 
 
-def make_folders(session_path: str, name: str, wanted: list[Destination]) -> list[str]:
+def make_folders(session_path: str, wanted: list[Destination]) -> list[str]:
     """Make the local folders of a session; the first is also for objects that find no room in memory.
 
     Raises:
-        ValueError: a folder cannot be made, or a URL needs the package fsspec.
+        ValueError: a folder cannot be made or is not safe, or a URL needs the package fsspec.
     """
     own = f"{session_path}/spilled_objects"
     if not wanted:
         return [own]  # made when it is needed
     made = []
-    os.makedirs(own, exist_ok=True)
+    trust.make_folder(own)
     for number, destination in enumerate(wanted):
         if destination.folder is None:
             _require_fsspec(destination.url)
             continue
-        folder = os.path.join(os.path.abspath(destination.folder), f"sundog-{name}")
+        place = os.path.abspath(destination.folder)
+        folder = f"{place}/{_spill_name(session_path)}"
         try:
-            os.makedirs(folder, mode=0o700, exist_ok=True)
+            trust.make_missing(place)
+            if hazard := trust.check_container(place):
+                notices.warn(f"Objects are spilled to {place}, and {hazard}. Set it with: chmod +t {place}")
+            trust.make_folder(folder)
         except OSError as error:
             raise ValueError(
                 f"Objects cannot be spilled to {destination.folder}: {error.strerror}. Give a folder that this user "
@@ -94,21 +103,9 @@ def make_folders(session_path: str, name: str, wanted: list[Destination]) -> lis
     return made or [own]
 
 
-def make_shared(shm_root: str, session_path: str) -> None:
-    """Make the folder of a session's shared memory, with a link to the session.
-
-    Driver and node both do this as soon as the node knows of the session, for neither can tell which is first.
-
-    Raises:
-        OSError: it cannot be made, or is somebody else's.
-    """
-    try:
-        os.mkdir(shm_root, 0o700)
-    except FileExistsError:
-        if os.lstat(shm_root).st_uid != os.geteuid():
-            raise
-    with contextlib.suppress(FileExistsError):
-        os.symlink(session_path, f"{shm_root}/.session")
+def _spill_name(session_path: str) -> str:
+    """The name of a session's own folder at a place for spilled objects."""
+    return f"sundog-{os.path.basename(session_path)}"
 
 
 def _require_fsspec(url: str) -> None:
@@ -122,13 +119,213 @@ def _require_fsspec(url: str) -> None:
 
 
 def remove_folders(session_path: str) -> None:
-    """Remove the spilled objects of a session that has ended."""
-    import shutil  # with four compressors in tow, and every start imports this module
-
+    """Remove the spilled objects of a session that has ended; at places that others use too, its own folder alone."""
     own = f"{session_path}/spilled_objects"
+    try:
+        links = trust.open_folder(own)
+    except OSError:
+        return
+    try:
+        for name in os.listdir(links):
+            with contextlib.suppress(OSError):  # no link
+                folder = os.readlink(name, dir_fd=links)
+                if os.path.isabs(folder) and os.path.basename(folder) == _spill_name(session_path):
+                    trust.remove(folder)
+    finally:
+        os.close(links)
+    trust.remove(own)
+
+
+# ---------------------------------------------------------------------- shared memory
+def make_shared_lock(shm_root: str) -> int:
+    """The lock of a session's shared memory, taken: the node holds it for life, and whoever can take it knows it dead.
+
+    It has no name until `make_shared` puts it into the folder, so nobody ever finds it free while the session lives,
+    and nothing is left of it should this process be killed. It lies with what is removed, so it is there for everyone
+    who sees that: a session in another container may see the same /dev/shm and another /tmp.
+
+    Raises:
+        OSError: there can be no file.
+    """
+    try:
+        lock = os.open(os.path.dirname(shm_root), os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except OSError:
+        # A file system that knows no files without a name.
+        lock = trust.create_file(shm_root + LOCK)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    return lock
+
+
+def make_shared(shm_root: str, session_path: str, lock: int) -> None:
+    """Make the folder of a session's shared memory, with its lock and a link to the session.
+
+    Driver and node both do this as soon as the node knows of the session, for neither can tell which is first.
+
+    Raises:
+        OSError: it cannot be made, or is somebody else's.
+    """
+    while True:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(shm_root, 0o700)
+        try:
+            folder = trust.open_folder(shm_root)
+        except FileNotFoundError:
+            continue  # a sweep took it for what a dead session left, as it was empty
+        try:
+            with contextlib.suppress(FileExistsError):
+                # With `dst_dir_fd`, Python follows the link that a descriptor is in /proc.
+                os.link(f"/proc/self/fd/{lock}", LOCK, dst_dir_fd=folder)
+            with contextlib.suppress(FileExistsError):
+                os.symlink(session_path, LINK, dir_fd=folder)
+            break
+        except FileNotFoundError:
+            continue
+        finally:
+            os.close(folder)
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(shm_root + LOCK)
+
+
+def remove_shared(shm_root: str) -> None:
+    """Remove the shared memory of a session that has ended."""
+    trust.remove(shm_root, last=LOCK)
+
+
+def is_shared_of(shm_root: str, session_path: str) -> bool:
+    """Whether this is the shared memory of that session, and this user's."""
+    try:
+        folder = trust.open_folder(shm_root)
+    except OSError:
+        return False
+    try:
+        return os.path.realpath(os.readlink(LINK, dir_fd=folder)) == os.path.realpath(session_path)
+    except OSError:
+        return False
+    finally:
+        os.close(folder)
+
+
+def sweep_shared(shm_root: str) -> str:
+    """Remove shared memory of this user if its session is dead for certain.
+
+    Returns:
+        The folder of that session, which may be out of reach from here; "" if none is known.
+    """
+    if shm_root.endswith(LOCK):
+        _sweep_lock(shm_root)
+        return ""
+    try:
+        folder = trust.open_folder(shm_root)
+    except OSError:
+        return ""  # gone, or another user's
+    path = ""
+    try:
+        if not _can_take(LOCK, folder):
+            return ""
+        with contextlib.suppress(OSError):
+            path = os.readlink(LINK, dir_fd=folder)
+    except FileNotFoundError:
+        # In the making, or all but removed. Only an empty folder goes, and whoever makes it tries again.
+        with contextlib.suppress(OSError):
+            os.rmdir(shm_root)
+        return ""
+    except OSError:
+        return ""
+    finally:
+        os.close(folder)
+    remove_shared(shm_root)
+    return path
+
+
+def _sweep_lock(path: str) -> None:
+    """Remove a lock that was never put into its folder."""
     with contextlib.suppress(OSError):
-        for name in os.listdir(own):
-            path = f"{own}/{name}"
-            if os.path.islink(path):
-                shutil.rmtree(os.path.realpath(path), ignore_errors=True)
-    shutil.rmtree(own, ignore_errors=True)
+        if _can_take(path):
+            os.unlink(path)
+
+
+def _can_take(path: str, dir_fd: int | None = None) -> bool:
+    lock = trust.open_file(path, dir_fd, os.O_RDWR)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    finally:
+        os.close(lock)
+    return True
+
+
+# ---------------------------------------------------------------------- the session's own folder
+def make_lock(session_path: str) -> int:
+    """Make and take the lock of a new session's folder; returns its descriptor.
+
+    Whoever finds it marked and can take it knows that the folder is a session's, and that this session has ended.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    lock = trust.create_file(f"{session_path}/lock")
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    os.write(lock, _mark(session_path))
+    return lock
+
+
+def is_held(folder: int) -> bool:
+    """Whether the lock in the open folder of a session is held, by its node or by who makes it."""
+    try:
+        lock = trust.open_file("lock", folder, os.O_RDWR)
+    except OSError:
+        return False
+    try:
+        # Shared: two who ask at the same time must not take each other for the node.
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(lock)
+    return False
+
+
+def lock_of_ended(session_path: str) -> int | None:
+    """The lock of a session that has ended, taken; None if it lives, or is no session of this user's for certain."""
+    try:
+        folder = trust.open_folder(session_path)
+        try:
+            lock = trust.open_file("lock", folder, os.O_RDWR)
+        finally:
+            os.close(folder)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        # Without its mark it is being made, or it is another program's.
+        if os.pread(lock, 4096, 0) == _mark(session_path):
+            return lock
+    except OSError:
+        pass
+    os.close(lock)
+    return None
+
+
+def _mark(session_path: str) -> bytes:
+    return os.fsencode(f"sundog {os.path.basename(session_path)}\n")
+
+
+def withdraw(session_path: str) -> None:
+    """The session is over: nobody can join it any more. Harmless if somebody did this already."""
+    try:
+        folder = trust.open_folder(session_path)
+    except OSError:
+        return
+    try:
+        for name in ("node.sock", "session.json"):
+            with contextlib.suppress(OSError):
+                os.unlink(name, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+def remove_session(session_path: str) -> None:
+    """Remove the whole folder of a session that has ended."""
+    remove_folders(session_path)  # if its driver was killed before there was a node, nobody has
+    trust.remove(session_path, last="lock")

@@ -266,7 +266,7 @@ class Segments:
         """Write a segment to disk, because shared memory has no room."""
         name = _DISK + name
         try:
-            os.makedirs(self.disk_root, exist_ok=True)
+            os.makedirs(self.disk_root, mode=0o700, exist_ok=True)
             # Asked first: a write that cannot end well would fill the disk for everyone before it fails.
             if need > _free_bytes(self.disk_root):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

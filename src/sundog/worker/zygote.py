@@ -110,31 +110,18 @@ def _bury_session(shm_root: str, path: str) -> NoReturn:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(child, signal.SIGKILL)
             os.waitpid(-1, 0)
-    import shutil
+    from sundog.store import folders
 
-    shutil.rmtree(shm_root, ignore_errors=True)
+    folders.remove_shared(shm_root)
     if path:
-        from sundog.store.folders import remove_folders
-
-        for name in ("node.sock", "session.json"):
-            _remove(f"{path}/{name}")
-        remove_folders(path)
+        folders.withdraw(path)
+        folders.remove_folders(path)
     os._exit(0)
 
 
 def _children() -> list[int]:
     with open(f"/proc/self/task/{os.getpid()}/children", encoding="ascii") as file:
         return [int(each) for each in file.read().split()]
-
-
-def _remove(path: str) -> None:
-    with contextlib.suppress(OSError):
-        if os.path.isdir(path):
-            import shutil
-
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            os.unlink(path)
 
 
 def _preload_worker() -> None:
