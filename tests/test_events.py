@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sundog import events
+from sundog import event_names, events
 
 TASK_ID = bytes(range(16))
 
@@ -171,7 +171,7 @@ def test_names_beyond_a_bound_are_told_together(path: str, monkeypatch: pytest.M
     numbers = [ring.name(f"task-{each}") for each in range(10)]
     assert numbers == [1, 2, 3, 4, 4, 4, 4, 4, 4, 4]
     assert [ring.name(f"task-{each}") for each in range(10)] == numbers
-    assert [events.read_names(path)[number][0] for number in range(1, 5)] == [
+    assert [event_names.read_names(path)[number][0] for number in range(1, 5)] == [
         "task-0",
         "task-1",
         "task-2",
@@ -183,14 +183,14 @@ def test_names_beyond_a_bound_are_told_together(path: str, monkeypatch: pytest.M
 def test_names_can_be_read_on_from_where_the_last_look_ended(path: str) -> None:
     ring = events.Ring(path, 64, "worker")
     ring.name("one", "c0de")
-    names, position = events.read_more_names(path, 0)
+    names, position = event_names.read_more_names(path, 0)
     assert names == {1: ("one", "c0de")}
     with open(path + ".names", "ab") as file:
         file.write(b"2\t'tw")
-    assert events.read_more_names(path, position) == ({}, position)  # a line that is being written
+    assert event_names.read_more_names(path, position) == ({}, position)  # a line that is being written
     with open(path + ".names", "ab") as file:
         file.write("ö'\t\n".encode())
-    assert events.read_more_names(path, position)[0] == {2: ("twö", "")}
+    assert event_names.read_more_names(path, position)[0] == {2: ("twö", "")}
     ring.close()
 
 
@@ -327,8 +327,8 @@ def test_names_without_room_are_written_when_there_is_some(path: str, room: list
     ring = events.Ring(path, 64, "worker")
     room[0] = False
     numbers = [ring.name("one", "a"), ring.name("two", "b")]
-    assert events.read_names(path) == {}
+    assert event_names.read_names(path) == {}
     room[0] = True
     mended(ring)
-    assert events.read_names(path) == dict(zip(numbers, [("one", "a"), ("two", "b")], strict=True))
+    assert event_names.read_names(path) == dict(zip(numbers, [("one", "a"), ("two", "b")], strict=True))
     ring.close()

@@ -7,10 +7,10 @@ node and the command line.
 
 ::
 
-    header (2048 bytes)  magic · version · pid · task started last, and when · role · two samples
+    header (2048 bytes)  magic · version · pid · task started last, and when · role · job · actor · two samples
     sample               number · task id · when · own bytes · line · number again
     event  (64 bytes)    task id · submitted · start · end · name · kind · flags · attempt · cpu · peak · number
-    <ring>.names         "number<TAB>name<TAB>code" lines: a name with the fingerprint of its code, once
+    <ring>.names         names with the fingerprint of their code, once each, and notes (event_names.py)
 
 The file begins with one page and grows in steps, each reserved on the disk before it is mapped: a write to a mapped
 page for which the disk has no room ends the process with SIGBUS. A write beyond the last step finds the mapping too
@@ -38,12 +38,14 @@ from operator import sub
 from struct import Struct
 from typing import Any
 
+from sundog.event_names import note_line, read_functions, read_names
 from sundog.plain import plain
 
 _MAGIC = b"SUNDOG\x02\x00"
 HEADER_BYTES = 2048
 EVENT_BYTES = 64
-_HEADER = Struct("<8sII16sd16s")
+_HEADER = Struct("<8sII16sd16s4s12x16s")
+_ACTOR_AT = 72
 _CURRENT = Struct("<16sd")
 _CURRENT_AT = 16
 _UNWRITTEN = Struct("<Q")  # events that found no room on the disk
@@ -59,9 +61,10 @@ _OTHERS = "(others)"
 _FIRST_BYTES = 4096
 _STEP_FACTOR = 4
 _ROOM_AGAIN_S = 0.25
+_NOTES_MAX_BYTES = 4 << 20
 _HOLES_MAX = 16  # threads that may be within a write at one moment, and then some
 
-TASK, CALL, CREATE, GET, PUT, WAIT, SAMPLE, LOST = 1, 2, 3, 4, 5, 6, 7, 8
+TASK, CALL, CREATE, GET, PUT, WAIT, SAMPLE, LOST, LEASE = 1, 2, 3, 4, 5, 6, 7, 8, 9
 KIND_NAMES = {
     TASK: "task",
     CALL: "call",
@@ -71,6 +74,7 @@ KIND_NAMES = {
     WAIT: "wait",
     SAMPLE: "sample",  # of a long task: its name is the line that ran
     LOST: "lost",  # from the owner: an attempt whose process died under it
+    LEASE: "lease",  # what follows runs on this lease: its name is what the lease holds, as JSON
 }
 FAILED = 1
 MEASURED = 2  # processor time and memory were read at its end; without it: its wall time, the last reading
@@ -95,6 +99,7 @@ class Event:
     cpu_s: float = 0.0
     own_bytes: int = 0  # most memory of its own (no shared segments) that the process had meanwhile
     measured: bool = False  # False: too short to be worth a reading
+    function: str = ""  # the function's own name, if the task has another
 
 
 @plain(frozen=True)
@@ -114,9 +119,10 @@ class Ring:
         path: where the ring's file goes.
         capacity: how many events it holds; older ones are overwritten (the count tells how many).
         role: "driver" or "worker".
+        job_id: the job that the process works for.
     """
 
-    def __init__(self, path: str, capacity: int, role: str) -> None:
+    def __init__(self, path: str, capacity: int, role: str, job_id: bytes = b"") -> None:
         self.path = path
         self.capacity = capacity
         self.next = itertools.count().__next__
@@ -128,6 +134,7 @@ class Ring:
         self._short = False  # the disk had no room for the next step
         self._mender: threading.Thread | None = None
         self._closed = threading.Event()
+        self._note_bytes = 0
         self._samples = itertools.count(1).__next__
         self._in_file = False
         self.map: mmap.mmap
@@ -136,7 +143,11 @@ class Ring:
         if not self._grow():
             self._use(mmap.mmap(-1, HEADER_BYTES))
             self._mend_later()
-        _HEADER.pack_into(self.map, 0, _MAGIC, 2, os.getpid(), b"", 0.0, role.encode())
+        _HEADER.pack_into(self.map, 0, _MAGIC, 2, os.getpid(), b"", 0.0, role.encode(), job_id, b"")
+
+    def become_actor(self, actor_id: bytes) -> None:
+        """Note which actor lives in this process from now on."""
+        self.map[_ACTOR_AT : _ACTOR_AT + 16] = actor_id
 
     def _use(self, map_: mmap.mmap) -> None:
         self.map = map_
@@ -210,10 +221,11 @@ class Ring:
         """When the task noted last began."""
         return float(_CURRENT.unpack_from(self.map, _CURRENT_AT)[1])
 
-    def name(self, text: str, code: str = "") -> int:
+    def name(self, text: str, code: str = "", function: str = "") -> int:
         """The number of a name, of a function's with its fingerprint; written to a file the first time.
 
-        The code that ran is part of the name's row, so it costs an event nothing.
+        The code that ran is part of the name's row, so it costs an event nothing. A task with a name of its own is
+        written with that of its function.
         """
         number = self._names.get((text, code))
         if number is None:
@@ -226,7 +238,8 @@ class Ring:
                         if (text, code) in self._names:
                             return self._names[text, code]
                     number = self._names[text, code] = len(self._names) + 1
-                    self._unnamed += f"{number}\t{text!r}\t{code}\n".encode()
+                    own = f"\t{function!r}" if function not in ("", text) else ""
+                    self._unnamed += f"{number}\t{text!r}\t{code}{own}\n".encode()
                     if not self._write_names():
                         self._mend_later()
         return number
@@ -247,6 +260,21 @@ class Ring:
             return False
         self._unnamed = self._unnamed[len(lines) :]
         return True
+
+    def note(self, kind: str, /, **facts: Any) -> None:
+        """Keep facts that an event has no room for: once per actor or failure, never per task that ends well.
+
+        A process keeps a few megabytes of them; what comes after that is not kept. Never raises.
+        """
+        if self._note_bytes > _NOTES_MAX_BYTES:
+            return
+        line = note_line(kind, facts)
+        with self._lock:
+            if not self._unnamed:  # a full disk costs the note, nothing else
+                self._note_bytes += len(line)
+                self._unnamed = line
+                if not self._write_names():
+                    self._unnamed = b""
 
     def write(
         self,
@@ -314,13 +342,19 @@ class NoRing:
     def started(self, task_id: bytes, now: float) -> None:
         """Nothing is noted."""
 
+    def become_actor(self, actor_id: bytes) -> None:
+        """Nothing is noted."""
+
     def started_at(self) -> float:
         """Not known."""
         return 0.0
 
-    def name(self, text: str, code: str = "") -> int:
+    def name(self, text: str, code: str = "", function: str = "") -> int:
         """Every name is 0."""
         return 0
+
+    def note(self, kind: str, /, **facts: Any) -> None:
+        """Nothing is kept."""
 
     def write(
         self,
@@ -405,6 +439,8 @@ class RingInfo:
     current: bytes = b""  # the task begun last, and when
     current_at: float = 0.0
     unwritten: int = 0  # events for which the disk had no room; `dropped` counts them too
+    job_id: bytes = b""
+    actor_id: bytes = b""  # the actor that lives there
 
 
 @plain(frozen=True)
@@ -483,13 +519,15 @@ def read_slots(path: str, after: int = 0, most: int = 1 << 30) -> Slots | None:
             else:
                 data = map_[HEADER_BYTES + low * EVENT_BYTES : HEADER_BYTES + capacity * EVENT_BYTES]
                 data += map_[HEADER_BYTES : HEADER_BYTES + high * EVENT_BYTES]
-            _, _, pid, current, current_at, role = _HEADER.unpack_from(map_, 0)
+            _, _, pid, current, current_at, role, job, actor = _HEADER.unpack_from(map_, 0)
             (unwritten,) = _UNWRITTEN.unpack_from(map_, _UNWRITTEN_AT)
     except (OSError, ValueError):
         return None
     text = role.rstrip(b"\0").decode()
     dropped = overwritten + unwritten
-    return Slots(RingInfo(pid, text, written, dropped, current, current_at, unwritten), first, data)
+    actor = actor if any(actor) else b""
+    info = RingInfo(pid, text, written, dropped, current, current_at, unwritten, job, actor)
+    return Slots(info, first, data)
 
 
 def _written(map_: mmap.mmap, capacity: int, after: int) -> int:
@@ -530,10 +568,13 @@ def read_ring(path: str) -> tuple[RingInfo, Iterator[Event]] | None:
     slots = read_slots(path)
     if slots is None:
         return None
-    return slots.info, _events(slots, bytes.fromhex(os.path.basename(path).split(".")[0]), read_names(path))
+    process_id = bytes.fromhex(os.path.basename(path).split(".")[0])
+    return slots.info, _events(slots, process_id, read_names(path), read_functions(path))
 
 
-def _events(slots: Slots, process_id: bytes, names: dict[int, tuple[str, str]]) -> Iterator[Event]:
+def _events(
+    slots: Slots, process_id: bytes, names: dict[int, tuple[str, str]], functions: dict[int, str]
+) -> Iterator[Event]:
     info = slots.info
     for fields in slots.raw():
         task_id, submit, start, end, name, kind, flags, attempt, cpu_s, own_bytes, _ = fields
@@ -554,27 +595,5 @@ def _events(slots: Slots, process_id: bytes, names: dict[int, tuple[str, str]]) 
             cpu_s,
             int(own_bytes),
             bool(flags & MEASURED),
+            functions.get(name, ""),
         )
-
-
-def read_names(path: str) -> dict[int, tuple[str, str]]:
-    """The names that a ring's events refer to by number, each with the fingerprint of its code."""
-    return read_more_names(path, 0)[0]
-
-
-def read_more_names(path: str, position: int) -> tuple[dict[int, tuple[str, str]], int]:
-    """The names in a ring's file of names from `position` on, and where the next are to be read."""
-    import ast
-
-    names: dict[int, tuple[str, str]] = {}
-    with contextlib.suppress(OSError), open(path + ".names", "rb") as file:
-        file.seek(position)
-        for line in file:
-            if not line.endswith(b"\n"):
-                break  # being written
-            position += len(line)
-            number, _, rest = line.decode(errors="replace").rstrip("\n").partition("\t")
-            text, _, code = rest.rpartition("\t")
-            with contextlib.suppress(ValueError, SyntaxError):
-                names[int(number)] = (str(ast.literal_eval(text)), code)
-    return names, position

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sundog import events
-from sundog.observe.records import finished_tasks, read_session
+from sundog.observe.records import read_session
 
 WORKER, DRIVER = b"\xcd" * 8, b"\xef" * 8
 TASK_ID = DRIVER + bytes(8)
@@ -36,26 +36,38 @@ def test_a_process_that_died_in_its_first_task_is_named(rings: Path) -> None:
     driver.close()
 
 
-def test_a_task_that_runs_gets_its_worker_and_an_earlier_attempt_its_row(rings: Path) -> None:
-    worker = make(rings, WORKER, "worker")
-    worker.write(events.TASK, TASK_ID, worker.name("f"), 1.0, 2.0, 3.0, events.FAILED, 0, 0.5, 100.0)
-    worker.started(TASK_ID, 5.0)
-    unfinished = [{"task_id": TASK_ID.hex(), "attempt_number": 1, "state": "SUBMITTED_TO_WORKER"}]
-    [ended] = finished_tasks(str(rings.parent), "node", unfinished)
-    assert (ended["attempt_number"], ended["state"], ended["cpu_s"]) == (0, "FAILED", 0.5)
-    [running] = unfinished
-    assert (running["state"], running["worker_id"]) == ("RUNNING", WORKER.hex())
-    worker.close()
+def test_what_a_process_is_stands_in_its_header_and_notes(rings: Path) -> None:
+    ring = events.Ring(str(rings / f"{WORKER.hex()}.ring"), 64, "worker", b"\x01\0\0\0")
+    ring.become_actor(b"a" * 16)
+    ring.note("actor", actor=(b"a" * 16).hex(), repr="me", name="n", concurrent=True)
+    ring.note("error", task=TASK_ID.hex(), attempt=1, type="T", message="m")
+    ring.note("failed", task=TASK_ID.hex(), attempt=0)
+    rows = read_session(str(rings.parent))
+    process = rows.processes[WORKER]
+    assert (process.job_id, process.actor_id, process.role) == (b"\x01\0\0\0", b"a" * 16, "worker")
+    assert (process.repr_name, process.actor_name, process.concurrent) == ("me", "n", True)
+    assert rows.errors[0]["message"] == "m" and rows.failures[0]["attempt"] == 0
+    ring.close()
 
 
-def test_a_call_is_the_actors_that_was_made_there(rings: Path) -> None:
-    worker = make(rings, WORKER, "worker")
-    worker.write(events.CREATE, b"a" * 16, worker.name("A.__init__"), 1.0, 1.0, 2.0)
-    worker.write(events.CALL, TASK_ID, worker.name("A.m"), 1.0, 3.0, 4.0)
-    created, called = finished_tasks(str(rings.parent), "node", [])
-    assert created["actor_id"] == called["actor_id"] == (b"a" * 16).hex()
-    assert (created["type"], called["type"]) == ("ACTOR_CREATION_TASK", "ACTOR_TASK")
-    worker.close()
+def test_a_task_belongs_to_the_lease_before_it(rings: Path) -> None:
+    ring = make(rings, WORKER, "worker")
+    for number, lease in enumerate(('{"resources": {"CPU": 1}}', '{"resources": {"CPU": 2}}')):
+        ring.write(events.LEASE, b"", ring.name(lease, "lease"), 1.0, 1.0, 1.0)
+        ring.write(events.TASK, TASK_ID, ring.name("f"), 1.0, 2.0 + number, 3.0 + number)
+    rows = read_session(str(rings.parent))
+    assert [row.lease for row in rows.tasks] == ['{"resources": {"CPU": 1}}', '{"resources": {"CPU": 2}}']
+    assert not rows.spans
+    ring.close()
+
+
+def test_a_lease_whose_record_is_overwritten_is_known_if_there_was_only_that_kind(rings: Path) -> None:
+    ring = make(rings, WORKER, "worker")
+    ring.write(events.LEASE, b"", ring.name("{}", "lease"), 1.0, 1.0, 1.0)
+    for _ in range(100):
+        ring.write(events.TASK, TASK_ID, ring.name("f"), 1.0, 2.0, 3.0)
+    assert {row.lease for row in read_session(str(rings.parent)).tasks} == {"{}"}
+    ring.close()
 
 
 def test_samples_and_sizes_of_puts_are_kept(rings: Path) -> None:

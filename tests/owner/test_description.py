@@ -16,7 +16,8 @@ def test_tasks_are_told_while_another_thread_submits() -> None:
 
     class Task:
         attempt, state, actor, submit_s = 0, QUEUED, None, 0.0
-        fn = SimpleNamespace(name="f")
+        extra = lane = parent = None
+        fn = SimpleNamespace(name="f", function="f", shape=None)
 
         @property
         def id(self) -> bytes:
@@ -24,8 +25,8 @@ def test_tasks_are_told_while_another_thread_submits() -> None:
             return b"t" * 16
 
     table[b"t" * 16] = Task()
-    owner: Any = SimpleNamespace(table=table)
-    assert [row["name"] for row in describe_tasks(owner, 1)] == ["f"]
+    owner: Any = SimpleNamespace(table=table, me=ME, running_calls=dict)
+    assert [row["name"] for row in describe_tasks(owner)] == ["f"]
 
 
 def test_objects_are_told_while_another_thread_puts_and_drops() -> None:

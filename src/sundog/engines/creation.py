@@ -61,6 +61,7 @@ class Creations:
             "namespace": options.namespace or context.facts.namespace,
             "name": options.name or "",
             "class_name": class_name,
+            "class_path": getattr(cls, "__qualname__", class_name),
             "lease": spec,
             "setup": setup,
             "blob": code.blob,
@@ -68,6 +69,7 @@ class Creations:
             "concurrency_groups": options.concurrency_groups,
             "retry_exceptions": False,
             "job_id": context.facts.job_id,
+            "submit_s": owner.now(),
             "handle": handle_data,  # the dict of the handle that the creator gets, too
         }
         task = Task(actor_id, Fn(0, f"{class_name}.__init__"), None, owner.now())

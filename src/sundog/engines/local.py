@@ -82,7 +82,9 @@ class LocalEngine:
     # ------------------------------------------------------------------ functions
     def bind(self, function: Any, name: str, options: TaskOptions, *, generator: bool) -> Fn:
         """A function with options, ready to be submitted many times."""
-        fn = self.owner.tasks.make_fn(function, options.name or name)
+        own = name.rpartition(".")[2]  # as Ray has it: without the scopes around it
+        fn = self.owner.tasks.make_fn(function, options.name or own)
+        fn.function = own
         returns: Any = options.num_returns
         if returns is None:
             returns = "streaming" if generator else 1

@@ -58,6 +58,11 @@ class ActorKeeper:
             for row in self.actors.rows()
         )
 
+    @staticmethod
+    def in_words(cause: object) -> object:
+        """A cause that is a word of the actor machine's, as a `Cause`; any other as it is."""
+        return _WORDS.get(cause, Cause(reason=cause)) if isinstance(cause, str) else cause
+
     def parked(self) -> int:
         """How many descriptors wait here for an actor to have a worker."""
         return sum(len(lanes) for lanes in self._lanes.values())
@@ -139,10 +144,13 @@ class ActorKeeper:
             return
         self._lanes.setdefault(actor_id, []).append((process.process_id, fd))
 
-    def on_actor_ready(self, process: Process, actor_id: bytes, incarnation: int, held: list[bytes]) -> None:
-        """A worker has constructed its actor."""
+    def on_actor_ready(
+        self, process: Process, actor_id: bytes, incarnation: int, held: list[bytes], shown: str
+    ) -> None:
+        """A worker has constructed its actor, which calls itself `shown`, if its class says so."""
         row = self.actors.get(actor_id)
         if row is not None:
+            _spec(row).update(repr_name=shown, created=True)
             owner = self.node.processes.get(row.owner)
             if owner is not None:
                 # The creator may never call it, and yet counts what its constructor keeps.
@@ -151,8 +159,14 @@ class ActorKeeper:
                 owner.line.send(("created", actor_id, process.process_id, held))
         self.do(self.actors.ready(actor_id, incarnation, self.node.now()))
 
-    def on_actor_failed(self, process: Process, actor_id: bytes, incarnation: int, error: bytes) -> None:
-        """A constructor raised."""
+    def on_actor_failed(
+        self, process: Process, actor_id: bytes, incarnation: int, error: bytes, text: str
+    ) -> None:
+        """A constructor raised: its error, which is not read here, and what it says."""
+        row = self.actors.get(actor_id)
+        if row is not None:
+            _spec(row)["error_text"] = text
+        process.exit_type = "USER_ERROR"
         self.do(self.actors.init_failed(actor_id, error, incarnation, self.node.now()))
 
     def on_actor_scope(self, process: Process, actor_id: bytes) -> None:
@@ -168,7 +182,7 @@ class ActorKeeper:
 
     def on_actor_exit(self, process: Process, actor_id: bytes, reason: str) -> None:
         """`exit_actor()`: an intended end."""
-        process.kill_reason, process.intended = reason, True
+        process.kill_reason, process.intended, process.exit_type = reason, True, "INTENDED_USER_EXIT"
         self.do(self.actors.exited(actor_id, Cause(reason=reason, intended=True)))
 
     # ------------------------------------------------------------------ events of the node
@@ -260,6 +274,7 @@ class ActorKeeper:
         spec["setup"] = dict(spec["setup"], gpu_ids=grant.gpu_ids)
         spec["owner"] = row.owner
         worker.line.send(("construct", step.actor_id, step.incarnation, spec))
+        _spec(row)["pid"] = worker.pid  # of its last process, for who asks when that is gone
         for caller, fd in self._lanes.pop(step.actor_id, []):
             process = self.node.processes.get(caller)
             if process is None:
@@ -290,8 +305,7 @@ class ActorKeeper:
     def _publish(
         self, actor_id: bytes, state: str, worker: bytes | None, incarnation: int, cause: object
     ) -> None:
-        if isinstance(cause, str):
-            cause = _WORDS.get(cause, Cause(reason=cause))
+        cause = self.in_words(cause)
         pid = self.node.processes[worker].pid if worker in self.node.processes else 0
         for caller in self._callers.get(actor_id, ()):
             process = self.node.processes.get(caller)
@@ -308,9 +322,7 @@ class ActorKeeper:
             self._leases.pop(actor_id, None)
 
     def _tell(self, process: Process, row: ActorRow) -> None:
-        cause = row.cause
-        if isinstance(cause, str):
-            cause = _WORDS.get(cause, Cause(reason=cause))
+        cause = self.in_words(row.cause)
         worker = self.node.processes.get(row.worker) if row.worker else None
         process.line.send(
             (

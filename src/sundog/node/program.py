@@ -324,6 +324,7 @@ class Node:
             job = self.jobs.pop(process.job_id, None)
             self.process_died(process, Cause(reason="its program ended", intended=True))
             if job is not None:
+                self.requests.listings.job_ended(job)
                 self._end_job(job)
         elif process.kind != "driver":
             return  # a command; but the one that started us may also be killed before it said who it is
@@ -353,6 +354,7 @@ class Node:
         self.keeper.owner_died(process.process_id, now)
         self.deadlocks.process_died(process.process_id)
         self.requests.process_died(process.process_id)
+        self.requests.listings.process_died(process, cause)
         for peer_id in process.peers:
             peer = self.processes.get(peer_id)
             if peer is not None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from sundog.exceptions import ActorUnschedulableError, RaySystemError
 from sundog.ids import PROCESS_BYTES, random_id
+from sundog.node.listings import Listings
 from sundog.node.rows import Process
 from sundog.state.actors import DEAD
 from sundog.state.instructions import GROUP_REMOVED, Infeasible
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _LATER = object()
 _GATHER_S = 10.0
+_LISTS = ("actors", "workers", "nodes", "jobs", "placement_groups", "runtime_envs")
 
 
 class Requests:
@@ -30,6 +32,7 @@ class Requests:
 
     def __init__(self, node: Node) -> None:
         self.node = node
+        self.listings = Listings(node)
         self._group_waiters: dict[bytes, list[Callable[[], None]]] = {}
         self._tokens = itertools.count(1)
         self._gathering: dict[int, tuple[set[bytes], list[dict[str, Any]], Callable[[], None]]] = {}
@@ -82,7 +85,7 @@ class Requests:
         """What `sundog status` shows."""
         node = self.node
         kinds: dict[str, int] = {}
-        for state in self._states().values():
+        for state in self.listings.states().values():
             kinds[state] = kinds.get(state, 0) + 1
         actors: dict[str, int] = {}
         for row in node.keeper.actors.rows():
@@ -154,7 +157,7 @@ class Requests:
         """State and process of one actor; None if it cannot be of this session."""
         row = self.node.keeper.actors.get(actor_id)
         if row is not None:
-            return self._actor_dict(row)
+            return self.listings.actor(row)
         # Not known yet, or no longer: whoever made it is here.
         return {} if actor_id[:PROCESS_BYTES] in self.node.processes else None
 
@@ -271,10 +274,10 @@ class Requests:
         if kind in ("objects", "tasks"):
             self._gather(process, number, kind)
             return _LATER
-        method = getattr(self, "_list_" + kind.replace("-", "_"), None)
-        if method is None:
+        name = kind.replace("-", "_")
+        if name not in _LISTS:
             raise ValueError(f"There is no list of {kind!r}.")
-        return method(), []
+        return getattr(self.listings, name)(), []
 
     def _gather(self, process: Process, number: int, kind: str) -> None:
         """Ask every process for its rows; answer when all who live have, or after a while."""
@@ -287,6 +290,8 @@ class Requests:
                 silent = [p.pid for p in self.node.processes.values() if p.process_id in asked]
                 process.line.send(("answer", number, True, (rows, silent)))
 
+        if kind == "tasks":
+            rows += self.listings.creations()
         self._gathering[token] = (asked, rows, finish)
         for process_id in list(asked):
             self.node.processes[process_id].line.send(("describe", token, kind))
@@ -299,9 +304,7 @@ class Requests:
             return
         asked, collected, finish = found
         asked.discard(process.process_id)
-        collected.extend(
-            dict(row, worker_id=process.process_id.hex(), job_id=process.job_id.hex()) for row in rows
-        )
+        collected.extend(dict(row, job=process.job_id.hex()) for row in rows)
         if not asked:
             finish()
 
@@ -311,99 +314,6 @@ class Requests:
             asked.discard(process_id)
             if not asked:
                 finish()
-
-    def _list_actors(self) -> list[dict[str, Any]]:
-        return [self._actor_dict(row) for row in self.node.keeper.actors.rows()]
-
-    def _actor_dict(self, row: Any) -> dict[str, Any]:
-        process = self.node.processes.get(row.worker) if row.worker else None
-        cause = row.cause
-        return {
-            "actor_id": row.actor_id.hex(),
-            "class_name": row.spec["class_name"],
-            "state": row.state,
-            "name": row.name,
-            "ray_namespace": row.namespace,
-            "node_id": self.node.node_id.hex(),
-            "pid": process.pid if process else 0,
-            "job_id": row.spec["job_id"].hex(),
-            "is_detached": row.detached,
-            "required_resources": dict(row.spec["lease"].resources),
-            "death_cause": None
-            if row.state != DEAD
-            else (cause.text() if hasattr(cause, "text") else str(cause)),
-            "num_restarts": row.incarnation,
-            "placement_group_id": None,
-            "repr_name": "",
-        }
-
-    def _states(self) -> dict[bytes, str]:
-        """What each process serves as: one whose lease was given back is idle again."""
-        states = {each.process_id: each.state for each in self.node.processes.values()}
-        idle = (worker for worker in self.node.leases.idle_workers() if states.get(worker) == "leased")
-        return states | dict.fromkeys(idle, "idle")
-
-    def _list_workers(self) -> list[dict[str, Any]]:
-        states = self._states()
-        return [
-            {
-                "worker_id": each.process_id.hex(),
-                "is_alive": True,
-                "worker_type": each.kind.upper(),
-                "exit_type": None,
-                "node_id": self.node.node_id.hex(),
-                "ip": "127.0.0.1",
-                "pid": each.pid,
-                "state": states[each.process_id],
-                "job_id": each.job_id.hex(),
-                "start_time_ms": int(each.started_at * 1000),
-            }
-            for each in self.node.processes.values()
-        ]
-
-    def _list_nodes(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "node_id": self.node.node_id.hex(),
-                "node_ip": "127.0.0.1",
-                "is_head_node": True,
-                "state": "ALIVE",
-                "node_name": "127.0.0.1",
-                "resources_total": self.node.leases.totals(),
-                "labels": dict(self.node.params["labels"]),
-                "start_time_ms": int(self.node.started_at * 1000),
-            }
-        ]
-
-    def _list_jobs(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "job_id": job.job_id.hex(),
-                "submission_id": None,
-                "entrypoint": job.entrypoint,
-                "type": "DRIVER",
-                "status": "RUNNING",
-                "driver_info": {"id": job.driver.hex(), "pid": job.pid, "node_ip_address": "127.0.0.1"},
-                "start_time": int(job.started_at * 1000),
-                "end_time": None,
-                "metadata": {},
-            }
-            for job in self.node.jobs.values()
-        ]
-
-    def _list_placement_groups(self) -> list[dict[str, Any]]:
-        return [
-            {
-                "placement_group_id": row.pg_id.hex(),
-                "name": row.name,
-                "state": row.state,
-                "creator_job_id": "",
-                "bundles": [dict(bundle) for bundle in row.bundles],
-                "is_detached": row.lifetime == "detached",
-                "stats": {"why": row.why},
-            }
-            for row in self.node.leases.group_table()
-        ]
 
     # ------------------------------------------------------------------ news for owners
     def infeasible(self, step: Infeasible) -> None:

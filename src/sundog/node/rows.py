@@ -25,6 +25,7 @@ class Process:
     kill_facts: dict[str, Any] = field(default_factory=dict)  # attributes for the errors that follow
     killed: bool = False  # by our SIGKILL, not by a request to end
     intended: bool = False
+    exit_type: str = ""  # how it ends in Ray's words, where its cause alone does not tell
     out_path: str = ""
     err_path: str = ""
     peers: set[bytes] = field(default_factory=set)  # processes to tell of its death

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import compress
 from typing import Any
 
-from sundog import events
+from sundog import event_names, events
 from sundog.observe.usage import Key, Totals
 from sundog.plain import field, plain
 
@@ -141,7 +141,7 @@ class Ledger:
 
     def _name(self, tail: Tail, number: int) -> tuple[str, str]:
         if number not in tail.names:
-            more, tail.names_at = events.read_more_names(tail.path, tail.names_at)
+            more, tail.names_at = event_names.read_more_names(tail.path, tail.names_at)
             tail.names.update(more)
         return tail.names.get(number, ("?", ""))
 

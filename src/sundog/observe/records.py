@@ -9,13 +9,13 @@ import glob
 import os
 from typing import Any
 
-from sundog import events
+from sundog import event_names, events
 from sundog.observe.timeline import SpanRow, TaskRow
 from sundog.plain import field, plain, replaced
 
 _TASKS = frozenset({events.TASK, events.CALL, events.CREATE})
 _KINDS = {events.TASK: "task", events.CALL: "actor_task", events.CREATE: "actor_creation"}
-_TYPES = {"task": "NORMAL_TASK", "actor_task": "ACTOR_TASK", "actor_creation": "ACTOR_CREATION_TASK"}
+_LEASE = "lease"  # stands where the fingerprint of a function's code would
 
 
 @plain(frozen=True)
@@ -31,6 +31,21 @@ class SampleRow:
 
 
 @plain()
+class ProcessRow:
+    """What a ring tells of its process, dead or alive."""
+
+    process_id: bytes
+    pid: int
+    role: str  # driver | worker
+    job_id: bytes
+    actor_id: bytes = b""
+    actor_name: str = ""
+    repr_name: str = ""  # what the actor calls itself, if its class says so
+    concurrent: bool = False  # several calls run at a time
+    lease: str = ""  # what it held last
+
+
+@plain()
 class SessionRows:
     """All that a session's rings hold."""
 
@@ -38,6 +53,12 @@ class SessionRows:
     spans: list[SpanRow] = field(default_factory=list)
     samples: list[SampleRow] = field(default_factory=list)
     begun: dict[bytes, tuple[bytes, int, float]] = field(default_factory=dict)  # task: (worker, pid, when)
+    processes: dict[bytes, ProcessRow] = field(default_factory=dict)
+    errors: list[dict[str, Any]] = field(
+        default_factory=list
+    )  # of attempts that a worker ran (owner/failures.py)
+    failures: list[dict[str, Any]] = field(default_factory=list)  # tasks that failed at their owner
+    sites: dict[str, str] = field(default_factory=dict)  # task: where it was submitted, if that was asked for
     dropped: int = 0
 
 
@@ -45,18 +66,18 @@ def read_session(path: str) -> SessionRows:
     """Everything in the rings of a session's folder, each kind in the order it began."""
     rows = SessionRows()
     lost: list[events.Event] = []
-    homes: dict[str, tuple[int, bytes]] = {}  # of a process: its pid and its actor
     for ring in glob.glob(f"{glob.escape(path)}/rings/*.ring"):
         read = events.read_ring(ring)
         if read is not None:
             # A process that died in its first task has a ring without events.
             process_id = bytes.fromhex(os.path.basename(ring).split(".")[0])
-            _read_one(rows, lost, homes, process_id, *read)
+            _read_one(rows, lost, process_id, *read, _only_lease(ring))
+            _read_notes(rows, rows.processes[process_id], ring)
     for event in lost:
-        pid, actor_id = homes.get(event.code, (0, b""))
-        row = _task(event, actor_id, "actor_task" if actor_id else "task")
         worker = bytes.fromhex(event.code)
-        rows.tasks.append(replaced(row, worker_id=worker, pid=pid, code="", lost=True))
+        home = rows.processes.get(worker) or ProcessRow(worker, 0, "worker", b"")
+        row = _task(event, home.actor_id, "actor_task" if home.actor_id else "task", home.lease)
+        rows.tasks.append(replaced(row, worker_id=worker, pid=home.pid, code="", lost=True))
     rows.tasks.sort(key=lambda row: row.start_s or 0.0)
     rows.spans.sort(key=lambda row: row.start_s)
     rows.samples.sort(key=lambda row: row.at_s)
@@ -66,17 +87,19 @@ def read_session(path: str) -> SessionRows:
 def _read_one(
     rows: SessionRows,
     lost: list[events.Event],
-    homes: dict[str, tuple[int, bytes]],
     process_id: bytes,
     info: events.RingInfo,
     found: Any,
+    lease: str,
 ) -> None:
-    actor_id = b""
+    actor_id = info.actor_id
     for event in found:
         if event.kind == events.CREATE:
             actor_id = event.task_id
         if event.kind in _TASKS:
-            rows.tasks.append(_task(event, actor_id, _KINDS[event.kind]))
+            rows.tasks.append(_task(event, actor_id, _KINDS[event.kind], lease))
+        elif event.kind == events.LEASE:
+            lease = event.name
         elif event.kind == events.LOST:
             lost.append(event)
         elif event.kind == events.SAMPLE:
@@ -86,12 +109,34 @@ def _read_one(
         else:
             rows.spans.append(_span(event))
     rows.dropped += info.dropped
-    homes[process_id.hex()] = (info.pid, actor_id)
+    rows.processes[process_id] = ProcessRow(
+        process_id, info.pid, info.role, info.job_id, actor_id, lease=lease
+    )
     if info.role == "worker" and info.current.strip(b"\0"):
         rows.begun[info.current] = (process_id, info.pid, info.current_at)
 
 
-def _task(event: events.Event, actor_id: bytes, kind: str) -> TaskRow:
+def _read_notes(rows: SessionRows, process: ProcessRow, ring: str) -> None:
+    for kind, facts in event_names.read_notes(ring):
+        if kind == "error":
+            rows.errors.append(facts)
+        elif kind == "failed":
+            rows.failures.append(facts)
+        elif kind == "site":
+            rows.sites[str(facts.get("task"))] = str(facts.get("site"))
+        elif kind == "actor":
+            process.actor_id = process.actor_id or bytes.fromhex(facts.get("actor", ""))
+            process.repr_name, process.actor_name = facts.get("repr", ""), facts.get("name", "")
+            process.concurrent = bool(facts.get("concurrent"))
+
+
+def _only_lease(ring: str) -> str:
+    """What a process's leases held, if all held the same: the record of the lease itself may be overwritten."""
+    found = [text for text, code in event_names.read_names(ring).values() if code == _LEASE]
+    return found[0] if len(found) == 1 else ""
+
+
+def _task(event: events.Event, actor_id: bytes, kind: str, lease: str = "") -> TaskRow:
     return TaskRow(
         task_id=event.task_id,
         name=event.name,
@@ -108,6 +153,8 @@ def _task(event: events.Event, actor_id: bytes, kind: str) -> TaskRow:
         cpu_s=event.cpu_s,
         peak_bytes=event.own_bytes,
         actor_id=actor_id if kind != "task" else b"",
+        function=event.function,
+        lease=lease,
     )
 
 
@@ -127,53 +174,6 @@ def session_rows(path: str) -> tuple[list[TaskRow], list[SpanRow]]:
     """Tasks and spans of a session's folder, each in the order they began."""
     rows = read_session(path)
     return rows.tasks, rows.spans
-
-
-def finished_tasks(path: str, node_id: str, unfinished: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Rows of the state API for the attempts that have ended; unfinished ones that run get their worker."""
-    found = read_session(path)
-    ended = {(row.task_id.hex(), row.attempt) for row in found.tasks}
-    for row in unfinished:
-        began = found.begun.get(bytes.fromhex(row["task_id"]))
-        if began is not None and (row["task_id"], row["attempt_number"]) not in ended:
-            worker_id, pid, at_s = began
-            row.update(
-                state="RUNNING",
-                worker_id=worker_id.hex(),
-                worker_pid=pid,
-                node_id=node_id,
-                start_time_ms=int(at_s * 1000),
-            )
-    open_attempts = {(row["task_id"], row["attempt_number"]) for row in unfinished}
-    return [
-        _state_row(row, node_id)
-        for row in found.tasks
-        if (row.task_id.hex(), row.attempt) not in open_attempts
-    ]
-
-
-def _state_row(row: TaskRow, node_id: str) -> dict[str, Any]:
-    error = None if row.ok else "WORKER_DIED" if row.lost else "TASK_EXECUTION_EXCEPTION"
-    return {
-        "task_id": row.task_id.hex(),
-        "attempt_number": row.attempt,
-        "name": row.name,
-        "func_or_class_name": row.name,
-        "state": row.status,
-        "type": _TYPES[row.kind],
-        "worker_id": row.worker_id.hex(),
-        "worker_pid": row.pid,
-        "node_id": node_id,
-        "job_id": "",
-        "parent_task_id": None,
-        "actor_id": row.actor_id.hex() or None,
-        "error_type": error,
-        "creation_time_ms": int(row.submit_s * 1000),
-        "start_time_ms": int((row.start_s or 0) * 1000),
-        "end_time_ms": int((row.end_s or 0) * 1000),
-        "cpu_s": None if row.lost else row.cpu_s,
-        "peak_memory": row.peak_bytes or None,
-    }
 
 
 def dropped_events(path: str) -> int:

@@ -45,6 +45,8 @@ class TaskRow:
     peak_bytes: int = 0  # of memory of its own, without shared segments
     actor_id: bytes = b""
     lost: bool = False  # its process died under it
+    function: str = ""  # the function's own name, if the task has another
+    lease: str = ""  # what its worker held while it ran, as JSON (`worker.setup.note_lease`)
 
     @property
     def status(self) -> str:

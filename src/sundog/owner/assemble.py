@@ -10,6 +10,7 @@ from sundog import refs
 from sundog.config import Config
 from sundog.events import NoRing, Ring
 from sundog.net.packets import Connection
+from sundog.owner import context
 from sundog.owner.actors import ActorCalls
 from sundog.owner.agenda import Agenda
 from sundog.owner.cancels import Cancels
@@ -37,7 +38,9 @@ def assemble(me: bytes, node: Connection, session: dict[str, Any], config: Confi
     segments = Segments(session["shm_root"], session["spill_folders"][0], me, ops)
     ring: Ring | NoRing = NoRing()
     if config.record_enabled:
-        ring = Ring(f"{session['path']}/rings/{me.hex()}.ring", config.record_ring_events, role)
+        ring = Ring(
+            f"{session['path']}/rings/{me.hex()}.ring", config.record_ring_events, role, context.facts.job_id
+        )
     owner = Owner(me, node, segments, ops, ring, config)
     owner.control = Control(owner, session)
     Room(owner, session["store_bytes"])
@@ -86,7 +89,7 @@ def _describe(owner: Owner, number: int, kind: str, role: str) -> None:
     if kind == "objects":
         owner.when_ready_elsewhere(_describe_objects, owner, number, role)
     else:
-        owner.control.send(("described", number, describe_tasks(owner, os.getpid())))
+        owner.control.send(("described", number, describe_tasks(owner)))
 
 
 def _describe_objects(owner: Owner, number: int, role: str) -> None:

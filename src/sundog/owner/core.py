@@ -115,7 +115,9 @@ class Owner:
         self.shed = False  # a value was freed for which refs were kept (`nested`)
         self.closed: BaseException | None = None
         self.concurrent = False  # several calls run here at a time: tasks note which of them is their parent
-        # A worker plugs these in: what to do before and after it blocks in a get or wait.
+        # A worker plugs these in: which calls it runs beside each other, with their starts (several at a time only);
+        # what to do before and after it blocks in a get or wait.
+        self.running_calls: Callable[[], dict[bytes, float]] = dict
         self.before_block: Callable[[], None] | None = None
         self.after_block: Callable[[], None] | None = None
         self.reactor = Reactor(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from sundog.ids import PROCESS_BYTES, index_of, task_of
-from sundog.owner.records import QUEUED, SENT, WAITING
+from sundog.owner.records import QUEUED, SENT, WAITING, Task
+from sundog.wire.lanes import EXTRA_NAME
 
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
@@ -46,20 +48,48 @@ def describe_objects(owner: Owner, pid: int, role: str, sites: dict[str, str]) -
     return rows
 
 
-def describe_tasks(owner: Owner, pid: int) -> list[dict[str, Any]]:
-    """One row for each task of this process that has not ended (locked)."""
-    return [
-        {
-            "task_id": task.id.hex(),
-            "attempt_number": task.attempt,
-            "name": task.fn.name,
-            "state": _STATES.get(task.state, "FINISHED"),
-            "type": "NORMAL_TASK" if task.actor is None else "ACTOR_TASK",
-            "creation_time_ms": int(task.submit_s * 1000),
-            "owner_pid": pid,
-        }
-        for task in list(owner.table.values())  # submissions come without the lock
+def describe_tasks(owner: Owner) -> list[dict[str, Any]]:
+    """Facts for `observe.task_states`: each task of ours that has not ended, and each call that runs here (locked)."""
+    rows: list[dict[str, Any]] = [
+        {"running": True, "task": task.hex(), "start_s": at_s, "worker": owner.me.hex(), "pid": os.getpid()}
+        for task, at_s in owner.running_calls().items()
     ]
+    for task in list(owner.table.values()):  # submissions come without the lock
+        lane = task.lane if task.state == SENT else None
+        state = _STATES.get(task.state)
+        if state is None:
+            continue  # kept for its lineage; its record says how it ended
+        if lane is not None and not lane.worker:
+            state = _STATES[QUEUED]  # parked at the node until its actor has a process
+        rows.append(
+            {
+                **task_facts(owner, task),
+                "state": state,
+                "parent": task.parent.hex() if task.parent else "",
+                "worker": lane.worker.hex() if lane is not None else "",
+                "pid": lane.pid if lane is not None else 0,
+            }
+        )
+    return rows
+
+
+def task_facts(owner: Owner, task: Task) -> dict[str, Any]:
+    """What its owner knows of a task, in words and numbers."""
+    fn, link = task.fn, task.actor
+    shape = fn.shape
+    strategy: Any = shape.spec.strategy if shape is not None else ("",)
+    return {
+        "task": task.id.hex(),
+        "owner": owner.me.hex(),
+        "attempt": task.attempt,
+        "name": (task.extra or {}).get(EXTRA_NAME) or fn.name,
+        "function": fn.function or fn.name,
+        "kind": "task" if link is None else "actor_task",
+        "actor": getattr(link, "actor_id", b"").hex(),
+        "resources": dict(shape.spec.resources) if shape is not None else {},
+        "pg": strategy[1].hex() if strategy[0] == "pg" else "",
+        "submit_s": task.submit_s,
+    }
 
 
 def explain_missing(owner: Owner, oid: bytes) -> str:

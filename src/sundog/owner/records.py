@@ -67,6 +67,7 @@ class Fn:
         "code",
         "estimate_s",
         "extra",
+        "function",
         "generator",
         "max_calls",
         "max_retries",
@@ -84,6 +85,7 @@ class Fn:
     def __init__(self, number: Any, name: str) -> None:
         self.number = number  # by which a worker knows the function; a method's own name
         self.name = printable(name)
+        self.function = self.name  # its own name, whatever the task is called
         self.code: Code | None = None  # None of a method
         self.returns: Any = 1
         self.one = True  # returns exactly one ref, and nothing has to be watched: the hot path

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 from sundog import events
 from sundog.exceptions import TaskCancelledError, TaskPlacementGroupRemoved
-from sundog.ids import RESULT_SUFFIX, result_id
+from sundog.ids import RESULT_SUFFIX, result_id, task_of
 from sundog.net import packets
 from sundog.net import sockets as socket
 from sundog.owner import deaths
 from sundog.owner.actors import ActorLink
+from sundog.owner.failures import note_failed
 from sundog.owner.lost_attempts import record_lost
 from sundog.owner.records import DONE, QUEUED, Lane, Task, Value
 from sundog.state import backoff
@@ -242,9 +243,16 @@ class Replies:
 
     def fail_with(self, task: Task, error: BaseException) -> None:
         """End a task with an error of the system's."""
+        if task.state != DONE:
+            note_failed(self.owner, task, error, self.owner.now())
         value = self.owner.error_value(error)
         if task.fn.returns == "streaming" and task.state != DONE:
             self.owner.streams.of(task).error = value
+        self.fail(task, value)
+
+    def fail_by_argument(self, task: Task, oid: bytes, value: Value) -> None:
+        """End a task whose argument is an error: it ends with the same error."""
+        note_failed(self.owner, task, None, self.owner.now(), origin=task_of(oid))
         self.fail(task, value)
 
     def _may_retry(self, task: Task) -> bool:

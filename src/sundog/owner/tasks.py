@@ -249,7 +249,7 @@ class Tasks(Dispatch):
                 if isinstance(task.actor, ArgumentWaiter):
                     task.actor.fail(task, value[1])
                 else:
-                    self.owner.replies.fail(task, value)
+                    self.owner.replies.fail_by_argument(task, oid, value)
                 return
             values.append((oid, value[:4]))
         if values:

@@ -14,6 +14,7 @@ from sundog import events
 from sundog.exceptions import RayTaskError
 from sundog.owner import context
 from sundog.owner.core import Owner
+from sundog.owner.failures import note_error
 from sundog.owner.lineage import CopyLost
 from sundog.printable import printable
 from sundog.serialize.fingerprint import fingerprint
@@ -22,7 +23,9 @@ from sundog.wire import lanes as wire
 from sundog.worker import stdio
 from sundog.worker.executor import Executor
 from sundog.worker.serving import Serving
-from sundog.worker.setup import apply_lease
+from sundog.worker.setup import apply_lease, note_lease
+
+_TEXT_MAX = 8192
 
 
 class ActorLife:
@@ -62,6 +65,8 @@ class ActorLife:
     def _construct(self, actor_id: bytes, incarnation: int, spec: dict[str, Any]) -> None:
         facts, executor, owner = context.facts, self.executor, self.owner
         apply_lease(spec["setup"])
+        note_lease(owner.ring, spec["setup"])
+        owner.ring.become_actor(actor_id)
         facts.actor_id, facts.actor_name = actor_id, spec["name"]
         facts.actor_namespace, facts.was_reconstructed = spec["namespace"], incarnation > 0
         facts.actor_class = spec["class_name"]
@@ -95,24 +100,37 @@ class ActorLife:
                 task_id=actor_id.hex(),
                 skip_frames_of=(),
             )
+            note_error(owner.ring, actor_id, incarnation, stored)
             meta, _, _ = pack(stored, 1 << 62)
             self.serving.stopping = "its constructor failed"
-            owner.control.send(("actor_failed", actor_id, incarnation, meta))
+            owner.control.send(("actor_failed", actor_id, incarnation, meta, str(stored)[:_TEXT_MAX]))
         else:
+            shown = self._note_actor(actor_id, concurrent is not None)
             with owner.lock:
                 owner.drain()
                 held = owner.refs.still_held(creator, received)
                 owner.carry_out()
             if concurrent is not None:
                 self._hand_over(concurrent)
-            owner.control.send(("actor_ready", actor_id, incarnation, held))
+            owner.control.send(("actor_ready", actor_id, incarnation, held, shown))
         finally:
             if stdio.holding:
                 stdio.end_lines()
             context.running.reset(token)
             self.serving.current = None
         name = owner.ring.name(f"{spec['class_name']}.__init__", fingerprint(cls))
-        executor.meter.write(events.CREATE, actor_id, name, start, start, owner.now(), failed, incarnation)
+        submit_s = spec.get("submit_s", start)
+        executor.meter.write(events.CREATE, actor_id, name, submit_s, start, owner.now(), failed, incarnation)
+
+    def _note_actor(self, actor_id: bytes, concurrent: bool) -> str:
+        """Note what all calls of this actor have in common; gives its `repr` if its class defines one, else ""."""
+        facts = context.facts
+        shown = own_repr(self.executor.actor)
+        if shown or concurrent or facts.actor_name:
+            self.owner.ring.note(
+                "actor", actor=actor_id.hex(), repr=shown, name=facts.actor_name, concurrent=concurrent
+            )
+        return shown
 
     def _hand_over(self, concurrent: Any) -> None:
         """Have the calls served by another from now on; locked, as the reader may be bringing the actor's end."""
@@ -160,6 +178,16 @@ class ActorLife:
 
             return ThreadedServing(self.owner, self.executor, limit or 1, groups, cls)
         return None
+
+
+def own_repr(actor: Any) -> str:
+    """What an actor calls itself: its `repr`, if its class defines one that works; else ""."""
+    if actor is None or getattr(type(actor), "__repr__", None) is object.__repr__:
+        return ""
+    try:
+        return repr(actor)
+    except Exception:
+        return ""
 
 
 def _set_title(class_name: str) -> None:

@@ -253,13 +253,22 @@ class AsyncServing(Serving):
                 return  # of exit_actor(): the actor ends, and the node tells the callers why
             try:
                 executor.reply_error(
-                    lane, task_id, name, error, executor._call_retry(extra), received, _time() - start
+                    lane,
+                    task_id,
+                    name,
+                    error,
+                    executor._call_retry(extra),
+                    received,
+                    _time() - start,
+                    attempt,
                 )
             except BaseException:
                 self.fall_over()
         finally:
             end = _time()
             name_id = executor.method_names.get(what) or executor._method_id(what)
+            if name != what:
+                name_id = executor._named_call(name, what)
             if steps is None and end <= meter.again_at and end - start < STEP_S:
                 executor.ring.write(
                     events.CALL,
@@ -403,6 +412,15 @@ class AsyncServing(Serving):
             return (Slot(MAIN, 1, (main_runs,)),), (), True
         running = (*self._tasks, *(item[0] for _, _, item in tuple(self._ready)))
         return (Slot("loop", len(running) + 1, running),), (), False
+
+    def running_calls(self) -> dict[bytes, float]:
+        """The calls whose coroutines have begun, and since when."""
+        found = {}
+        for task_id, task in list(self._tasks.items()):
+            frame = getattr(task.get_coro(), "cr_frame", None)
+            if frame is not None and "start" in frame.f_locals:
+                found[task_id] = frame.f_locals["start"]
+        return found
 
     def before_block(self) -> None:
         """A get in a coroutine blocks the loop; at least send what is done."""

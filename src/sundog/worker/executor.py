@@ -20,6 +20,7 @@ from sundog.events import EVENT, EVENT_BYTES, HEADER_BYTES, NoRing, Ring
 from sundog.exceptions import ObjectLostError, RayTaskError, TaskCancelledError
 from sundog.owner import context
 from sundog.owner.core import Owner
+from sundog.owner.failures import note_error
 from sundog.owner.lineage import CopyLost
 from sundog.refs import collectors
 from sundog.serialize.fingerprint import fingerprint
@@ -88,7 +89,7 @@ class Executor:
             function = self.codes[fn.code_hash] = _loads(fn.blob)
         fn.blob = b""
         fn.code = fingerprint(function)
-        fn.name_id = self.ring.name(fn.name, fn.code)
+        fn.name_id = self.ring.name(fn.name, fn.code, getattr(function, "__name__", ""))
         fn.function = function
         if isinstance(fn.retry, bytes):
             fn.retry = _loads(fn.retry)
@@ -290,7 +291,7 @@ class Executor:
                 returns = extra.get(wire.EXTRA_RETURNS, returns)
                 name = extra.get(wire.EXTRA_NAME, name)
                 if name_id and wire.EXTRA_NAME in extra:
-                    name_id = self.ring.name(name, fn.code if fn is not None else "")
+                    name_id = self._named_call(name, what)
             token = context.running.set((task_id, name, attempt, lane.owner_id))
             try:
                 positional, named = self.arguments(args, extra, received)
@@ -330,7 +331,10 @@ class Executor:
             end = _time()
             if type(error) is not CopyLost:
                 kind = events.TASK if fn is not None else events.CALL
-                name_id = self.ring.name(name or "?", fn.code if fn is not None else "")
+                if fn is not None:
+                    name_id = fn.name_id or self.ring.name(fn.name, fn.code)
+                else:
+                    name_id = self._method_id(what) if name in (None, what) else self._named_call(name, what)
                 self.meter.write(kind, task_id, name_id, submit_s, start, end, events.FAILED, attempt)
             self.reply_error(
                 lane,
@@ -340,6 +344,7 @@ class Executor:
                 fn.retry if fn else self._call_retry(extra),
                 received,
                 end - start,
+                attempt,
             )
         return end
 
@@ -349,6 +354,11 @@ class Executor:
             code = fingerprint(getattr(type(self.actor), what, None))
             found = self.method_names[what] = self.ring.name(f"{context.facts.actor_class}.{what}", code)
         return found
+
+    def _named_call(self, name: str, what: str) -> int:
+        """The number of a name that a call was given, written with its method's."""
+        code = fingerprint(getattr(type(self.actor), what, None))
+        return self.ring.name(name, code, f"{context.facts.actor_class}.{what}")
 
     def method(self, name: str) -> Callable[..., Any]:
         """A method of the actor; some names are the runtime's own."""
@@ -509,8 +519,9 @@ class Executor:
         retry: Any,
         received: list[bytes] | None,
         seconds: float,
+        attempt: int = 0,
     ) -> None:
-        """Queue the reply for a task that raised."""
+        """Queue the reply for a task that raised, and note the error beside the record of the attempt."""
         if self.unsent.found:
             self.unsent.take_back(task_id)
         if type(error) is CopyLost:
@@ -555,6 +566,7 @@ class Executor:
         # Its frames hold the arguments; a frozen class sets nothing.
         BaseException.with_traceback(error, None)
         error = None  # type: ignore[assignment]
+        note_error(self.ring, task_id, attempt, stored)
         meta, _, inner = pack(stored, 1 << 62)
         value = self.value_of(lane, meta, None, inner)
         payload = (retryable, (wire.ERROR, *value[1:]), self.held(lane, received))

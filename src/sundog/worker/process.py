@@ -27,7 +27,7 @@ from sundog.net.packets import Connection
 from sundog.owner import context
 from sundog.owner.assemble import assemble
 from sundog.worker import setup, stdio
-from sundog.worker.actor_life import ActorLife
+from sundog.worker.actor_life import ActorLife, own_repr
 from sundog.worker.executor import Executor
 from sundog.worker.sampler import Sampler
 from sundog.worker.serving import Serving
@@ -86,6 +86,7 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     executor.sampler = Sampler(executor, lambda: life.serving)
     owner.before_block, owner.after_block = serving.before_block, serving.after_block
     owner.waits.places = lambda main_runs: life.serving.places(main_runs)
+    owner.running_calls = lambda: life.serving.running_calls()
     signal.signal(signal.SIGINT, serving.interrupt)
     os.register_at_fork(after_in_child=lambda: life.serving.disown())
     os.register_at_fork(after_in_child=executor.disown)
@@ -175,13 +176,7 @@ def _current_name() -> str:
 
 
 def _actor_label(facts: context.ProcessFacts) -> str:
-    actor = _executor.actor if _executor is not None else None
-    if actor is not None and getattr(type(actor), "__repr__", None) is not object.__repr__:
-        try:
-            return repr(actor)
-        except Exception:
-            return facts.actor_class
-    return facts.actor_class
+    return own_repr(_executor.actor if _executor is not None else None) or facts.actor_class
 
 
 if __name__ == "__main__":

@@ -255,9 +255,10 @@ class Serving:
 
     def apply_setup(self, setup: dict[str, Any]) -> None:
         """Prepare the process for a lease (GPU ids, thread counts, placement group)."""
-        from sundog.worker.setup import apply_lease
+        from sundog.worker.setup import apply_lease, note_lease
 
         apply_lease(setup)
+        note_lease(self.executor.ring, setup)
         changed = self.watch.changed() if not self.retired and self.executor.actor_id is None else None
         if changed:
             self._found_stale(changed)
@@ -452,6 +453,10 @@ class Serving:
 
         current = self.current
         return (Slot(MAIN, 1, (current,) if current is not None else ()),), (), True
+
+    def running_calls(self) -> dict[bytes, float]:
+        """Calls that run beside each other, and since when; the one task that runs alone stands in the ring."""
+        return {}
 
     # ------------------------------------------------------------------ ends and successions
     def finish_then_stop(self, reason: str) -> None:

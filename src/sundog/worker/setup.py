@@ -10,10 +10,12 @@ import fcntl
 import os
 import signal
 import sys
+import time
 from typing import Any
 
-from sundog import notices
+from sundog import events, notices
 from sundog.config import set_child_environ, user_environ
+from sundog.events import NoRing, Ring
 from sundog.isolation import take_over
 from sundog.owner import context
 
@@ -89,6 +91,19 @@ def apply_lease(setup: dict[str, Any]) -> None:
         set_child_environ(updates)
         if "OMP_NUM_THREADS" in updates:
             _limit_loaded_libraries(int(threads))
+
+
+def note_lease(ring: Ring | NoRing, setup: dict[str, Any]) -> None:
+    """Record what the lease holds: said once here, it need not stand in the record of each task."""
+    import json
+
+    held = {
+        "resources": setup.get("resources") or {},
+        "pg": setup["pg_id"].hex() if setup.get("pg_id") else "",
+        "env": context.facts.runtime_env or {},
+    }
+    now = time.time()
+    ring.write(events.LEASE, b"", ring.name(json.dumps(held, default=repr), "lease"), now, now, now)
 
 
 def _limit_loaded_libraries(threads: int) -> None:

@@ -167,18 +167,15 @@ class ThreadedServing(Serving):
 
     def oldest_call(self) -> Call | None:
         """The call whose thread has been at it longest, for the sampler."""
-        found: list[tuple[float, bytes, FrameType]] = []
-        for innermost in sys._current_frames().values():
-            for frame in stack_of(innermost):
-                if frame.f_code is Executor._run_any.__code__:
-                    names = frame.f_locals
-                    if "start" in names:
-                        found.append((names["start"], names["task_id"], innermost))
-                    break
+        found = _calls_in_threads()
         if not found:
             return super().oldest_call()
         start, task_id, innermost = min(found, key=lambda each: each[0])
         return task_id, start, stack_of(innermost)
+
+    def running_calls(self) -> dict[bytes, float]:
+        """The calls that run in threads, and since when."""
+        return {task_id: start for start, task_id, _ in _calls_in_threads()}
 
     def before_block(self) -> None:
         """Other calls go on while one blocks: the actor keeps its CPU."""
@@ -187,3 +184,16 @@ class ThreadedServing(Serving):
     def after_block(self) -> None:
         """Nothing was given back."""
         time.sleep(0)
+
+
+def _calls_in_threads() -> list[tuple[float, bytes, FrameType]]:
+    """Start, id and innermost frame of each call that a thread of this process runs."""
+    found: list[tuple[float, bytes, FrameType]] = []
+    for innermost in sys._current_frames().values():
+        for frame in stack_of(innermost):
+            if frame.f_code is Executor._run_any.__code__:
+                names = frame.f_locals
+                if "start" in names:
+                    found.append((names["start"], names["task_id"], innermost))
+                break
+    return found

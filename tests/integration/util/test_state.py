@@ -209,3 +209,148 @@ def test_summaries_count_by_name_class_and_call_site() -> None:
     summary = count_objects(objects)
     assert (summary["total_objects"], summary["total_size_mb"]) == (2, 1.0)
     assert summary["summary"]["a.py:1"]["total_num_workers"] == 1
+
+
+# ---------------------------------------------------------------------- the columns of tasks
+def tasks_named(name: str, **filters: str) -> list[Any]:
+    given: list[Any] = [("name", "=", name), *((key, "=", value) for key, value in filters.items())]
+    return state.list_tasks(filters=given, detail=True)
+
+
+def test_a_task_carries_its_job_its_parent_and_what_it_held(ray: ModuleType) -> None:
+    @ray.remote
+    def child() -> int:
+        return 1
+
+    @ray.remote(num_cpus=2)
+    def parent() -> Any:
+        return ray.get(child.options(name="mine").remote()), ray.get_runtime_context().get_task_id()
+
+    _, parent_id = ray.get(parent.remote())
+    job = ray.get_runtime_context().get_job_id()
+    [outer], [inner] = tasks_named("parent"), tasks_named("mine")
+    assert (outer.job_id, inner.job_id) == (job, job)
+    assert (inner.func_or_class_name, inner.parent_task_id) == ("child", parent_id)
+    assert outer.parent_task_id == "f" * 40 + job
+    assert (outer.required_resources, inner.required_resources) == ({"CPU": 2.0}, {"CPU": 1.0})
+    assert outer.error_type is None and outer.language == "PYTHON"
+    assert [event["state"] for event in outer.events][-1] == "FINISHED"
+
+
+def test_a_failed_attempt_carries_the_type_and_the_text_of_its_error(ray: ModuleType) -> None:
+    @ray.remote(max_retries=1, retry_exceptions=True)
+    def fails() -> None:
+        raise ValueError("for this reason")
+
+    @ray.remote
+    def takes(value: Any) -> None:
+        return None
+
+    @ray.remote(max_retries=0)
+    def dies() -> None:
+        os._exit(1)
+
+    for ref in (takes.remote(fails.remote()), dies.remote()):
+        with pytest.raises(ray.exceptions.RayError):
+            ray.get(ref)
+    rows = tasks_named("fails") + tasks_named("takes")
+    assert [row.attempt_number for row in rows] == [0, 1, 0]
+    assert {row.error_type for row in rows} == {"TASK_EXECUTION_EXCEPTION"}
+    assert all("for this reason" in row.error_message for row in rows)
+    [dead] = tasks_named("dies")
+    assert (dead.state, dead.error_type) == ("FAILED", "WORKER_DIED")
+    assert "exited by itself with code 1" in dead.error_message
+
+
+def test_calls_are_named_by_what_their_actor_calls_itself(ray: ModuleType) -> None:
+    @ray.remote
+    class Named:
+        def __repr__(self) -> str:
+            return "me"
+
+        def m(self) -> int:
+            return 1
+
+    actor = Named.options(name="known").remote()
+    ray.get([actor.m.remote(), actor.m.options(name="own").remote()])
+    rows = state.list_tasks(filters=[("actor_id", "=", actor._actor_id.hex())], detail=True)
+    assert {(row.name, row.func_or_class_name) for row in rows} == {
+        ("known:Named.__init__", "Named.__init__"),
+        ("me.m", "Named.m"),
+        ("own", "Named.m"),
+    }
+    assert state.get_actor(actor._actor_id.hex()).repr_name == "me"  # type: ignore[union-attr]
+
+
+def test_a_task_that_ends_without_having_run_is_listed_with_the_reason(ray: ModuleType) -> None:
+    @ray.remote
+    class Dead:
+        def __init__(self) -> None:
+            raise RuntimeError("not today")
+
+        def m(self) -> None:
+            return None
+
+    @ray.remote(num_cpus=1000)
+    def waits() -> None:
+        return None
+
+    actor, waiting = Dead.remote(), waits.remote()
+    with pytest.raises(ray.exceptions.ActorDiedError):
+        ray.get(actor.m.remote())
+    [waits_row] = tasks_named("waits")
+    assert (waits_row.state, waits_row.worker_id, waits_row.start_time_ms) == (
+        "PENDING_NODE_ASSIGNMENT",
+        None,
+        None,
+    )
+    ray.cancel(waiting)
+    with pytest.raises(ray.exceptions.TaskCancelledError):
+        ray.get(waiting)
+    assert [row.error_type for row in tasks_named("waits")] == ["TASK_CANCELLED"]
+    [call], [made] = tasks_named("Dead.m"), tasks_named("Dead.__init__")
+    assert (call.error_type, made.error_type) == ("ACTOR_DIED", "TASK_EXECUTION_EXCEPTION")
+    assert "not today" in made.error_message
+
+
+def test_several_calls_of_one_actor_are_told_to_run_at_a_time(ray: ModuleType) -> None:
+    import threading
+
+    class Waits:
+        def __init__(self) -> None:
+            self.gate = threading.Event()
+
+        def open(self) -> None:
+            self.gate.set()
+
+        def wait(self) -> None:
+            self.gate.wait()
+
+    actor = ray.remote(max_concurrency=3)(Waits).remote()
+    refs = [actor.wait.remote() for _ in range(2)]
+    await_true(lambda: len(tasks_named("Waits.wait", state="RUNNING")) == 2, "both calls run")
+    assert all(row.start_time_ms for row in tasks_named("Waits.wait"))
+    ray.get([actor.open.remote(), *refs])
+
+
+def test_processes_that_are_gone_are_listed_with_the_way_they_went(ray: ModuleType) -> None:
+    @ray.remote(max_retries=0)
+    def dies() -> None:
+        os._exit(3)
+
+    @ray.remote
+    class Fails:
+        def __init__(self) -> None:
+            raise RuntimeError("no")
+
+    actor = Fails.remote()
+    for ref in (dies.remote(), actor.__ray_ready__.remote()):
+        with pytest.raises(ray.exceptions.RayError):
+            ray.get(ref)
+
+    def ends() -> set[Any]:
+        return {row.exit_type for row in state.list_workers(filters=[("is_alive", "=", False)], detail=True)}
+
+    await_true(lambda: {"SYSTEM_ERROR", "USER_ERROR"} <= ends(), "both ends are told")
+    dead: list[Any] = [row for row in state.list_workers(detail=True) if row.exit_type == "SYSTEM_ERROR"]
+    assert "code 3" in dead[0].exit_detail and dead[0].end_time_ms > 0

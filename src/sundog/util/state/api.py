@@ -12,7 +12,8 @@ from typing import Any, TypeVar, cast
 
 import sundog
 from sundog import api
-from sundog.observe.records import finished_tasks
+from sundog.observe.records import read_session
+from sundog.observe.task_states import rows_of
 from sundog.owner import context
 from sundog.util.state.exception import RayStateApiException, ServerUnavailable
 from sundog.util.state.schema import (
@@ -61,7 +62,8 @@ def ask(kind: str, detail: bool, address: str | None, whole: bool = True) -> lis
             raise RayStateApiException(f"{text}. raise_on_missing_output=False gives what is known.")
         logger.warning("%s", text)
     if kind == "tasks":
-        rows += finished_tasks(context.facts.session["path"], context.facts.node_id.hex(), rows)
+        path = context.facts.session["path"]
+        return rows_of(read_session(path), rows, context.facts.node_id.hex(), path)
     return rows
 
 

@@ -47,11 +47,11 @@ def count_actors(rows: Rows, usage: dict[str, Any] | None = None) -> dict[str, A
     for row in rows:
         states[row["class_name"]][row["state"]] += 1
     known = usage or {}
-    summary = {
-        name: {"class_name": name, "state_counts": dict(found)}
-        | ({"usage": known[name]} if name in known else {})
-        for name, found in states.items()
-    }
+    summary: dict[str, Any] = {}
+    for name, found in states.items():
+        own = name.rpartition(".")[2]  # records have the class without the scopes around it
+        usage_of = {"usage": known[own]} if own in known else {}
+        summary[name] = {"class_name": name, "state_counts": dict(found)} | usage_of
     return {"summary": summary, "total_actors": len(rows), "summary_by": "class"}
 
 

@@ -1,0 +1,85 @@
+"""Failures, told apart and noted beside the records: the error's type in Ray's words, and its text.
+
+Owns the names of error types as the state API shows them, and what is noted of a failure: by the worker that ran the
+attempt (`note_error`), or by the owner of a task that ended without any worker's record of it (`note_failed`): its
+argument failed, it was cancelled in the queue, its actor is dead, its process died. Runs in every owner and worker,
+once per failure; never on the path of a task that ends well.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from sundog import exceptions as errors
+from sundog.owner.records import WAITING
+
+if TYPE_CHECKING:
+    from sundog.events import NoRing, Ring
+    from sundog.owner.core import Owner
+    from sundog.owner.records import Task
+
+# The first that an error is an instance of.
+_TYPES: tuple[tuple[type[BaseException], str], ...] = (
+    (errors.TaskCancelledError, "TASK_CANCELLED"),
+    (errors.RayTaskError, "TASK_EXECUTION_EXCEPTION"),
+    (errors.OutOfMemoryError, "OUT_OF_MEMORY"),
+    (errors.WorkerCrashedError, "WORKER_DIED"),
+    (errors.ActorUnavailableError, "ACTOR_UNAVAILABLE"),
+    (errors.ActorDiedError, "ACTOR_DIED"),
+    (errors.RayActorError, "ACTOR_DIED"),
+    (errors.NodeDiedError, "NODE_DIED"),
+    (errors.LocalRayletDiedError, "LOCAL_RAYLET_DIED"),
+    (errors.ObjectFreedError, "OBJECT_FREED"),
+    (errors.OwnerDiedError, "OWNER_DIED"),
+    (errors.ObjectReconstructionFailedError, "OBJECT_UNRECONSTRUCTABLE"),
+    (errors.ObjectFetchTimedOutError, "OBJECT_FETCH_TIMED_OUT"),
+    (errors.ObjectLostError, "OBJECT_LOST"),
+    (errors.OutOfDiskError, "OUT_OF_DISK_ERROR"),
+    (errors.TaskUnschedulableError, "TASK_UNSCHEDULABLE_ERROR"),
+    (errors.ActorUnschedulableError, "ACTOR_UNSCHEDULABLE_ERROR"),
+    (errors.TaskPlacementGroupRemoved, "TASK_PLACEMENT_GROUP_REMOVED"),
+    (errors.ActorPlacementGroupRemoved, "ACTOR_PLACEMENT_GROUP_REMOVED"),
+    (errors.RuntimeEnvSetupError, "RUNTIME_ENV_SETUP_FAILED"),
+)
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+
+
+def error_type(error: object) -> str:
+    """The type of an error as the state API names it."""
+    for kind, name in _TYPES:
+        if isinstance(error, kind):
+            return name
+    return "TASK_EXECUTION_EXCEPTION"
+
+
+def note_error(ring: Ring | NoRing, task_id: bytes, attempt: int, error: BaseException) -> None:
+    """Note why an attempt failed; its record is written by whoever ran it."""
+    ring.note("error", task=task_id.hex(), attempt=attempt, type=error_type(error), message=_text(error))
+
+
+def note_failed(owner: Owner, task: Task, error: object, now: float, origin: bytes = b"") -> None:
+    """Note a task that failed here, with all that a worker would have written of it.
+
+    Args:
+        error: why; None if it is the error of an argument, which is not read here.
+        origin: the task whose error that is.
+    """
+    from sundog.owner.description import task_facts
+
+    owner.ring.note(
+        "failed",
+        **task_facts(owner, task),
+        end_s=now,
+        waited=task.state == WAITING,
+        error=error_type(error),
+        message=_text(error) if error is not None else "",
+        origin=origin.hex(),
+    )
+
+
+def _text(error: Any) -> str:
+    try:
+        return _COLOURS.sub("", str(error))
+    except Exception:  # an error of the user's whose own text fails
+        return type(error).__name__
