@@ -19,6 +19,8 @@ class FakeInfo:
     address: str = "unix:/somewhere/session-1/node.sock"
     node_pid: int = 4242
     namespace: str = ""
+    persistent: bool = True
+    cpus: float = 2.0
 
 
 @dataclass

@@ -24,6 +24,15 @@ def test_the_message_says_how_to_join_and_how_to_stop(sundog: Sundog, sessions: 
     assert "/somewhere/session-1" in result.output
 
 
+def test_a_second_head_is_told_of_the_first(sundog: Sundog, sessions: FakeSessions) -> None:
+    sessions.live = [FakeInfo("first", node_pid=7, cpus=8.0), FakeInfo("of-a-program", persistent=False)]
+    result = sundog("start", "--head")
+    assert result.exit_code == 0
+    assert "session first (node pid 7) is running too, with 8 CPUs" in result.stderr
+    assert 'init(address="first")' in result.stderr and "sundog stop --session first" in result.stderr
+    assert "of-a-program" not in result.output
+
+
 def test_without_options_the_machine_decides(sundog: Sundog, sessions: FakeSessions) -> None:
     sundog("start", "--head")
     assert sessions.started == [

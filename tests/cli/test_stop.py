@@ -1,4 +1,4 @@
-"""`sundog stop`: all sessions, or the one that is named."""
+"""`sundog stop`: the sessions of `sundog start`, all, or the one that is named."""
 
 from collections.abc import Callable
 
@@ -18,6 +18,28 @@ def test_every_session_is_stopped_and_what_was_stopped_is_said(
     assert result.exit_code == 0
     assert sessions.stopped == [("b", False, 10.0), ("a", False, 10.0)]
     assert result.output == "stopped node 2 of b\nstopped node 1 of a\n2 sessions ended.\n"
+
+
+def test_sessions_that_programs_started_are_left_and_listed(sundog: Sundog, sessions: FakeSessions) -> None:
+    sessions.live = [
+        FakeInfo("c", node_pid=3, persistent=False),
+        FakeInfo("b"),
+        FakeInfo("a", persistent=False),
+    ]
+    result = sundog("stop")
+    assert [name for name, _, _ in sessions.stopped] == ["b"]
+    assert "1 session ended." in result.output
+    assert "Left running: c (node pid 3)" in result.output and "sundog stop --session a" in result.output
+    sessions.live = sessions.live[:1]
+    result = sundog("stop")
+    assert "Left running: c" in result.output and "No session" not in result.output
+
+
+def test_all_sessions_are_stopped_only_when_that_is_said(sundog: Sundog, sessions: FakeSessions) -> None:
+    sessions.live = [FakeInfo("b"), FakeInfo("a", persistent=False)]
+    assert "2 sessions ended." in sundog("stop", "--all").output
+    assert "Left" not in sundog("stop", "--session", "a").output
+    assert [name for name, _, _ in sessions.stopped] == ["b", "a", "a"]
 
 
 def test_a_named_session_is_stopped_alone(sundog: Sundog, sessions: FakeSessions) -> None:

@@ -19,7 +19,7 @@ COMMANDS = {
     "run": "Run a Python program that says `import ray`, unchanged.",
     "demo": "Run a small program and show what the recording says about it.",
     "start": "Start a session that outlives this command.",
-    "stop": "Stop the sessions on this machine.",
+    "stop": "Stop the sessions of `sundog start` on this machine.",
     "status": "Show what a running session has, runs and waits for.",
     "microbenchmark": "Measure the headline cases on this machine.",
 }

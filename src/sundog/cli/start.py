@@ -88,6 +88,16 @@ def parse_settings(_ctx: click.Context, _option: click.Parameter, text: str | No
     return settings
 
 
+def describe_other(other: "SessionInfo") -> str:
+    """What the user should know of a session of `sundog start` that was there before."""
+    return (
+        f"Note: session {other.name} (node pid {other.node_pid}) is running too, with {other.cpus:g} CPUs. "
+        "Each hands out its CPUs as if it were alone on this machine.\n"
+        f'  to use that one instead   init(address="{other.name}")\n'
+        f"  to end it                 sundog stop --session {other.name}"
+    )
+
+
 @contextmanager
 def _signals_stop() -> Iterator[None]:
     def stop(_number: int, _frame: object) -> None:
@@ -287,6 +297,7 @@ def command(
             settings[name] = value
     if memory is not None:
         resources = {**resources, "memory": float(memory)}
+    others = [other for other in sessions.find_sessions(temp_dir) if other.persistent]
     info = sessions.start_head(
         num_cpus=num_cpus,
         num_gpus=num_gpus,
@@ -302,4 +313,6 @@ def command(
         system_config=settings,
     )
     click.echo(describe(info))
+    for other in others:
+        click.echo(describe_other(other), err=True)
     return _stay_with(info) if block else exits.OK

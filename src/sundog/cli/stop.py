@@ -1,6 +1,7 @@
-"""`sundog stop`: end sessions on this machine, all of them unless one is named.
+"""`sundog stop`: end the sessions of `sundog start` on this machine, or the one that is named.
 
-Owns which sessions are meant and what is reported; the ending itself is `engines.sessions.stop_session`.
+Owns which sessions are meant and what is reported; the ending itself is `engines.sessions.stop_session`. A session that
+a program started with init() belongs to that program: it is listed, and ended only if it is named or --all is given.
 Finding nothing to stop is success: the state asked for is the state there is. Runs in the terminal's
 process, main thread.
 """
@@ -10,7 +11,7 @@ import click
 from sundog.cli import exits
 
 
-@click.command("stop", short_help="Stop the sessions on this machine.")
+@click.command("stop", short_help="Stop the sessions of `sundog start` on this machine.")
 @click.option("-f", "--force", is_flag=True, help="Kill at once instead of asking first.")
 @click.option(
     "-g",
@@ -21,22 +22,35 @@ from sundog.cli import exits
     metavar="SECONDS",
     help="How long a session may take to end by itself before it is killed.",
 )
-@click.option("--session", metavar="NAME", help="Only this one.")
+@click.option("--session", metavar="NAME", help="Only this one, whoever started it.")
+@click.option("-a", "--all", "everything", is_flag=True, help="Also those that programs started with init().")
 @click.option("--temp-dir", type=click.Path(file_okay=False), help="Where sessions keep their files.")
-def command(force: bool, grace_period: float, session: str | None, temp_dir: str | None) -> int:
-    """Stop the sessions on this machine, or the one named by --session."""
+def command(
+    force: bool, grace_period: float, session: str | None, everything: bool, temp_dir: str | None
+) -> int:
+    """Stop the sessions of `sundog start` on this machine, or the one named by --session."""
     from sundog.engines import sessions
 
     found = sessions.find_sessions(temp_dir)
-    chosen = [info for info in found if session is None or info.name == session]
-    if session is not None and not chosen:
-        names = ", ".join(info.name for info in found) or "none"
-        raise exits.CommandError(f"no running session is called {session!r}; running: {names}")
+    if session is not None:
+        chosen = [info for info in found if info.name == session]
+        if not chosen:
+            names = ", ".join(info.name for info in found) or "none"
+            raise exits.CommandError(f"no running session is called {session!r}; running: {names}")
+    else:
+        chosen = [info for info in found if info.persistent or everything]
     for info in chosen:
         for what in sessions.stop_session(info, force=force, grace_s=grace_period):
             click.echo(f"stopped {what}")
     if chosen:
         click.echo(f"{len(chosen)} {'session' if len(chosen) == 1 else 'sessions'} ended.")
-    else:
+    elif not found:
         click.echo("No session is running.")
+    if session is None:
+        for info in found:
+            if info not in chosen:
+                click.echo(
+                    f"Left running: {info.name} (node pid {info.node_pid}), which a program started and which ends "
+                    f"with it. To end it now: sundog stop --session {info.name}"
+                )
     return exits.OK

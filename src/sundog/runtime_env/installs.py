@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import fcntl
 import os
-import shutil
 import subprocess
 import sys
 
+from sundog import trust
 from sundog.exceptions import RuntimeEnvSetupError
 from sundog.runtime_env.normal import NormalEnv
 
@@ -27,12 +27,19 @@ def prepare(env: NormalEnv) -> None:
     """
     if not env.needs_prepare:
         return
-    os.makedirs(os.path.dirname(env.pip_dir), exist_ok=True)
+    folder = os.path.dirname(env.pip_dir)
+    try:
+        trust.make_folder(folder)
+    except OSError as error:
+        raise RuntimeEnvSetupError(
+            f"Packages for a runtime_env cannot be installed in {folder}: {error.strerror}.", path=folder
+        ) from None
     with open(env.pip_dir + ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # let go by the kernel when its holder dies
         if not env.needs_prepare:
             return
-        shutil.rmtree(env.pip_dir, ignore_errors=True)
+        trust.remove(env.pip_dir)
+        os.mkdir(env.pip_dir, 0o700)  # by us: a virtual environment's maker heeds the umask
         _run_step(
             env, [sys.executable, "-m", "venv", "--system-site-packages", *_venv_options(), env.pip_dir]
         )
@@ -88,7 +95,7 @@ def _run_step(env: NormalEnv, command: list[str]) -> None:
     if code == 0:
         return
     how = f"took longer than {env.setup_timeout_s} s" if code is None else f"ended with exit code {code}"
-    shutil.rmtree(env.pip_dir, ignore_errors=True)
+    trust.remove(env.pip_dir)
     raise RuntimeEnvSetupError(
         f"Installing {', '.join(env.pip)} for a runtime_env failed: `{' '.join(command)}` {how}. Its last "
         f"lines:\n" + "\n".join(f"  {line}" for line in lines) + f"\nThe whole log: {log_path}",

@@ -17,6 +17,7 @@ from typing import Any
 
 from sundog import config
 from sundog.exceptions import RuntimeEnvSetupError
+from sundog.runtime_env import cache
 from sundog.runtime_env.fields import CONFIG_DEFAULTS, UNSUPPORTED, check_fields
 from sundog.runtime_env.snapshot import hash_of, store
 
@@ -56,7 +57,9 @@ class NormalEnv:
     @property
     def needs_prepare(self) -> bool:
         """Whether `prepare` has to run before a worker can apply this."""
-        return bool(self.pip_dir) and not os.path.exists(os.path.join(self.pip_dir, ".ready"))
+        return bool(self.pip_dir) and not (
+            os.path.exists(os.path.join(self.pip_dir, ".ready")) and cache.is_safe(self.pip_dir)
+        )
 
     def apply_in_worker(self) -> None:
         """Make this process that environment: variables, directory, `sys.path`, then the hook.
@@ -152,10 +155,8 @@ def normalize(runtime_env: Mapping[str, Any] | None, *, session_dir: str) -> Nor
     pip = env.get("pip") or env.get("uv") or {}
     pip_dir = ""
     if pip.get("packages"):
-        # Beside the sessions, not inside one: installing takes long enough to be worth keeping.
         identity = [sys.version, sys.prefix, pip["packages"], pip["pip_install_options"], pip["pip_check"]]
-        root = os.path.dirname(os.path.abspath(session_dir))
-        pip_dir = os.path.join(root, "runtime_resources", "pip", hash_of(identity))
+        pip_dir = os.path.join(cache.pip_folder(session_dir), hash_of(identity))
     hook: bytes | str = env.get("worker_process_setup_hook", "")
     if callable(hook):
         import cloudpickle
