@@ -7,7 +7,9 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from sundog.state.store import FRESH_S, PATIENCE_S, Store
+import pytest
+
+from sundog.state.store import PATIENCE_S, Store
 from sundog.state.store_steps import (
     Delete,
     Evict,
@@ -54,7 +56,7 @@ def full_round(
         scans = [step for step in steps if isinstance(step, Scan)]
         trims = [step for step in steps if isinstance(step, Trim)]
         if scans:
-            steps = store.scanned(scans[0].round, dict(files), 0, now, now)
+            steps = store.scanned(scans[0].round, dict(files), 0, now)
         elif trims:
             steps = []
             for step in trims:
@@ -63,14 +65,14 @@ def full_round(
                         step.process, step.round, 0, store._sent.get(step.process, 0), list(live), [], [], {}
                     )
             if not steps:
-                steps = store.tick(now + PATIENCE_S, now)
+                steps = store.tick(now + PATIENCE_S)
         else:
             return steps
 
 
 def test_a_put_within_the_pool_is_granted_at_once_with_some_more_for_the_next() -> None:
     store = make()
-    (step,) = store.ask(A, 1, MB, 0, 0, 0.0, 0.0)
+    (step,) = store.ask(A, 1, MB, 0, 0, 0.0)
     assert isinstance(step, Granted)
     assert step.amount == MB + store.limit // 32
     assert store.pool == store.limit - step.amount
@@ -80,7 +82,7 @@ def test_what_was_used_longest_ago_goes_first() -> None:
     store = make(10 * MB)
     files = {name_of(A, number): Seen(MB, float(number)) for number in range(10)}
     store.pool = 0
-    decided = full_round(store, store.ask(A, 1, MB, 0, 0, 100.0, 100.0), files, 100.0)
+    decided = full_round(store, store.ask(A, 1, MB, 0, 0, 100.0), files, 100.0)
     (spill,) = only(decided, Spill)
     assert isinstance(spill, Spill)
     assert spill.names[0] == name_of(A, 0)
@@ -91,8 +93,8 @@ def test_a_read_makes_an_object_recent() -> None:
     store = make(4 * MB)
     files = {name_of(A, number): Seen(MB, float(number)) for number in range(4)}
     store.pool = 0
-    steps = store.ask(A, 1, MB, 0, 0, 100.0, 100.0)
-    steps = store.scanned(steps[0].round, files, 0, 100.0, 100.0)  # type: ignore[union-attr]
+    steps = store.ask(A, 1, MB, 0, 0, 100.0)
+    steps = store.scanned(steps[0].round, files, 0, 100.0)  # type: ignore[union-attr]
     for step in only(steps, Trim):
         assert isinstance(step, Trim)
         used = {name_of(A, 0): 99.0} if step.process == A else {}
@@ -106,10 +108,10 @@ def test_a_read_makes_an_object_recent() -> None:
 def test_what_is_looked_at_or_being_written_or_too_new_stays() -> None:
     store = make(5 * MB)
     old = {name_of(A, number): Seen(MB, 1.0) for number in range(4)}
-    files = old | {name_of(A, 4): Seen(MB, 100.0 - FRESH_S / 2)}
+    files = old | {name_of(A, 4): Seen(MB, 0.0)}  # found only after the processes were asked what they write
     store.pool = 0
-    steps = store.ask(A, 1, MB, 0, 0, 100.0, 100.0)
-    steps = store.scanned(steps[0].round, files, 0, 100.0, 100.0)  # type: ignore[union-attr]
+    steps = store.ask(A, 1, MB, 0, 0, 100.0)
+    steps = store.scanned(steps[0].round, old, MB, 100.0)  # type: ignore[union-attr]
     trims = [step for step in steps if isinstance(step, Trim)]
     for step in trims:
         mine = step.process == A
@@ -128,28 +130,52 @@ def test_what_is_looked_at_or_being_written_or_too_new_stays() -> None:
     assert spill.names == [name_of(A, 3)]
 
 
+@pytest.mark.parametrize("set_by_s", [-86_400.0, -1.0, 0.0, 1.0, 86_400.0])
+def test_a_clock_that_is_set_neither_stops_spilling_nor_makes_a_new_file_old(set_by_s: float) -> None:
+    """File times are of the wall clock: after it was set, those of older files seem to be of tomorrow or yesterday."""
+    store = make(3 * MB)
+    store.pool = 0
+    before = {name_of(A, number): Seen(MB, 90.0 + number) for number in range(3)}
+    assert full_round(store, store.ask(A, 1, MB, 0, 0, 100.0), before, 100.0, live=before) == [
+        Refused(A, 1, False)
+    ]
+    after = {name: Seen(MB, seen.made_at - set_by_s) for name, seen in before.items()}
+    after[name_of(A, 3)] = Seen(MB, 101.0 - set_by_s)  # made before the clock was set
+    steps = store.ask(A, 2, MB, 0, 0, 110.0)
+    while scans := [step for step in steps if isinstance(step, Scan)]:
+        steps = store.scanned(scans[0].round, after, 0, 110.0)
+    for step in steps:
+        assert isinstance(step, Trim)
+        after[name_of(A, 4)] = Seen(MB, 110.0)
+        more = store.trimmed(step.process, step.round, 0, store._sent.get(step.process, 0), [], [], [], {})
+    decided = full_round(store, more, after, 110.0)
+    names = [name for step in decided if isinstance(step, Spill) for name in step.names]
+    assert names[0] == name_of(A, 0)
+    assert name_of(A, 4) not in names
+
+
 def test_a_process_that_does_not_answer_is_not_waited_for_twice_and_its_files_are_left_alone() -> None:
     store = make(4 * MB)
     files = {name_of(A, 0, B): Seen(MB, 1.0), name_of(A, 1): Seen(MB, 2.0)}
     store.pool = 0
     store._credit[B] = 2 * MB
-    decided = full_round(store, store.ask(A, 1, MB, 0, 0, 100.0, 100.0), files, 100.0, silent=[B])
+    decided = full_round(store, store.ask(A, 1, MB, 0, 0, 100.0), files, 100.0, silent=[B])
     (spill,) = only(decided, Spill)
     assert isinstance(spill, Spill)
     assert spill.names == [name_of(A, 1)]  # the other one B may be in the middle of writing
     store.spilled(spill.job, "file", [(name_of(A, 1), 0, MB)])
-    steps = store.released(spill.job, 101.0, 101.0)
+    steps = store.released(spill.job, 101.0)
     assert only(steps, Granted)
     store.pool = 0
-    steps += store.ask(A, 2, MB, 0, 0, 101.0, 101.0)
+    steps += store.ask(A, 2, MB, 0, 0, 101.0)
     assert [step.process for step in only(steps, Trim)] == [A]  # type: ignore[union-attr]
 
 
 def test_what_processes_return_is_enough_before_anything_is_spilled() -> None:
     store = make(8 * MB)
-    store.ask(B, 1, 4 * MB, 0, 0, 0.0, 0.0)  # B holds credit that it does not use
+    store.ask(B, 1, 4 * MB, 0, 0, 0.0)  # B holds credit that it does not use
     store.pool = 0
-    decided = full_round(store, store.ask(A, 1, 3 * MB, 0, 0, 100.0, 100.0), {}, 100.0)
+    decided = full_round(store, store.ask(A, 1, 3 * MB, 0, 0, 100.0), {}, 100.0)
     assert len(only(decided, Granted)) == 1
     assert not only(decided, Spill)
 
@@ -159,26 +185,26 @@ def test_a_put_goes_to_disk_when_all_is_in_use_and_fails_if_that_is_switched_off
     for fallback in (True, False):
         store = make(4 * MB, fallback=fallback)
         store.pool = 0
-        decided = full_round(store, store.ask(A, 1, MB, 0, 0, 100.0, 100.0), files, 100.0, live=files)
+        decided = full_round(store, store.ask(A, 1, MB, 0, 0, 100.0), files, 100.0, live=files)
         if fallback:
             assert decided == [Refused(A, 1, False)]
             continue
         assert decided == []  # it waits for refs to be dropped ...
         later = 100.0 + store.grace_s
-        decided = full_round(store, store.tick(later, later), files, later, live=files)
+        decided = full_round(store, store.tick(later), files, later, live=files)
         assert decided == [Refused(A, 1, True)]
 
 
 def test_an_object_larger_than_the_store_does_not_wait_for_room() -> None:
     store = make(4 * MB)
-    assert store.ask(A, 1, 5 * MB, 0, 0, 0.0, 0.0) == [Refused(A, 1, False)]
+    assert store.ask(A, 1, 5 * MB, 0, 0, 0.0) == [Refused(A, 1, False)]
 
 
 def spill_one(store: Store, name: str, size: int = MB) -> None:
     """Have one object spilled and its pages released."""
     store._jobs[99] = {name: size}
     store.spilled(99, f"url-{name}", [(name, 0, size)])
-    store.released(99, 0.0, 0.0)
+    store.released(99, 0.0)
 
 
 def test_a_restored_object_is_evicted_again_without_another_copy() -> None:
@@ -186,35 +212,35 @@ def test_a_restored_object_is_evicted_again_without_another_copy() -> None:
     name = name_of(A, 0)
     store.pool = 3 * MB
     spill_one(store, name)
-    (restore,) = store.restore(B, 7, name, False, 1.0, 1.0)
+    (restore,) = store.restore(B, 7, name, False, 1.0)
     assert isinstance(restore, Restore) and restore.place.url == f"url-{name}"
-    assert store.restored(name, True, 1.0, 1.0) == [Here(B, 7, None, False)]
-    assert store.restore(A, 8, name, False, 1.0, 1.0) == [Here(A, 8, None, False)]
+    assert store.restored(name, True, 1.0) == [Here(B, 7, None, False)]
+    assert store.restore(A, 8, name, False, 1.0) == [Here(A, 8, None, False)]
     store.pool = 0
     files = {name: Seen(4 * MB, 1.0)}
-    decided = full_round(store, store.ask(A, 1, MB, 0, 0, 100.0, 100.0), files, 100.0)
+    decided = full_round(store, store.ask(A, 1, MB, 0, 0, 100.0), files, 100.0)
     (evict,) = decided
     assert isinstance(evict, Evict) and evict.names == [name]
-    assert only(store.released(evict.job, 100.0, 100.0), Granted)
+    assert only(store.released(evict.job, 100.0), Granted)
 
 
 def test_readers_of_one_object_wait_for_one_restore() -> None:
     store = make(4 * MB)
     name = name_of(A, 0)
     spill_one(store, name)
-    assert len(store.restore(A, 1, name, False, 1.0, 1.0)) == 1
-    assert store.restore(B, 2, name, False, 1.0, 1.0) == []
-    assert store.restored(name, True, 1.0, 1.0) == [Here(A, 1, None, False), Here(B, 2, None, False)]
+    assert len(store.restore(A, 1, name, False, 1.0)) == 1
+    assert store.restore(B, 2, name, False, 1.0) == []
+    assert store.restored(name, True, 1.0) == [Here(A, 1, None, False), Here(B, 2, None, False)]
 
 
 def test_an_object_whose_copy_cannot_be_read_is_lost() -> None:
     store = make(4 * MB)
     name = name_of(A, 0)
     spill_one(store, name)
-    store.restore(A, 1, name, False, 1.0, 1.0)
-    steps = store.restored(name, False, 1.0, 1.0)
+    store.restore(A, 1, name, False, 1.0)
+    steps = store.restored(name, False, 1.0)
     assert steps == [Here(A, 1, None, True), Delete(f"url-{name}")]
-    assert store.restore(A, 2, name, False, 1.0, 1.0) == [Here(A, 2, None, True)]
+    assert store.restore(A, 2, name, False, 1.0) == [Here(A, 2, None, True)]
 
 
 def test_an_object_that_cannot_be_restored_just_now_is_read_where_it_lies() -> None:
@@ -222,11 +248,11 @@ def test_an_object_that_cannot_be_restored_just_now_is_read_where_it_lies() -> N
     name = name_of(A, 0)
     spill_one(store, name)
     pool = store.pool
-    store.restore(A, 1, name, False, 1.0, 1.0)
-    [here] = store.restored(name, False, 1.0, 1.0, lost=False)
+    store.restore(A, 1, name, False, 1.0)
+    [here] = store.restored(name, False, 1.0, lost=False)
     assert here == Here(A, 1, store.entries[name].place, False)
     assert store.pool == pool
-    [again] = store.restore(A, 2, name, False, 1.0, 1.0)
+    [again] = store.restore(A, 2, name, False, 1.0)
     assert isinstance(again, Restore)
 
 
@@ -235,7 +261,7 @@ def test_a_file_of_fused_objects_goes_with_the_last_of_them() -> None:
     names = [name_of(A, number) for number in range(3)]
     store._jobs[5] = dict.fromkeys(names, MB)
     store.spilled(5, "fused", [(name, index * MB, MB) for index, name in enumerate(names)])
-    store.released(5, 0.0, 0.0)
+    store.released(5, 0.0)
     assert store.freed(names[:2]) == []
     assert store.freed(names[2:]) == [Delete("fused")]
     assert not store.entries
@@ -245,7 +271,7 @@ def test_objects_of_a_dead_owner_leave_no_file_on_disk() -> None:
     store = make(4 * MB)
     spill_one(store, name_of(A, 0))
     spill_one(store, name_of(B, 0, A))
-    steps = store.process_died(A, 1.0, 1.0)
+    steps = store.process_died(A, 1.0)
     assert steps == [Delete(f"url-{name_of(A, 0)}")]
     assert list(store.entries) == [name_of(B, 0, A)]
 
@@ -254,11 +280,11 @@ def test_a_full_disk_sends_the_put_to_find_that_out_for_itself() -> None:
     store = make(4 * MB)
     files = {name_of(A, number): Seen(MB, 1.0) for number in range(4)}
     store.pool = 0
-    decided = full_round(store, store.ask(A, 1, MB, 0, 0, 100.0, 100.0), files, 100.0)
+    decided = full_round(store, store.ask(A, 1, MB, 0, 0, 100.0), files, 100.0)
     jobs = [step.job for step in decided if isinstance(step, Spill)]
     steps: list[Step] = []
     for job in jobs:
-        steps += store.spill_failed(job, 100.0, 100.0)
+        steps += store.spill_failed(job, 100.0)
     assert steps == [Refused(A, 1, False)]
 
 
@@ -311,7 +337,7 @@ class World:
             self.free(self.dice.choice(self.objects()))
         elif self.views[process]:
             self.views[process].pop(self.dice.choice(sorted(self.views[process])))
-        self.wire.extend(self.store.tick(self.now, self.now))
+        self.wire.extend(self.store.tick(self.now))
         self.check()
 
     def put(self, process: bytes) -> None:
@@ -327,9 +353,7 @@ class World:
         self.pending[process, self.numbers] = need, aside
         missing = need - aside
         self.wire.extend(
-            self.store.ask(
-                process, self.numbers, missing, self.aside[process], self.got[process], self.now, self.now
-            )
+            self.store.ask(process, self.numbers, missing, self.aside[process], self.got[process], self.now)
         )
 
     def write(self, process: bytes, need: int) -> None:
@@ -348,7 +372,7 @@ class World:
         self.numbers += 1
         self.asked += 1
         self.reads[process, self.numbers] = name
-        self.wire.extend(self.store.restore(process, self.numbers, name, False, self.now, self.now))
+        self.wire.extend(self.store.restore(process, self.numbers, name, False, self.now))
 
     def free(self, name: str) -> None:
         if any(name in views for views in self.views.values()) or name in self.reads.values():
@@ -358,7 +382,6 @@ class World:
             self.wire.extend(self.store.freed([name]))
 
     def carry_out(self, step: Step) -> None:
-        clocks = self.now, self.now
         if isinstance(step, Granted):
             self.answered += 1
             need, aside = self.pending.pop((step.process, step.number))
@@ -379,19 +402,19 @@ class World:
             )
         elif isinstance(step, Scan):
             found = self.memory | self.restored
-            self.wire.extend(self.store.scanned(step.round, found, 0, *clocks))
+            self.wire.extend(self.store.scanned(step.round, found, 0, self.now))
         elif isinstance(step, Spill):
             self.spill(step)
         elif isinstance(step, Evict):
             for name in step.names:
                 self.restored.pop(name, None)
-            self.wire.extend(self.store.released(step.job, *clocks))
+            self.wire.extend(self.store.released(step.job, self.now))
         elif isinstance(step, Restore):
             there = step.name in self.disk.get(step.place.url, set())
             assert there or step.name in self.freed, "asked to restore what is not on disk"
             if there:
                 self.restored[step.name] = Seen(step.place.length, self.now)
-            self.wire.extend(self.store.restored(step.name, there, *clocks))
+            self.wire.extend(self.store.restored(step.name, there, self.now))
         elif isinstance(step, Here):
             self.answered += 1
             name = self.reads.pop((step.process, step.number))
@@ -405,7 +428,7 @@ class World:
 
     def spill(self, step: Spill) -> None:
         if self.dice.random() < 0.1:
-            self.wire.extend(self.store.spill_failed(step.job, self.now, self.now))
+            self.wire.extend(self.store.spill_failed(step.job, self.now))
             return
         url = f"url-{step.job}"
         moved = [(name, 0, self.memory[name].size) for name in step.names if name in self.memory]
@@ -413,7 +436,7 @@ class World:
         for name, _, _ in moved:
             del self.memory[name]
         self.wire.extend(self.store.spilled(step.job, url, moved))
-        self.wire.extend(self.store.released(step.job, self.now, self.now))
+        self.wire.extend(self.store.released(step.job, self.now))
 
     def check(self) -> None:
         in_memory = sum(seen.size for seen in (self.memory | self.restored).values())
@@ -428,7 +451,7 @@ class World:
                 self.carry_out(self.wire.popleft())
             elif not self.pending and not self.reads:
                 return
-            self.wire.extend(self.store.tick(self.now, self.now))
+            self.wire.extend(self.store.tick(self.now))
         raise AssertionError(f"unanswered: {self.pending} {self.reads} in {self.store.phase}")
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from sundog import events
+from sundog.worker import meter as meter_module
 from sundog.worker.meter import LoopMeter, Memory, Meter, Steps, ThreadsMeter, own_and_shared
 
 TASK_ID = bytes(range(16))
@@ -254,3 +255,15 @@ def test_a_task_that_used_up_all_descriptors_is_recorded_with_the_last_reading(r
 def test_without_recording_nothing_is_measured() -> None:
     meter = Meter(events.NoRing())
     assert meter.again_at == float("inf")
+
+
+def test_a_clock_that_is_set_back_does_not_end_the_measuring(
+    ring: events.Ring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [1e9]
+    monkeypatch.setattr(meter_module, "_time", lambda: now[0])
+    meter = Meter(ring)
+    meter.write(events.TASK, b"t" * 16, 1, now[0], now[0], now[0] + 1.0)
+    now[0] -= 86_400.0
+    meter.settle()
+    assert meter.again_at <= now[0]

@@ -21,7 +21,6 @@ import errno
 import itertools
 import os
 import threading
-import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
@@ -83,12 +82,12 @@ class StoreKeeper:
     def on_store_ask(self, process: Process, number: int, missing: int, left: int, got: int) -> None:
         """A process needs credit."""
         self._know_all()
-        self.do(self.store.ask(process.process_id, number, missing, left, got, *self._clocks()))
+        self.do(self.store.ask(process.process_id, number, missing, left, got, self.node.now()))
 
     def on_store_restore(self, process: Process, number: int, name: str, directly: bool) -> None:
         """A process found no file for an object."""
         self._know_all()
-        self.do(self.store.restore(process.process_id, number, name, directly, *self._clocks()))
+        self.do(self.store.restore(process.process_id, number, name, directly, self.node.now()))
 
     def on_store_freed(self, _process: Process, name: str) -> None:
         """An object is free whose file was not there."""
@@ -106,7 +105,7 @@ class StoreKeeper:
 
     def process_died(self, process_id: bytes) -> None:
         """A process is gone, with its objects and its credit."""
-        self.do(self.store.process_died(process_id, *self._clocks()))
+        self.do(self.store.process_died(process_id, self.node.now()))
 
     def tell_unsent(self, maker: bytes) -> None:
         """After an owner heard of a death: spilled results of its tasks, in case the dead did not live to tell."""
@@ -124,13 +123,10 @@ class StoreKeeper:
             "restored_bytes_total": figures.restored_bytes,
         }
 
-    def _clocks(self) -> tuple[float, float]:
-        return self.node.now(), time.time()
-
     # ------------------------------------------------------------------ time
     def _tick(self) -> None:
         self._ticking = False
-        self.do(self.store.tick(*self._clocks()))
+        self.do(self.store.tick(self.node.now()))
 
     def slow_tick(self) -> None:
         """About every second: watch the disk that objects are spilled to."""
@@ -194,7 +190,7 @@ class StoreKeeper:
 
         def scanned(result: Any, error: BaseException | None) -> None:
             found, other = result if error is None else ({}, 0)
-            self.do(self.store.scanned(step.round, found, other, *self._clocks()))
+            self.do(self.store.scanned(step.round, found, other, self.node.now()))
 
         self._in_thread(lambda: spill.scan(self.shm_root, step.remove), scanned)
 
@@ -234,7 +230,7 @@ class StoreKeeper:
                 f"WARNING: objects could not be spilled to {self._destinations[0].url}: {error}. Puts that find no "
                 f"room in memory go to {self.folders[0]} instead."
             )
-        self.do(self.store.spill_failed(step.job, *self._clocks()))
+        self.do(self.store.spill_failed(step.job, self.node.now()))
 
     def _tell_of_spilling(self) -> None:
         total = self.store.figures.spilled_bytes
@@ -261,7 +257,7 @@ class StoreKeeper:
         """Remove files from memory. Not on this thread: to free the pages of a gigabyte takes a while."""
 
         def released(_result: Any, _error: BaseException | None) -> None:
-            self.do(self.store.released(job, *self._clocks()))
+            self.do(self.store.released(job, self.node.now()))
 
         self._in_thread(lambda: _unlink_all(paths), released)
 
@@ -273,7 +269,7 @@ class StoreKeeper:
         def restored(_: Any, error: BaseException | None) -> None:
             if error is not None:
                 self.node.log(f"{step.name} cannot be restored from {step.place.url}: {error!r}")
-            self.do(self.store.restored(step.name, error is None, *self._clocks(), lost=_is_loss(error)))
+            self.do(self.store.restored(step.name, error is None, self.node.now(), lost=_is_loss(error)))
 
         self._in_thread(lambda: spill.restore(target, step.place, self.shm_root, step.name), restored)
 

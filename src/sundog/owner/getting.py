@@ -185,7 +185,8 @@ class Getting:
         deadline = limit = None if timeout_s is None else _perf() + timeout_s
         patience_s = owner.waits.patience_s
         if deadline is None and target is not None and patience_s is not None:
-            limit = _perf() + patience_s - (_time() - started if started else 0.0)
+            waited_s = _time() - started if started else 0.0
+            limit = _perf() + patience_s - min(max(waited_s, 0.0), patience_s)  # the clock may have been set
         blocked = ended = False
         long: LongWait | None = None
 

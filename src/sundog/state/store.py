@@ -48,8 +48,6 @@ IDLE, SCAN, TRIM, COUNT = "idle", "scan", "trim", "count"
 PATIENCE_S = 0.25
 # How long after a shortage the store keeps some room ahead of the next one.
 AHEAD_S = 5.0
-# A file newer than this may be in the making by a process that has answered already (file times lag by a tick).
-FRESH_S = 0.011
 _CHUNK_MAX = 64 << 20
 _RETRY_S = 0.2
 _SOON_S = 0.015
@@ -140,6 +138,10 @@ class Store:
         self._sent: dict[bytes, int] = {}  # all that was ever granted: some of it may still be on its way
         self._pins: dict[bytes, set[str]] = {}
         self._used: dict[str, float] = {}
+        # name -> the first scan that found it, and about when it was made. A process answers a trim with what it is
+        # writing: a file that an earlier scan found is whole then, or among those; a later one may be in the making.
+        self._seen: dict[str, tuple[int, float]] = {}
+        self._scanned_at = float("-inf")
         self._in_file: dict[str, int] = {}  # url -> objects in it that are not free
         self._jobs: dict[int, dict[str, int]] = {}  # what is leaving memory, and its bytes
         self._next_job = 1
@@ -149,7 +151,8 @@ class Store:
         self._retry_at = 0.0
         # of the current round
         self._round = 0
-        self._round_at = 0.0  # wall clock
+        self._scans = 0
+        self._trimmed_after = 0  # how many scans there were before the processes were asked
         self._pressed_until = 0.0
         self._deadline = 0.0
         self._unanswered: set[bytes] = set()
@@ -164,7 +167,7 @@ class Store:
         """A process that may hold credit and views."""
         self._credit.setdefault(process, 0)
 
-    def process_died(self, process: bytes, now: float, wall: float) -> list[Step]:
+    def process_died(self, process: bytes, now: float) -> list[Step]:
         """Its credit and views are gone; so are the objects that it owned."""
         self._credit.pop(process, None)
         self._sent.pop(process, None)
@@ -178,7 +181,7 @@ class Store:
         if process in self._unanswered:
             self._unanswered.discard(process)
             out += self._maybe_count()
-        return out + self._serve(now, wall)
+        return out + self._serve(now)
 
     def made_by(self, maker: bytes) -> dict[bytes, list[str]]:
         """Spilled objects of others that a process made, by owner: it may have died before it told them."""
@@ -190,16 +193,14 @@ class Store:
         return found
 
     # ------------------------------------------------------------------ room for puts
-    def ask(
-        self, process: bytes, number: int, missing: int, left: int, got: int, now: float, wall: float
-    ) -> list[Step]:
+    def ask(self, process: bytes, number: int, missing: int, left: int, got: int, now: float) -> list[Step]:
         """A process needs `missing` bytes more than the credit `left` to it; `got` is all it was ever granted."""
         if process in self._credit:
             self._credit[process] = left + self._sent.get(process, 0) - got
         self.waiting.append(Want(process, number, missing, now))
-        return self._serve(now, wall)
+        return self._serve(now)
 
-    def _serve(self, now: float, wall: float) -> list[Step]:
+    def _serve(self, now: float) -> list[Step]:
         """Give what there is to who waits longest, and see to more."""
         out: list[Step] = []
         while self.waiting:
@@ -215,9 +216,9 @@ class Store:
         if self.phase == IDLE and not self._jobs and now >= self._retry_at:
             if self.waiting:
                 self._ahead_until = now + AHEAD_S
-                out += self._begin(now, wall)
+                out += self._begin(now)
             elif self.pool < self.ahead // 2 and self._barren_until <= now < self._ahead_until:
-                out += self._begin(now, wall)
+                out += self._begin(now)
         return out
 
     def _fulfil(self, want: Want) -> list[Step]:
@@ -244,18 +245,17 @@ class Store:
         return [Refused(want.process, want.number, not self.fallback)]
 
     # ------------------------------------------------------------------ rounds
-    def _begin(self, now: float, wall: float) -> list[Step]:
+    def _begin(self, now: float) -> list[Step]:
         self._round += 1
         self.figures.rounds += 1
-        self._round_at = wall
         if now >= self._pressed_until:
             self.phase = SCAN
             return [Scan(self._round, [])]
-        return self._trim(now, wall)
+        return self._trim(now)
 
-    def _trim(self, now: float, wall: float) -> list[Step]:
+    def _trim(self, now: float) -> list[Step]:
         self.phase = TRIM
-        self._round_at = wall
+        self._trimmed_after = self._scans
         self._deadline = now + PATIENCE_S
         self._silent &= self._credit.keys()
         self._unanswered = self._credit.keys() - self._silent
@@ -297,12 +297,11 @@ class Store:
         remove, self._remove = self._remove, []
         return [Scan(self._round, remove)]
 
-    def scanned(
-        self, round_number: int, found: dict[str, Seen], other: int, now: float, wall: float
-    ) -> list[Step]:
+    def scanned(self, round_number: int, found: dict[str, Seen], other: int, now: float) -> list[Step]:
         """The sizes of all segments (restored ones too), and the bytes of everything else there."""
         if round_number != self._round or self.phase not in (SCAN, COUNT):
             return []
+        self._note(found, now)
         pinned = set().union(*self._pins.values())
         # Pages of a file that was removed stay as long as somebody looks at them.
         ghosts = sum(
@@ -318,10 +317,20 @@ class Store:
         self.phase = IDLE
         if not counted:
             out = self._serve_only()
-            return out + (self._trim(now, wall) if self.waiting else [])
+            return out + (self._trim(now) if self.waiting else [])
         self._used = {name: at for name, at in self._used.items() if name in found}
         out = self._serve_only()
         return out + self._pick(found, pinned, now)
+
+    def _note(self, found: dict[str, Seen], now: float) -> None:
+        """Remember which scan found a file first. Its age is believed within what the scans allow: clocks are set."""
+        self._scans += 1
+        seen, low = self._seen, self._scanned_at
+        self._seen = {
+            name: seen.get(name) or (self._scans, min(max(facts.made_at, low), now))
+            for name, facts in found.items()
+        }
+        self._scanned_at = now
 
     def _serve_only(self) -> list[Step]:
         out: list[Step] = []
@@ -363,13 +372,13 @@ class Store:
 
     def _candidates(self, found: dict[str, Seen], pinned: set[str]) -> list[tuple[str, int]]:
         stopped = {process.hex() for process in self._silent}
-        latest = self._round_at - FRESH_S
         used = self._used
         rows = []
         for name, seen in found.items():
             if name in pinned or not seen.size:
                 continue
-            if name in self._writing or seen.made_at > latest:
+            first, made_at = self._seen[name]
+            if name in self._writing or first > self._trimmed_after:
                 self._passing = True
                 continue
             entry = self.entries.get(name)
@@ -377,7 +386,7 @@ class Store:
                 continue  # perhaps stopped in the middle of writing it
             if entry is not None and (entry.restoring or not entry.restored):
                 continue
-            rows.append((max(seen.made_at, used.get(name, 0.0)), name, seen.size))
+            rows.append((max(made_at, used.get(name, 0.0)), name, seen.size))
         rows.sort()
         return [(name, size) for _, name, size in rows]
 
@@ -417,14 +426,14 @@ class Store:
             self._retry_at = now + (_SOON_S if self._passing else _RETRY_S)
         return out
 
-    def tick(self, now: float, wall: float) -> list[Step]:
+    def tick(self, now: float) -> list[Step]:
         """Time passes: stop waiting for who does not answer; try again for who waits."""
         out: list[Step] = []
         if self.phase == TRIM and now >= self._deadline:
             self._silent |= self._unanswered
             self._unanswered = set()
             out += self._maybe_count()
-        return out + self._serve(now, wall)
+        return out + self._serve(now)
 
     def busy(self) -> bool:
         """Whether `tick` is needed soon."""
@@ -445,12 +454,12 @@ class Store:
         self._in_file[url] = len(moved)
         return []
 
-    def released(self, job: int, now: float, wall: float) -> list[Step]:
+    def released(self, job: int, now: float) -> list[Step]:
         """The pages of what a job removed are free."""
         self.pool += sum(self._jobs.pop(job).values())
-        return self._serve(now, wall)
+        return self._serve(now)
 
-    def spill_failed(self, job: int, now: float, wall: float) -> list[Step]:
+    def spill_failed(self, job: int, now: float) -> list[Step]:
         """The disk did not take it: leave it alone for a while."""
         self._jobs.pop(job)
         self._disk_rests_until = self._barren_until = now + _DISK_REST_S
@@ -459,12 +468,10 @@ class Store:
         if not self._jobs and self.waiting:
             out += self._serve_only()
             out += self._no_room(now)
-        return out + self._serve(now, wall)
+        return out + self._serve(now)
 
     # ------------------------------------------------------------------ restored
-    def restore(
-        self, process: bytes, number: int, name: str, directly: bool, now: float, wall: float
-    ) -> list[Step]:
+    def restore(self, process: bytes, number: int, name: str, directly: bool, now: float) -> list[Step]:
         """A process reads an object whose segment is not there."""
         entry = self.entries.get(name)
         if entry is None:
@@ -478,9 +485,9 @@ class Store:
         if not entry.restoring:
             entry.restoring = True
             self.waiting.append(Want(process, 0, entry.place.length, now, name))
-        return self._serve(now, wall)
+        return self._serve(now)
 
-    def restored(self, name: str, ok: bool, now: float, wall: float, *, lost: bool = True) -> list[Step]:
+    def restored(self, name: str, ok: bool, now: float, *, lost: bool = True) -> list[Step]:
         """An object is back in memory; or not, because its copy on disk is `lost` or for a reason that may pass."""
         length = self._restoring.pop(name)
         entry = self.entries.get(name)
@@ -488,23 +495,23 @@ class Store:
             if ok:
                 return [Evict(self._job({name: length}), [name])]
             self.pool += length
-            return self._serve(now, wall)
+            return self._serve(now)
         entry.restoring = False
         askers, entry.askers = entry.askers, []
         if not ok and not lost:
             self.pool += length
             where = [Here(process, number, entry.place, False) for process, number in askers]
-            return [*where, *self._serve(now, wall)]
+            return [*where, *self._serve(now)]
         out: list[Step] = [Here(process, number, None, not ok) for process, number in askers]
         if ok:
             entry.restored = True
-            self._used[name] = wall
+            self._used[name] = now
             self.figures.restored_objects += 1
             self.figures.restored_bytes += entry.place.length
             return out
         self.pool += length
         del self.entries[name]
-        return out + self._leave_file(entry.place.url) + self._serve(now, wall)
+        return out + self._leave_file(entry.place.url) + self._serve(now)
 
     def freed(self, names: list[str]) -> list[Step]:
         """Objects that may be spilled are free: their copies go."""

@@ -14,7 +14,7 @@ class Place(NamedTuple):
 
 
 class Seen(NamedTuple):
-    """A file found by a scan: its bytes, and the wall clock time of its making."""
+    """A file found by a scan: its bytes, and when it was made, on the monotonic clock, as far as file times tell."""
 
     size: int
     made_at: float

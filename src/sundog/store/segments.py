@@ -51,7 +51,7 @@ _TWO_THREADS_BYTES = 8 << 20
 _FREE_SHARE = 12
 # ... and at most this part of the store's limit.
 _FREE_SHARE_OF_STORE = 4
-_time = time.time
+_monotonic = time.monotonic
 _FULL = (errno.ENOSPC, errno.ENOMEM, errno.EDQUOT)
 RESTORED = "restored"
 _RESTORE_TRIES = 20
@@ -330,7 +330,7 @@ class Segments:
                     watch = weakref.ref(whole, self._view_died)
                     self._views[id(watch)] = watch, oid or b"", name
                     self._shared_views[name] = watch
-                    self._used[name] = _time()
+                    self._used[name] = _monotonic()
                 finally:
                     self._viewing.remove(name)
             if oid is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterator
 from typing import Any, Protocol
 
@@ -206,6 +207,8 @@ def scan(shm_root: str, remove: list[str]) -> tuple[dict[str, Seen], int]:
             os.unlink(f"{shm_root}/{name}")
     found: dict[str, Seen] = {}
     other = 0
+    # File times are of the wall clock, which may be set; the store's machine makes the best of them.
+    ahead_s = time.time() - time.monotonic()
     for folder in (shm_root, f"{shm_root}/{RESTORED}"):
         with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:
             for entry in entries:
@@ -216,7 +219,7 @@ def scan(shm_root: str, remove: list[str]) -> tuple[dict[str, Seen], int]:
                     if entry.name.startswith(_NOT_OBJECTS):
                         other += 0 if entry.name.startswith(".") else facts.st_blocks * 512
                     else:
-                        found[entry.name] = Seen(facts.st_blocks * 512, facts.st_ctime)
+                        found[entry.name] = Seen(facts.st_blocks * 512, facts.st_ctime - ahead_s)
     return found, other
 
 

@@ -139,7 +139,9 @@ class Meter:
     def settle(self) -> None:
         """What was spent until now belongs to no task: the worker was idle."""
         self._cpu_s = time.process_time()
-        self._read_at = _time()
+        self._read_at = now = _time()
+        if now + GAP_S < self.again_at < inf:
+            self.again_at = 0.0  # the clock was set back
 
     def write(
         self,

@@ -49,7 +49,8 @@ class ModuleWatch:
             changed_ns = _time_of(path)
             self._names[name] = path
             self._files[path] = changed_ns
-            if changed_ns > looked - _FILE_CLOCK_NS:
+            # One of tomorrow was edited before the clock was set back, not since we looked.
+            if looked - _FILE_CLOCK_NS < changed_ns <= self._looked_ns + _FILE_CLOCK_NS:
                 found.append(path)
         cost = time.thread_time() - started
         self._next_s = time.perf_counter() + _COST_FACTOR * cost if cost > _CHEAP_S else 0.0

@@ -54,6 +54,7 @@ class Sampler:
         self._gate.acquire()
         self._thread: threading.Thread | None = None
         self._task = b""
+        self._seen, self._seen_at = b"", 0.0
         self._event_age_s = 0.0
         self._event_bytes = 0
 
@@ -94,7 +95,10 @@ class Sampler:
         if call is None:
             return None
         task_id, start, frames = call
-        age = now - start
+        steady = time.monotonic()
+        if task_id != self._seen:
+            self._seen, self._seen_at = task_id, steady
+        age = max(now - start, steady - self._seen_at)  # the clock may have been set back since it began
         if age >= _STEP_S:
             memory = self._executor.meter.memory
             own_bytes = memory.own_bytes
