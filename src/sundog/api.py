@@ -187,7 +187,7 @@ def _job(namespace: str, runtime_env: Any) -> dict[str, Any]:
     return {
         "namespace": namespace,
         **isolation.describe_interpreter(),
-        "cwd": os.getcwd(),
+        "cwd": isolation.working_folder(),
         "compat": _compat_installed(),
         "environ": {},
         "runtime_env": {},

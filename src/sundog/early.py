@@ -139,9 +139,10 @@ def is_likely(address: object) -> bool:
 
 def _start() -> Program:
     ours, theirs = make_pair()
-    # A number that the target cannot collide with.
-    high = fcntl.fcntl(theirs.fileno(), fcntl.F_DUPFD_CLOEXEC, 64)
+    high = -1
     try:
+        # A number that the target cannot collide with.
+        high = fcntl.fcntl(theirs.fileno(), fcntl.F_DUPFD_CLOEXEC, 10)
         pid = os.posix_spawn(
             sys.executable,
             isolation.command("sundog.node.launch.main()"),
@@ -158,6 +159,7 @@ def _start() -> Program:
         ours.close()
         raise
     finally:
-        os.close(high)
+        if high >= 0:
+            os.close(high)
         theirs.close()
     return Program(pid, ours)

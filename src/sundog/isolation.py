@@ -156,10 +156,18 @@ def also_find(name: str, folder: str) -> None:
             finder.places.setdefault(name, [folder])
 
 
+def working_folder() -> str:
+    """The folder that this process is in; "" if it was removed."""
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return ""
+
+
 def describe_interpreter() -> dict[str, Any]:
     """What a worker takes over from this process, its driver."""
     # "" is whatever folder the program is in; a worker's may change with its environment.
-    path = [os.getcwd() if entry == "" else entry for entry in sys.path if isinstance(entry, str)]
+    path = [working_folder() if entry == "" else entry for entry in sys.path if isinstance(entry, str)]
     return {
         "sys_path": path,
         "warnoptions": list(sys.warnoptions),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sundog.state.leases import (
+    FIRST_BACKOFF_S,
     Grant,
     Infeasible,
     Instruction,
@@ -475,3 +476,14 @@ def test_the_gate_is_not_asked_while_resources_are_short() -> None:
     leases.gate = lambda want: asked.append(want.owner) or ""  # type: ignore[func-returns-value]
     leases.want(B, "g", spec(), 1, 0.0)
     assert not asked and leases.table(0.1)[0].why == "waiting for CPU"
+
+
+def test_starts_that_failed_early_are_delayed_as_those_that_never_came_up() -> None:
+    leases = Leases(starting_max=4, worker_max=4)
+    leases.add_node(b"n", {"CPU": 2.0}, {}, 0.0)
+    leases.delay_starts(b"n", "e", 3, 10.0)
+    spec = LeaseSpec(resources=(("CPU", 1.0),), env_key="e")
+    asked = leases.want(b"owner---", 1, spec, 1, 10.1)
+    assert not [step for step in asked if isinstance(step, StartWorker)]
+    later = leases.tick(10.0 + 4 * FIRST_BACKOFF_S + 0.01)
+    assert [step for step in later if isinstance(step, StartWorker)]

@@ -20,7 +20,7 @@ from typing import Any
 from sundog import config as config_module
 from sundog import engines, isolation
 from sundog.config import Config
-from sundog.engines import sessions
+from sundog.engines import obstacles, sessions
 from sundog.engines.creation import Creations
 from sundog.engines.leases import lease_of
 from sundog.engines.refusals import Refusals
@@ -256,9 +256,13 @@ def start(
 ) -> LocalEngine:
     """Start a session and be its first driver. Does not wait for its node."""
     raise_limit()
-    session, lock = sessions.make_session(config)
+    obstacles.check()
     node_id = random_id(16)
-    pid, sock = sessions.spawn_node(session, lock, config, resources, labels, node_id, persistent=False)
+    try:
+        session, lock = sessions.make_session(config)
+        pid, sock = sessions.spawn_node(session, lock, config, resources, labels, node_id, persistent=False)
+    except OSError as error:
+        raise obstacles.explained(error) from None
     assert sock is not None
     session["node_pid"], session["node_id"] = pid, node_id
     connection = Connection(sock, session["shm_root"])
@@ -278,10 +282,7 @@ def join(
     connection = sessions.connect(info)
     process_id = random_id()
     _introduce(connection, process_id, None, job, log_to_driver, welcome=True)
-    deadline = time.monotonic() + 10
-    import select
-
-    if not select.select([connection.sock], [], [], max(0.0, deadline - time.monotonic()))[0]:
+    if not connection.wait(10.0):
         connection.close()
         raise ConnectionError(f"The session {info.name} did not welcome this program within 10 s.")
     received = connection.receive()
@@ -342,7 +343,11 @@ def _become_driver(
     engine = LocalEngine(owner, is_driver=True, started_node=started_node)
     engine._has_gpus = "GPU" in resources
     engine.take_over_driver(log_to_driver, prefixed=not job.get("logging"))
-    owner.reactor.start()
+    try:
+        owner.reactor.start()
+    except RuntimeError as error:
+        engine.shutdown()
+        raise obstacles.explained(error) from None
     return engine
 
 

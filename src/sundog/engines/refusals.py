@@ -68,7 +68,10 @@ class Refusals:
         """Show a warning, if none has been about this: the node and this process may both notice a shortage."""
         if about not in self._said:
             self._said.add(about)
-            self.owner.when_ready_elsewhere(notices.warn, text)
+            if self.owner.can_deliver():
+                self.owner.when_ready_elsewhere(notices.warn, text)
+            else:
+                notices.warn(text)  # the shortage of threads is what this is about
 
 
 def _group_removed(task: Task) -> Exception:

@@ -18,11 +18,13 @@ from typing import Any
 from sundog import config as config_module
 from sundog import early, machine, notices, trust
 from sundog.config import Config
+from sundog.engines import obstacles
 from sundog.exceptions import RaySystemError
 from sundog.ids import random_id
 from sundog.net import sockets as socket
 from sundog.net.packets import Connection
 from sundog.plain import as_dict, plain
+from sundog.printable import printable
 from sundog.store import folders, limits
 
 _AUTO = ("auto", "local-auto", "")
@@ -87,6 +89,8 @@ def _make_home(config: Config) -> str:
             notices.warn(f"Sessions are kept in {wanted}, and {hazard}. Set it with: chmod +t {wanted}")
         return wanted
     except OSError as error:
+        if error.errno in obstacles.NO_DESCRIPTOR:
+            raise
         raise ValueError(
             f"Sessions cannot be kept in {wanted}: {error.strerror}. Give a folder of this user's own with "
             "init(_temp_dir=…), sundog start --temp-dir, or SUNDOG_temp_dir."
@@ -163,6 +167,8 @@ def _make_shared_lock(session: dict[str, Any], lock: int) -> int:
     except OSError as error:
         folders.remove_session(session["path"])
         os.close(lock)
+        if error.errno in obstacles.NO_DESCRIPTOR:
+            raise
         raise ValueError(
             f"Objects cannot be kept in {place}: {error.strerror}. Give a folder in memory that this user can write "
             "with the setting shm_dir (SUNDOG_shm_dir)."
@@ -235,19 +241,26 @@ def resolve(address: str, temp_dir: str | None = None) -> SessionInfo:
         try:
             return _resolve_now(address, temp_dir)
         except ConnectionError:
-            if time.monotonic() > deadline or not _is_starting(address, temp_dir):
+            starting = _starting(address, temp_dir)
+            if not starting:
                 raise
+            if time.monotonic() > deadline:
+                raise ConnectionError(
+                    f"The session {printable(starting)} is still starting: it has no session.json yet, after "
+                    f"{_STARTING_S:g} s. Its log: {printable(starting)}/logs/node.log"
+                ) from None
         time.sleep(_LOOK_S)
 
 
-def _is_starting(address: str, temp_dir: str | None) -> bool:
-    """Whether an address may mean a session whose lock is taken, and which does not say yet that it can be joined."""
+def _starting(address: str, temp_dir: str | None) -> str:
+    """The folder of a session that an address may mean, whose lock is taken, and which cannot be joined yet; or ""."""
     if os.path.isabs(address):
         paths = [address]
     else:
         found = _session_paths(temp_dir)
         paths = found if address in _AUTO else [path for path in found if os.path.basename(path) == address]
-    return any(not os.path.exists(f"{path}/session.json") and is_alive(path) for path in paths)
+    starting = (path for path in paths if not os.path.exists(f"{path}/session.json") and is_alive(path))
+    return next(starting, "")
 
 
 def _resolve_now(address: str, temp_dir: str | None) -> SessionInfo:
@@ -313,12 +326,10 @@ def connect(info: SessionInfo) -> Connection:
 # ---------------------------------------------------------------------- commands
 def request(info: SessionInfo, verb: str, *args: Any, timeout_s: float = 10.0) -> Any:
     """Ask a session's node from outside."""
-    import select
-
     connection = connect(info)
     try:
         connection.send(("rpc", 1, verb, args))
-        if not select.select([connection.sock], [], [], timeout_s)[0]:
+        if not connection.wait(timeout_s):
             raise RaySystemError(f"The node of {info.name} did not answer {verb!r} within {timeout_s} s.")
         received = connection.receive()
         if received is None:
@@ -356,9 +367,13 @@ def start_head(
     if object_spilling_directory:
         overrides["object_spilling_directory"] = object_spilling_directory
     config = config_module.load(overrides)
-    session, lock = make_session(config)
     totals = node_resources(num_cpus, num_gpus, resources, object_store_memory, config)
-    pid, _ = spawn_node(session, lock, config, totals, labels or {}, random_id(16), persistent=True)
+    obstacles.check()
+    try:
+        session, lock = make_session(config)
+        pid, _ = spawn_node(session, lock, config, totals, labels or {}, random_id(16), persistent=True)
+    except OSError as error:
+        raise obstacles.explained(error) from None
     deadline = time.monotonic() + _UP_S
     while time.monotonic() < deadline:
         info = read_session(session["path"])

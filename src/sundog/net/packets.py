@@ -163,6 +163,14 @@ class Connection:
         """The descriptor, for epoll."""
         return self.sock.fileno()
 
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for a message, or for the end of the connection; whether one of them came in time."""
+        import select
+
+        poller = select.poll()  # not select(), which knows no descriptor beyond 1,023
+        poller.register(self.sock.fileno(), select.POLLIN)
+        return bool(poller.poll(timeout_s * 1000))
+
     def send(self, message: Any, fds: tuple[int, ...] = (), flags: int = 0) -> None:
         """Send one message. Raises OSError when the other side is gone (BlockingIOError if so asked)."""
         data = pickle.dumps(message, 5)

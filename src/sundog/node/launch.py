@@ -29,7 +29,7 @@ def spawn_zygote(session: dict[str, str], environ: dict[str, str], lifeline_read
     log = f"{session['path']}/logs/zygote.log"
     try:
         for fd in (theirs.fileno(), lifeline_read):
-            high.append(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 64))
+            high.append(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10))
         pid = os.posix_spawn(
             sys.executable,
             isolation.command("sundog.worker.zygote.main(['3', '4'])"),
@@ -123,20 +123,34 @@ def main() -> None:
     from sundog.config import set_child_environ, user_environ
 
     set_child_environ(untuned(user_environ()))
-    zygote = fork_zygote((lifeline_read, lifeline_write))
+    refusal = ""
+    try:
+        zygote = fork_zygote((lifeline_read, lifeline_write))
+    except OSError as error:
+        zygote, refusal = (0, -1), str(error)
     from sundog.node.program import run
     from sundog.store.folders import make_shared
 
     told = _be_told()
     if told is None:
-        os.kill(zygote[0], signal.SIGKILL)
-        os.waitpid(zygote[0], 0)
+        if zygote[0]:
+            os.kill(zygote[0], signal.SIGKILL)
+            os.waitpid(zygote[0], 0)
         os._exit(0)
     with open(told[0], "rb") as file:
         file.seek(0)
         params = pickle.load(file)
     session = params["session"]
     write_to(f"{session['path']}/logs/node.log")
+    if refusal:
+        from sundog.net import process_limit
+
+        # The driver shows the end of the log when it finds us gone.
+        print(
+            f"The node cannot start the process that its workers come from: {refusal}. {process_limit.text()}"
+        )
+        sys.stdout.flush()
+        os._exit(1)
     make_shared(session["shm_root"], session["path"], told[1])
     if params["driver_fd"] is None:
         os.close(SOCKET_FD)

@@ -29,8 +29,10 @@ from sundog.net.packets import FULL, Connection
 from sundog.node import retention, sessions
 from sundog.node.actors import ActorKeeper
 from sundog.node.descriptors import Descriptors
+from sundog.node.failed_starts import FailedStarts
 from sundog.node.logs import LogTails
 from sundog.node.memory import MemoryKeeper
+from sundog.node.own_folder import OwnFolder
 from sundog.node.records import Records
 from sundog.node.requests import Requests
 from sundog.node.rows import Environment, Job, Process
@@ -72,7 +74,7 @@ class Node:
         self.started_at = time.time()
         self.loop = Loop()
         self.listener: socket.socket | None = None
-        self._closed_to_others = False
+        self.closed_to_others = False
         self.processes: dict[bytes, Process] = {}
         self.jobs: dict[bytes, Job] = {}
         cores = os.cpu_count() or 1
@@ -83,6 +85,8 @@ class Node:
             keep=max(2, int(params["resources"].get("CPU", 1))),
         )
         self.descriptors = Descriptors(self)
+        self.failed_starts = FailedStarts(self)
+        self.own_folder = OwnFolder(self)
         self.workers = Workers(self)
         self.keeper = ActorKeeper(self)
         self.requests = Requests(self)
@@ -140,13 +144,24 @@ class Node:
             if self.listener is None:
                 self._listen()
             sessions.publish(self.session, self.params["resources"], persistent=self.persistent)
+            self.closed_to_others = False
         except OSError as error:
-            if error.errno not in FULL:
+            if isinstance(error, FileNotFoundError):
+                self.own_folder.make_again()
+            elif error.errno not in FULL:
                 raise
-            if not self._closed_to_others:
+            if not self.closed_to_others:
                 self.log(f"the session cannot be joined by others yet: {error}")
-            self._closed_to_others = True
+            self.closed_to_others = True
             self.loop.after(_PUBLISH_AGAIN_S, self._open_to_others)
+
+    def reopen(self) -> None:
+        """Listen anew: the socket that others know is gone with the session's folder."""
+        if self.listener is not None:
+            self.loop.remove(self.listener.fileno())
+            self.listener.close()
+            self.listener = None
+        self._open_to_others()
 
     def _listen(self) -> None:
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -225,6 +240,7 @@ class Node:
         self.keeper.tick(self.now())
         self.workers.causes.oom.look(self.now())
         self.store.slow_tick()
+        self.own_folder.look()
         self.loop.after(_IDLE_TICK_S, self._slow_tick)
 
     # ------------------------------------------------------------------ logs
@@ -460,6 +476,10 @@ class Node:
         """A worker noticed that modules it had imported were edited."""
         self.log(f"worker {process.process_id.hex()} (pid {process.pid}) is retired: {names} changed on disk")
         self.do(self.leases.retire_worker(process.process_id))
+
+    def on_start_failed(self, process: Process, text: str) -> None:
+        """A worker could not begin to serve."""
+        self.failed_starts.told(process, text)
 
     def on_env_failed(self, process: Process, text: str, facts: dict[str, Any]) -> None:
         """A worker could not set up its runtime environment."""

@@ -19,6 +19,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from sundog.ids import random_id
+from sundog.net import process_limit
 from sundog.net import sockets as socket
 from sundog.net.loop import Line
 from sundog.net.packets import Connection, make_pair
@@ -78,7 +79,7 @@ class Workers:
             process = self.node.processes.pop(message[1], None)
             if process is not None:
                 process.line.close()
-            self.node.log(f"fork failed: {message[2]}")
+            self.node.failed_starts.say(f"{message[2]}. {process_limit.text()}")
             self.node.do(self.node.leases.worker_start_failed(self.node.node_id, env_key, self.node.now()))
 
     def _zygote_gone(self) -> None:

@@ -491,14 +491,24 @@ class Owner:
 
     def when_ready_elsewhere(self, call: Callable[..., None], *args: Any) -> None:
         """Run something that unpickles user values on a thread of its own, not under our lock."""
+        self.can_deliver()  # if not, a later delivery or the shutdown brings this one
+        assert self._deliveries is not None and self._delivery_event is not None
+        self._deliveries.append((call, args))
+        self._delivery_event.release()
+
+    def can_deliver(self) -> bool:
+        """Whether the thread for deliveries runs, or can be started now: the system may allow no more threads."""
         if self._deliveries is None:
             self._deliveries = deque()
             self._delivery_event = threading.Semaphore(0)
-            self._delivery_thread = threading.Thread(target=self._deliver, daemon=True, name="sundog-futures")
-            self._delivery_thread.start()
-        self._deliveries.append((call, args))
-        assert self._delivery_event is not None
-        self._delivery_event.release()
+        if self._delivery_thread is None:
+            thread = threading.Thread(target=self._deliver, daemon=True, name="sundog-futures")
+            try:
+                thread.start()
+            except RuntimeError:
+                return False
+            self._delivery_thread = thread
+        return True
 
     def _deliver(self) -> None:
         assert self._deliveries is not None and self._delivery_event is not None
@@ -522,7 +532,9 @@ class Owner:
         if self._delivery_event is not None:
             self._delivery_event.release()
             thread, self._delivery_thread = self._delivery_thread, None
-            if thread is not None and thread is not threading.current_thread():
+            if thread is None:
+                self._deliver()  # what no thread could bring, for there was none
+            elif thread is not threading.current_thread():
                 left = -1
                 while thread.is_alive() and left != len(self._deliveries or ()):
                     left = len(self._deliveries or ())

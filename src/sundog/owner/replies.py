@@ -358,9 +358,12 @@ class Replies:
         A worker notes each start in its flight recorder, and runs a packet in order.
         """
         tasks = list(inflight.values())
-        last = events.started_last(self.owner.control.ring_path(worker))
-        if not self.owner.config.record_enabled:
-            return tasks
+        ring = self.owner.control.ring_path(worker)
+        if not self.owner.config.record_enabled or events.pid_of(ring) is None:
+            return (
+                tasks  # it read them, and has left no evidence: the disk was full, or the folder was removed
+            )
+        last = events.started_last(ring)
         begun = 0
         for position, task in enumerate(tasks, 1):
             if task.id == last:

@@ -163,10 +163,15 @@ def _check_path(field: str, value: Any) -> str:
             f"runtime_env[{field!r}] is {path!r}: remote URIs are not fetched. Download it and give the path."
         )
     if not os.path.exists(path):
-        raise ValueError(
-            f"runtime_env[{field!r}] is {path!r}, which does not exist (looked from {os.getcwd()})"
-        )
+        raise ValueError(f"runtime_env[{field!r}] is {path!r}, which does not exist (looked from {_here()})")
     return os.path.abspath(path)
+
+
+def _here() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return "a folder that was removed"
 
 
 def _check_working_dir(value: Any) -> str:

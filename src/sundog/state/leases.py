@@ -76,6 +76,10 @@ FIRST_BACKOFF_S = 0.1
 LAST_BACKOFF_S = 10.0
 
 
+def _start_delay_s(failures: int) -> float:
+    return min(FIRST_BACKOFF_S * 2.0 ** min(failures - 1, 16), LAST_BACKOFF_S)
+
+
 @plain(frozen=True)
 class WorkerCounts:
     """How many processes there are, by what they do."""
@@ -239,8 +243,7 @@ class Leases(Granting):
         if node is None or not self._start_ended(node, env_key):
             return []
         failures = node.backoffs[env_key].failures + 1 if env_key in node.backoffs else 1
-        delay = min(FIRST_BACKOFF_S * 2 ** min(failures - 1, 16), LAST_BACKOFF_S)
-        node.backoffs[env_key] = Backoff(failures, now + delay)
+        node.backoffs[env_key] = Backoff(failures, now + _start_delay_s(failures))
         # The resources go back meanwhile: a broken environment must not hold up the others.
         surplus = len(node.pending.get(env_key, ())) - node.starting.get(env_key, 0)
         for lease in reversed(list(node.pending.get(env_key, {}).values())):
@@ -251,6 +254,12 @@ class Leases(Granting):
         out: list[Instruction] = []
         self._schedule_all(now, out)
         return out
+
+    def delay_starts(self, node_id: bytes, env_key: str, failures: int, now: float) -> None:
+        """Processes of this environment ended before they served, so many in a row: wait before the next."""
+        node = self._nodes.get(node_id)
+        if node is not None:
+            node.backoffs[env_key] = Backoff(failures, now + _start_delay_s(failures))
 
     def worker_died(self, worker: bytes, now: float) -> list[Instruction]:
         """A process ended, for whatever reason: what it held is free."""

@@ -49,7 +49,10 @@ class FlushGuard:
         self._due_at = due_at = _perf() + delay_s
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, daemon=True, name="sundog-flush")
-            self._thread.start()
+            try:
+                self._thread.start()
+            except RuntimeError:  # the system allows no more threads: replies go at the end of their batch
+                self._thread = None
         elif self._looks_at > due_at + late_s:
             with self._condition:
                 self._condition.notify()

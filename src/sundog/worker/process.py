@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from sundog import engines
 from sundog.config import Config
 from sundog.exceptions import RuntimeEnvSetupError
+from sundog.net import process_limit
 from sundog.net import sockets as socket
 from sundog.net.packets import Connection
 from sundog.owner import context
@@ -108,7 +109,11 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
         from importlib import import_module
 
         import_module("sundog.compat").install()
-    owner.reactor.start()
+    try:
+        owner.reactor.start()
+    except RuntimeError as error:
+        owner.control.send(("start_failed", f"{error}. {process_limit.text()}"))
+        return 1
     reason = life.run()
     if executor.actor_id is not None and executor.exit_after is not None and not executor.exit_code:
         # Only now, after the last replies: callers fail what has not been answered.

@@ -63,7 +63,10 @@ class Sampler:
         self.dormant = False
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, daemon=True, name="sundog-sampler")
-            self._thread.start()
+            try:
+                self._thread.start()
+            except RuntimeError:  # the system allows no more threads: then nobody samples
+                self._thread = None
         else:
             self._gate.release()
 

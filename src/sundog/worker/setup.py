@@ -40,7 +40,8 @@ def die_with_node(lifeline: int) -> None:
 def join_job(job: dict[str, Any]) -> None:
     """Take over the driver's import path, folder and environment, and the job's runtime environment."""
     try:
-        os.chdir(job["cwd"])
+        if job["cwd"]:
+            os.chdir(job["cwd"])
     except OSError:
         os.chdir("/")
     set_child_environ(job.get("environ") or {})

@@ -1,0 +1,57 @@
+"""Why a session cannot be started here, in one sentence that names the setting or the limit.
+
+Owns what `init()` and `sundog start` say when the place is too poor: no /proc, too few file descriptors or
+processes. Of folders that cannot be used `sessions.py` says so where it makes them. Refuses to look for trouble that
+is not there: one cheap look before a start, and the rest only when something has failed. Runs in the process that
+starts a session, on its calling thread.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+
+from sundog.exceptions import RaySystemError
+from sundog.net import process_limit
+from sundog.printable import printable
+
+# A driver with one worker has about 25 descriptors, its node about as many; each worker costs both some more.
+FEWEST_DESCRIPTORS = 48
+NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
+_PROC = "/proc/self/stat"
+
+
+def check() -> None:
+    """Look whether a session can be started at all.
+
+    Raises:
+        RaySystemError: it cannot.
+    """
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    if limit != resource.RLIM_INFINITY and limit < FEWEST_DESCRIPTORS:
+        raise RaySystemError(_few_descriptors(limit))
+    if not os.path.exists(_PROC):
+        raise RaySystemError(
+            "sundog needs the file system /proc, which is not mounted here: it reads there what its processes use. "
+            "In a container or chroot, mount it before the program starts: mount -t proc proc /proc"
+        )
+
+
+def explained(error: OSError | RuntimeError) -> RaySystemError:
+    """What to raise for an error of the system that kept a session from starting."""
+    if not isinstance(error, OSError):
+        return RaySystemError(f"A session cannot be started: {error}. {process_limit.text()}")
+    if error.errno in NO_DESCRIPTOR:
+        return RaySystemError(_few_descriptors(resource.getrlimit(resource.RLIMIT_NOFILE)[0]))
+    why = error.strerror or str(error)
+    if error.errno == errno.EAGAIN:
+        return RaySystemError(f"The node cannot be started: {why}. {process_limit.text()}")
+    return RaySystemError(f"A session cannot be started: {printable(str(error))}.")
+
+
+def _few_descriptors(limit: int) -> str:
+    return (
+        f"This program may have {limit} file descriptors, which is too few for a session. Raise the limit before the "
+        "program starts, for example: ulimit -n 1024 (if that is refused, the hard limit is lower: see ulimit -Hn)."
+    )
