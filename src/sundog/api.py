@@ -102,6 +102,7 @@ def init(
     Raises:
         RuntimeError: called a second time without `ignore_reinit_error`.
         ConnectionError: there is no session at `address`.
+        RuntimeError: that session runs on another Python or another sundog than this program.
         ValueError: an option is wrong.
 
     >>> import sundog

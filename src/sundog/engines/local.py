@@ -33,6 +33,7 @@ from sundog.options import TaskOptions
 from sundog.owner import assemble, context, interrupts, timeouts
 from sundog.owner.core import Owner
 from sundog.owner.records import Fn
+from sundog.wire import versions
 
 _BAR_TOKEN = "__ray_tqdm_magic_token__"
 _END_S = 5.0
@@ -277,7 +278,12 @@ def start(
 def join(
     info: sessions.SessionInfo, config: Config, job: dict[str, Any], *, log_to_driver: bool
 ) -> LocalEngine:
-    """Join a running session as one more driver."""
+    """Join a running session as one more driver.
+
+    Raises:
+        ConnectionError: the session ended, or does not answer.
+        RuntimeError: this program runs on another Python, or on another sundog.
+    """
     raise_limit()
     connection = sessions.connect(info)
     process_id = random_id()
@@ -289,6 +295,9 @@ def join(
     if received is None:
         connection.close()
         raise ConnectionError(f"The session {info.name} ended while this program joined it.")
+    if received[0][0] == "refused":
+        connection.close()
+        raise RuntimeError(received[0][1])
     _, session, job_id, namespace = received[0]
     job["namespace"] = namespace
     return _become_driver(process_id, connection, session, config, job_id, job, log_to_driver, None, {})
@@ -311,6 +320,7 @@ def _introduce(
         "entrypoint": " ".join(sys.argv),
         "log_to_driver": log_to_driver,
         "welcome": welcome,
+        "versions": versions.own() if welcome else None,  # who starts a session starts it with its own Python
         "runtime_env": job.get("runtime_env") or {},
         "prepared": b"",
         "preload": isolation.preloadable("numpy"),

@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterable
 from typing import Any
@@ -51,6 +52,7 @@ from sundog.state.instructions import (
 )
 from sundog.state.leases import Leases
 from sundog.store import folders
+from sundog.wire import versions
 from sundog.wire.cause import Cause
 
 _TICK_S = 0.1
@@ -286,7 +288,15 @@ class Node:
         )
 
     def hello(self, process: Process, info: dict[str, Any]) -> None:
-        """A driver introduces itself."""
+        """A driver introduces itself. One that its workers could not understand is turned away."""
+        if info.get("welcome"):
+            refused = versions.refusal(
+                self.session["name"], versions.own(), info.get("versions"), sys.executable
+            )
+            if refused is not None:
+                self.log(f"the program with pid {info.get('pid')} cannot join: {refused}")
+                process.line.send(("refused", refused))  # it closes the connection
+                return
         process.kind = "driver"
         process.process_id = info["process_id"]
         process.pid = info["pid"]
