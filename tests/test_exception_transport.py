@@ -98,8 +98,8 @@ def test_bytes_that_cannot_be_read_at_all_still_give_an_exception() -> None:
 def test_a_chain_is_formatted_even_if_an_exception_sabotages_it() -> None:
     class Saboteur(Exception):
         def __getattribute__(self, name: str) -> Any:
-            if name == "__notes__":
-                raise RuntimeError("no notes")
+            if name == "__suppress_context__":
+                raise RuntimeError("no context")
             return super().__getattribute__(name)
 
     text = transport.format_chain(Saboteur("x"), ())

@@ -36,6 +36,7 @@ TIMEOUT_S = 50.0
 _SIZE = r"(?:bytes|[kKMGT]i?B|%)"
 # In this order: what stands first would be torn apart by what follows.
 _VARIES = [
+    (r"(/python)3\.\d+(/[^\"\n]*\.py\", line )\d+", r"\1<version>\2<n>"),  # of the standard library
     (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "<time>"),
     (r"/dev/shm/sundog-[\w-]+", "<shm>"),
     (r"\S*/session_[\w-]+", "<session>"),

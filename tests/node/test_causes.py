@@ -230,3 +230,18 @@ def test_the_last_line_is_shown_if_it_is_of_the_task_begun_last(
     cause = made.of(worker(tmp_path), KILLED)
     assert cause.last_task == "07" * 16
     assert ("last seen at resize.py:12 in shrink" in cause.text()) is shown
+
+
+def test_the_stack_of_a_fault_stands_alone(
+    made: Causes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ring = events.Ring(str(tmp_path / f"{'01' * 8}.ring"), 4, "worker")
+    ring.started(b"\x07" * 16, 1.0)
+    ring.close()
+    sample = Sample(b"\x07" * 16, 2.0, 0, "<frozen importlib>:147 _path_stat")
+    monkeypatch.setattr(events, "last_sample", lambda path: sample, raising=False)
+    dead = worker(tmp_path)
+    Path(dead.err_path).write_text(DUMP)
+    cause = made.of(dead, SEGFAULT)
+    assert cause.last_line == ""
+    assert "Fatal Python error" in cause.text()

@@ -30,6 +30,7 @@ _VMSTAT = "/proc/vmstat"
 # moved the counter longer ago was somebody else: a process that the user's code had started, another container.
 _CLAIM_S = 5.0
 _DETAIL_BYTES = 16384
+_FAULT = "Fatal Python error"
 _DETAIL_LINES = 12
 _OURS = os.path.dirname(os.path.abspath(events.__file__)) + os.sep
 _MARK = "\x1e"  # opens the lines by which a worker's log says whose output follows
@@ -118,10 +119,13 @@ class Causes:
         if peak_bytes:
             facts = {**facts, "peak_bytes": peak_bytes}
         task, line = self.last_seen(process.process_id)
+        detail = "" if code == 0 or kind == KERNEL_OOM else last_words(process.err_path, number)
+        if detail.startswith(_FAULT):
+            line = ""  # the stack of the fault itself says where it was; a sample from before would be another place
         return Cause(
             exit_code=exit_code,
             signal=number,
-            detail="" if code == 0 or kind == KERNEL_OOM else last_words(process.err_path, number),
+            detail=detail,
             kind=kind,
             last_line=line,
             last_task=task,
@@ -220,7 +224,7 @@ def tail(path: str) -> list[str]:
 
 def fault_lines(lines: list[str]) -> list[str]:
     """Of a fault handler's dump: what happened, and the stack of the thread it happened in; empty if none."""
-    starts = [number for number, line in enumerate(lines) if line.startswith("Fatal Python error")]
+    starts = [number for number, line in enumerate(lines) if line.startswith(_FAULT)]
     if not starts:
         return []
     dump = lines[starts[-1] :]
