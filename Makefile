@@ -22,11 +22,12 @@ CHAOS_SEED    ?= 1
 CHAOS         ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types imports docs docs-serve unit chaos bench bench-work fmt clean
+.PHONY: help setup demo test lint types imports docs docs-serve unit smoke chaos bench bench-work fmt clean
 
 help:
 	@echo "make demo    a first look: start, run tasks and actors, stop"
 	@echo "make test    lint, format, types, import contracts, then every test"
+	@echo "make smoke   a few quick tests on each other supported Python that this machine has (part of make test)"
 	@echo "make bench   measure sundog, Ray, Dask and the standard library side by side"
 	@echo "make chaos   random programs under random kills for CHAOS_SECONDS=$(CHAOS_SECONDS), from CHAOS_SEED=$(CHAOS_SEED)"
 	@echo "make docs    build the documentation as a site into site/, with every link checked"
@@ -52,6 +53,7 @@ test: $(STAMP)
 	@$(MAKE) --no-print-directory imports
 	@$(MAKE) --no-print-directory docs
 	@$(MAKE) --no-print-directory unit
+	@$(MAKE) --no-print-directory smoke
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -80,6 +82,10 @@ else
 	$(BIN)/python -m pytest $(PYTEST)
 endif
 
+# A few quick tests on the other Pythons that are supported and found here, each in a small environment of its own.
+smoke: $(STAMP)
+	$(BIN)/python -m tests.smoke
+
 chaos: $(STAMP)
 	$(BIN)/python -m tests.chaos --seconds $(CHAOS_SECONDS) --seed $(CHAOS_SEED) $(CHAOS)
 
@@ -100,5 +106,5 @@ fmt: $(STAMP)
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) $(PEERS) build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-3.* $(PEERS) build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -204,7 +204,7 @@ def _mentions(pid: int, tokens: list[bytes]) -> bool:
         return False
     for fd in fds:
         try:
-            target = os.readlink(folder / "fd" / fd).encode()
+            target = os.fsencode(os.readlink(folder / "fd" / fd))
         except OSError:
             continue
         if any(token in target for token in tokens):

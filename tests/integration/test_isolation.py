@@ -103,7 +103,9 @@ def test_a_stray_module_beside_our_package_does_not_hide_the_librarys(leak_check
     assert where == str(trap / "sundog" / "__init__.py")
     # The driver and its workers have the folder on their path, and there it hides nothing but what is not there.
     marks = trap.parent / "sprung"
-    sprung = marks.read_text().splitlines() if marks.exists() else []  # newer Pythons ask for nothing that is not there
+    sprung = (
+        marks.read_text().splitlines() if marks.exists() else []
+    )  # newer Pythons ask for nothing that is not there
     assert {line.split(" in ")[0] for line in sprung} <= {"org"}
     assert {line.split(" in ")[1] for line in sprung} <= set(pids.split())
 

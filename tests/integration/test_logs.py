@@ -14,7 +14,8 @@ LINE = re.compile(r"^\((?P<who>.*?) ?pid=(?P<pid>\d+)\) (?P<text>.*)$")
 
 def shown(program: str) -> tuple[list[tuple[str, int, str]], list[tuple[str, int, str]]]:
     """Run a driver to its end; what it showed of its workers on stdout and on stderr: who, pid, text."""
-    with drivers.running(program) as driver:
+    # Lines that differ only in numbers are folded by default if they come at about the same time.
+    with drivers.running(program, RAY_DEDUP_LOGS="0") as driver:
         out = driver.rest()
         driver.close()
         assert driver.process.returncode == 0, driver.errors
