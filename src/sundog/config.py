@@ -189,6 +189,12 @@ class Config:
     record_ring_events: int = _setting(
         65_536, "Events each process keeps in its ring before the oldest are overwritten.", low=64
     )
+    dead_process_files: int = _setting(
+        1000,
+        "Processes that are gone whose records and logs stay in a running session, and as many that failed.",
+        low=0,
+    )
+    dead_process_bytes: int = _setting(512 << 20, "Bytes of such files that stay, the newest first.", low=0)
     session_keep: int = _setting(
         10, "Folders of ended sessions (logs, records) that the next session leaves in place.", low=0
     )

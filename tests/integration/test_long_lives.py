@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -15,11 +16,14 @@ import pytest
 
 from sundog import engines
 from sundog.exceptions import ActorAlreadyExistsError, ActorDiedError, GetTimeoutError, ObjectStoreFullError
-from sundog.owner import dispatch
+from sundog.observe import records
+from sundog.observe.ledger import session_usage
+from sundog.owner import context, dispatch
 from sundog.owner.actors import ActorCalls, ActorLink
 from tests.integration.gates import await_file, await_true
 
 GET_S = 30
+Start = Callable[..., ModuleType]
 
 
 def owner_of_driver() -> Any:
@@ -282,3 +286,32 @@ def test_futures_are_completed_after_a_delivery_that_failed(ray: ModuleType, tmp
     owner_of_driver().when_ready_elsewhere(broken)
     (tmp_path / "go").touch()
     assert future.result(GET_S) == 1
+
+
+# ---------------------------------------------------------------------- files
+def test_files_of_workers_that_are_gone_are_bounded_and_the_totals_are_not(ray_session: Start) -> None:
+    ray = ray_session(num_cpus=2, _system_config={"dead_process_files": 4})
+    session = Path(context.facts.session["path"])
+
+    @ray.remote
+    class Short:
+        def call(self) -> int:
+            return 1
+
+        def fail(self) -> None:
+            os._exit(1)
+
+    failed = Short.remote()
+    with pytest.raises(ActorDiedError):
+        ray.get(failed.fail.remote(), timeout=GET_S)
+    for _ in range(15):
+        actor = Short.remote()
+        assert ray.get(actor.call.remote(), timeout=GET_S) == 1
+        ray.kill(actor)
+    await_true(lambda: len(os.listdir(session / "rings")) <= 2 * (1 + 4 + 1 + 3), "few rings")
+    await_true(lambda: len(os.listdir(session / "logs")) <= 2 + 2 * (4 + 1 + 3), "few logs")
+    died = [row for row in ray.util.state.list_actors() if row.state == "DEAD"]
+    assert len(died) == 16
+    ray.shutdown()
+    assert session_usage(str(session))["classes"]["Short"]["count"] >= 31
+    assert records.read_session(str(session)).dropped > 0

@@ -253,3 +253,18 @@ def test_only_so_many_dead_rows_are_remembered() -> None:
         actors.register(f"a{n}".encode(), owner=OWNER)
         actors.kill(f"a{n}".encode(), True, "x", 0.0)
     assert [row.actor_id for row in actors.rows()] == [b"a7", b"a8", b"a9"]
+
+
+def test_the_oldest_of_the_dead_are_forgotten_and_that_is_known() -> None:
+    actors = Actors(dead_max=3)
+    creator, other = b"C" * 8, b"D" * 8
+    ids = [creator + number.to_bytes(8, "little") for number in range(1, 8)]
+    for actor_id in ids:
+        actors.register(
+            actor_id, owner=creator, name="", namespace="", detached=False, max_restarts=0, spec={}, now=0.0
+        )
+        actors.kill(actor_id, True, "killed", 0.0)
+    assert [actors.get(actor_id) is None for actor_id in ids] == [True] * 4 + [False] * 3
+    assert [actors.was_forgotten(actor_id) for actor_id in ids[:4]] == [True] * 4
+    assert not actors.was_forgotten(creator + (8).to_bytes(8, "little"))
+    assert not actors.was_forgotten(other + (1).to_bytes(8, "little"))

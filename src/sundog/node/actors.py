@@ -26,6 +26,7 @@ from sundog.state.actors import (
     Unplace,
 )
 from sundog.state.instructions import Grant
+from sundog.state.lease_spec import LeaseSpec
 from sundog.wire.cause import Cause
 
 if TYPE_CHECKING:
@@ -33,6 +34,23 @@ if TYPE_CHECKING:
 
 _UNKNOWN_S = 10.0
 _NEVER_KNOWN = "the process that created it ended, or its session did, before this one knew of it"
+_FORGOTTEN = (
+    "it ended so long ago that the node has forgotten why: it remembers the newest 2,000 of those that ended"
+)
+# What is told of an actor once it has ended; the rest (its code, its arguments) is only needed to start it.
+_EPITAPH = (
+    "call_site",
+    "class_name",
+    "class_path",
+    "created",
+    "error_text",
+    "job_id",
+    "lease",
+    "pid",
+    "repr_name",
+    "submit_s",
+)
+_LEASES_MAX = 256
 _WORDS = {
     "out_of_scope": Cause(reason="all handles to it went out of scope", intended=True),
     "owner_died": Cause(reason="the process that created it is gone", intended=True),
@@ -48,6 +66,7 @@ class ActorKeeper:
         self._lanes: dict[bytes, list[tuple[bytes, int]]] = {}  # actor -> (caller, descriptor) that wait
         self._callers: dict[bytes, set[bytes]] = {}
         self._unknown: dict[bytes, float] = {}
+        self._known_leases: dict[LeaseSpec, LeaseSpec] = {}  # one for all of the dead that had the same
         self._leases: dict[bytes, Grant] = {}
 
     # ------------------------------------------------------------------ questions
@@ -127,10 +146,12 @@ class ActorKeeper:
         self._callers.setdefault(actor_id, set()).add(process.process_id)
         row = self.actors.get(actor_id)
         if row is None:
-            if actor_id[:PROCESS_BYTES] not in self.node.processes:
-                # Its creator is gone (or is of another session): nobody will make it known.
+            forgotten = self.actors.was_forgotten(actor_id)
+            if forgotten or actor_id[:PROCESS_BYTES] not in self.node.processes:
+                # It ended long ago; or its creator is gone (or is of another session): nobody will make it known.
                 os.close(fd)
-                self._publish(actor_id, DEAD, None, 0, Cause(reason=_NEVER_KNOWN, intended=True))
+                reason = _FORGOTTEN if forgotten else _NEVER_KNOWN
+                self._publish(actor_id, DEAD, None, 0, Cause(reason=reason, intended=True))
                 return
             self._unknown.setdefault(actor_id, self.node.now())
         elif row.state == DEAD:
@@ -320,6 +341,16 @@ class ActorKeeper:
             if owner is not None:
                 owner.line.send(("actor_dead", actor_id))
             self._leases.pop(actor_id, None)
+            if row is not None:
+                self._slim(row)
+
+    def _slim(self, row: ActorRow) -> None:
+        """Keep of an actor that has ended what people ask for."""
+        spec = _spec(row)
+        row.spec = {key: spec[key] for key in _EPITAPH if key in spec}
+        if len(self._known_leases) >= _LEASES_MAX:
+            self._known_leases.clear()
+        row.spec["lease"] = self._known_leases.setdefault(spec["lease"], spec["lease"])
 
     def _tell(self, process: Process, row: ActorRow) -> None:
         cause = self.in_words(row.cause)

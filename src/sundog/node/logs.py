@@ -334,6 +334,10 @@ class LogTails:
     def __len__(self) -> int:
         return len(self._entries)
 
+    def follows(self, worker_id: bytes) -> bool:
+        """Whether a worker's output may not have been read to its end."""
+        return worker_id in self._entries
+
     @property
     def pending_bytes(self) -> int:
         """Bytes in all files that have not been read, as of each file's last look."""

@@ -35,6 +35,7 @@ from sundog.node.logs import LogTails
 from sundog.node.memory import MemoryKeeper
 from sundog.node.own_folder import OwnFolder
 from sundog.node.records import Records
+from sundog.node.remains import Remains
 from sundog.node.requests import Requests
 from sundog.node.rows import Environment, Job, Process
 from sundog.node.store import StoreKeeper
@@ -93,6 +94,7 @@ class Node:
         self.keeper = ActorKeeper(self)
         self.requests = Requests(self)
         self.records = Records(self)
+        self.remains = Remains(self)
         self.deadlocks = Deadlocks(self)
         self.store = StoreKeeper(self)
         self.logs = LogTails()
@@ -243,6 +245,7 @@ class Node:
         self.workers.causes.oom.look(self.now())
         self.store.slow_tick()
         self.own_folder.look()
+        self.remains.tick()
         self.loop.after(_IDLE_TICK_S, self._slow_tick)
 
     # ------------------------------------------------------------------ logs
@@ -370,6 +373,7 @@ class Node:
         """Tell the machines and everyone who dealt with a process that it is gone."""
         now = self.now()
         self.records.process_died(process.process_id)
+        self.remains.add(process, failed=not cause.intended)
         if process.kind == "worker":
             self.do(self.leases.worker_died(process.process_id, now))
             self.keeper.worker_died(process.process_id, cause, now)

@@ -64,7 +64,7 @@ class Records:
             left -= read
             if left > 0:
                 del self._dead[0]
-        rings = [self._ring(process_id) for process_id in self.node.processes]
+        rings = [self.ring(process_id) for process_id in self.node.processes]
         for _ in range(len(rings)):
             if left <= 0:
                 break
@@ -76,7 +76,7 @@ class Records:
     def process_died(self, process_id: bytes) -> None:
         """A process is gone: what it wrote last is read soon."""
         if self.node.config.record_enabled:
-            self._dead.append(self._ring(process_id))
+            self._dead.append(self.ring(process_id))
 
     def usage(self) -> dict[str, Any]:
         """Figures of every function and class, up to now; in the form of `observe.ledger.session_usage`."""
@@ -95,5 +95,16 @@ class Records:
         with contextlib.suppress(OSError):  # a full disk, or a folder that was removed
             self.ledger.save()
 
-    def _ring(self, process_id: bytes) -> str:
+    def reads(self, process_id: bytes) -> bool:
+        """Whether there is more to read of a process that is gone."""
+        return self.ring(process_id) in self._dead
+
+    def forget(self, process_id: bytes) -> None:
+        """A dead process' ring is removed: its events are in the totals, and nowhere else from now on."""
+        if self.node.config.record_enabled:
+            self.ledger.forget(self.ring(process_id))
+            self._unsaved += 1
+
+    def ring(self, process_id: bytes) -> str:
+        """Where a process' ring is."""
         return os.path.join(self.node.session["path"], "rings", f"{process_id.hex()}.ring")

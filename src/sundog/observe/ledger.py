@@ -54,6 +54,7 @@ class Ledger:
         self.path = session_path
         self.totals = Totals()
         self.missed = 0
+        self.forgotten = 0  # events of rings that were removed: in the totals, and nowhere else
         self.tails: dict[str, Tail] = {}
         self.observers: list[Observer] = []
 
@@ -95,6 +96,12 @@ class Ledger:
         if final and read < most:
             tail.names, tail.names_at = {}, 0  # no more will come of it
         return read
+
+    def forget(self, path: str) -> None:
+        """A ring that was read to its end is removed."""
+        tail = self.tails.pop(os.path.basename(path), None)
+        if tail is not None:
+            self.forgotten += tail.after
 
     def _sort(
         self, tail: Tail, slots: events.Slots, last: int, final: bool
@@ -155,6 +162,7 @@ class Ledger:
         """Write what is known to the session's folder, for those who read it when the node is gone."""
         state = {
             "missed": self.missed,
+            "forgotten": self.forgotten,
             "rings": {
                 name: [tail.after, tail.class_name, tail.unwritten] for name, tail in self.tails.items()
             },
@@ -176,10 +184,18 @@ class Ledger:
         with contextlib.suppress(OSError, ValueError), open(f"{self.path}/{_FILE}", encoding="utf-8") as file:
             state = json.load(file)
         self.missed = state.get("missed", 0)
+        self.forgotten = state.get("forgotten", 0)
         self.totals.load(state.get("functions", []))
         for name, (after, class_name, unwritten) in state.get("rings", {}).items():
             tail = self.tails[name] = Tail(f"{self.path}/rings/{name}", after, class_name)
             tail.unwritten = unwritten
+
+
+def forgotten_events(session_path: str) -> int:
+    """How many events were in rings that a session's node has removed, as of its last word."""
+    with contextlib.suppress(OSError, ValueError), open(f"{session_path}/{_FILE}", encoding="utf-8") as file:
+        return int(json.load(file).get("forgotten", 0))
+    return 0
 
 
 def session_usage(session_path: str) -> dict[str, Any]:

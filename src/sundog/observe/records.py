@@ -10,6 +10,7 @@ import os
 from typing import Any
 
 from sundog import event_names, events
+from sundog.observe.ledger import forgotten_events
 from sundog.observe.timeline import SpanRow, TaskRow
 from sundog.plain import field, plain, replaced
 
@@ -73,6 +74,7 @@ def read_session(path: str) -> SessionRows:
             process_id = bytes.fromhex(os.path.basename(ring).split(".")[0])
             _read_one(rows, lost, process_id, *read, _only_lease(ring))
             _read_notes(rows, rows.processes[process_id], ring)
+    rows.dropped += forgotten_events(path)
     for event in lost:
         worker = bytes.fromhex(event.code)
         home = rows.processes.get(worker) or ProcessRow(worker, 0, "worker", b"")

@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 
+from sundog.ids import number_of, owner_of
 from sundog.plain import plain
 from sundog.state import backoff
 
@@ -147,12 +148,13 @@ class ActorRow:
 class Actors:
     """The table of actors. Every event returns the instructions to carry out, in order."""
 
-    def __init__(self, *, dead_max: int = 10_000) -> None:
+    def __init__(self, *, dead_max: int = 2_000) -> None:
         self._rows: dict[bytes, ActorRow] = {}
         self._names: dict[tuple[str, str], bytes] = {}
         self._by_worker: dict[bytes, bytes] = {}
         self._by_owner: dict[bytes, set[bytes]] = {}
         self._dead: OrderedDict[bytes, None] = OrderedDict()
+        self._forgotten: dict[bytes, int] = {}  # creator -> the highest number among its forgotten actors
         self._dead_max = dead_max  # so that a session which makes actors for weeks does not grow for ever
 
     # ---- questions ---------------------------------------------------------------------------------------
@@ -164,6 +166,19 @@ class Actors:
     def get(self, actor_id: bytes) -> ActorRow | None:
         """Return the row of an actor (the last ``dead_max`` dead ones included), or None."""
         return self._rows.get(actor_id)
+
+    def was_forgotten(self, actor_id: bytes) -> bool:
+        """Whether an actor without a row has ended so long ago that its row went."""
+        return number_of(actor_id) <= self._forgotten.get(owner_of(actor_id), 0)
+
+    def _forget(self, actor_id: bytes) -> None:
+        """Of all actors of one creator that are forgotten the highest number tells: it makes them in order."""
+        del self._rows[actor_id]
+        creator = owner_of(actor_id)
+        highest = max(number_of(actor_id), self._forgotten.pop(creator, 0))
+        self._forgotten[creator] = highest  # the last in the order
+        while len(self._forgotten) > self._dead_max:
+            del self._forgotten[next(iter(self._forgotten))]
 
     def on_worker(self, worker: bytes) -> ActorRow | None:
         """Return the actor that lives, or is being constructed, on ``worker``."""
@@ -362,6 +377,6 @@ class Actors:
             del self._by_owner[row.owner]
         self._dead[row.actor_id] = None
         while len(self._dead) > self._dead_max:
-            del self._rows[self._dead.popitem(last=False)[0]]
+            self._forget(self._dead.popitem(last=False)[0])
         out.append(Publish(row.actor_id, DEAD, None, row.incarnation, cause))
         return out

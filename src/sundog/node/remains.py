@@ -1,0 +1,103 @@
+"""The files of processes that are dead: the newest stay to be read, older ones go.
+
+::
+
+    death ──► Remains ──► kept: the newest `dead_process_files` that ended as they should, and as many that did not,
+                 │               within `dead_process_bytes` all together
+                 └──► oldest first: ring, names, logs ── their events are counted (`forgotten` in usage.json)
+
+A program may make an actor a second for weeks, and each leaves a ring and two logs. Owns which of them go, and the
+removal. Nothing goes before the node has read it to its end (totals, lines for the driver), nor within `_GRACE_S`: a
+caller reads the ring of a dead actor to know what it had begun. The files of a running session only; folders of
+ended ones: `node/retention.py`. Runs on the node's only thread, a portion each second.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from sundog.node.rows import Process
+
+if TYPE_CHECKING:
+    from sundog.node.program import Node
+
+_GRACE_S = 2.0
+_PORTION = 256  # of processes: about 10 ms of work
+
+
+class Left(NamedTuple):
+    """What a dead process left."""
+
+    process_id: bytes
+    died_at: float
+    size_bytes: int
+    logs: tuple[str, ...]
+
+
+class Remains:
+    """The dead whose files are still there, in the order of their deaths."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self._new: deque[tuple[Left, bool]] = deque()
+        self._kept: dict[bool, deque[Left]] = {False: deque(), True: deque()}  # by whether it failed
+        self._bytes = 0
+
+    def add(self, process: Process, *, failed: bool) -> None:
+        """A process is gone."""
+        logs = tuple(path for path in (process.out_path, process.err_path) if path)
+        self._new.append((Left(process.process_id, self.node.now(), 0, logs), failed))
+
+    def tick(self) -> None:
+        """Once a second: weigh those that are read, and remove the oldest beyond the limits."""
+        late = self.node.now() - _GRACE_S
+        for _ in range(min(len(self._new), _PORTION)):
+            left, failed = self._new[0]
+            if left.died_at > late or self._is_read_on(left):
+                break
+            self._new.popleft()
+            left = left._replace(size_bytes=sum(map(_size, self._files(left))))
+            self._kept[failed].append(left)
+            self._bytes += left.size_bytes
+        most, most_bytes = self.node.config.dead_process_files, self.node.config.dead_process_bytes
+        for _ in range(_PORTION):
+            over = [kept for kept in self._kept.values() if len(kept) > most]
+            if not over and self._bytes > most_bytes:
+                # Those that ended as they should first: the others are what people look for.
+                over = [kept for kept in self._kept.values() if kept]
+            if not over:
+                return
+            self._remove(over[0].popleft())
+
+    def _is_read_on(self, left: Left) -> bool:
+        return self.node.logs.follows(left.process_id) or self.node.records.reads(left.process_id)
+
+    def _remove(self, left: Left) -> None:
+        self._bytes -= left.size_bytes
+        self.node.records.forget(left.process_id)
+        for path in self._files(left):
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+
+    def _files(self, left: Left) -> list[str]:
+        ring = self.node.records.ring(left.process_id)
+        found = [ring, f"{ring}.names"]
+        for log in left.logs:
+            found.append(log)
+            number = 1
+            while os.path.exists(f"{log}.{number}"):
+                found.append(f"{log}.{number}")
+                number += 1
+        if left.logs:
+            found.append(f"{os.path.splitext(left.logs[0])[0]}.stack")
+        return found
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_blocks * 512
+    except OSError:
+        return 0
