@@ -46,6 +46,8 @@ def test_objects_are_told_while_another_thread_puts_and_drops() -> None:
         value=lambda oid: whole(ready[oid]) if oid in ready else None,
         drain=lambda: None,
         refs=SimpleNamespace(owned={}, borrowed={}),
+        table={},
+        actors=SimpleNamespace(scopes=set()),
     )
     rows = describe_objects(owner, 1, "driver", Sites())
     assert [(row["object_id"], row["object_size"]) for row in rows] == [(kept.hex(), 5)]

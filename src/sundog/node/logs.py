@@ -97,7 +97,8 @@ class LineParser:
         if key == b"name":
             from urllib.parse import unquote
 
-            self.name = unquote(value.decode("ascii", "backslashreplace"))
+            shown, _, _task = value.partition(b"&")
+            self.name = unquote(shown.decode("ascii", "backslashreplace"))
         elif value.isdigit():
             if key == b"part":
                 self.part = int(value)

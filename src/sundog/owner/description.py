@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from sundog.ids import PROCESS_BYTES, index_of, task_of
+from sundog.ids import PROCESS_BYTES, result_id, task_of
 from sundog.owner.records import QUEUED, SENT, WAITING, Task
 from sundog.wire.lanes import EXTRA_NAME
 
@@ -22,30 +22,59 @@ _STATES = {
 def describe_objects(owner: Owner, pid: int, role: str, sites: dict[str, str]) -> list[dict[str, Any]]:
     """One row for each object this process owns or holds (locked); `sites`: where its refs were made."""
     owner.drain()
+    facts = {"type": role.upper(), "pid": pid, "ip": "127.0.0.1"}
+    tasks = [
+        task for task in list(owner.table.values()) if task.state in _STATES
+    ]  # submitted without the lock
+    used = {oid for task in tasks for oid in task.holds or ()}
     rows = []
+    inner: set[bytes] = set()
     for oid in list(owner.ready):  # puts come without the lock
         value = owner.value(oid)
         if value is None:
             continue
-        mine = oid[:8] == owner.me
-        held = owner.refs.owned.get(oid) if mine else owner.refs.borrowed.get(oid)
+        inner.update(value[3] or ())
         location = value[2]
-        rows.append(
-            {
-                "object_id": oid.hex(),
-                "object_size": sum(length for _, length in location[2]) if location else len(value[1]),
-                "task_status": "FINISHED" if index_of(oid) else "NIL",
-                "attempt_number": 0,
-                "reference_type": "LOCAL_REFERENCE" if mine else "BORROWED",
-                "local_ref_count": held.local if held is not None else 1,
-                "call_site": sites.get(oid.hex(), ""),
-                "type": role.upper(),
-                "pid": pid,
-                "ip": "127.0.0.1",
-                "in_shared_memory": location is not None,
-            }
-        )
+        size = sum(length for _, length in location[2]) if location else len(value[1])
+        status = "FINISHED" if oid[:PROCESS_BYTES] == owner.me else "NIL"
+        rows.append(_object(oid, size, status, sites, facts) | {"in_shared_memory": location is not None})
+    for task in tasks:
+        status = "SUBMITTED_TO_WORKER" if task.state == SENT else _STATES[task.state]
+        returns = task.fn.returns if isinstance(task.fn.returns, int) else 1
+        for index in range(1, returns + 1):
+            oid = result_id(task.id, index)
+            if oid not in owner.freed_early:
+                rows.append(_object(oid, -1, status, sites, facts) | {"attempt_number": task.attempt + 1})
+    # What others own and this process has not read, and the handles of actors, which are refs to one object each.
+    for oid in [oid for oid in list(owner.refs.borrowed) if oid not in owner.ready]:
+        rows.append(_object(oid, -1, "NIL", sites, facts))
+    for oid in list(owner.actors.scopes):
+        rows.append(_object(oid, -1, "NIL", sites, facts) | {"reference_type": "ACTOR_HANDLE"})
+    for row in rows:
+        oid = bytes.fromhex(row["object_id"])
+        held = owner.refs.owned.get(oid) or owner.refs.borrowed.get(oid)
+        row["local_ref_count"] = held.local if held is not None else 1
+        if row["reference_type"] == "LOCAL_REFERENCE":
+            if oid in used:
+                row["reference_type"] = "USED_BY_PENDING_TASK"
+            elif oid in inner and row["object_id"] not in sites:
+                row["reference_type"] = "CAPTURED_IN_OBJECT"
     return rows
+
+
+def _object(
+    oid: bytes, size: int, status: str, sites: dict[str, str], facts: dict[str, Any]
+) -> dict[str, Any]:
+    return {
+        "object_id": oid.hex(),
+        "object_size": size,
+        "task_status": status,
+        "attempt_number": 1,
+        "reference_type": "LOCAL_REFERENCE",
+        "call_site": sites.get(oid.hex(), ""),
+        "in_shared_memory": False,
+        **facts,
+    }
 
 
 def describe_tasks(owner: Owner) -> list[dict[str, Any]]:

@@ -173,11 +173,11 @@ def may_exit(owner: Any) -> bool:
 
 
 def _current_name() -> str:
+    """What the lines printed now are shown under, and the id of the task that prints them (`stdio.name_mark`)."""
     running = context.current()
     facts = context.facts
-    if facts.actor_id is not None:
-        return _actor_label(facts)
-    return running.name if running is not None else ""
+    name = _actor_label(facts) if facts.actor_id is not None else running.name if running is not None else ""
+    return f"{name}\0{running.task_id.hex()}" if running is not None else name
 
 
 def _actor_label(facts: context.ProcessFacts) -> str:

@@ -55,13 +55,15 @@ holding = False
 
 
 def name_mark(name: str) -> bytes:
-    """The marker line for `name`; anything that could break the line is percent-encoded."""
+    """The marker line for `name`, after which (and a NUL) the id of a task may follow.
+
+    Anything that could break the line is percent-encoded, an ampersand too: it stands before the task's id.
+    """
     from urllib.parse import quote  # takes 5 ms: most workers never print
 
-    return (
-        mark("name=" + quote(name[:NAME_MAX_CHARS], safe=" ()[]<>=,:.;@/'\"!*+-_", errors="backslashreplace"))
-        + b"\n"
-    )
+    shown, _, task = name.partition("\0")
+    body = quote(shown[:NAME_MAX_CHARS], safe=" ()[]<>=,:.;@/'\"!*+-_", errors="backslashreplace")
+    return mark(f"name={body}&{task}" if task else f"name={body}") + b"\n"
 
 
 class Channel:

@@ -354,3 +354,98 @@ def test_processes_that_are_gone_are_listed_with_the_way_they_went(ray: ModuleTy
     await_true(lambda: {"SYSTEM_ERROR", "USER_ERROR"} <= ends(), "both ends are told")
     dead: list[Any] = [row for row in state.list_workers(detail=True) if row.exit_type == "SYSTEM_ERROR"]
     assert "code 3" in dead[0].exit_detail and dead[0].end_time_ms > 0
+
+
+# ---------------------------------------------------------------------- objects, environments, filters
+def test_an_object_is_told_with_what_it_is_held_for(ray: ModuleType) -> None:
+    @ray.remote
+    def never() -> None:
+        return None
+
+    @ray.remote
+    def takes(value: Any) -> None:
+        return None
+
+    waits = never.options(num_cpus=1000).remote()
+    behind = takes.remote(waits)
+    put = ray.put(b"x" * 200_000)
+    nest = ray.put([ray.put("inner")])
+    rows = {row.object_id: row for row in state.list_objects(limit=1000)}
+    assert rows[put.hex()].object_size >= 200_000 and rows[put.hex()].task_status == "FINISHED"
+    assert (rows[waits.hex()].object_size, rows[waits.hex()].task_status) == (-1, "PENDING_NODE_ASSIGNMENT")
+    assert rows[waits.hex()].reference_type == "USED_BY_PENDING_TASK"
+    assert rows[behind.hex()].task_status == "PENDING_ARGS_AVAIL"
+    assert "CAPTURED_IN_OBJECT" in {row.reference_type for row in rows.values()}
+    assert rows[nest.hex()].reference_type == "LOCAL_REFERENCE"
+
+
+def test_runtime_environments_are_listed(ray: ModuleType) -> None:
+    @ray.remote(runtime_env={"env_vars": {"LISTED": "1"}})
+    def f() -> int:
+        return 1
+
+    ray.get(f.remote())
+    [row] = [row for row in state.list_runtime_envs(detail=True) if row.runtime_env.get("env_vars")]
+    assert (row.success, row.error, row.runtime_env["env_vars"]) == (True, None, {"LISTED": "1"})
+    [task] = tasks_named("f")
+    assert '"LISTED": "1"' in task.runtime_env_info["serialized_runtime_env"]
+
+
+def test_a_filter_whose_value_its_column_can_never_have_is_refused(ray: ModuleType) -> None:
+    with pytest.raises(RayStateApiException, match="attempt_number"):
+        state.list_tasks(filters=[("attempt_number", "=", "first")])
+    with pytest.raises(RayStateApiException, match="nonsense"):
+        state.list_tasks(filters=[("nonsense", "=", "1")])
+
+
+# ---------------------------------------------------------------------- logs
+def test_the_log_of_a_task_is_what_that_task_printed(ray: ModuleType) -> None:
+    import sys
+
+    @ray.remote
+    def says(text: str) -> None:
+        print(text)
+        print(text.upper(), file=sys.stderr)
+
+    refs = [says.remote(f"number {i}") for i in range(4)]
+    ray.get(refs)
+    for i, ref in enumerate(refs):
+        task_id = ref.task_id().hex()
+        assert "".join(state.get_log(task_id=task_id)) == f"number {i}\n"
+        assert "".join(state.get_log(task_id=task_id, suffix="err")) == f"NUMBER {i}\n"
+
+
+def test_logs_are_found_by_actor_process_and_name_and_can_be_cut_and_followed(ray: ModuleType) -> None:
+    @ray.remote
+    class Says:
+        def say(self, *texts: str) -> int:
+            print(*texts, sep="\n")
+            return os.getpid()
+
+    actor = Says.remote()
+    pid = ray.get(actor.say.remote("a", "b", "c"))
+    node = state.list_nodes()[0].node_id
+    by_actor = "".join(state.get_log(actor_id=actor._actor_id.hex()))
+    assert by_actor == "".join(state.get_log(pid=pid, node_id=node)) == "a\nb\nc\n"
+    assert "".join(state.get_log(pid=pid, node_id=node, tail=1)) == "c\n"
+    named = [name for name in state.list_logs(node_id=node)["worker_out"] if name.endswith(".out")]
+    assert any("".join(state.get_log(filename=name, node_id=node)) == by_actor for name in named)
+    followed = state.get_log(actor_id=actor._actor_id.hex(), follow=True, _interval=0.05)
+    assert next(followed) == by_actor
+    ray.get(actor.say.remote("d"))
+    assert next(followed) == "d\n"
+    followed.close()
+
+
+def test_a_log_that_is_not_there_is_refused(ray: ModuleType) -> None:
+    node = state.list_nodes()[0].node_id
+    with pytest.raises(RayStateApiException, match="no log"):
+        list(state.get_log(filename="../session.json", node_id=node))
+    with pytest.raises(RayStateApiException, match="no actor"):
+        list(state.get_log(actor_id="00" * 16))
+    with pytest.raises(ValueError, match="which log"):
+        list(state.get_log(node_id=node))
+    with pytest.raises(ValueError, match="on which node"):
+        list(state.get_log(filename="node.log"))
+    with pytest.raises(AssertionError):
+        state.list_logs()

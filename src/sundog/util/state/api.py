@@ -15,14 +15,16 @@ from sundog import api
 from sundog.observe.records import read_session
 from sundog.observe.task_states import rows_of
 from sundog.owner import context
-from sundog.util.state.exception import RayStateApiException, ServerUnavailable
+from sundog.util.state.exception import BadFilter, RayStateApiException, ServerUnavailable
 from sundog.util.state.schema import (
     KINDS,
     ActorState,
+    ClusterEventState,
     JobState,
     NodeState,
     ObjectState,
     PlacementGroupState,
+    RuntimeEnvState,
     StateSchema,
     TaskState,
     WorkerState,
@@ -120,14 +122,28 @@ def _parsed(text: str, like: Any) -> Any:
 
 
 def _check_filters(schema: type[StateSchema], filters: Sequence[Filter]) -> None:
-    for key, predicate, _ in filters:
+    for key, predicate, wanted in filters:
         if predicate not in ("=", "!="):
             raise ValueError(f"Unsupported filter predicate {predicate!r}. Available predicates: =, !=.")
         if key.lower() not in schema.filterable_columns():
-            raise ValueError(
+            raise BadFilter(
                 f"The column {key!r} cannot be filtered on. Columns that can: "
                 f"{', '.join(sorted(schema.filterable_columns()))}."
             )
+        _check_value(schema, key.lower(), wanted)
+
+
+def _check_value(schema: type[StateSchema], key: str, wanted: Any) -> None:
+    """Refuse a text that can never be a value of its column."""
+    kind = schema.__annotations__.get(key, "")
+    if not isinstance(wanted, str) or kind not in ("int", "float", "bool"):
+        return
+    try:
+        known = wanted.lower() in _TRUE | _FALSE if kind == "bool" else float(wanted) is not None
+    except ValueError:
+        known = False
+    if not known:
+        raise BadFilter(f"{wanted!r} cannot be a value of the column {key!r}, which is of type {kind}.")
 
 
 def _row(schema: type[S], found: Mapping[str, Any], detail: bool) -> S:
@@ -250,6 +266,34 @@ def list_tasks(
 ) -> list[TaskState]:
     """List attempts of tasks. Arguments and errors as for `list_actors`."""
     return _list("tasks", address, filters, limit, detail, raise_on_missing_output)
+
+
+def list_runtime_envs(
+    address: str | None = None,
+    filters: list[Filter] | None = None,
+    limit: int = DEFAULT_LIMIT,
+    timeout: int = DEFAULT_RPC_TIMEOUT,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+    _explain: bool = False,
+) -> list[RuntimeEnvState]:
+    """List runtime environments. Arguments and errors as for `list_actors`."""
+    return _list("runtime_envs", address, filters, limit, detail, raise_on_missing_output)
+
+
+def list_cluster_events(
+    address: str | None = None,
+    filters: list[Filter] | None = None,
+    limit: int = DEFAULT_LIMIT,
+    timeout: int = DEFAULT_RPC_TIMEOUT,
+    detail: bool = False,
+    raise_on_missing_output: bool = True,
+    _explain: bool = False,
+) -> list[dict[str, Any]]:
+    """List events of the autoscaler and its like: there are none on one machine. Errors as for `list_actors`."""
+    _check_filters(ClusterEventState, filters or [])
+    _connect(address)
+    return []
 
 
 def list_objects(

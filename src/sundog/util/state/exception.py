@@ -4,6 +4,7 @@
 Exception
 ├── DataSourceUnavailable
 └── RayStateApiException
+    ├── BadFilter (is a ValueError too)
     └── ServerUnavailable
 ```
 """
@@ -17,6 +18,10 @@ class DataSourceUnavailable(Exception):
 
 class RayStateApiException(Exception):
     """A question about the state could not be answered."""
+
+
+class BadFilter(RayStateApiException, ValueError):
+    """A filter names a column that cannot be filtered on, or a value that its column can never have."""
 
 
 class ServerUnavailable(RayStateApiException):

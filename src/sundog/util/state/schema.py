@@ -7,18 +7,45 @@ asked for; only `filterable` ones may stand in a filter.
 # ruff: noqa: RUF009 (a column is a dataclass field, made anew by each call)
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
+from datetime import datetime
 from typing import Any
 
 
-def column(*, filterable: bool = True) -> Any:
-    """A column that is always there."""
-    return field(default=None, metadata={"detail": False, "filterable": filterable})
+def column(*, filterable: bool = True, shown: Callable[[Any], Any] | None = None) -> Any:
+    """A column that is always there; `shown` makes its value fit for people."""
+    return field(default=None, metadata={"detail": False, "filterable": filterable, "format_fn": shown})
 
 
-def detail_column(*, filterable: bool = False) -> Any:
+def detail_column(*, filterable: bool = False, shown: Callable[[Any], Any] | None = None) -> Any:
     """A column that is there only with `detail=True`."""
-    return field(default=None, metadata={"detail": True, "filterable": filterable})
+    return field(default=None, metadata={"detail": True, "filterable": filterable, "format_fn": shown})
+
+
+def shown_time(ms: float) -> str:
+    """A moment, given in milliseconds since 1970, in local time; "" if there is none."""
+    return str(datetime.fromtimestamp(ms / 1000)) if ms > 0 else ""
+
+
+def shown_size(size_bytes: float) -> str:
+    """A number of bytes in a unit that suits it.
+
+    >>> shown_size(1536)
+    '1.500 KiB'
+    """
+    for unit, name in ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB")):
+        if size_bytes >= unit:
+            return f"{size_bytes / unit:.3f} {name}"
+    return f"{size_bytes:.3f} B"
+
+
+def _shown_resources(resources: dict[str, float]) -> dict[str, Any]:
+    return {name: shown_size(each) if "memory" in name else each for name, each in resources.items()}
+
+
+def _shown_events(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [dict(event, created_ms=shown_time(event["created_ms"])) for event in events]
 
 
 @dataclass
@@ -44,6 +71,20 @@ class StateSchema:
     def filterable_columns(cls) -> set[str]:
         """Name the columns that may stand in a filter."""
         return {f.name for f in fields(cls) if f.metadata["filterable"]}
+
+    @classmethod
+    def detail_columns(cls) -> set[str]:
+        """Name the columns that are there with `detail=True`: all."""
+        return set(cls.list_columns(detail=True))
+
+    @classmethod
+    def humanify(cls, state: dict[str, Any]) -> dict[str, Any]:
+        """The same row with times and sizes fit for people."""
+        for each in fields(cls):
+            shown = each.metadata.get("format_fn")
+            if shown is not None and state.get(each.name) is not None:
+                state[each.name] = shown(state[each.name])
+        return state
 
     def asdict(self) -> dict[str, Any]:
         """Give the row as a dict."""
@@ -113,10 +154,10 @@ class NodeState(StateSchema):
     state: str = column()
     state_message: str | None = column(filterable=False)
     node_name: str = column()
-    resources_total: dict[str, float] = column(filterable=False)
+    resources_total: dict[str, float] = column(filterable=False, shown=_shown_resources)
     labels: dict[str, str] = column(filterable=False)
-    start_time_ms: int | None = detail_column()
-    end_time_ms: int | None = detail_column()
+    start_time_ms: int | None = detail_column(shown=shown_time)
+    end_time_ms: int | None = detail_column(shown=shown_time)
 
 
 @dataclass
@@ -131,10 +172,10 @@ class WorkerState(StateSchema):
     ip: str = column()
     pid: int = column()
     exit_detail: str | None = detail_column()
-    worker_launch_time_ms: int | None = detail_column()
-    worker_launched_time_ms: int | None = detail_column()
-    start_time_ms: int | None = detail_column()
-    end_time_ms: int | None = detail_column()
+    worker_launch_time_ms: int | None = detail_column(shown=shown_time)
+    worker_launched_time_ms: int | None = detail_column(shown=shown_time)
+    start_time_ms: int | None = detail_column(shown=shown_time)
+    end_time_ms: int | None = detail_column(shown=shown_time)
     debugger_port: int | None = detail_column(filterable=True)
     num_paused_threads: int | None = detail_column(filterable=True)
 
@@ -160,11 +201,11 @@ class TaskState(StateSchema):
     required_resources: dict[str, float] | None = detail_column()
     runtime_env_info: dict[str, Any] | None = detail_column()
     placement_group_id: str | None = detail_column(filterable=True)
-    events: list[dict[str, Any]] | None = detail_column()
+    events: list[dict[str, Any]] | None = detail_column(shown=_shown_events)
     profiling_data: dict[str, Any] | None = detail_column()
-    creation_time_ms: int | None = detail_column()
-    start_time_ms: int | None = detail_column()
-    end_time_ms: int | None = detail_column()
+    creation_time_ms: int | None = detail_column(shown=shown_time)
+    start_time_ms: int | None = detail_column(shown=shown_time)
+    end_time_ms: int | None = detail_column(shown=shown_time)
     task_log_info: dict[str, Any] | None = detail_column()
     error_message: str | None = detail_column()
     is_debugger_paused: bool | None = detail_column(filterable=True)
@@ -181,7 +222,7 @@ class ObjectState(StateSchema):
     """One process's reference to an object."""
 
     object_id: str = column()
-    object_size: int = column()
+    object_size: int = column(shown=shown_size)
     task_status: str = column()
     attempt_number: int = column()
     reference_type: str = column()
@@ -212,6 +253,30 @@ class JobState(StateSchema):
     driver_exit_code: int | None = detail_column()
 
 
+@dataclass
+class RuntimeEnvState(StateSchema):
+    """A runtime environment."""
+
+    runtime_env: dict[str, Any] = column()
+    success: bool = column()
+    creation_time_ms: float | None = column(filterable=False)
+    node_id: str = column()
+    ref_cnt: int | None = detail_column()
+    error: str | None = detail_column(filterable=True)
+
+
+@dataclass
+class ClusterEventState(StateSchema):
+    """Something that happened to the session as a whole."""
+
+    severity: str = column()
+    time: str = column(filterable=False)
+    source_type: str = column()
+    message: str = column(filterable=False)
+    event_id: str = column()
+    custom_fields: dict[str, Any] | None = detail_column()
+
+
 # The kinds of row by the name they are asked for, with the column that identifies a row.
 KINDS: dict[str, tuple[type[StateSchema], str]] = {
     "actors": (ActorState, "actor_id"),
@@ -219,6 +284,7 @@ KINDS: dict[str, tuple[type[StateSchema], str]] = {
     "nodes": (NodeState, "node_id"),
     "objects": (ObjectState, "object_id"),
     "placement_groups": (PlacementGroupState, "placement_group_id"),
+    "runtime_envs": (RuntimeEnvState, "runtime_env"),
     "tasks": (TaskState, "task_id"),
     "workers": (WorkerState, "worker_id"),
 }
