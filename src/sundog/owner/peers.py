@@ -153,7 +153,9 @@ class Peers:
         elif kind in _REFERENCE_WORDS:
             if owner.ops:
                 owner.drain()
-            owner.refs.on_message(process, message, self._has(message[1]))
+            # What was freed before its task has ended has no hold left that could be counted.
+            known = message[1] in owner.ready if kind == "unborrow" else self._has(message[1])
+            owner.refs.on_message(process, message, known)
             owner.carry_out()
         else:
             handler = self.handlers.get(kind)

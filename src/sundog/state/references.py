@@ -185,7 +185,7 @@ class References:
 
     # ------------------------------------------------------------------ messages
     def on_message(self, sender: bytes, message: tuple[object, ...], known: bool = True) -> None:
-        """Handle a message of another process' table. `known`: for ``borrow``, whether we still have it."""
+        """Handle a message of another process' table. `known`: whether we still have an object of ours."""
         kind = message[0]
         oid = message[1]
         assert isinstance(oid, bytes)
@@ -204,6 +204,9 @@ class References:
             count = message[2]
             assert isinstance(count, int)
             owned = self.owned.get(oid)
+            if owned is None and known and oid[:PROCESS_BYTES] == self.me and sender not in self._dead:
+                # It has overtaken the reply that counts the sender: the object has its maker's hold alone so far.
+                owned = self.owned[oid] = Owned(1)
             if owned is not None and sender not in self._dead:
                 self._count_borrower(oid, owned, sender, -count)
                 self._settle_owned(oid, owned)

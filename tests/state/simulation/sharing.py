@@ -247,7 +247,7 @@ class Sharing:
     def table_message(self, party: Party, sender: bytes, message: Message) -> None:
         oid = message[1]
         assert isinstance(oid, bytes)
-        if message[0] == "borrow":
+        if message[0] in ("borrow", "unborrow"):
             party.refs.on_message(sender, message, oid in party.contents)
         else:
             party.refs.on_message(sender, message)

@@ -60,3 +60,20 @@ def test_a_ref_whose_owner_is_known_to_be_dead_is_not_registered_in_vain() -> No
     assert b.take() == [("send", C, ("unhold", X))]
     b.drop(X)
     assert not b.borrowed
+
+
+def test_a_release_that_overtakes_the_reply_is_counted_for_an_object_that_only_its_maker_held() -> None:
+    owner = References(b"o" * 8)
+    oid = b"o" * 20  # an argument too large for its packet: the task has its maker's hold
+    owner.on_message(b"w" * 8, ("unborrow", oid, 1), known=True)
+    owner.reply_held(b"w" * 8, [oid])
+    assert owner.take() == []
+    owner.drop(oid)
+    assert owner.take() == [("free", oid)]
+    assert not owner.owned
+
+
+def test_a_release_of_an_object_that_is_gone_is_not_counted() -> None:
+    owner = References(b"o" * 8)
+    owner.on_message(b"w" * 8, ("unborrow", b"o" * 20, 1), known=False)
+    assert not owner.owned
