@@ -217,7 +217,10 @@ def test_ctrl_c_is_guarded_in_the_session_after_one_that_another_thread_ended() 
     thread.start()
     thread.join()
     sundog.init(num_cpus=2)
-    say(signal.getsignal(signal.SIGINT).__self__ is engines.current())
+    import _signal
+    from sundog.owner import interrupts
+    assert interrupts._lock is engines.current().owner.lock
+    say(_signal.getsignal(signal.SIGINT) is signal.default_int_handler)
     sundog.shutdown()
     say(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
     """

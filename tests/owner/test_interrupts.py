@@ -1,4 +1,4 @@
-"""Signals that come again: the handlers must be safe wherever the main thread happens to be."""
+"""When the handlers of the program are called: never in the middle of a step of ours, and none is lost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from sundog.engines.local import LocalEngine
+from sundog.owner import core as verbs
 from sundog.owner import interrupts
 from sundog.worker.serving import Serving
 from tests.integration.gates import await_true
@@ -27,27 +27,15 @@ def interrupted() -> Iterator[list[int]]:
     signal.signal(signal.SIGINT, previous)
 
 
-def driver_handler() -> Callable[..., Any]:
-    reactor = SimpleNamespace(is_busy=lambda frame: True)  # as in the middle of our bookkeeping
-    engine: Any = SimpleNamespace(owner=SimpleNamespace(reactor=reactor))
-    return lambda *args: LocalEngine._interrupt(engine, *args)
-
-
-def worker_handler() -> Callable[..., Any]:
+def test_an_interrupt_is_put_off_even_while_the_main_thread_is_inside_threading(
+    interrupted: list[int],
+) -> None:
     executor = SimpleNamespace(interrupting=b"task")
     serving: Any = SimpleNamespace(current=b"task", executor=executor, main_thread=threading.get_ident())
-    return lambda *args: Serving.interrupt(serving, *args)
-
-
-@pytest.mark.parametrize("make", [driver_handler, worker_handler])
-def test_an_interrupt_is_put_off_even_while_the_main_thread_is_inside_threading(
-    make: Callable[[], Callable[..., Any]], interrupted: list[int]
-) -> None:
-    handler = make()
     # Held in the middle of a join(), where Python has it (before 3.13); Timer.start() would wait for it.
     lock = getattr(threading, "_shutdown_locks_lock", threading.Lock())
     with lock:
-        handler(signal.SIGINT, sys._getframe())
+        Serving.interrupt(serving, signal.SIGINT, sys._getframe())
     await_true(lambda: interrupted, "the second interrupt")
 
 
@@ -60,3 +48,146 @@ def test_an_interrupt_is_not_lost_when_no_thread_can_be_started(
     monkeypatch.setattr(_thread, "start_new_thread", refuse)
     interrupts.send_later(0.002, signal.raise_signal, signal.SIGINT)
     assert interrupted == [signal.SIGINT]
+
+
+@pytest.fixture
+def guarded() -> Iterator[Any]:
+    """As in a driver: the program's handlers are called by us."""
+    lock = threading.RLock()
+    interrupts.install(lock)
+    before = signal.getsignal(signal.SIGUSR1)
+    yield lock
+    signal.signal(signal.SIGUSR1, before)
+    interrupts.uninstall()
+
+
+def call_ours(do: Callable[[], Any]) -> Any:
+    """Call a function as a verb of ours does."""
+    inside: dict[str, Any] = {"do": do}
+    exec(compile("def verb():\n    return do()\nvalue = verb()", verbs.__file__, "exec"), inside)
+    return inside["value"]
+
+
+def test_a_handler_runs_at_once_in_the_code_of_the_user(guarded: Any) -> None:
+    found: list[int] = []
+    signal.signal(signal.SIGUSR1, lambda number, _: found.append(number))
+    signal.raise_signal(signal.SIGUSR1)
+    assert found == [signal.SIGUSR1]
+
+
+def test_a_handler_waits_for_the_end_of_a_verb_and_signals_of_one_number_are_one(guarded: Any) -> None:
+    found: list[str] = []
+    signal.signal(signal.SIGUSR1, lambda *_: found.append("handler"))
+
+    def step() -> None:
+        signal.raise_signal(signal.SIGUSR1)
+        signal.raise_signal(signal.SIGUSR1)
+        found.append("step")
+
+    call_ours(step)
+    assert found == ["step", "handler"]
+    assert sys.gettrace() is None
+
+
+def test_what_a_handler_raises_at_the_end_of_a_verb_comes_out_of_it(guarded: Any) -> None:
+    def handler(*_: object) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGUSR1, handler)
+    with pytest.raises(TimeoutError):
+        call_ours(lambda: signal.raise_signal(signal.SIGUSR1))
+    assert sys.gettrace() is None
+    assert call_ours(lambda: 7) == 7
+
+
+def test_a_verb_that_c_code_calls_again_and_again_is_left_before_its_next_call(guarded: Any) -> None:
+    def handler(*_: object) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGUSR1, handler)
+    calls: list[int] = []
+
+    def step(number: int) -> None:
+        calls.append(number)
+        signal.raise_signal(signal.SIGUSR1)
+
+    inside: dict[str, Any] = {"step": step}
+    exec(compile("def verb(number):\n    step(number)", verbs.__file__, "exec"), inside)
+    with pytest.raises(TimeoutError):
+        list(map(inside["verb"], range(5)))
+    assert calls == [0]
+
+
+def test_a_handler_waits_while_the_owners_lock_is_held(guarded: Any) -> None:
+    found: list[int] = []
+    signal.signal(signal.SIGUSR1, lambda number, _: found.append(number))
+    with guarded:
+        signal.raise_signal(signal.SIGUSR1)
+        assert not found
+    await_true(lambda: found, "the handler")
+
+
+def test_a_blocking_call_is_left_before_a_handler_runs(guarded: Any) -> None:
+    found: list[str] = []
+    signal.signal(signal.SIGUSR1, lambda *_: found.append("handler"))
+    gate = threading.Lock()
+    gate.acquire()
+    main = threading.get_ident()
+    interrupts.send_later(0.01, signal.pthread_kill, main, signal.SIGUSR1)
+
+    def wait() -> None:
+        interrupts.wait_in(gate.acquire)
+        found.append("left")
+        assert interrupts.due()
+        interrupts.heed()
+
+    call_ours(wait)
+    assert found == ["left", "handler"]
+
+
+def test_a_blocking_call_does_not_begin_while_a_handler_waits(guarded: Any) -> None:
+    found: list[str] = []
+    signal.signal(signal.SIGUSR1, lambda *_: found.append("handler"))
+
+    def wait() -> None:
+        signal.raise_signal(signal.SIGUSR1)
+        interrupts.wait_in(threading.Event().wait)
+        found.append("left")
+
+    call_ours(wait)
+    assert found == ["left", "handler"]
+
+
+def test_a_handler_that_raises_does_not_lose_the_signal_behind_it(guarded: Any) -> None:
+    found: list[int] = []
+
+    def handler(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGUSR2, lambda number, _: found.append(number))
+    signal.signal(signal.SIGUSR1, handler)
+
+    def step() -> None:
+        signal.raise_signal(signal.SIGUSR1)
+        signal.raise_signal(signal.SIGUSR2)
+
+    with pytest.raises(TimeoutError):
+        call_ours(step)
+    await_true(lambda: found, "the second handler")
+    signal.signal(signal.SIGUSR2, before)
+
+
+def test_a_handler_that_interrupts_a_finaliser_raises_in_the_code_around_it(guarded: Any) -> None:
+    class Mortal:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGUSR1)
+
+    def handler(*_: object) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGUSR1, handler)
+    with pytest.raises(TimeoutError):
+        mortal: Any = Mortal()
+        mortal = None
+        assert mortal is None
+    assert sys.gettrace() is None

@@ -81,6 +81,10 @@ class Creations:
                 found = owner.control.request(
                     "actor_register", actor_id, options.name, registration["namespace"], registration
                 )
+            except BaseException:
+                # Nothing if the name is taken. But a signal's handler may have raised before the answer came.
+                owner.control.send(("actor_kill", actor_id, True))
+                raise
             finally:
                 if found != actor_id:
                     self._drop(task.holds or [])  # the name is taken

@@ -1,6 +1,6 @@
 """The local engine: sundog's own runtime behind the public verbs, in a driver or in a worker.
 
-Owns the connection of a process to its session. In a driver it also owns Ctrl-C, what workers print, and
+Owns the connection of a process to its session. In a driver it also owns what workers print, and
 the end of the session; in a worker those belong to `sundog.worker`. Any thread may call its verbs.
 """
 
@@ -40,7 +40,6 @@ _END_S = 5.0
 _PYTHON_SWITCH_S = 0.005
 _SWITCH_S = 0.001
 _GOODBYE_S = 2.0
-_AGAIN_S = 0.003
 
 
 class LocalEngine:
@@ -53,7 +52,6 @@ class LocalEngine:
         self._started_node = started_node
         self._logs: Any = None
         self._heard = 0  # batches of workers' output so far
-        self._previous_sigint: Any = None
         self._switched = False
         self._pid = os.getpid()
         self._environments: dict[str, str] = {}
@@ -112,7 +110,7 @@ class LocalEngine:
 
     # ------------------------------------------------------------------ the driver's side
     def take_over_driver(self, log_to_driver: bool, *, prefixed: bool = True) -> None:
-        """Show workers' output, guard Ctrl-C, and end the session with the process."""
+        """Show workers' output, guard against signals, and end the session with the process."""
         owner = self.owner
         handlers = owner.control.handlers
         if log_to_driver:
@@ -130,28 +128,17 @@ class LocalEngine:
             )
             handlers["log"] = self._heard_log
         owner.control.on_lost = self._node_lost
-        engines.when_main_thread_comes(self._guard_ctrl_c)
+        engines.when_main_thread_comes(self._guard_handlers)
         if sys.getswitchinterval() == _PYTHON_SWITCH_S:
             # A driver that computes starves the thread that reads replies and sends the next tasks.
             sys.setswitchinterval(_SWITCH_S)
             self._switched = True
         atexit.register(self._at_exit)
 
-    def _guard_ctrl_c(self) -> None:
+    def _guard_handlers(self) -> None:
         """On the main thread, the only one that may ask for signals."""
-        current = signal.getsignal(signal.SIGINT)
-        if getattr(current, "__func__", None) is LocalEngine._interrupt:
-            current = signal.default_int_handler  # of a session that another thread shut down
-        if current is signal.default_int_handler and self.owner.closed is None:
-            self._previous_sigint = current
-            signal.signal(signal.SIGINT, self._interrupt)
-
-    def _interrupt(self, number: int, frame: Any) -> None:
-        """Ctrl-C: raise in the user's code or in a poll, never in the middle of our own bookkeeping."""
-        if self.owner.reactor.is_busy(frame):
-            interrupts.send_later(_AGAIN_S, os.kill, os.getpid(), signal.SIGINT)
-            return
-        raise KeyboardInterrupt
+        if self.owner.closed is None:
+            interrupts.install(self.owner.lock)
 
     def _node_lost(self) -> None:
         """Under the owner's lock: the node is gone, so is everything else."""
@@ -170,8 +157,8 @@ class LocalEngine:
         owner = self.owner
         if engines.current() is self:
             engines.plug(None)
-        if self._previous_sigint is not None and threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, self._previous_sigint)
+        if self.is_driver:
+            interrupts.uninstall()
         if self._switched and sys.getswitchinterval() == _SWITCH_S:
             sys.setswitchinterval(_PYTHON_SWITCH_S)
         atexit.unregister(self._at_exit)

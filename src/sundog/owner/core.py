@@ -15,7 +15,7 @@ Owns the table of values, the waiters, the references and the parts around them:
     peers     values and reference counts of other processes' objects          peers.py
     control   requests to the node and its messages                            control.py
 
-One lock (`lock`, an RLock so that the SIGINT handler can ask whether it is held) guards all of it.
+One lock (`lock`, an RLock, so that a signal that comes can ask whether this thread holds it) guards all of it.
 Nothing of the user's is pickled, unpickled or called under it. Runs in the driver and in every worker;
 any thread may call the public verbs.
 """

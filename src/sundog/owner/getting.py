@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from sundog import events
 from sundog.exceptions import GetTimeoutError
+from sundog.owner import interrupts
 from sundog.owner.description import explain_missing
 from sundog.owner.lineage import CopyLost
 from sundog.owner.records import whole
@@ -202,6 +203,11 @@ class Getting:
 
         try:
             while True:
+                if interrupts.pending and interrupts.due():
+                    if blocked:
+                        blocked = False
+                        owner.after_block()  # type: ignore[misc]
+                    interrupts.heed()
                 led = owner.reactor.lead(
                     over, limit, on_block if owner.before_block and not blocked else None
                 )

@@ -26,14 +26,9 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Any
 
+from sundog.owner import interrupts
+
 _IN = select.EPOLLIN
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-# A worker's own code runs the user's; but what queues and sends its replies is ours alone.
-_INNER = tuple(
-    os.path.join(_PACKAGE, part)
-    for part in ("owner", "store", "net", "state", "wire", "engines", "worker/answers.py")
-)
-_FRAMES = 8  # how far out an interrupt looks for our own code
 _perf = time.perf_counter
 _DOZE_S = 0.5
 _LED_TICKS = 5
@@ -63,7 +58,6 @@ class Reactor:
         self.tick_s = tick_s
         self.ticking = False
         self.closed = False
-        self.waiting: set[int] = set()  # threads where Ctrl-C may be raised: see `wait_in`
         self.leader = False
         self.dormant = False  # the background thread sleeps until a socket wakes it
         self.patience_s: float | None = None  # a get of one object that lasts longer is not led by `lead_one`
@@ -321,7 +315,7 @@ class Reactor:
         return True
 
     def _sleep(self, deadline: float | None) -> bool:
-        """Block in poll; False when the deadline has passed."""
+        """Block in poll; False when the deadline has passed, or handlers of signals wait for who leads to stop."""
         timeout = self.tick_s if self.ticking else None
         if deadline is not None:
             left = deadline - _perf()
@@ -329,32 +323,14 @@ class Reactor:
                 return False
             timeout = left if timeout is None or left < timeout else timeout
         self.wait_in(self.outer.poll, timeout)
-        return True
+        return not interrupts.due()
 
     def wait_in(self, block: Callable[..., Any], *args: Any) -> None:
-        """Block in a call where Ctrl-C may be raised in this thread: nothing of ours is half done."""
-        me = get_ident()
-        try:
-            # Inside: a signal is looked at when a call returns, also when this one does.
-            self.waiting.add(me)
+        """Block in a call of C code, with nothing of ours half done; the main thread leaves it when a handler waits."""
+        if get_ident() == interrupts.main:
+            interrupts.wait_in(block, *args)
+        else:
             block(*args)
-        finally:
-            self.waiting.discard(me)
-
-    def is_busy(self, frame: Any) -> bool:
-        """Whether a signal found this thread, at `frame`, where an exception would tear our bookkeeping or be lost."""
-        if self.lock._is_owned():
-            return True
-        if get_ident() in self.waiting:
-            return False
-        for _ in range(_FRAMES):
-            if frame is None:
-                break
-            # What is raised in a finaliser is lost, whoever wrote it.
-            if frame.f_code.co_filename.startswith(_INNER) or frame.f_code.co_name == "__del__":
-                return True
-            frame = frame.f_back
-        return False
 
     def close(self) -> None:
         """Under the lock: no handler runs after this."""

@@ -14,12 +14,14 @@ from spilling, which needs no worker.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
 from typing import TYPE_CHECKING, Any
 
 from sundog import notices
 from sundog.exceptions import ObjectStoreFullError, RaySystemError
+from sundog.owner import interrupts
 from sundog.store.segments import RESTORED
 
 if TYPE_CHECKING:
@@ -92,17 +94,28 @@ class Room:
             raise RaySystemError(f"{kind} was asked under the owner's lock, where its answer cannot arrive.")
         number = next(self._numbers)
         key = _KEY + number.to_bytes(8, "little")
-        gate = threading.Semaphore(0)
+        gate = threading.Lock()
+        gate.acquire()
+
+        def open_gate(_: bytes) -> None:
+            with contextlib.suppress(RuntimeError):
+                gate.release()
+
         with owner.lock:
             owner.check_open()
             self._asked[number] = sums
-            owner.waiters[key] = [lambda _: gate.release()]
+            owner.waiters[key] = [open_gate]
             if kind == "store_ask":
                 credit = owner.segments.credit
                 args = (*args, credit.left + credit.reserved, self._got)
             owner.control.send((kind, number, *args))
         try:
-            owner.reactor.wait_in(gate.acquire)
+            while True:
+                owner.reactor.wait_in(gate.acquire)
+                if number in self._answers or owner.closed is not None:
+                    break
+                if interrupts.due():
+                    interrupts.heed()
             with owner.lock:
                 if number not in self._answers:
                     owner.check_open()

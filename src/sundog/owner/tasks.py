@@ -92,8 +92,12 @@ class Tasks(Dispatch):
     def _while_it_lives(self, function: Any) -> Any:
         """What has a function's code forgotten when the function dies; the function itself if that cannot be told."""
         codes, key = self._codes, id(function)
+
+        def _function_died(_: object) -> None:
+            codes.pop(key, None)  # at any moment, on any thread: one step
+
         try:
-            return ref(function, lambda _: codes.pop(key, None))  # at any moment, on any thread: one step
+            return ref(function, _function_died)
         except TypeError:
             return function
 

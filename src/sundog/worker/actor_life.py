@@ -89,7 +89,7 @@ class ActorLife:
             positional, named = self._arguments(actor_id, spec["args"], spec["extra"], received)
             concurrent = self._choose_serving(cls, spec)
             self.serving.current = actor_id
-            executor.actor = cls(*positional, **named)
+            executor.actor = self._instance(cls, positional, named)
             positional = named = None
         except BaseException as error:
             failed = events.FAILED
@@ -131,6 +131,11 @@ class ActorLife:
                 "actor", actor=actor_id.hex(), repr=shown, name=facts.actor_name, concurrent=concurrent
             )
         return shown
+
+    @staticmethod
+    def _instance(cls: Any, positional: Any, named: Any) -> Any:
+        """The user's constructor; alone, for signals that come while it runs may raise in it (`owner/moments.py`)."""
+        return cls(*positional, **named)
 
     def _hand_over(self, concurrent: Any) -> None:
         """Have the calls served by another from now on; locked, as the reader may be bringing the actor's end."""

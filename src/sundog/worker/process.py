@@ -25,7 +25,7 @@ from sundog.exceptions import RuntimeEnvSetupError
 from sundog.net import process_limit
 from sundog.net import sockets as socket
 from sundog.net.packets import Connection
-from sundog.owner import context
+from sundog.owner import context, interrupts
 from sundog.owner.assemble import assemble
 from sundog.worker import setup, stdio
 from sundog.worker.actor_life import ActorLife, own_repr
@@ -89,6 +89,8 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     owner.waits.places = lambda main_runs: life.serving.places(main_runs)
     owner.running_calls = lambda: life.serving.running_calls()
     signal.signal(signal.SIGINT, serving.interrupt)
+    interrupts.install(owner.lock)
+    interrupts.ended = lambda error: life.stop(f"sys.exit({error.code!r}) was called in a signal handler")
     os.register_at_fork(after_in_child=lambda: life.serving.disown())
     os.register_at_fork(after_in_child=executor.disown)
     handlers = owner.control.handlers

@@ -435,13 +435,12 @@ class Serving:
         lane.reply((task_id, wire.R_ERROR, payload, 0.0), len(meta), self.spill_dir)
         lane.flush(self.spill_dir)
 
-    def interrupt(self, _signal: int, frame: Any) -> None:
+    def interrupt(self, _signal: int, _frame: Any) -> None:
         """SIGINT in the main thread: raise in the task that is to be cancelled, if it still runs."""
         if self.current is None or self.current != self.executor.interrupting:
             return
-        if context.current() is None or self.executor.unsent.writing or self.owner.reactor.is_busy(frame):
-            # In our own code (replies that are being sent would be lost), or where an exception would be: come
-            # back in a moment, when the user's code (or a poll) is on top.
+        if context.current() is None:
+            # Not yet in the user's code, or no more (replies that are being sent would be lost).
             interrupts.send_later(_AGAIN_S, signal.pthread_kill, self.main_thread, signal.SIGINT)
             return
         raise KeyboardInterrupt

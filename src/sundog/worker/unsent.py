@@ -1,8 +1,8 @@
 """Segments that a running task has written and that no reply has named yet.
 
 Owns the list, for workers that run one task at a time. An interrupt, or an error in a later result, ends the task
-before its reply: then nobody else knows of these segments, and they go back to the free list. Main thread; the
-signal handler reads `writing`.
+before its reply: then nobody else knows of these segments, and they go back to the free list. Main thread; no
+handler of a signal runs in the middle of this (`owner/moments.py`).
 """
 
 from __future__ import annotations
@@ -18,22 +18,17 @@ class Unsent:
 
     def __init__(self, segments: Segments) -> None:
         self.segments = segments
-        self.writing = False  # no moment for an interrupt: a file without a name on any list would stay
         self.found: list[tuple[str, int]] = []
         self._task = b""
 
     def write(self, buffers: Any, owner_id: bytes) -> Any:
         """Write a segment for another process' object, and remember it."""
-        self.writing = True
-        try:
-            location = self.segments.write(buffers, owner_id)
-            running = context.current()
-            if running is not None:
-                if running.task_id != self._task:
-                    self.found, self._task = [], running.task_id
-                self.found.append((location[0], location[1]))
-        finally:
-            self.writing = False
+        location = self.segments.write(buffers, owner_id)
+        running = context.current()
+        if running is not None:
+            if running.task_id != self._task:
+                self.found, self._task = [], running.task_id
+            self.found.append((location[0], location[1]))
         return location
 
     def sent(self) -> None:

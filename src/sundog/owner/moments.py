@@ -1,0 +1,109 @@
+"""Where the main thread is when a signal comes, and whether a handler of the program may run there.
+
+Owns the list of our own code: what must not be interrupted, what calls the user's functions, and what a worker rests
+in. Looks at frames and changes nothing. Called by `interrupts` on the main thread, only when there is a signal.
+
+::
+
+    user's code ─► verb ─► … ─► signal           the verb is to end first
+    user's code ─► signal                        now
+    worker's loop ─► executor ─► user's code     now; an exception fails the task
+    worker's loop ─► … ─► signal                 what the loop has called is to end first; then there is no code of the
+                                                 user's to raise anything in
+"""
+
+from __future__ import annotations
+
+import os
+from types import CodeType, FrameType
+
+from sundog.owner import context
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+# These stand on the public API, as the user's code does.
+_APPLICATIONS = ("util/", "experimental/", "cli/", "compat/", "observe/")
+_GUARD = ("owner/interrupts.py", "owner/moments.py")
+_RUNS_HANDLERS = "_run"
+_PATCHES = ("install", "uninstall", "_signal", "_getsignal")
+# Functions that call the user's code. From the first instruction that sets the variable named here, that code has
+# returned, and what its task leaves behind is being counted and sent.
+_CALLERS: dict[tuple[str, str], str] = {
+    ("worker/executor.py", "run"): "end",
+    ("worker/executor.py", "_run_any"): "end",
+    ("worker/executor.py", "_run_many"): "values",
+    ("worker/executor.py", "<listcomp>"): "",
+    ("worker/executor.py", "<lambda>"): "",
+    ("worker/executor.py", "_stream"): "",
+    ("worker/actor_life.py", "_instance"): "",
+    ("worker/async_actor.py", "_one"): "meta",
+    ("worker/async_actor.py", "_stream"): "",
+    ("worker/async_actor.py", "_as_async"): "",
+}
+# Functions of a worker that last as long as the process.
+_LOOPS = (
+    ("worker/serving.py", "run"),
+    ("worker/async_actor.py", "run"),
+    ("worker/actor_life.py", "run"),
+    ("worker/process.py", "run"),
+    ("worker/process.py", "_serve"),
+)
+_FINALISERS = ("__del__", "_view_died", "_function_died")
+_NEVER = 1 << 30
+_ends: dict[CodeType, int] = {}
+
+
+def find(frame: FrameType | None) -> tuple[FrameType | None, bool]:
+    """What has to end before a handler may run, seen from the frame that a signal interrupted.
+
+    Returns:
+        The outermost frame of ours that is in the middle of something; None if a handler may run now. And whether
+        no code of the user's is interrupted, so that an exception of the handler has nowhere to go.
+    """
+    ours = None
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename.startswith(_PACKAGE):
+            part = code.co_filename[len(_PACKAGE) :]
+            place = part, code.co_name
+            if part in _GUARD:
+                if code.co_name == _RUNS_HANDLERS:
+                    return ours, False  # of a handler that runs
+                if code.co_name in _PATCHES:
+                    ours = frame
+            elif place in _CALLERS:
+                if context.current_id() is None or frame.f_lasti >= _end_of_call(code, _CALLERS[place]):
+                    return frame, True
+                return ours, False
+            elif place in _LOOPS:
+                return ours, True
+            elif not part.startswith(_APPLICATIONS):
+                ours = frame
+        elif is_finaliser(frame):
+            ours = frame
+        frame = frame.f_back
+    return ours, False
+
+
+def is_finaliser(frame: FrameType) -> bool:
+    """Whether what is raised in a frame is lost, whoever wrote it: Python calls it when an object dies."""
+    return frame.f_code.co_name in _FINALISERS
+
+
+def _end_of_call(code: CodeType, variable: str) -> int:
+    """The first instruction of a function that sets a variable."""
+    if not variable:
+        return _NEVER
+    found = _ends.get(code)
+    if found is None:
+        import dis  # takes long to import, and most programs have no handlers
+
+        found = _NEVER
+        for step in dis.get_instructions(code):
+            # In newer Pythons one instruction may store one variable and load another.
+            if step.opname.startswith("STORE_FAST"):
+                stored = step.argval[0] if type(step.argval) is tuple else step.argval
+                if stored == variable or (step.opname == "STORE_FAST_STORE_FAST" and variable in step.argval):
+                    found = step.offset
+                    break
+        _ends[code] = found
+    return found
