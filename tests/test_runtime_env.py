@@ -319,6 +319,8 @@ def test_nothing_unfinished_is_left_when_packaging_fails(
 def test_fields_that_are_not_supported_say_what_to_do_instead(session: str, field: str) -> None:
     with pytest.raises(ValueError, match=f"{field}.*not supported by sundog. \\w+"):
         normalize({field: "x"}, session_dir=session)
+    with pytest.raises(ValueError, match=f"{field}.*not supported by sundog"):
+        normalize({field: {}}, session_dir=session)
 
 
 # -- apply -------------------------------------------------------------------------------------------------
@@ -379,13 +381,13 @@ def test_a_copy_that_is_gone_is_named() -> None:
 # -- pip ---------------------------------------------------------------------------------------------------
 
 
-def make_wheel(folder: Path) -> Path:
+def make_wheel(folder: Path, name: str = "tinydemo") -> Path:
     folder.mkdir(exist_ok=True)
-    path = folder / "tinydemo-1.0-py3-none-any.whl"
+    path = folder / f"{name}-1.0-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as wheel:
         wheel.writestr("tinydemo.py", "answer = 42\n")
-        info = "tinydemo-1.0.dist-info"
-        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: tinydemo\nVersion: 1.0\n")
+        info = f"{name}-1.0.dist-info"
+        wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
         wheel.writestr(
             f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
         )
@@ -411,6 +413,38 @@ def test_pip_packages_are_installed_once_and_come_first(session: str, tmp_path: 
     code = "import tinydemo; result = [tinydemo.answer, sys.path[0], os.environ['VIRTUAL_ENV']]"
     answer, first, virtual = applied(env, code)
     assert answer == 42 and first.startswith(env.pip_dir) and virtual == env.pip_dir
+
+
+def base_only_package() -> str:
+    """A package of the interpreter that this virtual environment was made from, which is not in this one."""
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+
+    def names(prefix: str) -> set[str]:
+        folder = Path(prefix, "lib", version, "site-packages")
+        return {path.name.partition("-")[0] for path in folder.glob("*.dist-info")}
+
+    found = sorted(names(sys.base_prefix) - names(sys.prefix))
+    if sys.prefix == sys.base_prefix or not found:
+        pytest.skip("this is no virtual environment, or its interpreter has no package that this one lacks")
+    return found[0]
+
+
+@pytest.mark.timeout(240)  # pip itself, which takes its time where there is little of it
+def test_a_package_of_the_base_interpreter_is_installed_for_who_cannot_import_it(
+    session: str, tmp_path: Path
+) -> None:
+    name = base_only_package()
+    make_wheel(tmp_path / "wheels", name)
+    options = ["--no-index", "--find-links", str(tmp_path / "wheels")]
+    env = normalize({"pip": {"packages": [name], "pip_install_options": options}}, session_dir=session)
+    prepare(env)
+    assert applied(env, "import tinydemo; result = tinydemo.__file__").startswith(env.pip_dir)
+    # What this environment has counts as installed, and is seen by programs that the task starts.
+    code = (
+        "import subprocess; result = subprocess.run([os.environ['VIRTUAL_ENV'] + '/bin/python', '-c', "
+        "'import cloudpickle, pytest'], env={}).returncode"
+    )
+    assert applied(env, code) == 0
 
 
 def test_packages_are_kept_where_only_this_user_can_have_put_any(session: str) -> None:

@@ -11,7 +11,16 @@ import os
 import pickle
 from typing import Any, ClassVar
 
-from sundog.exception_transport import as_dual, bare_instance, dumps, format_chain, pack, portable, unpack
+from sundog.exception_transport import (
+    as_dual,
+    bare_instance,
+    dumps,
+    format_chain,
+    hint_at_copy,
+    pack,
+    portable,
+    unpack,
+)
 from sundog.printable import printable
 
 _PACKAGE_DIR = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -140,6 +149,7 @@ class RayTaskError(RayError):
         A `RayTaskError` that arrived from a task further down is not wrapped twice: its cause becomes the
         cause of this error, and its traceback continues this one, as if it all had been one stack.
         """
+        hint_at_copy(exc)
         text = format_chain(exc, (_PACKAGE_DIR, *skip_frames_of))
         cause = exc.cause if isinstance(exc, RayTaskError) else portable(exc)
         return cls(function_name, text, cause, pid=pid, task_id=task_id, **facts)

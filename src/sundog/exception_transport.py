@@ -32,6 +32,10 @@ _REPR_MAX = 2000  # characters; enough to recognise a value, too few to make an 
 _TEXT_MAX = (
     200_000  # characters of a traceback, which ends with str() of an exception that may print its data
 )
+_COPY_HINT = (
+    "Arrays that come out of an object, or arrive as an argument, are shared between processes and read-only. To "
+    "change one, make a copy first: array = array.copy()"
+)
 _DIRECT_CAUSE = "\nThe above exception was the direct cause of the following exception:\n\n"
 _DURING_HANDLING = "\nDuring handling of the above exception, another exception occurred:\n\n"
 
@@ -61,6 +65,14 @@ def format_chain(exc: BaseException, hidden: tuple[str, ...]) -> str:
         BaseException
     ) as trouble:  # an exception whose own methods raise must not hide that the task failed
         return _format_frames(exc, hidden, trouble)
+
+
+def hint_at_copy(exc: BaseException) -> None:
+    """If code tried to change an array in shared memory, add a note to its error: what to do instead."""
+    if not isinstance(exc, ValueError) or not exc.args or type(exc.args[0]) is not str:
+        return
+    if "read-only" in exc.args[0] and _COPY_HINT not in getattr(exc, "__notes__", ()):
+        exc.add_note(_COPY_HINT)
 
 
 def _format_frames(exc: BaseException, hidden: tuple[str, ...], trouble: BaseException) -> str:

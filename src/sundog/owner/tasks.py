@@ -19,7 +19,7 @@ from pickle import dumps
 from typing import TYPE_CHECKING, Any
 
 from sundog.ids import RESULT_SUFFIX, result_id
-from sundog.owner import context
+from sundog.owner import by_value, context
 from sundog.owner.dispatch import Dispatch
 from sundog.owner.records import DONE, QUEUED, WAITING, Code, Fn, Shape, Task
 from sundog.refs import ObjectRef
@@ -82,6 +82,7 @@ class Tasks(Dispatch):
                     self.owner.drain()
                     for oid in captured:
                         self.owner.refs.hold(oid)
+            by_value.note_function(name, len(blob))
             code = Code(blake2b(blob, digest_size=16).digest(), blob)
             code.function = function if captured else self._while_it_lives(function)
             self._codes[id(function)] = code
@@ -204,6 +205,7 @@ class Tasks(Dispatch):
         if buffers:
             oid = owner.ids.put()
             location = owner.segments.write(buffers)
+            by_value.note_arguments(task.fn.name, args, kwargs, location[1])
             owner.ready[oid] = (0, meta, location, None, None)
             task.args = ("obj", oid, meta, location)
         else:

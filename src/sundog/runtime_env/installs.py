@@ -16,6 +16,9 @@ from sundog import trust
 from sundog.exceptions import RuntimeEnvSetupError
 from sundog.runtime_env.normal import NormalEnv
 
+_SITE_FOLDERS = ("site-packages", "dist-packages")
+_SHARED = "sundog_shared_packages.pth"
+
 
 def prepare(env: NormalEnv) -> None:
     """Make the pip environment of `env`, unless it is there; takes seconds to minutes.
@@ -40,9 +43,8 @@ def prepare(env: NormalEnv) -> None:
             return
         trust.remove(env.pip_dir)
         os.mkdir(env.pip_dir, 0o700)  # by us: a virtual environment's maker heeds the umask
-        _run_step(
-            env, [sys.executable, "-m", "venv", "--system-site-packages", *_venv_options(), env.pip_dir]
-        )
+        _run_step(env, [sys.executable, "-m", "venv", *_venv_options(), env.pip_dir])
+        _share_packages(env.pip_dir)
         pip = [
             *_pip_of(os.path.join(env.pip_dir, "bin", "python")),
             "--disable-pip-version-check",
@@ -57,6 +59,18 @@ def prepare(env: NormalEnv) -> None:
             _run_step(env, [*pip, "check"])
         with open(os.path.join(env.pip_dir, ".ready"), "w"):
             pass
+
+
+def _share_packages(pip_dir: str) -> None:
+    """Let an environment see the packages that this process can import: those and no others count as installed.
+
+    The option of venv for this would share the packages of the interpreter that the user's own virtual environment was
+    made from: pip would find some of them there and install nothing, and the worker, which is in the user's, would not.
+    """
+    name = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    seen = [path for path in sys.path if os.path.basename(path) in _SITE_FOLDERS and os.path.isabs(path)]
+    with open(os.path.join(pip_dir, "lib", name, "site-packages", _SHARED), "w", encoding="utf-8") as file:
+        file.writelines(f"{path}\n" for path in dict.fromkeys(seen))
 
 
 def _has_own_pip() -> bool:

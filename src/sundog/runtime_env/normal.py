@@ -21,6 +21,7 @@ from sundog.runtime_env import cache
 from sundog.runtime_env.fields import CONFIG_DEFAULTS, UNSUPPORTED, check_fields
 from sundog.runtime_env.snapshot import hash_of, store
 
+_PIP_FORM = 2  # how an environment is made: another form is another environment
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
 
@@ -141,7 +142,7 @@ def normalize(runtime_env: Mapping[str, Any] | None, *, session_dir: str) -> Nor
         raise TypeError(f"runtime_env must be a dict or RuntimeEnv, got {type(runtime_env).__name__}")
     env = check_fields({name: value for name, value in runtime_env.items() if value is not None})
     for name, advice in UNSUPPORTED.items():
-        if env.get(name):
+        if env.get(name) is not None:  # an empty one was asked for as well
             raise ValueError(f"runtime_env[{name!r}] is not supported by sundog. {advice}")
     resources = os.path.join(session_dir, "runtime_resources")
     excludes = tuple(env.get("excludes", ()))
@@ -155,7 +156,14 @@ def normalize(runtime_env: Mapping[str, Any] | None, *, session_dir: str) -> Nor
     pip = env.get("pip") or env.get("uv") or {}
     pip_dir = ""
     if pip.get("packages"):
-        identity = [sys.version, sys.prefix, pip["packages"], pip["pip_install_options"], pip["pip_check"]]
+        identity = [
+            _PIP_FORM,
+            sys.version,
+            sys.prefix,
+            pip["packages"],
+            pip["pip_install_options"],
+            pip["pip_check"],
+        ]
         pip_dir = os.path.join(cache.pip_folder(session_dir), hash_of(identity))
     hook: bytes | str = env.get("worker_process_setup_hook", "")
     if callable(hook):

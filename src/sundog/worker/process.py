@@ -27,7 +27,7 @@ from sundog.net import sockets as socket
 from sundog.net.packets import Connection
 from sundog.owner import context, interrupts
 from sundog.owner.assemble import assemble
-from sundog.worker import setup, stdio
+from sundog.worker import breakpoints, setup, stdio
 from sundog.worker.actor_life import ActorLife, own_repr
 from sundog.worker.executor import Executor
 from sundog.worker.sampler import Sampler
@@ -105,6 +105,7 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
         process, message, list(life.serving.lanes.values())
     )
     owner.peers.handlers["consumed"] = lambda _process, message: _consumed(executor, message[1], message[2])
+    breakpoints.install()
     engines.plug_later(lambda: _make_engine(owner, executor))
     _apply_runtime_env(owner, spec)
     if job.get("compat"):

@@ -1,0 +1,95 @@
+"""Large values that a program passes by value again and again: told once, with the place of the call.
+
+Owns the count of such values, by identity, and of large functions, by name. A value is looked at only when it is
+copied to shared memory anyway, so small arguments never come here. Refuses to keep a value alive: only those that can
+be referred to weakly are watched, for the address of a list that is gone may be another list's. Runs in the process
+that submits, on the calling thread.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+# Imported from C: `weakref` itself would take a millisecond of every start.
+from _weakref import ref
+from typing import Any
+
+from sundog import notices
+
+# Below this a copy costs less than a tenth of a millisecond.
+LARGE_BYTES = 1 << 20
+# A function this large is told of when it is sent for the first time; Ray's threshold.
+HUGE_FUNCTION_BYTES = 10_000_000
+TIMES = 3
+_WATCHED_MAX = 256
+_LOOK_INSIDE_MAX = 16
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+_values: dict[int, list[Any]] = {}  # id(value) -> [weak reference, {function: count}]
+_functions: dict[str, int] = {}
+_told: set[str] = set()
+
+
+def note_arguments(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], size_bytes: int) -> None:
+    """Arguments of so many bytes were copied for a call of a function."""
+    if size_bytes < LARGE_BYTES:
+        return
+    for value in (*args, *kwargs.values()):
+        if type(value) in (list, tuple) and len(value) <= _LOOK_INSIDE_MAX:
+            for inner in value:
+                _note(name, inner, size_bytes)
+        elif type(value) is dict and len(value) <= _LOOK_INSIDE_MAX:
+            for inner in value.values():
+                _note(name, inner, size_bytes)
+        else:
+            _note(name, value, size_bytes)
+
+
+def _note(name: str, value: Any, total_bytes: int) -> None:
+    size = getattr(value, "nbytes", total_bytes)
+    if not isinstance(size, int) or size < LARGE_BYTES:
+        return
+    key = id(value)
+    found = _values.get(key)
+    if found is None or found[0]() is not value:
+        if len(_values) >= _WATCHED_MAX:
+            return
+        try:
+            _values[key] = [ref(value, lambda _: _values.pop(key, None)), {name: 1}]
+        except TypeError:
+            pass
+        return
+    count = found[1][name] = found[1].get(name, 0) + 1
+    if count != TIMES or name in _told:
+        return
+    _told.add(name)
+    kind = type(value)
+    notices.warn(
+        f"The same {kind.__module__.partition('.')[0]}.{kind.__qualname__} of {size / 2**20:.1f} MiB was passed by "
+        f"value to {name} {TIMES} times ({_place()}): each call copies it. Store it once and pass the ref: "
+        "ref = sundog.put(value)."
+    )
+
+
+def note_function(name: str, size_bytes: int) -> None:
+    """A function or class of so many bytes, with what it captured, was pickled."""
+    if size_bytes < LARGE_BYTES:
+        return
+    count = _functions[name] = _functions.get(name, 0) + 1
+    if name in _told or (count < TIMES and size_bytes < HUGE_FUNCTION_BYTES):
+        return
+    _told.add(name)
+    often = f" and was defined {count} times" if count > 1 else ""
+    notices.warn(
+        f"{name} has {size_bytes / 2**20:.1f} MiB with what it captured from around it{often} ({_place()}): each "
+        "definition is copied to every worker that runs it. Store large values once and pass the ref as an argument: "
+        "ref = sundog.put(value)."
+    )
+
+
+def _place() -> str:
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OURS):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -1,0 +1,82 @@
+"""Large values passed by value again and again: told once, and only then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from sundog.owner import by_value
+
+LARGE = by_value.LARGE_BYTES
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    yield
+    for each in (by_value._values, by_value._functions, by_value._told):
+        each.clear()
+
+
+def passed(name: str, value: object, times: int, **kwargs: object) -> None:
+    for _ in range(times):
+        by_value.note_arguments(name, (value,), dict(kwargs), 2 * LARGE)
+
+
+def test_the_third_time_is_told_once_with_the_place(capsys: pytest.CaptureFixture[str]) -> None:
+    array = np.zeros(LARGE)
+    passed("resize", array, 2)
+    assert capsys.readouterr().err == ""
+    passed("resize", array, 5)
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1 and "numpy.ndarray of 8.0 MiB was passed by value to resize 3 times" in told
+    assert f"({__file__}:" in told and "put(value)" in told
+
+
+@pytest.mark.parametrize("wrap", [lambda x: [x, 1], lambda x: {"x": x}, lambda x: (x,)])
+def test_a_value_inside_a_small_container_is_seen(wrap: object, capsys: pytest.CaptureFixture[str]) -> None:
+    array = np.zeros(LARGE)
+    for _ in range(3):
+        by_value.note_arguments("f", (), {"k": wrap(array)}, 2 * LARGE)  # type: ignore[operator]
+    assert "passed by value to f 3 times" in capsys.readouterr().err
+
+
+def test_other_values_other_functions_and_small_ones_are_no_reason(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for _ in range(5):
+        passed("f", np.zeros(LARGE), 1)
+        passed("f", bytes(2 * LARGE), 1)
+        by_value.note_arguments("f", (np.zeros(10),), {}, 2 * LARGE)
+        by_value.note_arguments("f", (np.zeros(LARGE),), {}, 100)
+    array = np.zeros(LARGE)
+    for name in ("a", "b", "c"):
+        passed(name, array, 2)
+    assert capsys.readouterr().err == ""
+
+
+def test_nothing_is_kept_alive_and_no_more_than_so_many_are_watched() -> None:
+    arrays = [np.zeros(LARGE, dtype=np.int8) for _ in range(by_value._WATCHED_MAX + 5)]
+    for array in arrays:
+        passed("f", array, 1)
+    assert len(by_value._values) == by_value._WATCHED_MAX
+    del arrays, array
+    assert not by_value._values
+
+
+def test_a_large_function_is_told_at_its_third_definition_and_a_huge_one_at_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for _ in range(2):
+        by_value.note_function("f", LARGE)
+        by_value.note_function("small", 100)
+    assert capsys.readouterr().err == ""
+    by_value.note_function("f", LARGE)
+    assert (
+        "f has 1.0 MiB with what it captured from around it and was defined 3 times"
+        in capsys.readouterr().err
+    )
+    by_value.note_function("g", by_value.HUGE_FUNCTION_BYTES)
+    by_value.note_function("g", by_value.HUGE_FUNCTION_BYTES)
+    assert capsys.readouterr().err.count("g has 9.5 MiB") == 1
