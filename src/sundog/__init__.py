@@ -43,9 +43,11 @@ _HOME = {
     "sundog.generator": ("DynamicObjectRefGenerator", "ObjectRefGenerator", "StreamingObjectRefGenerator"),
     "sundog.logging_config": ("LoggingConfig",),
     "sundog.runtime_context": ("get_runtime_context",),
+    "sundog.cross_language": ("Language", "cpp_function", "java_actor_class", "java_function"),
     "sundog.public_ids": (
         "ActorClassID",
         "ActorID",
+        "ClusterID",
         "FunctionID",
         "JobID",
         "NodeID",
@@ -60,9 +62,12 @@ _MODULES = frozenset(
     {
         "actor",
         "api",
+        "cloudpickle",
+        "cross_language",
         "exceptions",
         "experimental",
         "internal",
+        "job_config",
         "observe",
         "remote_function",
         "runtime_context",
@@ -72,15 +77,35 @@ _MODULES = frozenset(
     }
 )
 
+# How a process takes part, as Ray numbers it.
+SCRIPT_MODE, WORKER_MODE, SPILL_WORKER_MODE, RESTORE_WORKER_MODE = range(4)
+# Which verbs start a session by themselves, and which only work in one.
+AUTO_INIT_APIS = frozenset(
+    {
+        "available_resources",
+        "cluster_resources",
+        "get_actor",
+        "get_runtime_context",
+        "nodes",
+        "put",
+        "timeline",
+    }
+)
+NON_AUTO_INIT_APIS = frozenset(
+    {"cancel", "get", "get_gpu_ids", "init", "is_initialized", "kill", "method", "remote", "shutdown", "wait"}
+)
+
 __all__ = [
     "ActorClass",
     "ActorClassID",
     "ActorHandle",
     "ActorID",
     "ActorMethod",
+    "ClusterID",
     "DynamicObjectRefGenerator",
     "FunctionID",
     "JobID",
+    "Language",
     "LoggingConfig",
     "NodeID",
     "ObjectID",
@@ -158,6 +183,15 @@ class _Init:
 _init = _Init()
 
 
+class _Missing(AttributeError):
+    """No such name; why not is looked up by who reads it, for every import of a submodule comes by here."""
+
+    def __str__(self) -> str:
+        absent = import_module("sundog.absent")
+        why = absent.reason(self.name) or absent.NAMES[""].get(self.name)
+        return f"{self.args[0]}: {why}." if why else str(self.args[0])
+
+
 def __getattr__(name: str) -> object:
     if name == "init":
         api = sys.modules.get("sundog.api")
@@ -169,9 +203,7 @@ def __getattr__(name: str) -> object:
         return found
     if name in _MODULES:
         return import_module(f"sundog.{name}")
-    if name == "cloudpickle":  # Ray carries its own, and programs pickle with `ray.cloudpickle`
-        return import_module(name)
-    raise AttributeError(f"module 'sundog' has no attribute {name!r}")
+    raise _Missing(f"module 'sundog' has no attribute {name!r}", name=name, obj=sys.modules[__name__])
 
 
 def __dir__() -> list[str]:
@@ -198,11 +230,13 @@ if TYPE_CHECKING:
         timeline,
         wait,
     )
+    from sundog.cross_language import Language
     from sundog.generator import DynamicObjectRefGenerator, ObjectRefGenerator, StreamingObjectRefGenerator
     from sundog.logging_config import LoggingConfig
     from sundog.public_ids import (
         ActorClassID,
         ActorID,
+        ClusterID,
         FunctionID,
         JobID,
         NodeID,

@@ -216,6 +216,12 @@ class Config:
         True,
         "Whether a ref may be pickled by hand, which keeps its object until shutdown; if not, that raises.",
     )
+    experimental_noset_cuda_visible_devices: bool = _setting(
+        False, "Leave CUDA_VISIBLE_DEVICES of workers alone, whatever GPUs they get."
+    )
+    accel_env_var_override_on_zero: bool = _setting(
+        False, "Empty CUDA_VISIBLE_DEVICES in workers that get no GPU, instead of leaving it alone."
+    )
     event_loop_debug: bool = _setting(False, "Run the asyncio loops of node and actors in debug mode.")
 
 

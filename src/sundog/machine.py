@@ -157,3 +157,39 @@ def _read(path: str) -> str:
         return ""
     finally:
         os.close(fd)
+
+
+# ---------------------------------------------------------------------- accelerators
+_NVIDIA = "/proc/driver/nvidia/gpus"
+
+
+def visible_ids(text: str | None) -> list[str] | None:
+    """The ids in a variable such as CUDA_VISIBLE_DEVICES: numbers or UUIDs; None if it is not set.
+
+    >>> visible_ids("3,GPU-8932f937"), visible_ids(""), visible_ids(None)
+    (['3', 'GPU-8932f937'], [], None)
+    """
+    if text is None:
+        return None
+    return [] if text in ("", "NoDevFiles") else text.split(",")
+
+
+def gpus(asked: float | None, variable: str | None) -> float:
+    """How many GPUs a session has: what was asked for, or else what the machine has and the variable shows.
+
+    Raises:
+        ValueError: more were asked for than the variable shows.
+    """
+    seen = visible_ids(variable)
+    if asked is not None:
+        if seen is not None and asked > len(seen):
+            raise ValueError(
+                f"num_gpus={asked:g}, but CUDA_VISIBLE_DEVICES shows only {len(seen)}: {variable!r}. Ask for fewer, or "
+                "change or unset the variable."
+            )
+        return asked
+    try:
+        count = len(os.listdir(_NVIDIA))
+    except OSError:
+        return 0
+    return count if seen is None else min(count, len(seen))

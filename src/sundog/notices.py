@@ -28,6 +28,10 @@ _WARNING, _INFO = 30, 20
 _NAME = "sundog"
 
 
+class RayDeprecationWarning(DeprecationWarning):
+    """A deprecated name was used. Shown by default, unlike a plain DeprecationWarning."""
+
+
 class _Wanted:
     level = _INFO
     format: str | None = None

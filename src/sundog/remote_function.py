@@ -22,7 +22,7 @@ class RemoteFunction:
     def __init__(self, function: Any, options: TaskOptions) -> None:
         self._function = function
         self._options = options
-        self._name = printable(getattr(function, "__qualname__", "") or type(function).__name__)
+        self._name = printable(getattr(function, "__name__", "") or type(function).__name__)
         self._generator = is_generator(function)
         self._engine: Any = None
         self._generation = -1

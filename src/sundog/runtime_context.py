@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from typing import Any
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 from sundog import engines
+from sundog.notices import RayDeprecationWarning
 from sundog.owner import context
 from sundog.public_ids import ActorID, JobID, NodeID, PlacementGroupID, TaskID, WorkerID
+
+# The kinds of accelerators that have a resource of their own. Of kinds other than GPUs no ids are kept.
+_ACCELERATORS = ("GPU", "TPU", "neuron_cores", "HPU", "NPU", "RBLN", "MBLT", "FURIOSA", "TTNPU")
+
+
+M = TypeVar("M", bound=Callable[..., Any])
+
+
+def _deprecated(instead: str) -> Callable[[M], M]:
+    """A name that Ray keeps for older programs, and warns of."""
+
+    def mark(method: M) -> M:
+        @functools.wraps(method)
+        def warn(self: Any) -> Any:
+            text = f"RuntimeContext.{method.__name__} may go away. {instead}".rstrip()
+            warnings.warn(text, RayDeprecationWarning, stacklevel=2)
+            return method(self)
+
+        return cast(M, warn)
+
+    return mark
 
 
 class RuntimeContext:
@@ -35,15 +61,20 @@ class RuntimeContext:
         """The name of the running task: its function's, "Class.method" of a call, or the one that it was given."""
         running = context.current()
         if running is None:
-            return None
+            return "" if context.facts.mode == "worker" else None  # a thread that the task started
+        if running.name.endswith(".__init__") and context.facts.actor_name:
+            return f"{context.facts.actor_name}:{running.name}"
         data = context.facts.actor_handle or {}
         if running.name in data.get("signatures", ()):
             return f"{context.facts.actor_class}.{running.name}"
         return running.name
 
     def get_task_function_name(self) -> str | None:
-        """The running function's qualified name."""
-        return self.get_task_name()
+        """The running function's name with its module's, whatever name the task was given."""
+        running = context.current()
+        if running is None:
+            return "" if context.facts.mode == "worker" else None
+        return _function_name() or running.name
 
     def get_attempt_number(self) -> int:
         """How often this task was tried before (0 the first time)."""
@@ -60,11 +91,13 @@ class RuntimeContext:
         return context.facts.actor_name if context.facts.actor_id is not None else None
 
     @property
+    @_deprecated("Use get_job_id() instead")
     def job_id(self) -> JobID:
         """The job's id."""
         return JobID(context.facts.job_id)
 
     @property
+    @_deprecated("Use get_node_id() instead")
     def node_id(self) -> NodeID:
         """The node's id."""
         return NodeID(context.facts.node_id)
@@ -75,14 +108,18 @@ class RuntimeContext:
         return WorkerID(context.facts.process_id)
 
     @property
+    @_deprecated("Use get_task_id() instead")
     def task_id(self) -> TaskID | None:
         """The running task's id."""
+        _check_worker(AssertionError)
         running = context.current()
         return TaskID(running.task_id) if running is not None else None
 
     @property
+    @_deprecated("Use get_actor_id() instead")
     def actor_id(self) -> ActorID | None:
         """The running actor's id."""
+        _check_worker(AssertionError)
         found = context.facts.actor_id
         return ActorID(found) if found is not None else None
 
@@ -93,8 +130,10 @@ class RuntimeContext:
         return context.facts.namespace
 
     @property
+    @_deprecated("")
     def was_current_actor_reconstructed(self) -> bool:
         """Whether this actor was restarted at least once."""
+        _check_worker(AssertionError)
         return context.facts.was_reconstructed
 
     @property
@@ -103,10 +142,11 @@ class RuntimeContext:
         return context.facts.capture_child_tasks
 
     @property
-    def current_placement_group_id(self) -> PlacementGroupID | None:
-        """The placement group that this runs in."""
+    @_deprecated("Use get_placement_group_id() instead")
+    def current_placement_group_id(self) -> PlacementGroupID:
+        """The placement group that this runs in; the id of nothing outside of one."""
         found = context.facts.placement_group
-        return PlacementGroupID(found) if found is not None else None
+        return PlacementGroupID(found) if found is not None else PlacementGroupID.nil()
 
     def get_placement_group_id(self) -> str | None:
         """The same in hexadecimal."""
@@ -145,16 +185,22 @@ class RuntimeContext:
         return json.dumps(context.facts.runtime_env, sort_keys=True, default=str)
 
     def get_assigned_resources(self) -> dict[str, float]:
-        """The logical resources of the running task or actor."""
+        """The logical resources of the running task or actor.
+
+        Raises:
+            AssertionError: this is a driver, which holds none.
+        """
+        _check_worker(AssertionError)
         return dict(context.facts.resources)
 
+    @_deprecated("Use get_accelerator_ids() instead")
     def get_resource_ids(self) -> dict[str, list[str]]:
         """Ids of the assigned accelerators by kind."""
         return self.get_accelerator_ids()
 
     def get_accelerator_ids(self) -> dict[str, list[str]]:
         """Ids of the assigned accelerators by kind."""
-        return {"GPU": [str(each) for each in context.facts.gpu_ids]}
+        return {name: [] for name in _ACCELERATORS} | {"GPU": [str(each) for each in context.facts.gpu_ids]}
 
     def get_session_name(self) -> str:
         """The session's name."""
@@ -182,13 +228,19 @@ class RuntimeContext:
         """The folder below which sessions live."""
         return os.path.dirname(str(context.facts.session.get("path", "")))
 
+    @_deprecated("Use the get_…_id() methods instead")
     def get(self) -> dict[str, Any]:
         """The ids in one dict."""
-        out: dict[str, Any] = {"job_id": self.job_id, "node_id": self.node_id, "namespace": self.namespace}
-        if self.task_id is not None:
-            out["task_id"] = self.task_id
-        if self.actor_id is not None:
-            out["actor_id"] = self.actor_id
+        facts, running = context.facts, context.current()
+        out: dict[str, Any] = {
+            "job_id": JobID(facts.job_id),
+            "node_id": NodeID(facts.node_id),
+            "namespace": self.namespace,
+        }
+        if running is not None:
+            out["task_id"] = TaskID(running.task_id)
+        if facts.actor_id is not None:
+            out["actor_id"] = ActorID(facts.actor_id)
         return out
 
 
@@ -196,5 +248,52 @@ _context = RuntimeContext()
 
 
 def get_runtime_context() -> RuntimeContext:
-    """The context of the running code."""
+    """The context of the running code. Starts a session if there is none."""
+    if engines.current() is None:
+        from sundog.api import engine_or_init
+
+        engine_or_init()
     return _context
+
+
+def _check_worker(kind: type[Exception]) -> None:
+    if context.facts.mode != "worker":
+        raise kind("Only a task or an actor has this, and here a driver asks for it.")
+
+
+def _function_name() -> str | None:
+    """The function that runs, as ``module.name``: found in the frame that called it, so that no task pays for it."""
+    frame: Any = sys._getframe(1)
+    while frame is not None:
+        home = frame.f_globals.get("__name__")
+        if home == "sundog.worker.executor" and "function" in frame.f_locals:
+            return _full_name(frame.f_locals["function"])
+        if home == "sundog.worker.actor_life" and isinstance(frame.f_locals.get("cls"), type):
+            return _full_name(frame.f_locals["cls"].__init__, frame.f_locals["cls"])
+        frame = frame.f_back
+    actor = getattr(getattr(engines.current(), "executor", None), "actor", None)
+    running = context.current()
+    if actor is None or running is None:
+        return None
+    return _full_name(getattr(type(actor), running.name, None), type(actor))
+
+
+def _full_name(function: Any, cls: type | None = None) -> str | None:
+    owner = cls or (type(function.__self__) if hasattr(function, "__self__") else None)
+    name = getattr(function, "__name__", None)
+    if name is None:
+        return None
+    module = owner.__module__ if owner is not None else function.__module__
+    if module == "__main__":
+        # As Ray has it: the program's file names its module.
+        code = getattr(_unwrapped(function), "__code__", None)
+        module = os.path.splitext(os.path.basename(code.co_filename))[0] if code is not None else module
+    return ".".join([module, *([owner.__name__] if owner is not None else []), name])
+
+
+def _unwrapped(function: Any) -> Any:
+    """The function behind its wrappers and its binding to an instance."""
+    function = getattr(function, "__func__", function)
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    return function

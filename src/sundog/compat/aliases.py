@@ -17,13 +17,18 @@ from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
+from sundog import absent
+
 # What Ray documents below its own name and sundog answers for, each with all that lies below it.
 _STANDS_IN_FOR = frozenset(
     {
         "actor",
+        "cloudpickle",
+        "cross_language",
         "exceptions",
         "experimental",
         "internal",
+        "job_config",
         "job_submission",
         "remote_function",
         "runtime_context",
@@ -33,23 +38,6 @@ _STANDS_IN_FOR = frozenset(
         "util",
     }
 )
-
-# What Ray carries below its own name, and sundog depends on instead.
-_CARRIED = {"cloudpickle": "cloudpickle"}
-
-# Ray's libraries: someone who asks for one deserves to hear what it was, not only that a file is missing.
-_LIBRARIES = {
-    "air": "Ray's settings shared by its training libraries",
-    "autoscaler": "Ray's cluster launcher",
-    "cluster_utils": "Ray's test clusters",
-    "dag": "Ray's compiled graphs",
-    "data": "Ray's dataset library",
-    "llm": "Ray's language-model library",
-    "rllib": "Ray's reinforcement-learning library",
-    "train": "Ray's training library",
-    "tune": "Ray's tuning library",
-    "workflow": "Ray's workflow library",
-}
 
 
 class RayFinder(MetaPathFinder):
@@ -65,13 +53,11 @@ class RayFinder(MetaPathFinder):
                 the path finder load sundog's own file again under the other name.
         """
         package, _, rest = fullname.partition(".")
-        if package == "sundog" and rest in _LIBRARIES:
+        if package == "sundog" and rest in absent.MODULES and rest not in _STANDS_IN_FOR:
             # `from ray import data` asks for "sundog.data", since that is what the module `ray` calls
             # itself. An error that names another module than the one asked for is not swallowed by the
             # from-import.
             raise _not_here("ray." + rest)
-        if package in ("ray", "sundog") and rest in _CARRIED:
-            return ModuleSpec(fullname, _AliasLoader(_CARRIED[rest]), origin=f"alias of {_CARRIED[rest]}")
         if package != "ray":
             return None
         real_name = "sundog" + fullname.removeprefix("ray")
@@ -111,13 +97,12 @@ def _exists(name: str) -> bool:
 
 
 def _not_here(name: str) -> ModuleNotFoundError:
-    first = name.split(".")[1]
-    if first in _LIBRARIES:
-        reason = f"it belongs to {_LIBRARIES[first]}, and sundog runs Ray Core programs only"
-    elif first.startswith("_"):
-        reason = "it is private to Ray, and sundog stands in for Ray's public modules only"
-    else:
-        reason = "sundog has no counterpart of it"
+    _, _, path = name.partition(".")
+    reason = absent.reason(path) or (
+        "it is private to Ray, and sundog stands in for Ray's public modules only"
+        if path.startswith("_")
+        else "sundog has no counterpart of it"
+    )
     return ModuleNotFoundError(
         f"no module named {name!r}: {reason}. `import ray` gives sundog in this process; to run this program "
         "on Ray itself, start it with plain python where Ray is installed",

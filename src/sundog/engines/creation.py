@@ -50,8 +50,6 @@ class Creations:
         assert code is not None
         actor_id = owner.ids.task()
         spec, setup = lease_of(options, engine.env_key(options.runtime_env))
-        if "GPU" in dict(spec.resources):
-            setup["gpus_known"] = True
         detached = lives_on(options)
         handle_data["concurrent"] = runs_several(cls, options)
         registration = {

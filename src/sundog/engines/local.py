@@ -55,7 +55,6 @@ class LocalEngine:
         self._switched = False
         self._pid = os.getpid()
         self._environments: dict[str, str] = {}
-        self._has_gpus = False
         self.creations = Creations(self)
         self.create_actor = self.creations.create
         self.refusals = Refusals(owner)
@@ -102,8 +101,6 @@ class LocalEngine:
         if options.timeout_s or options.queue_timeout_s:
             fn.extra = timeouts.bind(fn, options, fn.extra)
         spec, setup = lease_of(options, self.env_key(options.runtime_env))
-        if "GPU" in dict(spec.resources):
-            setup["gpus_known"] = True
         fn.shape = self.owner.tasks.shape_for(spec, setup)
         self.owner.tasks.number(fn)
         return fn
@@ -259,7 +256,7 @@ def start(
     # If the node was killed already, whoever reads its socket says so, with the cause.
     with contextlib.suppress(ConnectionError):
         _introduce(connection, process_id, job_id, job, log_to_driver, welcome=False)
-    return _become_driver(process_id, connection, session, config, job_id, job, log_to_driver, pid, resources)
+    return _become_driver(process_id, connection, session, config, job_id, job, log_to_driver, pid)
 
 
 def join(
@@ -287,7 +284,7 @@ def join(
         raise RuntimeError(received[0][1])
     _, session, job_id, namespace = received[0]
     job["namespace"] = namespace
-    return _become_driver(process_id, connection, session, config, job_id, job, log_to_driver, None, {})
+    return _become_driver(process_id, connection, session, config, job_id, job, log_to_driver, None)
 
 
 def _introduce(
@@ -324,7 +321,6 @@ def _become_driver(
     job: dict[str, Any],
     log_to_driver: bool,
     started_node: int | None,
-    resources: dict[str, float],
 ) -> LocalEngine:
     facts = context.facts
     facts.mode, facts.process_id, facts.node_id, facts.job_id = (
@@ -338,7 +334,6 @@ def _become_driver(
     facts.detached_by_default = bool(job.get("detached"))
     owner = assemble.assemble(process_id, connection, session, config, "driver")
     engine = LocalEngine(owner, is_driver=True, started_node=started_node)
-    engine._has_gpus = "GPU" in resources
     engine.take_over_driver(log_to_driver, prefixed=not job.get("logging"))
     try:
         owner.reactor.start()

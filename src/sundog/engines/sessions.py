@@ -475,6 +475,7 @@ def node_resources(
     Raises:
         ValueError: a negative amount, or a built-in name among the custom ones.
     """
+    gpus = machine.gpus(num_gpus, config_module.user_environ().get("CUDA_VISIBLE_DEVICES"))
     total = memory_bytes()
     store = float(object_store_memory or limits.store_bytes(total, config))
     out: dict[str, float] = {
@@ -484,8 +485,8 @@ def node_resources(
         "node:127.0.0.1": 1.0,
         "node:__internal_head__": 1.0,
     }
-    if num_gpus:
-        out["GPU"] = float(num_gpus)
+    if gpus:
+        out["GPU"] = float(gpus)
     for name, amount in (resources or {}).items():
         if name in ("CPU", "GPU"):
             raise ValueError(f"Give {name} through num_{name.lower()}s=, not in resources=.")

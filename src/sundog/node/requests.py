@@ -180,6 +180,7 @@ class Requests:
         name: str,
         lifetime: str,
         label_selectors: Any,
+        namespace: str,
     ) -> tuple[bytes, bool]:
         """Create a placement group: its id, and whether it could be placed at once."""
         node = self.node
@@ -194,6 +195,7 @@ class Requests:
                 name or "",
                 lifetime or "",
                 label_selectors or (),
+                namespace,
             )
         )
         node.wake_ticks()
@@ -238,12 +240,9 @@ class Requests:
         group = self.node.leases.group(pg_id)
         return None if group is None else group.state
 
-    def _group_by_name(self, name: str) -> bytes | None:
-        return self.node.leases.group_named(name)
-
-    def do_pg_by_name(self, _process: Process, _number: int, name: str) -> bytes | None:
-        """The id of a named placement group."""
-        return self._group_by_name(name)
+    def do_pg_by_name(self, _process: Process, _number: int, name: str, namespace: str) -> bytes | None:
+        """The id of the placement group with this name in this namespace."""
+        return self.node.leases.group_named(name, namespace)
 
     def do_pg_table(self, _process: Process, _number: int, pg_id: bytes | None) -> dict[str, Any]:
         """Rows in the shape of `placement_group_table()`."""

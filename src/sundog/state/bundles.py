@@ -55,6 +55,7 @@ class Group:
     bundles: dict[int, Bundle] = field(default_factory=dict)
     created_at: float | None = None
     reservation: Reservation | None = None
+    namespace: str = ""
 
     def unplaced(self) -> list[int]:
         """Return the bundles without a node, the largest first."""
@@ -76,7 +77,7 @@ class Groups:
     def __init__(self, *, removed_max: int = 10_000) -> None:
         self._groups: dict[bytes, Group] = {}
         self._live: dict[bytes, Group] = {}
-        self._names: dict[str, Group] = {}
+        self._names: dict[tuple[str, str], Group] = {}  # by namespace and name
         self._incomplete: OrderedDict[bytes, Group] = OrderedDict()
         self._removed: OrderedDict[bytes, None] = OrderedDict()
         self._removed_max = removed_max  # late requests for a removed group are told so; not for ever
@@ -84,9 +85,9 @@ class Groups:
     def get(self, pg_id: bytes) -> Group | None:
         return self._groups.get(pg_id)
 
-    def named(self, name: str) -> Group | None:
-        """Return the group that has this name and is not removed."""
-        return self._names.get(name)
+    def named(self, name: str, namespace: str = "") -> Group | None:
+        """Return the group that has this name in this namespace and is not removed."""
+        return self._names.get((namespace, name))
 
     def __iter__(self) -> Iterator[Group]:
         return iter(self._groups.values())
@@ -109,6 +110,7 @@ class Groups:
         name: str = "",
         lifetime: str = "",
         label_selectors: Iterable[Mapping[str, str] | Sequence[tuple[str, str]]] = (),
+        namespace: str = "",
     ) -> bool:
         """Add a group that waits for a place; False when it is known already.
 
@@ -117,8 +119,8 @@ class Groups:
         """
         if pg_id in self._groups:
             return False
-        if name in self._names:
-            taken = self._names[name].pg_id.hex()
+        if (namespace, name) in self._names:
+            taken = self._names[namespace, name].pg_id.hex()
             raise ValueError(f"the placement group name {name!r} is taken by {taken}; remove that one first")
         if strategy not in STRATEGIES:
             raise ValueError(f"unknown placement strategy {strategy!r}; valid: {', '.join(STRATEGIES)}")
@@ -132,9 +134,10 @@ class Groups:
             for selector in label_selectors
         ]
         group = Group(pg_id, demands, strategy, owner, name, lifetime, list(selectors), now)
+        group.namespace = namespace
         self._groups[pg_id] = self._live[pg_id] = self._incomplete[pg_id] = group
         if name:
-            self._names[name] = group
+            self._names[namespace, name] = group
         return True
 
     def place(self, group: Group, nodes: Sequence[Node], now: float) -> bool:
@@ -163,7 +166,7 @@ class Groups:
         group.state, group.reservation = REMOVED, None
         del self._live[pg_id]
         if group.name:
-            del self._names[group.name]
+            del self._names[group.namespace, group.name]
         self._incomplete.pop(pg_id, None)
         self._removed[pg_id] = None
         while len(self._removed) > self._removed_max:

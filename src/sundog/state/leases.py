@@ -340,6 +340,7 @@ class Leases(Granting):
         name: str = "",
         lifetime: str = "",
         label_selectors: Iterable[Mapping[str, str] | Sequence[tuple[str, str]]] = (),
+        namespace: str = "",
     ) -> list[Instruction]:
         """Set aside ``bundles``, all or none; GroupReady follows, now or as soon as there is room.
 
@@ -347,7 +348,9 @@ class Leases(Granting):
             ValueError: unknown strategy, a name that is taken, or a bundle without resources.
         """
         out: list[Instruction] = []
-        if self._groups.create(pg_id, bundles, strategy, owner, now, name, lifetime, label_selectors):
+        if self._groups.create(
+            pg_id, bundles, strategy, owner, now, name, lifetime, label_selectors, namespace
+        ):
             self._topology_changed(out)
             self._schedule_all(now, out)
         return out
@@ -453,9 +456,9 @@ class Leases(Granting):
         group = self._groups.get(pg_id)
         return None if group is None else group_rows([group], list(self._nodes.values()))[0]
 
-    def group_named(self, name: str) -> bytes | None:
-        """Return the placement group that has this name now."""
-        group = self._groups.named(name)
+    def group_named(self, name: str, namespace: str = "") -> bytes | None:
+        """Return the placement group that has this name in this namespace now."""
+        group = self._groups.named(name, namespace)
         return None if group is None else group.pg_id
 
     def worker_counts(self, node_id: bytes) -> WorkerCounts:

@@ -51,11 +51,13 @@ _HOMES = {
 _SUBMODULES = frozenset(
     {
         "accelerators",
+        "actor_group",
         "actor_pool",
         "annotations",
         "check_serialize",
         "completion",
         "debug",
+        "helpers",
         "iter",
         "iter_metrics",
         "joblib",
@@ -76,7 +78,10 @@ def __getattr__(name: str) -> Any:
     elif name in _SUBMODULES:
         value = importlib.import_module(f"{__name__}.{name}")
     else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from sundog import absent
+
+        why = absent.reason(f"util.{name}") or absent.NAMES["util"].get(name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}" + (f": {why}." if why else ""))
     globals()[name] = value
     return value
 

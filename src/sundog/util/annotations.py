@@ -6,13 +6,23 @@ import functools
 import inspect
 import warnings
 from collections.abc import Callable
+from enum import Enum
 from typing import Any, TypeVar, overload
+
+from sundog.notices import RayDeprecationWarning
+
+__all__ = ["AnnotationType", "Deprecated", "DeveloperAPI", "PublicAPI", "RayDeprecationWarning"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class RayDeprecationWarning(DeprecationWarning):
-    """A deprecated name was used. Shown by default, unlike a plain DeprecationWarning."""
+class AnnotationType(Enum):
+    """What a name is marked as."""
+
+    PUBLIC_API = "PublicAPI"
+    DEVELOPER_API = "DeveloperAPI"
+    DEPRECATED = "Deprecated"
+    UNKNOWN = "Unknown"
 
 
 def _marker(label: str, options: frozenset[str]) -> Callable[..., Any]:

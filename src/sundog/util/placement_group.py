@@ -100,6 +100,10 @@ def _ask(verb: str, *args: object) -> object:
     return api.control(verb, *args)
 
 
+def _namespace() -> str:
+    return str(sundog.get_runtime_context().namespace)
+
+
 def _hand_back(group: PlacementGroup) -> PlacementGroup:
     return group
 
@@ -138,7 +142,8 @@ def placement_group(
     chosen = _node_strategy(strategy, topology_strategy)
     selectors = bundle_label_selector or []
     group_id, placed = cast(
-        tuple[bytes, bool], _ask("pg_create", asked, chosen, name or "", lifetime, selectors)
+        tuple[bytes, bool],
+        _ask("pg_create", asked, chosen, name or "", lifetime, selectors, _namespace()),
     )
     group = PlacementGroup(group_id, asked)
     group._placed = placed
@@ -168,7 +173,7 @@ def get_placement_group(placement_group_name: str) -> PlacementGroup:
     """
     if not placement_group_name:
         raise ValueError("get_placement_group() needs the name of a group, got an empty one.")
-    group_id = _ask("pg_by_name", placement_group_name)
+    group_id = _ask("pg_by_name", placement_group_name, _namespace())
     if group_id is None:
         raise ValueError(
             f"No placement group is named {placement_group_name!r} in this namespace: it was never created, "

@@ -19,6 +19,7 @@ from sundog.owner.lineage import CopyLost
 from sundog.printable import printable
 from sundog.serialize.fingerprint import fingerprint
 from sundog.serialize.pack import pack
+from sundog.signatures import is_coroutine
 from sundog.wire import lanes as wire
 from sundog.worker import stdio
 from sundog.worker.executor import Executor
@@ -89,7 +90,7 @@ class ActorLife:
             positional, named = self._arguments(actor_id, spec["args"], spec["extra"], received)
             concurrent = self._choose_serving(cls, spec)
             self.serving.current = actor_id
-            executor.actor = self._instance(cls, positional, named)
+            executor.actor = self._instance(cls, positional, named, concurrent)
             positional = named = None
         except BaseException as error:
             failed = events.FAILED
@@ -133,9 +134,20 @@ class ActorLife:
         return shown
 
     @staticmethod
-    def _instance(cls: Any, positional: Any, named: Any) -> Any:
-        """The user's constructor; alone, for signals that come while it runs may raise in it (`owner/moments.py`)."""
-        return cls(*positional, **named)
+    def _instance(cls: Any, positional: Any, named: Any, concurrent: Any) -> Any:
+        """The user's constructor; alone, for signals that come while it runs may raise in it (`owner/moments.py`).
+
+        One that is a coroutine runs to its end on the actor's own loop.
+        """
+        if not is_coroutine(cls.__init__):
+            return cls(*positional, **named)
+        import asyncio
+
+        made = cls.__new__(cls, *positional, **named)
+        constructor = cls.__init__(made, *positional, **named)
+        loop = getattr(concurrent, "loop", None)
+        asyncio.run(constructor) if loop is None else loop.run_until_complete(constructor)
+        return made
 
     def _hand_over(self, concurrent: Any) -> None:
         """Have the calls served by another from now on; locked, as the reader may be bringing the actor's end."""

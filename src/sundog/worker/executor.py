@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from itertools import islice
 from struct import error as _PackError
+from types import MethodType
 from typing import Any
 
 from sundog import events
@@ -160,6 +161,8 @@ class Executor:
             try:
                 function = getattr(self.actor, what)
             except AttributeError:
+                return self._run_any(lane, item)
+            if type(function) is not MethodType:  # the instance has an attribute of that name: see `method`
                 return self._run_any(lane, item)
             name, retry = what, self.actor_retry
             name_id = self.method_names.get(what) or self._method_id(what)
@@ -369,8 +372,14 @@ class Executor:
                 return lambda: True
             if name == "__ray_call__":
                 return lambda function, *args, **kwargs: function(self.actor, *args, **kwargs)
-        found: Callable[..., Any] = getattr(self.actor, name)
-        return found
+        actor = self.actor
+        for base in type(actor).__mro__:
+            # Of the class: an attribute that the instance has under the same name is not what a caller means.
+            if name in base.__dict__:
+                member = base.__dict__[name]
+                bind = getattr(type(member), "__get__", None)
+                return member if bind is None else bind(member, actor, type(actor))  # type: ignore[no-any-return]
+        return getattr(actor, name)  # type: ignore[no-any-return]
 
     def terminate(self) -> None:
         """Ends the actor after this call."""

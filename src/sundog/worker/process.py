@@ -20,7 +20,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from sundog import engines
-from sundog.config import Config
+from sundog.config import Config, user_environ
 from sundog.exceptions import RuntimeEnvSetupError
 from sundog.net import process_limit
 from sundog.net import sockets as socket
@@ -28,6 +28,7 @@ from sundog.net.packets import Connection
 from sundog.owner import context, interrupts
 from sundog.owner.assemble import assemble
 from sundog.worker import breakpoints, setup, stdio
+from sundog.worker.accelerators import Accelerators
 from sundog.worker.actor_life import ActorLife, own_repr
 from sundog.worker.executor import Executor
 from sundog.worker.sampler import Sampler
@@ -72,6 +73,7 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     gc.unfreeze()
     setup.join_job(job)
     config = Config(**spec["config"])
+    setup.accelerators = Accelerators(config, user_environ())
     setup.offer_to_kernel(config.worker_oom_score_adjustment)
     owner = assemble(
         worker_id,

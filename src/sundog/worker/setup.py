@@ -18,10 +18,12 @@ from sundog.config import set_child_environ, user_environ
 from sundog.events import NoRing, Ring
 from sundog.isolation import take_over
 from sundog.owner import context
+from sundog.worker.accelerators import Accelerators
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _F_SETSIG = 10
 _users_own: frozenset[str] | None = None
+accelerators: Accelerators | None = None  # of this process, once it serves
 
 
 def die_with_node(lifeline: int) -> None:
@@ -74,11 +76,12 @@ def apply_lease(setup: dict[str, Any]) -> None:
     facts = context.facts
     resources = setup.get("resources") or {}
     facts.resources = dict(resources)
-    facts.gpu_ids = tuple(setup.get("gpu_ids") or ())
+    gpus = accelerators.named(setup.get("gpu_ids") or ()) if accelerators is not None else ()
+    facts.gpu_ids = gpus
     context.inherit(setup.get("pg_id"), bool(setup.get("capture")))
     updates: dict[str, str] = {}
-    if setup.get("gpus_known"):
-        updates["CUDA_VISIBLE_DEVICES"] = ",".join(str(each) for each in facts.gpu_ids)
+    if accelerators is not None:
+        updates = accelerators.variables(gpus)
     threads = str(max(1, int(resources.get("CPU", 1))))
     environ = user_environ()
     global _users_own

@@ -1,0 +1,126 @@
+"""What Ray has under a public name and sundog has not, each with its reason, for errors and for the tests.
+
+Owns sentences alone. A module that is missing here and in the package is a mistake, and the tests find it. Any process.
+"""
+
+from __future__ import annotations
+
+# Modules, by their path below the package, with all that is below them.
+MODULES = {
+    "air": "it belongs to Ray's settings shared by its training libraries, and sundog runs Ray Core programs only",
+    "autoscaler": "it belongs to Ray's cluster launcher, and a session lives on one machine",
+    "client_builder": "it belongs to Ray Client, which joins a cluster over the network",
+    "cluster_utils": "it belongs to Ray's test clusters, and a session has one node",
+    "dag": "it belongs to Ray's compiled graphs, and sundog runs Ray Core programs only",
+    "data": "it belongs to Ray's dataset library, and sundog runs Ray Core programs only",
+    "job_submission": "it belongs to Ray's job server, and a session has none yet: run the program itself",
+    "llm": "it belongs to Ray's language-model library, and sundog runs Ray Core programs only",
+    "rllib": "it belongs to Ray's reinforcement-learning library, and sundog runs Ray Core programs only",
+    "serve": "it belongs to Ray Serve, which sundog does not have yet",
+    "train": "it belongs to Ray's training library, and sundog runs Ray Core programs only",
+    "tune": "it belongs to Ray's tuning library, and sundog runs Ray Core programs only",
+    "widgets": "it draws Ray's own cards in notebooks",
+    "workflow": "it belongs to Ray's workflow library, and sundog runs Ray Core programs only",
+    "experimental.channel": "it belongs to Ray's compiled graphs",
+    "experimental.compiled_dag_ref": "it belongs to Ray's compiled graphs",
+    "experimental.internal_kv": "it is the store of Ray's own services; keep values in a named actor",
+    "experimental.locations": "a session has one node, on which every object is",
+    "experimental.rdt": "it moves tensors between GPUs of several machines",
+    "experimental.util": "it belongs to Ray's compiled graphs",
+    "util.check_open_ports": "it checks the ports of Ray's own services",
+    "util.client": "it belongs to Ray Client",
+    "util.client_connect": "it belongs to Ray Client",
+    "util.collective": "it needs NCCL or Gloo between machines",
+    "util.common": "it holds a constant of Ray's own",
+    "util.debugpy": "the debugger for tasks is not there yet",
+    "util.rpdb": "the debugger for tasks is not there yet",
+    "util.serialization_addons": "what it registers needs no registration here",
+    "util.tpu": "it finds slices of Google's machines",
+    "util.tracing": "tracing with OpenTelemetry is not there yet",
+}
+
+# Names in modules that are here.
+NAMES = {
+    "": {
+        "ClientBuilder": "Ray Client",
+        "client": "Ray Client",
+        "ray_constants": "a private module of Ray",
+        "serialization": "a private module of Ray",
+        "widgets": "a private module of Ray",
+        "worker": "a private module of Ray",
+    },
+    "actor": dict.fromkeys(
+        ("DEFAULT_MAX_CONCURRENCY_ASYNC", "STREAMING_GENERATOR_RETURN"), "it is a number of Ray's protocol"
+    ),
+    "exceptions": {"PYTHON": "a number of Ray's protocol"},
+    "experimental": dict.fromkeys(
+        (
+            "CommunicatorMetadata",
+            "RDTManager",
+            "TensorTransportManager",
+            "TensorTransportMetadata",
+            "deregister_nixl_memory",
+            "get_local_object_locations",
+            "get_object_locations",
+            "register_nixl_memory",
+            "register_nixl_memory_pool",
+            "register_tensor_transport",
+            "set_nixl_cuda_stream",
+            "set_target_device_for_ref",
+            "set_target_for_ref",
+            "wait_tensor_freed",
+        ),
+        "it is about several machines or GPUs that talk to each other",
+    ),
+    "experimental.shuffle": {"build_cluster": "it makes several nodes"},
+    "remote_function": {"STREAMING_GENERATOR_RETURN": "it is a number of Ray's protocol"},
+    "runtime_env.runtime_env": dict.fromkeys(
+        (
+            "DEFAULT_RUNTIME_ENV_TIMEOUT_SECONDS",
+            "OPTION_TO_NO_PATH_VALIDATION_FN",
+            "OPTION_TO_VALIDATION_FN",
+        ),
+        "it is part of how Ray checks environments",
+    ),
+    "util": {
+        "collective": "it needs NCCL or Gloo between machines",
+        "connect": "Ray Client",
+        "disconnect": "Ray Client",
+        "pdb": "the debugger for tasks is not there yet",
+        "ray_debugpy": "the debugger for tasks is not there yet",
+    },
+    "util.accelerators": {"tpu": "it finds slices of Google's machines"},
+    "util.actor_group": {"ActorMetadata": "it is a type variable"},
+    "util.check_serialize": {"FailureTuple": "failures are told in words"},
+    "util.debug": {"Suspect": "it belongs to a leak check of Ray's own tests"},
+    "util.multiprocessing.pool": dict.fromkeys(
+        (
+            "OrderedIMapIterator",
+            "PoolActor",
+            "PoolTaskError",
+            "RAY_ADDRESS_ENV",
+            "ResultThread",
+            "UnorderedIMapIterator",
+            "div_round_up",
+            "ray_get_if_needed",
+            "ray_put_if_needed",
+        ),
+        "it is part of how Ray's pool works",
+    ),
+    "util.placement_group": {"PLACEMENT_GROUP_BUNDLE_RESOURCE_NAME": "bundles are no resources here"},
+    "util.serialization": {"StandaloneSerializationContext": "it is part of how Ray pickles"},
+}
+
+
+def reason(path: str) -> str | None:
+    """Why there is no module of this path below the package; None if nobody expects one.
+
+    >>> reason("data.block")
+    "it belongs to Ray's dataset library, and sundog runs Ray Core programs only"
+    """
+    parts = path.split(".")
+    for end in range(len(parts), 0, -1):
+        found = MODULES.get(".".join(parts[:end]))
+        if found is not None:
+            return found
+    return None

@@ -1,0 +1,1 @@
+"""The state API under its older path; see `api`."""

@@ -1,0 +1,15 @@
+"""The state API under its older path: every name of `sundog.util.state`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sundog.util import state
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(state, name)
+
+
+def __dir__() -> list[str]:
+    return sorted(name for name in dir(state) if not name.startswith("_"))
