@@ -199,6 +199,9 @@ class Config:
         10, "Folders of ended sessions (logs, records) that the next session leaves in place.", low=0
     )
     log_to_driver: bool = _setting(True, "Show what workers print in the driver's terminal.")
+    ignore_unhandled_errors: bool = _setting(
+        False, "Say nothing of errors of tasks whose refs are dropped without anybody having read them."
+    )
     dedup_logs: bool = _setting(
         True, "Fold lines from several workers that differ only in numbers into one line with a count."
     )

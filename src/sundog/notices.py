@@ -74,6 +74,11 @@ def settings() -> dict[str, Any] | None:
     return {"level": _wanted.level, "form": _wanted.format, "ours": _wanted.ours}
 
 
+def error(text: str) -> None:
+    """Something that went wrong in the user's program, and that nobody else tells."""
+    _logger().error("%s", text)
+
+
 def warn(text: str) -> None:
     """Something that the user should act on."""
     _logger().warning("%s", text)

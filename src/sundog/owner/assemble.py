@@ -28,6 +28,7 @@ from sundog.owner.room import Room
 from sundog.owner.streams import Streams
 from sundog.owner.tasks import Tasks
 from sundog.owner.timeouts import Timeouts
+from sundog.owner.unread import UnreadErrors
 from sundog.owner.waits import Waits
 from sundog.store.segments import Segments
 
@@ -55,6 +56,7 @@ def assemble(me: bytes, node: Connection, session: dict[str, Any], config: Confi
     owner.frees = Frees(owner)
     owner.agenda = Agenda(owner)
     owner.timeouts = Timeouts(owner)
+    owner.unread = UnreadErrors(owner)
     owner.tasks = Tasks(owner)
     owner.actors = ActorCalls(owner)
     owner.waits = Waits(owner)

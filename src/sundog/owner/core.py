@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from sundog.owner.streams import Streams
     from sundog.owner.tasks import Tasks
     from sundog.owner.timeouts import Timeouts
+    from sundog.owner.unread import UnreadErrors
     from sundog.owner.waits import Waits
 
 Callback = Callable[[bytes], None]
@@ -86,6 +87,7 @@ class Owner:
     frees: Frees
     agenda: Agenda
     timeouts: Timeouts
+    unread: UnreadErrors
     waits: Waits
 
     def __init__(
@@ -223,6 +225,8 @@ class Owner:
             return
         if isinstance(value, bytes):
             return
+        if self.unread.oids:
+            self.unread.freed(oid, value)
         if value[3] is not None:
             self.nested.forget(oid)
         if value[2] is not None and oid[TASK_BYTES:] != PUT_SUFFIX:  # what was put has no lineage
@@ -280,6 +284,7 @@ class Owner:
         """A value is there: keep it, wake who waits, release tasks that depend on it."""
         if self.freed_early and oid in self.freed_early:
             self.freed_early.discard(oid)
+            self.unread.freed(oid, value)
             self.discard(value)
             self.carry_out()
             return
@@ -399,6 +404,7 @@ class Owner:
         else:
             value = unpack(meta, views)
         if flag == ERROR:
+            self.unread.oids.discard(oid)
             error = [self.as_raised(value)]
             del value  # an error that its own traceback leads to would keep the refs of all those frames
             raise error.pop()

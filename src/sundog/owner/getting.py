@@ -301,6 +301,8 @@ class Getting:
                 out.append(oid)
                 if len(out) == count:
                     break
+        if owner.unread.oids:
+            owner.unread.oids.difference_update(out)
         return out
 
     def _wait_for(self, oids: list[bytes], count: int, timeout_s: float | None) -> None:

@@ -242,6 +242,7 @@ class Peers:
 
     def _tell(self, process: bytes, oid: bytes) -> None:
         flag, meta, location, inner, _ = whole(self.owner.ready[oid])
+        self.owner.unread.oids.discard(oid)
         if inner:
             self.owner.refs.give(process, inner)
         self.send(process, ("value", oid, flag, meta, location, inner))

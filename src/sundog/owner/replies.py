@@ -144,6 +144,7 @@ class Replies:
                 self.owner.discard((*value, None))
                 self.owner.cancels.fail(task)
                 return
+            self.owner.unread.raised(task)
             self.fail(task, value + (lane,))
             return
         if kind == wire.R_LOST:

@@ -252,6 +252,7 @@ class Tasks(Dispatch):
                 self.await_deps(task)
                 return
             if value[0] == ERROR:
+                self.owner.unread.oids.discard(oid)
                 if isinstance(task.actor, ArgumentWaiter):
                     task.actor.fail(task, value[1])
                 else:
