@@ -46,6 +46,8 @@ class FakeSessions:
         return self.live
 
     def stop_session(self, info: FakeInfo, force: bool, grace_s: float) -> list[str]:
+        if self.failure is not None and info.name == "stuck":
+            raise self.failure
         self.stopped.append((info.name, force, grace_s))
         return [f"node {info.node_pid} of {info.name}"]
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from click.testing import Result
 
 from sundog.cli import exits
+from sundog.exceptions import RaySystemError
 from tests.cli.conftest import FakeInfo, FakeSessions
 
 Sundog = Callable[..., Result]
@@ -53,6 +54,16 @@ def test_force_and_grace_reach_the_session(sundog: Sundog, sessions: FakeSession
     assert sundog("stop", "--force", "--grace-period", "0.5", "--temp-dir", "/somewhere").exit_code == 0
     assert sessions.stopped == [("a", True, 0.5)]
     assert sessions.looked_in == ["/somewhere"]
+
+
+def test_a_session_that_does_not_end_is_told_after_the_others_ended(
+    sundog: Sundog, sessions: FakeSessions
+) -> None:
+    sessions.live = [FakeInfo("stuck"), FakeInfo("a")]
+    sessions.failure = RaySystemError("Session stuck does not end.")
+    result = sundog("stop")
+    assert result.exit_code == exits.FAILED
+    assert "1 session ended." in result.stdout and "Session stuck does not end." in result.stderr
 
 
 def test_nothing_to_stop_is_success(sundog: Sundog, sessions: FakeSessions) -> None:

@@ -202,6 +202,32 @@ def test_a_folder_with_a_long_path_works(leak_check: Path) -> None:
         assert joined == ["2"]
 
 
+def test_a_folder_whose_file_system_keeps_no_modes_is_refused_in_one_sentence(
+    leak_check: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    really = os.mkdir
+
+    def make_open(path: str, mode: int = 0o777) -> None:
+        really(path, mode)
+        os.chmod(path, 0o777)
+
+    leak_check.mkdir(mode=0o700, exist_ok=True)
+    monkeypatch.setattr(os, "mkdir", make_open)
+    with pytest.raises(ValueError, match="other users can write to it"):
+        sessions.make_session(Config(temp_dir=str(leak_check), shm_dir=str(leak_check)))
+    assert os.listdir(leak_check) == []
+
+
+@pytest.mark.parametrize("setting", ["temp_dir", "shm_dir"])
+def test_a_place_that_cannot_be_used_is_told_with_the_setting_that_names_it(
+    leak_check: Path, setting: str
+) -> None:
+    with pytest.raises(ValueError, match=rf"/proc/none.*{setting}"):
+        sundog.init(num_cpus=1, _system_config={setting: "/proc/none"})
+    if setting == "shm_dir":
+        assert not [each for each in leak_check.iterdir() if each.is_dir()], "the session's folder is left"
+
+
 # ---------------------------------------------------------------------- the end of a driver
 def test_a_driver_that_just_ends_leaves_nothing(leak_check: Path) -> None:
     lines = drivers.run(

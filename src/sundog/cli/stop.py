@@ -30,6 +30,7 @@ def command(
 ) -> int:
     """Stop the sessions of `sundog start` on this machine, or the one named by --session."""
     from sundog.engines import sessions
+    from sundog.exceptions import RaySystemError
 
     found = sessions.find_sessions(temp_dir)
     if session is not None:
@@ -39,11 +40,16 @@ def command(
             raise exits.CommandError(f"no running session is called {session!r}; running: {names}")
     else:
         chosen = [info for info in found if info.persistent or everything]
+    failures = []
     for info in chosen:
-        for what in sessions.stop_session(info, force=force, grace_s=grace_period):
-            click.echo(f"stopped {what}")
-    if chosen:
-        click.echo(f"{len(chosen)} {'session' if len(chosen) == 1 else 'sessions'} ended.")
+        try:
+            for what in sessions.stop_session(info, force=force, grace_s=grace_period):
+                click.echo(f"stopped {what}")
+        except RaySystemError as error:
+            failures.append(str(error))
+    ended = len(chosen) - len(failures)
+    if ended:
+        click.echo(f"{ended} {'session' if ended == 1 else 'sessions'} ended.")
     elif not found:
         click.echo("No session is running.")
     if session is None:
@@ -53,4 +59,6 @@ def command(
                     f"Left running: {info.name} (node pid {info.node_pid}), which a program started and which ends "
                     f"with it. To end it now: sundog stop --session {info.name}"
                 )
+    if failures:
+        raise exits.CommandError("\n".join(failures))
     return exits.OK

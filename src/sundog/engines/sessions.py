@@ -54,6 +54,7 @@ def make_session(config: Config) -> tuple[dict[str, Any], int]:
     path = os.path.join(_make_home(config), name)
     wanted = folders.destinations(config.object_spilling_directory, config.object_spilling_config)
     os.mkdir(path, 0o700)
+    _check_private(path)
     lock = folders.make_lock(path)
     try:
         for part in ("logs", "rings"):
@@ -65,6 +66,19 @@ def make_session(config: Config) -> tuple[dict[str, Any], int]:
         raise
     shm_root = f"{config.shm_dir}/sundog-{os.getpid()}-{token}"  # made when a node knows of it
     return {"name": name, "path": path, "shm_root": shm_root, "spill_folders": spill_folders}, lock
+
+
+def _check_private(path: str) -> None:
+    """Raises: ValueError: a new folder is not this user's alone, for its file system keeps no owners or modes."""
+    try:
+        trust.check_folder(path)
+    except trust.Untrusted as error:
+        os.rmdir(path)
+        raise ValueError(
+            f"Sessions cannot be kept in {os.path.dirname(path)}: a folder was made there with mode 0700, and "
+            f"{error.strerror}. Give a folder on a local disk with init(_temp_dir=…), sundog start --temp-dir, or "
+            "SUNDOG_temp_dir."
+        ) from None
 
 
 def _make_home(config: Config) -> str:

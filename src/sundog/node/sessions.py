@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 from typing import Any
 
@@ -17,6 +18,9 @@ from sundog import trust
 from sundog.net import sockets as socket
 from sundog.store import folders
 from sundog.store.segments import belongs_to
+
+# `engines.sessions.make_session` names it; a folder of sessions in the same place is called otherwise.
+_SHARED = re.compile(r"sundog-\d+-[0-9a-f]{8}(\.lock)?")
 
 
 def bind(listener: socket.socket, path: str) -> None:
@@ -60,7 +64,7 @@ def sweep(session: dict[str, Any]) -> None:
     folder = os.path.dirname(session["shm_root"])
     with contextlib.suppress(OSError):
         for name in os.listdir(folder):
-            if name.startswith("sundog-"):
+            if _SHARED.fullmatch(name):
                 _sweep_one(f"{folder}/{name}")
 
 
