@@ -145,6 +145,19 @@ def test_an_owner_that_lives_has_not_died(acts: Acts) -> None:
     assert lie(error, Entry("put", "m", owner_pid=NEVER), acts) is None
 
 
+def test_what_a_dead_process_owned_is_not_lost_for_want_of_a_task_that_computes_it(acts: Acts) -> None:
+    removed(acts, "segment", "m")
+    inner = Entry("task", "i", object_id=b"i" * 20, owner_pid=NEVER, retries=-1)
+    entry = Entry("task", "m", content("m", LARGE), object_id=OBJECT, retries=0, parents=[inner])
+    ran(acts, "m", 1)
+    chain = [(OBJECT.hex(), "f()"), ((b"i" * 20).hex(), "g()")]
+    assert "OwnerDiedError" in str(
+        lie(exceptions.ObjectReconstructionFailedError("lost", chain=chain), entry, acts)
+    )
+    assert lie(exceptions.ObjectReconstructionFailedError("lost", chain=chain[:1]), entry, acts) is None
+    assert lie(exceptions.OwnerDiedError("gone"), entry, acts) is None
+
+
 def test_a_lost_argument_by_value_is_true_only_of_a_task_that_has_one(acts: Acts) -> None:
     argument = bytes(20)  # index 0: no task made it
     error = exceptions.ObjectLostError("lost", object_ref_hex=argument.hex())

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sundog import exceptions
-from sundog.ids import index_of
+from sundog.ids import PROCESS_BYTES, index_of
 from tests.chaos.acts import Acts
 from tests.chaos.bodies import CRASH_CODE, Broken
 from tests.chaos.model import Actor, Entry
@@ -133,6 +133,8 @@ def _lost(error: exceptions.ObjectLostError, entry: Entry, acts: Acts) -> str | 
         return "it is no object"  # a get of several: each of them is asked
     if not acts.lineage and entry.fragile and acts.gone(entry.owner_pid):
         return None  # its copy went with its owner
+    if _blames_another_owner(error):
+        return "what another process owns is lost only if that process says so, or has died: OwnerDiedError"
     if _names_a_put(error) and acts.removed(entry.argument):
         return None  # its argument by value, without which it can run neither at first nor again
     if not acts.removed(entry.value if entry.value is not None else entry.holds):
@@ -149,6 +151,13 @@ def _names_a_put(error: exceptions.ObjectLostError) -> bool:
     chain = getattr(error, "chain", None)
     last = bytes.fromhex(chain[-1][0] if chain else error.object_ref_hex or "")
     return bool(last) and index_of(last) == 0
+
+
+def _blames_another_owner(error: exceptions.ObjectLostError) -> bool:
+    """Whether an owner says of what another process owned that it cannot be computed again."""
+    chain = getattr(error, "chain", None) or [("", "")]
+    digits = 2 * PROCESS_BYTES
+    return bool(chain[0][0][:digits] != chain[-1][0][:digits])
 
 
 def _rebuildable(entry: Entry, acts: Acts) -> bool:

@@ -417,6 +417,36 @@ def test_a_lost_object_of_another_worker_is_that_workers_to_answer_for(ray: Modu
         ray.get(put, timeout=30)
 
 
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_lost_result_made_of_a_dead_workers_object_says_that_its_owner_died(
+    ray: ModuleType, nested: bool
+) -> None:
+    @ray.remote(max_restarts=0)
+    class Maker:
+        def make(self) -> Any:
+            return [sundog.put(b"i" * LARGE)]
+
+        def end(self) -> None:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    @ray.remote
+    def copy(value: Any) -> bytes:
+        return bytes(sundog.get(value[0]) if isinstance(value, list) else value)
+
+    maker = Maker.remote()
+    [inner] = ray.get(maker.make.remote())
+    result = copy.remote([inner] if nested else inner)
+    assert ray.get(result, timeout=30) == b"i" * LARGE
+    with pytest.raises(ray.exceptions.ActorDiedError):
+        ray.get(maker.end.remote())
+    with pytest.raises(ray.exceptions.OwnerDiedError):
+        ray.get(inner, timeout=30)
+    remove_copy(result)
+    with pytest.raises(ray.exceptions.OwnerDiedError, match=inner.hex()) as caught:
+        ray.get(result, timeout=30)
+    assert inner.hex()[:16] in str(caught.value)
+
+
 # ---------------------------------------------------------------------- creation sites
 def test_every_way_to_make_a_ref_notes_its_site(ray: ModuleType) -> None:
     @ray.remote

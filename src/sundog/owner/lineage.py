@@ -195,10 +195,13 @@ class Recovery:
 
     def _at_hand(self, oid: bytes) -> bool:
         owner = self.owner
+        if oid[:PROCESS_BYTES] != owner.me:
+            # Its owner's to give. If that is dead, or says that it is lost, the task that runs again gets this error.
+            return True
         value = owner.value(oid)
         if value is not None:
             return value[0] == OK
-        return oid[:PROCESS_BYTES] != owner.me or task_of(oid) in owner.table or owner.actors.is_scope(oid)
+        return task_of(oid) in owner.table or owner.actors.is_scope(oid)
 
     def _refuses(self, oid: bytes) -> str:
         task = self._kept[task_of(oid)]
