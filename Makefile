@@ -20,9 +20,11 @@ ALONE  := tests/integration/test_memory.py
 CHAOS_SECONDS ?= 300
 CHAOS_SEED    ?= 1
 CHAOS         ?=
+# How long `make soak` plays: make soak SOAK_SECONDS=60
+SOAK_SECONDS  ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types imports docs docs-serve unit smoke chaos bench bench-work fmt clean
+.PHONY: help setup demo test lint types imports docs docs-serve unit smoke chaos soak bench bench-work fmt clean
 
 help:
 	@echo "make demo    a first look: start, run tasks and actors, stop"
@@ -30,6 +32,7 @@ help:
 	@echo "make smoke   a few quick tests on each other supported Python that this machine has (part of make test)"
 	@echo "make bench   measure sundog, Ray, Dask and the standard library side by side"
 	@echo "make chaos   random programs under random kills for CHAOS_SECONDS=$(CHAOS_SECONDS), from CHAOS_SEED=$(CHAOS_SEED)"
+	@echo "make soak    one program for SOAK_SECONDS=$(SOAK_SECONDS): fails if memory, descriptors or files grow; draws docs/images/soak.svg"
 	@echo "make docs    build the documentation as a site into site/, with every link checked"
 	@echo "make fmt     put the code in the house format"
 	@echo "make clean   remove environments, caches and build products"
@@ -88,6 +91,9 @@ smoke: $(STAMP)
 
 chaos: $(STAMP)
 	$(BIN)/python -m tests.chaos --seconds $(CHAOS_SECONDS) --seed $(CHAOS_SEED) $(CHAOS)
+
+soak: $(STAMP)
+	$(BIN)/python -m tests.soak --seconds $(SOAK_SECONDS) --picture docs/images/soak.svg
 
 # The peers live in an environment of their own: their dependencies shall never decide ours.
 $(PEERS_STAMP): $(PEERS_LIST)
