@@ -87,3 +87,12 @@ def test_the_path_of_a_program_in_no_folder_in_particular_is_its_working_folder(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", ["", "/a", Path("/ignored-by-imports")])
     assert isolation.describe_interpreter()["sys_path"] == [str(tmp_path), "/a"]
+
+
+def test_packages_of_the_driver_come_after_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    finder = isolation.Ours({name: ["/opt/sundog", "/opt/site-packages"] for name in isolation.PACKAGES})
+    monkeypatch.setattr(sys, "meta_path", [finder, *sys.meta_path])
+    monkeypatch.setattr(sys, "path", ["/lib/python", "/opt/sundog"])
+    isolation.find_packages()
+    isolation.find_packages()
+    assert sys.path == ["/lib/python", "/opt/sundog", "/opt/site-packages"]

@@ -156,6 +156,16 @@ def also_find(name: str, folder: str) -> None:
             finder.places.setdefault(name, [folder])
 
 
+def find_packages() -> None:
+    """Let this program import any package that the driver has installed; the library's and ours still come first.
+
+    The node needs it once it spills to a URL: which package can write there is fsspec's to find out.
+    """
+    for finder in sys.meta_path:
+        if isinstance(finder, Ours):
+            sys.path += [place for place in finder.places[PACKAGES[0]] if place not in sys.path]
+
+
 def working_folder() -> str:
     """The folder that this process is in; "" if it was removed."""
     try:

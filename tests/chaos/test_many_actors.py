@@ -55,4 +55,4 @@ def test_actors_that_came_and_went_leave_no_descriptor_behind(
 def _workers(ray: ModuleType) -> int:
     from sundog.util.state import list_workers
 
-    return sum(row.worker_type == "WORKER" for row in list_workers())
+    return sum(row.worker_type == "WORKER" and row.is_alive for row in list_workers(limit=10_000))

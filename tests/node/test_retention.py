@@ -62,11 +62,9 @@ def test_what_may_be_in_the_making_or_is_no_session_stays(tmp_path: Path, what: 
         session(tmp_path, 1).chmod(0o777)
     else:
         made = session(tmp_path, 1)
-        (made / "lock").unlink()
-        if what == "a lock not marked yet":
-            (made / "lock").touch(0o600)
-        elif what == "another program's lock":
-            (made / "lock").write_text("pid 7")
+        (made / ("lock" if what == "no lock yet" else ".sundog")).unlink()
+        if what == "another program's lock":
+            (made / ".sundog").symlink_to("elsewhere")
     before = sorted(tmp_path.rglob("*"))
     assert retention.surplus(str(own), 0) == []
     for path in tmp_path.iterdir():

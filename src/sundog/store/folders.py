@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from sundog import notices, trust
 
 LOCK, LINK = ".lock", ".session"  # in the folder of shared memory
+_MARK = ".sundog"  # in the folder of a session: a link that says its name
 _KINDS = ("filesystem", "smart_open", "fsspec")
 
 
@@ -266,7 +267,8 @@ def make_lock(session_path: str) -> int:
     """
     lock = trust.create_file(f"{session_path}/lock")
     fcntl.flock(lock, fcntl.LOCK_EX)
-    os.write(lock, _mark(session_path))
+    # A link needs no room for data: the session can be made on a full disk too.
+    os.symlink(os.path.basename(session_path), f"{session_path}/{_MARK}")
     return lock
 
 
@@ -291,6 +293,9 @@ def lock_of_ended(session_path: str) -> int | None:
     try:
         folder = trust.open_folder(session_path)
         try:
+            # Without its mark it is being made, or it is another program's.
+            if os.readlink(_MARK, dir_fd=folder) != os.path.basename(session_path):
+                return None
             lock = trust.open_file("lock", folder, os.O_RDWR)
         finally:
             os.close(folder)
@@ -298,17 +303,10 @@ def lock_of_ended(session_path: str) -> int | None:
         return None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        # Without its mark it is being made, or it is another program's.
-        if os.pread(lock, 4096, 0) == _mark(session_path):
-            return lock
     except OSError:
-        pass
-    os.close(lock)
-    return None
-
-
-def _mark(session_path: str) -> bytes:
-    return os.fsencode(f"sundog {os.path.basename(session_path)}\n")
+        os.close(lock)
+        return None
+    return lock
 
 
 def withdraw(session_path: str) -> None:

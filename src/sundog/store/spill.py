@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from typing import Any, Protocol
 
+from sundog.isolation import find_packages
 from sundog.state.store_steps import Place, Seen
 from sundog.store.credit import PAGE
 from sundog.store.folders import Destination
@@ -117,6 +118,7 @@ class UrlTarget:
 
     def _fs(self) -> tuple[Any, str]:
         if self._found is None:
+            find_packages()
             from fsspec.core import url_to_fs
 
             self._found = url_to_fs(self.prefix, **self._options)
