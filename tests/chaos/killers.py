@@ -285,7 +285,8 @@ def command(pid: int) -> bytes:
 
 def node_pid() -> int:
     """The node of this driver's session: its child of that kind."""
-    return next((pid for pid in children(os.getpid()) if b"sundog.node" in command(pid)), 0)
+    marks = (b"sundog.node", b"sundog::node")  # as it was started, and by its title
+    return next((pid for pid in children(os.getpid()) if any(mark in command(pid) for mark in marks)), 0)
 
 
 def zygote_pid(since: float) -> int:

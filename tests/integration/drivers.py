@@ -147,7 +147,8 @@ def node_pid(driver: int) -> int:
 
     def find() -> bool:
         for child in psutil.Process(driver).children():
-            if any("sundog.node" in word for word in child.cmdline()):
+            words = " ".join(child.cmdline())
+            if "sundog.node" in words or "sundog::node" in words:  # its title comes a moment later
                 found.append(child.pid)
         return bool(found)
 
@@ -161,8 +162,13 @@ def zygote_pid(driver: int) -> int:
     await_true(node.children, f"the zygote of process {driver}")
     children = node.children()
     # The first, unless it died and was replaced: then the one that says so.
-    named = [child for child in children if "worker.zygote" in " ".join(child.cmdline())]
+    named = [child for child in children if is_zygote(" ".join(child.cmdline()))]
     return (named or sorted(children, key=psutil.Process.create_time))[0].pid
+
+
+def is_zygote(command: str) -> bool:
+    """Whether a command line is that of a zygote: as it was started, or by its title."""
+    return "worker.zygote" in command or "sundog::zygote" in command
 
 
 def mentions(pid: int, folder: str) -> bool:

@@ -22,7 +22,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from sundog import trust
+from sundog import titles, trust
 from sundog.config import Config
 from sundog.net import sockets as socket
 from sundog.net.loop import Line, Loop
@@ -59,6 +59,7 @@ from sundog.wire.cause import Cause
 _TICK_S = 0.1
 _ACCEPT_AGAIN_S = 0.2
 _IDLE_TICK_S = 1.0
+_TITLE_S = 0.2  # the first task does not wait for it
 _PUBLISH_AGAIN_S = 1.0
 
 
@@ -122,6 +123,7 @@ class Node:
         self.loop.after(0.5, lambda: sessions.sweep(self.session))
         retention.remove_in_turn(self.loop, self.session["path"], self.config.session_keep)
         self.loop.after(_IDLE_TICK_S, self._slow_tick)
+        self.loop.after(_TITLE_S, lambda: titles.begin("node"))
         self.records.start()
         self.records.observers.append(self.memory.admission.observed)
         self.memory.start()

@@ -16,7 +16,6 @@ from sundog.owner import context
 from sundog.owner.core import Owner
 from sundog.owner.failures import note_error
 from sundog.owner.lineage import CopyLost
-from sundog.printable import printable
 from sundog.serialize.fingerprint import fingerprint
 from sundog.serialize.pack import pack
 from sundog.signatures import is_coroutine
@@ -72,7 +71,7 @@ class ActorLife:
         facts.actor_namespace, facts.was_reconstructed = spec["namespace"], incarnation > 0
         facts.actor_class = spec["class_name"]
         facts.actor_handle = spec.get("handle")
-        _set_title(spec["class_name"])
+        executor.title.become(spec["class_name"])
         executor.actor_id = actor_id
         executor.actor_retry = spec.get("retry_exceptions", False)
         received: list[bytes] = []
@@ -90,6 +89,8 @@ class ActorLife:
             positional, named = self._arguments(actor_id, spec["args"], spec["extra"], received)
             concurrent = self._choose_serving(cls, spec)
             self.serving.current = actor_id
+            executor.named = (actor_id, "__init__")
+            executor.title.seen("__init__")
             executor.actor = self._instance(cls, positional, named, concurrent)
             positional = named = None
         except BaseException as error:
@@ -119,6 +120,7 @@ class ActorLife:
                 stdio.end_lines()
             context.running.reset(token)
             self.serving.current = None
+            executor.title.seen("")
         name = owner.ring.name(f"{spec['class_name']}.__init__", fingerprint(cls))
         submit_s = spec.get("submit_s", start)
         executor.meter.write(events.CREATE, actor_id, name, submit_s, start, owner.now(), failed, incarnation)
@@ -205,9 +207,3 @@ def own_repr(actor: Any) -> str:
         return repr(actor)
     except Exception:
         return ""
-
-
-def _set_title(class_name: str) -> None:
-    from setproctitle import setproctitle
-
-    setproctitle(f"sundog::{printable(class_name)}")

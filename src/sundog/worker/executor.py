@@ -11,7 +11,6 @@ import pickle
 import threading
 import time
 from collections.abc import Callable
-from itertools import islice
 from struct import error as _PackError
 from types import MethodType
 from typing import Any
@@ -26,9 +25,10 @@ from sundog.owner.lineage import CopyLost
 from sundog.refs import collectors
 from sundog.serialize.fingerprint import fingerprint
 from sundog.serialize.pack import NONE, SIMPLE, Slot, pack, unpack
+from sundog.titles import Title
 from sundog.wire import lanes as wire
 from sundog.worker import exits, stdio
-from sundog.worker.answers import FLUSH_BYTES, AnswerLane, LoadedFn
+from sundog.worker.answers import FLUSH_BYTES, AnswerLane, LoadedFn, several
 from sundog.worker.deadlines import Deadlines
 from sundog.worker.meter import Meter
 from sundog.worker.unsent import Unsent
@@ -50,6 +50,8 @@ class Executor:
         self.ring: Ring | NoRing = owner.ring
         self.meter = Meter(owner.ring)
         self.sampler: Any = None  # plugged in by the process: it looks at who serves
+        self.title = Title()
+        self.named: tuple[bytes, str] = (b"", "")  # what `_run_any` runs, if it runs one thing at a time
         self.codes: dict[bytes, Any] = {}
         self.actor: Any = None
         self.actor_id: bytes | None = None
@@ -171,6 +173,9 @@ class Executor:
         received: list[bytes] | None = None
         start = _time()
         ring.started(task_id, start)
+        title = self.title
+        if name != title.name and start > title.again_at:
+            title.runs(name, start)
         context.main_task = (task_id, name, 0, lane.owner_id)
         try:
             if args is None:
@@ -296,6 +301,10 @@ class Executor:
                 if name_id and wire.EXTRA_NAME in extra:
                     name_id = self._named_call(name, what)
             token = context.running.set((task_id, name, attempt, lane.owner_id))
+            if not self.concurrent:
+                self.named = (task_id, name)
+                if name != self.title.name and start > self.title.again_at:
+                    self.title.runs(name, start)
             try:
                 positional, named = self.arguments(args, extra, received)
                 if returns == 1:
@@ -468,21 +477,7 @@ class Executor:
 
     def split(self, name: str, returns: int, result: Any) -> list[Any]:
         """Pack each of a task's `returns` results."""
-        if returns == 0:
-            return []
-        if returns == 1:
-            return [self.pack_result(result, name)]
-        try:
-            each = iter(result)
-        except TypeError:
-            raise TypeError(
-                f"{name}() has num_returns={returns} but returned {type(result).__name__}, which is not iterable."
-            ) from None
-        # A generator may have more to give, and is not asked for it.
-        results = list(islice(each, returns) if hasattr(result, "send") else each)
-        if len(results) != returns:
-            raise ValueError(f"{name}() has num_returns={returns} but returned {len(results)} values.")
-        return [self.pack_result(one, name) for one in results]
+        return [self.pack_result(one, name) for one in several(name, returns, result)]
 
     def _stream(self, lane: AnswerLane, task_id: bytes, name: str, result: Any, extra: Any) -> int:
         limit = extra.get(wire.EXTRA_BACKPRESSURE, 0) if extra else 0

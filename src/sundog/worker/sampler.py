@@ -4,7 +4,7 @@ Owns one daemon thread per worker, started when the first task arrives. It looks
 or call, notes it in the ring's header (readable after SIGKILL: the last line of a process that died), and
 now and then as an event (0.1, 0.2, 0.4 … s after the task began, and whenever its memory grew by a tenth).
 A task shorter than the step costs nothing; a worker that has been idle for a second has a thread that sleeps
-until the main thread wakes it, on its way out of its own sleep.
+until the main thread wakes it, on its way out of its own sleep. Each look also puts the process's title right.
 
 A look needs the interpreter lock: while C code holds it, the last look is the one before that call.
 """
@@ -21,6 +21,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from sundog import events
+from sundog.owner import context
 from sundog.worker.meter import own_and_shared
 
 if TYPE_CHECKING:
@@ -95,9 +96,15 @@ class Sampler:
             call = self._serving().oldest_call()
         except (RuntimeError, KeyError):
             return 0.0  # it changed while we looked: something runs
+        title = self._executor.title
         if call is None:
+            if title.name:
+                title.seen("")
             return None
         task_id, start, frames = call
+        name = self._name_of(task_id)
+        if name and name != title.name:
+            title.seen(name)  # it began right after another, or while we said that nothing ran
         steady = time.monotonic()
         if task_id != self._seen:
             self._seen, self._seen_at = task_id, steady
@@ -112,6 +119,13 @@ class Sampler:
             self._ring.sample(task_id, now, own_bytes, line)
             self._keep(task_id, now, age, own_bytes, line)
         return age
+
+    def _name_of(self, task_id: bytes) -> str:
+        """The name of the task that runs, if the worker runs one at a time."""
+        for noted in (context.main_task, self._executor.named):
+            if noted is not None and noted[0] == task_id:
+                return noted[1]
+        return ""
 
     def _keep(self, task_id: bytes, now: float, age: float, own_bytes: int, line: str) -> None:
         """Write an event too, if it is time for one or memory has grown."""

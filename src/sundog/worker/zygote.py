@@ -21,6 +21,7 @@ import signal
 import sys
 from typing import Any, NoReturn
 
+from sundog import titles
 from sundog.config import set_child_environ, user_environ
 from sundog.early import untuned
 from sundog.isolation import also_find
@@ -40,6 +41,7 @@ def main(argv: list[str]) -> None:
     set_child_environ(untuned(user_environ()))  # of one that was started as a program
     adopt()  # before the first worker: what user code starts there ends with the session
     _preload_worker()
+    titles.begin("zygote")
     shm_root = _be_told(sock)
     control = Connection(sock, shm_root)
     path = _session_path(shm_root)
