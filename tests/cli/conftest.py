@@ -29,6 +29,7 @@ class FakeSessions:
 
     live: list[FakeInfo] = field(default_factory=list)
     answer: dict[str, Any] = field(default_factory=dict)
+    tasks: list[dict[str, Any]] = field(default_factory=list)  # facts, as owners tell them
     started: list[dict[str, Any]] = field(default_factory=list)
     stopped: list[tuple[str, bool, float]] = field(default_factory=list)
     looked_in: list[str | None] = field(default_factory=list)
@@ -51,10 +52,13 @@ class FakeSessions:
         self.stopped.append((info.name, force, grace_s))
         return [f"node {info.node_pid} of {info.name}"]
 
-    def request(self, info: FakeInfo, verb: str, *args: object) -> dict[str, Any]:
-        assert (verb, args) == ("status", ())
+    def request(self, info: FakeInfo, verb: str, *args: object) -> Any:
         if self.failure is not None:
             raise self.failure
+        if verb == "list":
+            assert args[0] == "tasks"
+            return self.tasks, []
+        assert (verb, args) == ("status", ())
         return self.answer
 
 

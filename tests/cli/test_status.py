@@ -119,3 +119,53 @@ def test_sizes_are_shown_in_the_unit_that_fits(size: float, shown: str) -> None:
 )
 def test_times_are_shown_in_their_two_largest_units(seconds: float, shown: str) -> None:
     assert in_words(seconds) == shown
+
+
+def unfinished(name: str, state: str) -> dict[str, object]:
+    return {
+        "task": "00" * 16,
+        "owner": "00" * 8,
+        "attempt": 0,
+        "name": name,
+        "function": name,
+        "kind": "task",
+        "actor": "",
+        "resources": {},
+        "pg": "",
+        "submit_s": 1.0,
+        "state": state,
+        "worker": "",
+        "pid": 0,
+    }
+
+
+def test_the_page_says_which_functions_run_and_which_are_not_begun(
+    sundog: Sundog, sessions: FakeSessions
+) -> None:
+    runs = {"running": True, "task": "11" * 16, "start_s": 1.0, "worker": "22" * 8, "pid": 77}
+    sessions.tasks = [
+        runs,
+        {**unfinished("resize", "SUBMITTED_TO_WORKER"), "task": "11" * 16, "worker": "22" * 8},
+        unfinished("load", "PENDING_ARGS_AVAIL"),
+    ]
+    lines = page(sundog, sessions)
+    assert any(line.startswith("resize pid 77 1 ") for line in lines)
+    assert any(line.startswith("load its arguments 1 ") for line in lines)
+
+
+def test_the_page_lists_the_dead_actors_that_errors_point_to(sundog: Sundog, sessions: FakeSessions) -> None:
+    dead = {
+        "class_name": "Counter",
+        "actor_id": "ab" * 16,
+        "name": "",
+        "ago_s": 12.0,
+        "why": "it crashed.\nat x",
+    }
+    lines = page(sundog, sessions, dead_actors=[dead])
+    assert f"Counter {'ab' * 16} 12 s it crashed. … at x" in lines
+
+
+def test_what_is_piped_is_one_row_a_line(sundog: Sundog, sessions: FakeSessions) -> None:
+    demand = {"shape": {"CPU": 1.0}, "count": 1, "waited_s": 1.0, "why": "w" * 500}
+    assert f"CPU 1 1 1.0 s {'w' * 500}" in page(sundog, sessions, pending=[demand])
+    assert any("x" * 300 in line for line in page(sundog, sessions, node="x" * 300))

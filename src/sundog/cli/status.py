@@ -4,10 +4,13 @@ Owns the page; the figures come from the session's node by one question (`engine
 `render` is pure: the answer in, text out. Runs in the terminal's process, main thread.
 
 The answer is a dictionary: node (id), uptime_s, resources {total, available}, workers and actors (each a
-count by state), drivers (one entry each), pending [{shape, count, waited_s, why}], store {name: figure}.
+count by state), drivers (one entry each), pending [{shape, count, waited_s, why}], store {name: figure},
+dead_actors [{class_name, actor_id, ago_s, why}]; the command adds tasks: rows of the state API that have not ended.
+What is piped is one row a line, however long it is.
 """
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +26,14 @@ if TYPE_CHECKING:
 
 # Resources that are amounts of memory: shown in units, the others as numbers.
 _IN_BYTES = ("memory", "object_store_memory")
+_STATES = {
+    "PENDING_ARGS_AVAIL": "its arguments",
+    "PENDING_NODE_ASSIGNMENT": "a worker",
+    "SUBMITTED_TO_WORKER": "its turn",
+}
+_SHOWN_MAX = 20
+_PATIENCE_S = 1.0
+_PIPE_WIDTH = 100_000  # rich wraps by width and not by line: no row is as long as this
 
 
 def in_units(size_bytes: float) -> str:
@@ -70,12 +81,65 @@ def render(info: "SessionInfo", answer: Mapping[str, Any]) -> "list[RenderableTy
         used = total - resources.get("available", {}).get(name, 0.0)
         table.add_row(Text(printable(name)), _amount(name, used), _amount(name, total))
     parts.append(table)
+    parts.extend(_tasks(answer.get("tasks", ()), time.time()))
     parts.append(_waiting(answer.get("pending", ())))
+    parts.extend(_dead(answer.get("dead_actors", ())))
     store = answer.get("store", {})
     if store:
         figures = ", ".join(_figure(name, value) for name, value in store.items())
         parts.append(Text(f"Object store: {figures}"))
     return parts
+
+
+def _tasks(rows: Sequence[Mapping[str, Any]], now: float) -> "list[RenderableType]":
+    """What runs now, and what waits for something else than resources: by name, the oldest first."""
+    from rich.table import Table
+    from rich.text import Text
+
+    parts: list[RenderableType] = []
+    for title, began in (("Running", True), ("Not begun", False)):
+        groups: dict[tuple[str, str], list[float]] = {}
+        for row in rows:
+            if (row["state"] == "RUNNING") == began:
+                since_ms = row.get("start_time_ms") if began else row.get("creation_time_ms")
+                where = f"pid {row['worker_pid']}" if began else _STATES.get(row["state"], row["state"])
+                groups.setdefault((row["name"], where), []).append(now - (since_ms or 0) / 1000)
+        if not groups:
+            continue
+        table = Table(
+            "what",
+            "where" if began else "waits for",
+            "how many",
+            "since",
+            title=title,
+            title_justify="left",
+            box=None,
+        )
+        found = sorted(groups.items(), key=lambda item: -max(item[1]))
+        for (name, where), ages in found[:_SHOWN_MAX]:
+            cells = (name, where, str(len(ages)), in_words(max(0.0, max(ages))))
+            table.add_row(*[Text(printable(cell)) for cell in cells])
+        parts.append(table)
+        if len(found) > _SHOWN_MAX:
+            parts.append(Text(f" … and {len(found) - _SHOWN_MAX} more. See: sundog list tasks"))
+    return parts
+
+
+def _dead(actors: Sequence[Mapping[str, Any]]) -> "list[RenderableType]":
+    from rich.table import Table
+    from rich.text import Text
+
+    if not actors:
+        return []
+    table = Table(
+        "actor", "id", "ago", "why", title="Dead actors, the last first", title_justify="left", box=None
+    )
+    for actor in actors:
+        lines = str(actor["why"]).strip().splitlines() or [""]
+        why = lines[0] if len(lines) == 1 else f"{lines[0]} … {lines[-1]}"
+        cells = (actor["class_name"], actor["actor_id"], in_words(float(actor["ago_s"])), why)
+        table.add_row(*[Text(printable(str(cell))) for cell in cells])
+    return [table]
 
 
 def _waiting(pending: Sequence[Mapping[str, Any]]) -> "RenderableType":
@@ -110,9 +174,20 @@ def _amount(name: str, amount: float) -> str:
 
 
 def _figure(name: str, value: object) -> str:
-    if name.endswith("_bytes") and isinstance(value, int | float):
-        return f"{name.removesuffix('_bytes').replace('_', ' ')} {in_units(value)}"
+    if "_bytes" in name and isinstance(value, int | float):
+        return f"{name.replace('_bytes', '').replace('_', ' ')} {in_units(value)}"
     return f"{name.replace('_', ' ')} {value}"
+
+
+def _unfinished(info: "SessionInfo", node_id: str) -> list[dict[str, Any]]:
+    """Rows of the tasks that have not ended, as far as processes tell of theirs within a moment."""
+    from sundog.engines import sessions
+    from sundog.observe.records import read_begun
+    from sundog.observe.task_states import rows_of
+
+    told, _silent = sessions.request(info, "list", "tasks", False, _PATIENCE_S)
+    rows = rows_of(read_begun(info.path), told, node_id)
+    return [row for row in rows if row["state"] not in ("FINISHED", "FAILED")]
 
 
 @click.command("status", short_help="Show what a running session has, runs and waits for.")
@@ -138,12 +213,15 @@ def command(session: str | None, address: str | None, temp_dir: str | None, as_j
         names = printable(", ".join(info.name for info in found))
         raise exits.CommandError(f"no running session is called {asked!r}; running: {names}")
     answer = sessions.request(chosen[0], "status")
+    answer["tasks"] = _unfinished(chosen[0], str(answer.get("node", "")))
     if as_json:
         click.echo(json.dumps({"session": chosen[0].name, **answer}, default=str, indent=2))
         return exits.OK
     from rich.console import Console
 
     console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=_PIPE_WIDTH)
     for part in render(chosen[0], answer):
         console.print(part)
     for other in found:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sundog.node.program import Node
 
 _GONE_MAX = 1000
+_DEAD_SHOWN = 10
 _IP = "127.0.0.1"
 # What an actor's state says of its constructor, unless a worker has recorded how that ended.
 _CREATION_STATES = {
@@ -88,6 +89,21 @@ class Listings:
             "label_selector": dict(spec["lease"].label_selector),
             "fallback_strategy": [dict(each) for each in spec["lease"].fallbacks],
         }
+
+    def dead_actors(self) -> list[Row]:
+        """The actors that died last, the newest first, and why: for who was sent here by an error."""
+        dead = [row for row in self.node.keeper.actors.rows() if row.state == DEAD]
+        dead.sort(key=lambda row: row.changed_at, reverse=True)
+        return [
+            {
+                "actor_id": row.actor_id.hex(),
+                "class_name": row.spec["class_name"],  # type: ignore[index]
+                "name": row.name,
+                "ago_s": self.node.now() - row.changed_at,
+                "why": self._cause_text(row),
+            }
+            for row in dead[:_DEAD_SHOWN]
+        ]
 
     def creations(self) -> list[Row]:
         """Facts of constructors that have not run, or not to their end: as an owner tells of its tasks."""

@@ -90,13 +90,20 @@ class Requests:
         actors: dict[str, int] = {}
         for row in node.keeper.actors.rows():
             actors[row.state] = actors.get(row.state, 0) + 1
+        store = _store_figures(node.session["shm_root"]) | node.store.figures()
+        available = node.leases.available()
+        if "object_store_memory" in available:
+            # Nobody leases it: what is used of it are the objects that are there.
+            available["object_store_memory"] = max(
+                0.0, available["object_store_memory"] - store["used_bytes"]
+            )
         return {
             "node": node.node_id.hex(),
             "session": node.session["name"],
             "path": node.session["path"],
             "pid": os.getpid(),
             "uptime_s": time.time() - node.started_at,
-            "resources": {"total": node.leases.totals(), "available": node.leases.available()},
+            "resources": {"total": node.leases.totals(), "available": available},
             "workers": {k: v for k, v in kinds.items() if k != "driver"},
             "drivers": [
                 {"pid": job.pid, "job_id": job.job_id.hex(), "entrypoint": job.entrypoint}
@@ -105,7 +112,8 @@ class Requests:
             "actors": actors,
             "pending": self._pending(),
             "memory": node.memory.figures(),
-            "store": _store_figures(node.session["shm_root"]) | node.store.figures(),
+            "store": store,
+            "dead_actors": self.listings.dead_actors(),
         }
 
     def _pending(self) -> list[dict[str, Any]]:
@@ -268,17 +276,19 @@ class Requests:
         """What functions and classes used so far."""
         return self.node.records.usage()
 
-    def do_list(self, process: Process, number: int, kind: str, detail: bool) -> Any:
-        """Rows for the state API, and the pids of processes that did not tell theirs."""
+    def do_list(
+        self, process: Process, number: int, kind: str, detail: bool, patience_s: float = _GATHER_S
+    ) -> Any:
+        """Rows for the state API, and the pids of processes that did not tell theirs in time."""
         if kind in ("objects", "tasks"):
-            self._gather(process, number, kind)
+            self._gather(process, number, kind, patience_s)
             return _LATER
         name = kind.replace("-", "_")
         if name not in _LISTS:
             raise ValueError(f"There is no list of {kind!r}.")
         return getattr(self.listings, name)(), []
 
-    def _gather(self, process: Process, number: int, kind: str) -> None:
+    def _gather(self, process: Process, number: int, kind: str, patience_s: float) -> None:
         """Ask every process for its rows; answer when all who live have, or after a while."""
         token = next(self._tokens)
         asked = {p.process_id for p in self.node.processes.values() if p.pid}
@@ -294,7 +304,7 @@ class Requests:
         self._gathering[token] = (asked, rows, finish)
         for process_id in list(asked):
             self.node.processes[process_id].line.send(("describe", token, kind))
-        self.node.loop.after(_GATHER_S, finish)
+        self.node.loop.after(patience_s, finish)
 
     def described(self, process: Process, token: int, rows: list[dict[str, Any]]) -> None:
         """The rows of one process."""
@@ -370,4 +380,4 @@ def _store_figures(shm_root: str) -> dict[str, int]:
                     used += entry.stat().st_blocks * 512
     except OSError:
         pass
-    return {"segments": count, "bytes": used}
+    return {"segments": count, "used_bytes": used}
