@@ -83,6 +83,9 @@ class Channel:
         # Re-entrant: a signal handler or __del__ may print while this very thread is printing.
         self._lock = threading.RLock()
         self._pending: dict[int, bytes] = {}
+        self._begun_by: dict[
+            int, str
+        ] = {}  # of a thread's partial line: who ran there when it was printed last
         # The last marker (its CRC, the part it stands in), shared with forked children, which append to the
         # same file: each of them must see that another one has changed the name.
         self._shared = mmap.mmap(-1, 16)
@@ -128,6 +131,8 @@ class Channel:
     def _hold(self, ident: int, rest: bytes) -> None:
         global holding
         holding = True
+        # Coroutines share a thread: the line may be written out by another one, or between two of them.
+        self._begun_by[ident] = self._current_name()
         while self._pending.setdefault(ident, rest) is not rest:
             rest = self._pending.pop(ident, b"") + rest
 
@@ -135,9 +140,10 @@ class Channel:
         """Write this thread's partial line, if any."""
         if self._pending:
             with self._lock:
-                held = self._pending.pop(threading.get_ident(), None)
+                ident = threading.get_ident()
+                held = self._pending.pop(ident, None)
                 if held:
-                    self._append(held)
+                    self._append(held, self._begun_by.pop(ident, None))
 
     def end_line(self) -> None:
         """Write this thread's partial line and end it, also if the start of it was flushed before. One that a
@@ -183,12 +189,12 @@ class Channel:
     def after_fork_in_child(self) -> None:
         """Forget what belongs to threads that do not exist here; the parent writes their partial lines."""
         self._lock = threading.RLock()
-        self._pending = {}
+        self._pending, self._begun_by = {}, {}
 
     # -- writing ---------------------------------------------------------------------------------------
 
-    def _append(self, data: bytes) -> None:
-        self._refresh_marker()
+    def _append(self, data: bytes, name: str | None = None) -> None:
+        self._refresh_marker(name)
         try:
             if self._open_at is not None:
                 self._open_late()
@@ -250,8 +256,10 @@ class Channel:
             size = self._size = size + self._write_marked(fd, data[:cut])
             data = data[cut:]
 
-    def _refresh_marker(self) -> None:
-        name = self._current_name()
+    def _refresh_marker(self, name: str | None = None) -> None:
+        """Have the marker of who writes ready: of `name`, else of what runs on this thread."""
+        if name is None:
+            name = self._current_name()
         if name != self._marker[0] or not self._marker[1]:
             line = name_mark(name)
             self._marker = (name, line, line[-9:-1] + self.part.to_bytes(8, "little"))
