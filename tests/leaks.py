@@ -191,6 +191,9 @@ def _describe(process: psutil.Process) -> str:
 def _mentions(pid: int, tokens: list[bytes]) -> bool:
     """Whether a process names one of ``tokens`` in its command line, environment, mappings or open files."""
     folder = Path(f"/proc/{pid}")
+    deadline = time.monotonic() + GRACE_S
+    while _is_being_started(folder) and time.monotonic() < deadline:
+        time.sleep(POLL_S)
     for name in ("cmdline", "environ", "maps"):
         try:
             content = (folder / name).read_bytes()
@@ -210,6 +213,17 @@ def _mentions(pid: int, tokens: list[bytes]) -> bool:
         if any(token in target for token in tokens):
             return True
     return False
+
+
+def _is_being_started(folder: Path) -> bool:
+    """Whether the kernel has not laid out a new program's arguments yet: until then it names nothing.
+
+    A kernel thread or a zombie has no arguments either, but no program.
+    """
+    try:
+        return not (folder / "cmdline").read_bytes() and bool(os.readlink(folder / "exe"))
+    except OSError:
+        return False
 
 
 def _fds() -> dict[int, str]:

@@ -24,8 +24,11 @@ SLEEPER = "import sys; sys.stdout.write('up'); sys.stdout.flush(); sys.stdin.rea
 ORPHAN_MAKER = """
 import subprocess, sys
 quiet = subprocess.DEVNULL
-command = [sys.executable, "-c", "import time; time.sleep(50)", *sys.argv[1:]]
-print(subprocess.Popen(command, start_new_session=True, stdin=quiet, stdout=quiet, stderr=quiet).pid)
+sleeps = "import os, time; os.write(1, b'up'); os.close(1); time.sleep(50)"
+command = [sys.executable, "-c", sleeps, *sys.argv[1:]]
+orphan = subprocess.Popen(command, start_new_session=True, stdin=quiet, stdout=subprocess.PIPE, stderr=quiet)
+assert orphan.stdout.read(2) == b"up"
+print(orphan.pid)
 """
 
 Start = Callable[[], "subprocess.Popen[bytes]"]
