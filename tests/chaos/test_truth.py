@@ -159,7 +159,7 @@ def test_what_a_dead_process_owned_is_not_lost_for_want_of_a_task_that_computes_
 
 
 def test_a_lost_argument_by_value_is_true_only_of_a_task_that_has_one(acts: Acts) -> None:
-    argument = bytes(20)  # index 0: no task made it
+    argument = OBJECT[:8] + bytes(12)  # index 0: no task made it
     error = exceptions.ObjectLostError("lost", object_ref_hex=argument.hex())
     entry = Entry("task", "m", object_id=OBJECT, argument=content("argument", LARGE))
     assert lie(error, entry, acts)
