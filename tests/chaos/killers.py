@@ -4,7 +4,8 @@
 
     dice ──► worker · actor · stop ──► the node's list of workers ──► pidfd ──► signal
         ├──► zygote · node ──────────► the process tree below this driver ──► pidfd ──► signal
-        └──► segment · free · spill ─► files in the session's folders ──► unlink
+        ├──► segment · free · spill ─► files in the session's folders ──► unlink
+        └──► storm ──────────────────► signals to the driver's own main thread (storms.py)
 
 A choice for which there is nothing at the moment (no spilled file, no actor) passes to another, so what can be done is.
 
@@ -44,9 +45,10 @@ WEIGHTS = {
     "segment": 4,
     "free": 2,
     "spill": 5,
+    "storm": 3,
 }
 # The node is killed only in sessions that are given to it: nothing can go on after that.
-EVERYDAY = ("worker", "actor", "stop", "zygote", "free")
+EVERYDAY = ("worker", "actor", "stop", "zygote", "free", "storm")
 _SIGNALS = [signal.SIGKILL] * 4 + [signal.SIGSEGV, signal.SIGABRT]
 _ZYGOTES_MAX = 2  # of a session: nothing can begin until the next one has come up
 # On a machine where starting a worker takes longer than the pause between two kills nothing would ever run: so many
@@ -84,10 +86,11 @@ class Killers(threading.Thread):
         kinds: list[str],
         pause_s: tuple[float, float],
         moves_made: Callable[[], int],
+        blow: Callable[[float], None] | None = None,
     ) -> None:
         super().__init__(name="chaos-killers", daemon=True)
         self.dice, self.acts, self.kinds, self.pause_s = dice, acts, kinds, pause_s
-        self.moves_made = moves_made
+        self.moves_made, self.blow = moves_made, blow
         self.done = threading.Event()
         self.failure: BaseException | None = None
         engine = engines.current()
@@ -105,6 +108,7 @@ class Killers(threading.Thread):
             "segment": self._remove_segment,
             "free": self._remove_free,
             "spill": self._remove_spilled,
+            "storm": self._storm,
         }
 
     def run(self) -> None:
@@ -182,6 +186,14 @@ class Killers(threading.Thread):
     def _end_node(self) -> bool:
         self._signal("node", node_pid(), signal.SIGKILL, "")
         self.done.set()
+        return True
+
+    def _storm(self) -> bool:
+        """Signals to the driver while other things are done."""
+        if self.blow is None:
+            return False
+        self.acts.log("storm")
+        self.blow(self.dice.uniform(0.05, 0.5))
         return True
 
     def _open(self, pid: int) -> int:

@@ -46,6 +46,9 @@ class Report:
             _line("programs", self.counts["programs"], f"{self.counts['moves']:,} moves"),
             _line("reads", self.counts["reads"], f"{self.counts['values']:,} gave the model's value"),
             _line("kills", sum(self.kills.values()), _parts(self.kills)),
+            _line(
+                "signals", self.counts["signals"], f"{self.counts['moves left']:,} moves left by an exception"
+            ),
             _line("retries", self.counts["retries"]),
             _line("reconstructions", self.counts["reconstructions"]),
             _line("errors", sum(self.errors.values()), _parts(self.errors)),

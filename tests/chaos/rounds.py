@@ -33,6 +33,7 @@ from tests.chaos.acts import Acts
 from tests.chaos.program import Program, SessionOver, Violation
 from tests.chaos.report import Report
 from tests.chaos.stalls import Watch
+from tests.chaos.storms import Storm
 
 STEPS = 35
 EMPTY_S = 30.0
@@ -93,6 +94,7 @@ class Round:
         self.kinds = [] if mood == "peace" else kinds
         self.pause_s = {"slow": (0.05, 0.5), "node": (0.3, 3.0)}.get(mood, (0.01, 0.08))
         self.threads = self.dice.choice([1, 2, 3])
+        self.storm = Storm(f"{seed}/storm", self.report) if "storm" in self.kinds else None
 
     def run(self) -> Report:
         """Play the session."""
@@ -112,16 +114,16 @@ class Round:
                 self.kinds,
                 self.pause_s,
                 lambda: sum(report.counts["moves"] for report in reports),
+                self.storm.blow if self.storm is not None else None,
             )
             if self.kinds:
                 thread.start()
             players = [threading.Thread(target=self._play, args=(program,)) for program in programs]
             try:
-                for player in players:
-                    player.start()
-                for player in players:
-                    player.join()
+                self._let_play(players)
             finally:
+                if self.storm is not None:
+                    self.storm.stop()
                 watch.stop()
                 if self.kinds:
                     thread.stop()
@@ -132,13 +134,26 @@ class Round:
             for program in programs:
                 program.forget()
                 self.report.add(program.report)
-            del programs, players, program, player
+            del programs, players, program
             self.report.counts["sessions"] += 1
             self.report.kills.update(act.kind for act in acts.all())
             if not acts.node_killed() and not self.report.violations:
                 self._check_empty()
             acts.close()
         return self.report
+
+    def _let_play(self, players: list[threading.Thread]) -> None:
+        """All programs beside each other; under storms the first on the main thread, which gets the signals."""
+        others = players
+        if self.storm is not None:
+            self.storm.start()
+            others = players[1:]
+        for player in others:
+            player.start()
+        if self.storm is not None:
+            players[0].run()
+        for player in others:
+            player.join()
 
     def _play(self, program: Program) -> None:
         moves, weights = [move for move, _ in _MOVES], [weight for _, weight in _MOVES]
@@ -149,7 +164,10 @@ class Round:
                 if step >= STEPS and ("node" not in self.kinds or program.acts.node_killed()):
                     break
                 move = program.dice.choices(moves, weights)[0]
-                move(program)
+                if self.storm is not None and threading.current_thread() is threading.main_thread():
+                    self.storm.play(move, program)
+                else:
+                    move(program)
                 program.report.counts["moves"] += 1
             move = Program.finish
             program.finish()

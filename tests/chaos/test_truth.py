@@ -261,6 +261,14 @@ def test_what_nobody_did_explains_nothing(acts: Acts, error: BaseException) -> N
     assert lie(error, Entry("task", "m"), acts)
 
 
+@pytest.mark.parametrize(
+    "error", [crashed(41), exceptions.ObjectLostError("lost"), exceptions.OwnerDiedError("gone")]
+)
+def test_a_storm_of_signals_explains_nothing(acts: Acts, error: BaseException) -> None:
+    acts.log("storm")
+    assert lie(error, Entry("task", "m", content("m", LARGE), object_id=OBJECT), acts)
+
+
 def test_an_actor_may_be_hit_by_what_was_meant_for_the_task_before_it(acts: Acts) -> None:
     entry = Entry("call", "c", actor=Actor("a", None, "ledger", 0, 0))
     error = exceptions.ActorDiedError("gone", signal=signal.SIGKILL)
