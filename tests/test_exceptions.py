@@ -18,7 +18,7 @@ import cloudpickle
 import pytest
 
 from sundog import exceptions
-from sundog.exceptions import RayError, RayTaskError
+from sundog.exceptions import RayError, RayTaskError, TaskCancelledError
 
 SYSTEM_ERRORS = [cls for cls in exceptions.RAY_EXCEPTION_TYPES if cls is not RayTaskError]
 
@@ -355,13 +355,17 @@ def test_a_class_that_refuses_inheritance_arrives_as_a_plain_task_error() -> Non
     assert type(error.cause) is Sealed
 
 
-@pytest.mark.parametrize(
-    "cause", [SystemExit(3), KeyboardInterrupt(), GeneratorExit(), asyncio.CancelledError()]
-)
+@pytest.mark.parametrize("cause", [SystemExit(3), GeneratorExit(), asyncio.CancelledError()])
 def test_an_exception_that_steers_the_interpreter_stays_inside(cause: BaseException) -> None:
     error = arrived(cause)
     assert type(error) is RayTaskError
     assert type(error.cause) is type(cause)
+
+
+def test_an_interrupt_arrives_as_a_cancelled_task() -> None:
+    error = arrived(KeyboardInterrupt())
+    assert isinstance(error, TaskCancelledError) and isinstance(error, RayTaskError)
+    assert not isinstance(error, KeyboardInterrupt)
 
 
 def test_any_other_base_exception_can_be_caught_as_an_exception_too() -> None:

@@ -23,20 +23,22 @@ __version__ = "0.1.0"
 
 _HOME = {
     "sundog.api": (
-        "available_resources",
         "cancel",
-        "cluster_resources",
         "get",
         "get_actor",
-        "get_gpu_ids",
         "is_initialized",
         "kill",
-        "nodes",
         "put",
         "remote",
         "shutdown",
-        "timeline",
         "wait",
+    ),
+    "sundog.session_facts": (
+        "available_resources",
+        "cluster_resources",
+        "get_gpu_ids",
+        "nodes",
+        "timeline",
     ),
     "sundog.actor": ("ActorClass", "ActorHandle", "ActorMethod", "method"),
     "sundog.refs": ("ObjectID", "ObjectRef"),
@@ -80,20 +82,19 @@ _MODULES = frozenset(
 # How a process takes part, as Ray numbers it.
 SCRIPT_MODE, WORKER_MODE, SPILL_WORKER_MODE, RESTORE_WORKER_MODE = range(4)
 # Which verbs start a session by themselves, and which only work in one.
-AUTO_INIT_APIS = frozenset(
+AUTO_INIT_APIS = frozenset({"get_actor", "get_runtime_context", "put"})
+NON_AUTO_INIT_APIS = frozenset(
     {
         "available_resources",
         "cluster_resources",
-        "get_actor",
-        "get_runtime_context",
+        "init",
+        "is_initialized",
+        "method",
         "nodes",
-        "put",
-        "timeline",
+        "remote",
+        "shutdown",
     }
-)
-NON_AUTO_INIT_APIS = frozenset(
-    {"cancel", "get", "get_gpu_ids", "init", "is_initialized", "kill", "method", "remote", "shutdown", "wait"}
-)
+) | frozenset({"cancel", "get", "get_gpu_ids", "kill", "timeline", "wait"})
 
 __all__ = [
     "ActorClass",
@@ -214,20 +215,15 @@ if TYPE_CHECKING:
     from sundog import exceptions, util
     from sundog.actor import ActorClass, ActorHandle, ActorMethod, method
     from sundog.api import (
-        available_resources,
         cancel,
-        cluster_resources,
         get,
         get_actor,
-        get_gpu_ids,
         init,
         is_initialized,
         kill,
-        nodes,
         put,
         remote,
         shutdown,
-        timeline,
         wait,
     )
     from sundog.cross_language import Language
@@ -247,3 +243,4 @@ if TYPE_CHECKING:
     )
     from sundog.refs import ObjectID, ObjectRef
     from sundog.runtime_context import get_runtime_context
+    from sundog.session_facts import available_resources, cluster_resources, get_gpu_ids, nodes, timeline

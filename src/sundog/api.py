@@ -122,6 +122,8 @@ def init(
                 f"{context.facts.session.get('name')} already. Call sundog.shutdown() first, or pass "
                 "ignore_reinit_error=True."
             )
+        if local_mode:
+            raise RuntimeError("local_mode is not there any more: call the plain function, f._function(...).")
         given = init_options.job_config_of(job_config)
         namespace = namespace if namespace is not None else given.ray_namespace
         runtime_env = runtime_env or given.runtime_env or None
@@ -204,6 +206,11 @@ def _describe_session() -> InitContext:
     session = context.facts.session
     return InitContext(
         node_ip_address="127.0.0.1",
+        metrics_export_port=None,  # these five: processes and ports of Ray that a session does not have
+        dashboard_agent_listen_port=None,
+        object_store_address=None,
+        raylet_socket_name=None,
+        redis_address=None,
         session_name=session.get("name"),
         session_dir=session.get("path"),
         address=session.get("path"),
@@ -362,14 +369,12 @@ def get(object_refs: Any, *, timeout: float | None = None, _use_object_store: bo
     """
     engine = engines.current()
     if engine is None:
-        engine = engine_of_session()
+        engine = _engine_for(object_refs)
     if timeout is not None and timeout < 0:
-        if timeout != -1:
-            raise ValueError(f"timeout must not be negative, but is {timeout}.")
-        timeout = None
+        timeout = None  # as in Ray
     if type(object_refs) is ObjectRef:
         return engine.owner.getting.get_one(object_refs._id, timeout)
-    if isinstance(object_refs, (list, tuple)):
+    if isinstance(object_refs, list):
         oids = [ref._id for ref in object_refs if type(ref) is ObjectRef]
         if len(oids) != len(object_refs):
             position, other = next(pair for pair in enumerate(object_refs) if type(pair[1]) is not ObjectRef)
@@ -389,6 +394,13 @@ def _kind_of(value: Any) -> str:
     if isinstance(value, dict):
         return "dict: get its values, get(list(d.values()))"
     return kind
+
+
+def _engine_for(object_refs: Any) -> LocalEngine:
+    """The engine for a `get` without a session: what is no ref is an error of its own."""
+    if not isinstance(object_refs, (ObjectRef, list, ObjectRefGenerator)):
+        raise ValueError(f"get() takes a ref or a list of refs, not {_kind_of(object_refs)}.")
+    return engine_of_session()
 
 
 def engine_of_session() -> LocalEngine:
@@ -424,13 +436,13 @@ def wait(
     refs = ray_waitables
     if isinstance(refs, (ObjectRef, ObjectRefGenerator)):
         raise TypeError(f"wait() takes a list of refs; put the {type(refs).__name__} into a list.")
-    if not isinstance(refs, (list, tuple)):
+    if not isinstance(refs, list):
         raise TypeError(f"wait() takes a list of refs, not {type(refs).__name__}.")
-    engine = engines.current() or engine_of_session()
     if timeout is not None and timeout < 0:
         raise ValueError(f"timeout must not be negative, but is {timeout}.")
     if not refs:
         return [], []
+    engine = engines.current() or engine_of_session()
     plain = True
     for ref in refs:
         if type(ref) is not ObjectRef:
@@ -467,13 +479,13 @@ def cancel(ray_waitable: Any, *, force: bool = False, recursive: bool = True) ->
         TypeError: not a ref.
         ValueError: `force` on an actor's call.
     """
-    engine = engines.current() or engine_of_session()
     if isinstance(ray_waitable, ObjectRefGenerator):
         task_id = ray_waitable._task_id
     elif type(ray_waitable) is ObjectRef:
         task_id = task_of(ray_waitable._id)
     else:
         raise TypeError(f"cancel() takes a ref, not {_kind_of(ray_waitable)}.")
+    engine = engines.current() or engine_of_session()
     owner = engine.owner
     if task_id[:PROCESS_BYTES] != owner.me:
         with owner.lock:
@@ -539,49 +551,3 @@ def tell(kind: str, *args: Any) -> None:
     with owner.lock:
         owner.check_open()
         owner.control.send((kind, *args))
-
-
-def nodes() -> list[dict[str, Any]]:
-    """The nodes of the session."""
-    rows: list[dict[str, Any]] = control("nodes")
-    return rows
-
-
-def cluster_resources() -> dict[str, float]:
-    """All logical resources of the session."""
-    found: dict[str, float] = control("cluster_resources")
-    return found
-
-
-def available_resources() -> dict[str, float]:
-    """The logical resources that are free now."""
-    engine = _live()
-    with engine.owner.lock:
-        # A lease kept warm for the next task is free in every sense that matters to who asks.
-        for lane in list(engine.owner.tasks.leases.values()):
-            if not lane.inflight and not lane.blocked:
-                engine.owner.tasks.release(lane)
-    found: dict[str, float] = control("available_resources")
-    return found
-
-
-def get_gpu_ids() -> list[int] | list[str]:
-    """Ids of the GPUs given to this task or actor."""
-    return list(context.facts.gpu_ids)  # type: ignore[return-value]  # all of one kind
-
-
-def timeline(filename: str | None = None) -> list[dict[str, Any]] | None:
-    """What ran where and when, as a Chrome trace; written to `filename` if one is given."""
-    from sundog.observe.records import session_rows
-    from sundog.observe.timeline import chrome_trace
-
-    engine = _live()
-    tasks, spans = session_rows(engine.owner.control.session["path"])
-    events = chrome_trace(tasks, spans)
-    if filename is None:
-        return events
-    import json
-
-    with open(filename, "w", encoding="utf-8") as file:
-        json.dump(events, file)
-    return None

@@ -151,6 +151,11 @@ class RayTaskError(RayError):
         """
         hint_at_copy(exc)
         text = format_chain(exc, (_PACKAGE_DIR, *skip_frames_of))
+        if isinstance(exc, KeyboardInterrupt):
+            # As Ray has it: who interrupts a task, be it the task itself, has cancelled it.
+            from sundog.exceptions import TaskCancelledError
+
+            exc = TaskCancelledError(f"{function_name} was interrupted while it ran.", task_id=_hex(task_id))
         cause = exc.cause if isinstance(exc, RayTaskError) else portable(exc)
         return cls(function_name, text, cause, pid=pid, task_id=task_id, **facts)
 

@@ -166,7 +166,7 @@ def as_dual(error: Any, plain: type[Any]) -> Any:
         return error
     try:
         # mypy takes the __hash__ of the class's instances for that of the class.
-        dual = bare_instance(_dual_class(plain, type(cause)), cause)  # type: ignore[arg-type]
+        dual = bare_instance(_dual_class(plain, type(cause), "_sundog_packed" in vars(cause)), cause)  # type: ignore[arg-type]
         copy_native_fields(cause, dual)
         inherited = dict(vars(cause))
         inherited.pop("_sundog_packed", None)  # marks a stand-in, which the dual itself is not
@@ -190,14 +190,19 @@ def _control_flow() -> tuple[type[BaseException], ...]:
 
 
 @lru_cache(maxsize=256)
-def _dual_class(plain: type[Any], cause_class: type[BaseException]) -> type[Any]:
+def _dual_class(plain: type[Any], cause_class: type[BaseException], is_stand_in: bool) -> type[Any]:
     namespace = {"__module__": plain.__module__, "__doc__": plain.__doc__, "_dual_of": cause_class}
     # A frozen or comparable dataclass would make an error that cannot pass a with-block, or be hashed.
     namespace |= {
         name: getattr(BaseException, name) for name in ("__setattr__", "__delattr__", "__hash__", "__eq__")
     }
     name = f"{plain.__name__}({cause_class.__name__})"
-    return types.new_class(name, (plain, cause_class), exec_body=lambda ns: ns.update(namespace))
+    bases: tuple[type[Any], ...] = (plain, cause_class)
+    if is_stand_in:  # the exception itself could not be brought here: who expects to be told so is
+        from sundog.exceptions import UnserializableException
+
+        bases = (plain, cause_class, UnserializableException)
+    return types.new_class(name, bases, exec_body=lambda ns: ns.update(namespace))
 
 
 def _native_fields(exc: BaseException) -> dict[str, Any]:

@@ -37,7 +37,10 @@ _STRATEGY_CLASSES = (
     "NodeLabelSchedulingStrategy",
 )
 _OWN_KEYWORD = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
-_LABEL_VALUE = re.compile(r"!?(in\(\s*[\w.\-]+(\s*,\s*[\w.\-]+)*\s*\)|[\w.\-]*)")
+# A key is a name with a domain before it, if it has one; names and values begin and end with a letter or digit.
+_NAME = r"[a-zA-Z0-9](?:[\w.\-]{0,61}[a-zA-Z0-9])?"
+_LABEL_KEY = re.compile(rf"(?:[a-z0-9](?:[a-z0-9.\-]{{0,251}}[a-z0-9])?/)?{_NAME}")
+_LABEL_VALUE = re.compile(rf"!?(in\(\s*{_NAME}(\s*,\s*{_NAME})*\s*\)|({_NAME})?)")
 # The older way to say what a PlacementGroupSchedulingStrategy says. "default" is the group of who submits, if it
 # captures what is submitted from inside; None is no group.
 _GROUP_OPTIONS = ("placement_group", "placement_group_bundle_index", "placement_group_capture_child_tasks")
@@ -387,7 +390,12 @@ def _labels(name: str, value: Any) -> dict[str, str]:
     for label, wanted in value.items():
         if not isinstance(label, str) or not isinstance(wanted, str):
             raise _wrong_type(name, "labels and values that are strings", {label: wanted})
-        if not label or not _LABEL_VALUE.fullmatch(wanted):
+        if not _LABEL_KEY.fullmatch(label):
+            raise ValueError(
+                f"{name}={{{label!r}: ...}} is not allowed: a key is up to 63 letters, digits, '-', '_' and '.', with "
+                "a letter or digit at both ends, and may have a domain and '/' before it."
+            )
+        if not _LABEL_VALUE.fullmatch(wanted):
             raise ValueError(
                 f"{name}={{{label!r}: {wanted!r}}} is not allowed: a value, !value, in(a,b) or !in(a,b)."
             )

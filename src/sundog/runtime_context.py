@@ -275,7 +275,8 @@ def _function_name() -> str | None:
     running = context.current()
     if actor is None or running is None:
         return None
-    return _full_name(getattr(type(actor), running.name, None), type(actor))
+    # A coroutine of an asyncio actor, called by its loop. Ray gives its qualified name.
+    return f"{type(actor).__module__}.{getattr(getattr(type(actor), running.name, None), '__qualname__', running.name)}"
 
 
 def _full_name(function: Any, cls: type | None = None) -> str | None:

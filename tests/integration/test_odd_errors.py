@@ -122,3 +122,84 @@ def test_a_group_can_be_taken_apart_where_it_arrives(ray: ModuleType) -> None:
     except* KeyError as group:
         seen += [group.exceptions[0].exceptions[0].args]  # type: ignore[union-attr]
     assert len(seen) == 3 and 2 in seen and ("k",) in seen
+
+
+def test_an_object_that_cannot_be_loaded_is_a_system_error_with_the_reason(ray: ModuleType) -> None:
+    class Broken:
+        def __reduce__(self) -> Any:
+            return eval, ("1/0",)
+
+    for ref in (ray.put(Broken()), ray.put([Broken(), b"x" * 200_000])):
+        with pytest.raises(ray.exceptions.RaySystemError, match="division by zero") as caught:
+            ray.get(ref)
+        assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_an_interrupt_that_a_task_raises_itself_is_a_cancellation(ray: ModuleType) -> None:
+    @ray.remote
+    def interrupts() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(ray.exceptions.TaskCancelledError) as caught:
+        ray.get(interrupts.remote())
+    assert isinstance(caught.value, ray.exceptions.RayTaskError)
+
+
+def test_an_exception_that_cannot_be_brought_here_says_so_by_its_class(ray: ModuleType) -> None:
+    class Picky(Exception):
+        def __init__(self, a: int, b: int) -> None:
+            super().__init__("both")
+
+    @ray.remote
+    def raises() -> None:
+        raise Picky(1, 2)
+
+    for kind in (Picky, ray.exceptions.RayTaskError, ray.exceptions.UnserializableException):
+        with pytest.raises(kind):
+            ray.get(raises.remote())
+
+
+def test_a_function_of_a_hundred_megabytes_is_refused(ray: ModuleType) -> None:
+    large = bytearray(101_000_000)
+
+    @ray.remote
+    def captures() -> int:
+        return len(large)
+
+    @ray.remote
+    class Captures:
+        def size(self) -> int:
+            return len(large)
+
+    with pytest.raises(ValueError, match="remote function captures is too large"):
+        captures.remote()
+    with pytest.raises(ValueError, match="actor Captures is too large"):
+        Captures.remote()
+
+
+def test_modules_of_the_package_may_be_mentioned_in_a_closure(ray: ModuleType) -> None:
+    from sundog import util
+
+    @ray.remote
+    def names(given: Any) -> tuple[str, str]:
+        return util.placement_group.__name__, given.ActorPool.__name__
+
+    assert ray.get(names.remote(util)) == ("placement_group", "ActorPool")
+
+
+def test_arrays_from_two_kilobytes_on_are_aligned(ray: ModuleType) -> None:
+    numpy = pytest.importorskip("numpy")
+
+    @ray.remote
+    def same(array: Any) -> Any:
+        return array.ctypes.data % 64, array
+
+    sizes = (2048, 5000, 60_000, 70_000, 200_001)
+    for array in ray.get(ray.put([numpy.arange(size, dtype="u1") for size in sizes])):
+        assert array.ctypes.data % 64 == 0 and not array.flags.writeable
+    for size in sizes:
+        seen, back = ray.get(same.remote(numpy.arange(size, dtype="u1")))
+        assert (seen, back.ctypes.data % 64, back.flags.writeable) == (0, 0, False)
+        assert (back == numpy.arange(size, dtype="u1")).all()
+    small = ray.get(ray.put([numpy.arange(each, dtype="f8") for each in range(20)]))
+    assert {array.ctypes.data % 8 for array in small} == {0}

@@ -111,17 +111,17 @@ def command(timeline_path: str | None) -> int:
     """Run a small program that says `import ray`, and show what the recording says about it."""
     from rich.console import Console
 
-    from sundog import api, compat
+    from sundog import api, compat, session_facts
 
     console = Console(highlight=False)
     console.print("The program (examples/demo.py) says:", style="bold")
     compat.install()
     try:
         importlib.import_module("sundog.cli.demo_program").main()
-        cpus = int(api.cluster_resources().get("CPU", 1))
-        summaries = summarise(api.timeline() or ())
+        cpus = int(session_facts.cluster_resources().get("CPU", 1))
+        summaries = summarise(session_facts.timeline() or ())
         if timeline_path is not None:
-            api.timeline(filename=timeline_path)
+            session_facts.timeline(filename=timeline_path)
     finally:
         api.shutdown()
         compat.uninstall()

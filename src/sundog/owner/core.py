@@ -402,7 +402,10 @@ class Owner:
         if inner is not None and len(inner) > _FEW and collectors.received is None:
             value = self.nested.load(oid, found, views)
         else:
-            value = unpack(meta, views)
+            try:
+                value = unpack(meta, views)
+            except Exception as trouble:
+                raise losses.unreadable(oid, trouble) from trouble
         if flag == ERROR:
             self.unread.oids.discard(oid)
             error = [self.as_raised(value)]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from sundog import events
 from sundog.exceptions import GetTimeoutError
-from sundog.owner import interrupts
+from sundog.owner import interrupts, losses
 from sundog.owner.description import explain_missing
 from sundog.owner.lineage import CopyLost
 from sundog.owner.records import whole
@@ -50,7 +50,10 @@ class Getting:
                 self._await_all([oid], timeout_s)
             value = owner.ready.get(oid)
         if type(value) is bytes:
-            return unpack(value, None)
+            try:
+                return unpack(value, None)
+            except Exception as error:
+                raise losses.unreadable(oid, error) from error
         return self._load(oid, timeout_s)
 
     def _load(self, oid: bytes, timeout_s: float | None) -> Any:

@@ -15,6 +15,7 @@ from sundog.exceptions import (
     ObjectLostError,
     ObjectReconstructionFailedError,
     OwnerDiedError,
+    RaySystemError,
     ReferenceCountingAssertionError,
 )
 from sundog.ids import PROCESS_BYTES, index_of, task_of
@@ -184,3 +185,11 @@ def tell_site(error: ObjectLostError) -> None:
     lines = [f"\nObject {name} was created at {found[name]}." for name in names if name in found]
     error.message = "".join([error.message, *lines[:_CHAIN_SHOWN]])
     error.args = (error.message,)
+
+
+def unreadable(oid: bytes, error: Exception) -> RaySystemError:
+    """An object is here, and its value cannot be made from its bytes in this process."""
+    return RaySystemError(
+        f"Object {oid.hex()} cannot be unpickled in this process: {type(error).__name__}: {error}. Either its class "
+        "raises when it is loaded, or a module that it needs is missing or different here."
+    )

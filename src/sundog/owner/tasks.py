@@ -36,6 +36,21 @@ _SHAPES_MIN = 64
 _NUMBERS_MAX = 1000
 
 
+FUNCTION_MAX_BYTES = (
+    100_000_000  # as in Ray: what is larger was captured by mistake, and belongs in the store
+)
+
+
+def _check_size(function: Any, name: str, size_bytes: int) -> None:
+    if size_bytes < FUNCTION_MAX_BYTES:
+        return
+    kind = "actor" if isinstance(function, type) else "remote function"
+    raise ValueError(
+        f"The {kind} {name} is too large: {size_bytes / (1 << 20):.0f} MiB pickled, of at most "
+        f"{FUNCTION_MAX_BYTES / (1 << 20):.0f} MiB. It captures a large object: put() that, and pass the ref."
+    )
+
+
 class ArgumentWaiter:
     """Something else than a task or a call that waits for its arguments: an actor's constructor."""
 
@@ -83,6 +98,7 @@ class Tasks(Dispatch):
                     for oid in captured:
                         self.owner.refs.hold(oid)
             by_value.note_function(name, len(blob))
+            _check_size(function, name, len(blob))
             code = Code(blake2b(blob, digest_size=16).digest(), blob)
             code.function = function if captured else self._while_it_lives(function)
             self._codes[id(function)] = code

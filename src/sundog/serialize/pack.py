@@ -21,6 +21,9 @@ from sundog.refs import ObjectRef, collectors
 SIMPLE: frozenset[type] = frozenset({int, float, str, bytes, bool, type(None)})
 # Buffers below this travel with the pickle stream: a segment costs more than the copy.
 BUFFER_MIN_BYTES = 64 << 10
+# From this size on, as in Ray, whoever reads an array finds it at an address that vector instructions like.
+ALIGNED_MIN_BYTES = 2048
+_ALIGNMENT = 64
 _THAWED_MAX = 4  # small buffers that are looked for in a stream; more are put beside it
 _BYTES, _BYTEARRAY = pickle.BINBYTES8, pickle.BYTEARRAY8
 NONE = dumps(None, 5)
@@ -109,7 +112,7 @@ def _dump(value: Any, buffers: Buffers, sent: list[bytes], thawed_max: int = _TH
             raw = buffer.raw()
         except BufferError:  # not contiguous: only the pickler can copy it
             return True
-        if raw.nbytes < BUFFER_MIN_BYTES:
+        if raw.nbytes < ALIGNED_MIN_BYTES:
             if raw.readonly:
                 return True
             if len(thawed) < thawed_max:
@@ -192,7 +195,24 @@ class _Parts:
 
 def load_parts(stream: bytes, parts: list[Any]) -> Any:
     """What `_with_parts` wrote."""
+    if b"numpy" in stream:
+        parts = [
+            _aligned(part) if type(part) is bytes and len(part) >= ALIGNED_MIN_BYTES else part
+            for part in parts
+        ]
     return pickle.loads(stream, buffers=parts)
+
+
+def _aligned(part: bytes) -> Any:
+    """A read-only copy of a buffer at a multiple of 64."""
+    import numpy
+
+    room = numpy.empty(len(part) + _ALIGNMENT - 1, numpy.uint8)
+    start = -room.__array_interface__["data"][0] % _ALIGNMENT
+    copy = room[start : start + len(part)]
+    copy[:] = numpy.frombuffer(part, numpy.uint8)
+    copy.flags.writeable = False
+    return copy
 
 
 def pack_function(function: Any) -> tuple[bytes, list[bytes]]:

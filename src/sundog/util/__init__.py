@@ -97,6 +97,10 @@ class _Package(ModuleType):
         if not (name in _HOMES and isinstance(value, ModuleType)):
             super().__setattr__(name, value)
 
+    def __reduce__(self) -> Any:
+        # Picklers know plain modules alone. By name, as those: a closure may mention this package.
+        return importlib.import_module, (self.__name__,)
+
 
 sys.modules[__name__].__class__ = _Package
 

@@ -1,0 +1,80 @@
+"""What a running session has and did: nodes, resources, GPUs, the timeline. Unlike other verbs, these start none.
+
+Owns the words of what users get back; the node and the recordings know the facts. Any thread, driver or worker.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sundog import engines
+from sundog.api import engine_of_session
+from sundog.owner import context
+
+
+def _ask(verb: str) -> Any:
+    return engine_of_session().owner.control.request(verb)
+
+
+def nodes() -> list[dict[str, Any]]:
+    """The nodes of the session.
+
+    Raises:
+        RaySystemError: this process is in none.
+    """
+    rows: list[dict[str, Any]] = _ask("nodes")
+    return rows
+
+
+def cluster_resources() -> dict[str, float]:
+    """All logical resources of the session.
+
+    Raises:
+        RaySystemError: this process is in none.
+    """
+    found: dict[str, float] = _ask("cluster_resources")
+    return found
+
+
+def available_resources() -> dict[str, float]:
+    """The logical resources that are free now.
+
+    Raises:
+        RaySystemError: this process is in no session.
+    """
+    engine = engine_of_session()
+    with engine.owner.lock:
+        # A lease kept warm for the next task is free in every sense that matters to who asks.
+        for lane in list(engine.owner.tasks.leases.values()):
+            if not lane.inflight and not lane.blocked:
+                engine.owner.tasks.release(lane)
+    found: dict[str, float] = _ask("available_resources")
+    return found
+
+
+def get_gpu_ids() -> list[int] | list[str]:
+    """Ids of the GPUs given to this task or actor."""
+    return list(context.facts.gpu_ids)  # type: ignore[return-value]  # all of one kind
+
+
+def timeline(filename: str | None = None) -> list[dict[str, Any]] | None:
+    """What ran where and when, as a Chrome trace; written to `filename` if one is given.
+
+    Raises:
+        RuntimeError: this process is in no session.
+    """
+    engine = engines.current()
+    if engine is None:
+        raise RuntimeError("There is no session to show the timeline of: call sundog.init() first.")
+    from sundog.observe.records import session_rows
+    from sundog.observe.timeline import chrome_trace
+
+    tasks, spans = session_rows(engine.owner.control.session["path"])
+    events = chrome_trace(tasks, spans)
+    if filename is None:
+        return events
+    import json
+
+    with open(filename, "w", encoding="utf-8") as file:
+        json.dump(events, file)
+    return None
