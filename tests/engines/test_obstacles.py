@@ -23,6 +23,7 @@ def error(number: int, path: str | None = None) -> OSError:
         (error(errno.EMFILE), ["file descriptors", "ulimit -n"]),
         (error(errno.EAGAIN), ["ulimit -u"]),
         (RuntimeError("can't start new thread"), ["can't start new thread", "ulimit -u"]),
+        (error(errno.ENOSPC, "/full/session"), ["/full/session", "df -h", "_temp_dir"]),
         (error(errno.EIO, "/elsewhere"), ["Input/output error", "/elsewhere"]),
     ],
 )

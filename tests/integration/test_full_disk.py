@@ -94,3 +94,29 @@ print("right")
         SUNDOG_temp_dir=str(disk),
     )
     assert ended.returncode == 0 and "right" in ended.stdout.splitlines(), ended.stderr
+
+
+def test_a_session_that_others_are_to_join_is_refused_in_one_sentence_when_the_disk_is_full(
+    disk: Path,
+) -> None:
+    ended = small_disks.run(
+        WORK
+        + """
+from sundog.engines import sessions
+fill(disk)
+try:
+    sessions.start_head(num_cpus=1)
+except ray.exceptions.RaySystemError as error:
+    print(error)
+assert os.listdir(disk) == ["filler"]
+make_room(disk)
+info = sessions.start_head(num_cpus=1)
+sessions.stop_session(info)
+print("right")
+""",
+        {disk: "2m"},
+        SUNDOG_temp_dir=str(disk),
+    )
+    told, *rest = ended.stdout.splitlines()
+    assert ended.returncode == 0 and rest == ["right"], ended.stderr
+    assert "there is no room for its folder" in told and "df -h" in told

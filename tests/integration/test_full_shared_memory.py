@@ -83,6 +83,12 @@ def test_messages_larger_than_a_packet_arrive_without_room_in_shared_memory(
     assert_right(MESSAGES + more, folders)
 
 
+def test_a_session_is_made_although_shared_memory_is_full(folders: tuple[Path, Path]) -> None:
+    assert_right(
+        "fill(shm)\n" + MESSAGES.replace("fill(shm)\n", "") + "make_room(shm)\nexchange(3)\n", folders
+    )
+
+
 def test_an_object_goes_to_disk_when_shared_memory_is_full_though_the_store_is_not(
     folders: tuple[Path, Path],
 ) -> None:

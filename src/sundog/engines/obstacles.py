@@ -19,6 +19,7 @@ from sundog.printable import printable
 # A driver with one worker has about 25 descriptors, its node about as many; each worker costs both some more.
 FEWEST_DESCRIPTORS = 48
 NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 _PROC = "/proc/self/stat"
 
 
@@ -47,6 +48,13 @@ def explained(error: OSError | RuntimeError) -> RaySystemError:
     why = error.strerror or str(error)
     if error.errno == errno.EAGAIN:
         return RaySystemError(f"The node cannot be started: {why}. {process_limit.text()}")
+    if error.errno in NO_ROOM:
+        where = f" ({printable(error.filename)})" if isinstance(error.filename, str) else ""
+        return RaySystemError(
+            f"A session cannot be started: there is no room for its folder{where}: {why}. Make room there, or give a "
+            "folder on another disk with init(_temp_dir=…), sundog start --temp-dir, or SUNDOG_temp_dir. "
+            "See: df -h, df -i"
+        )
     return RaySystemError(f"A session cannot be started: {printable(str(error))}.")
 
 

@@ -385,6 +385,7 @@ def start_head(
     obstacles.check()
     try:
         session, lock = make_session(config)
+        _check_room(session["path"], lock)
         pid, _ = spawn_node(session, lock, config, totals, labels or {}, random_id(16), persistent=True)
     except OSError as error:
         raise obstacles.explained(error) from None
@@ -403,6 +404,22 @@ def start_head(
     with contextlib.suppress(OSError), open(f"{session['path']}/logs/node.log", encoding="utf-8") as file:
         raise RaySystemError(f"The node did not come up. The end of its log:\n{file.read()[-2000:]}")
     raise RaySystemError("The node did not come up, and left no log.")
+
+
+def _check_room(path: str, lock: int) -> None:
+    """A session that others are to join must be able to say so in its folder.
+
+    Raises:
+        OSError: there is no room for a small file. The folder is removed.
+    """
+    try:
+        with open(f"{path}/session.json.new", "wb") as file:
+            file.write(bytes(4096))
+        os.unlink(f"{path}/session.json.new")
+    except OSError as error:
+        folders.remove_session(path)
+        os.close(lock)
+        raise OSError(error.errno, error.strerror, path) from None
 
 
 def _exited(pid: int) -> bool:
