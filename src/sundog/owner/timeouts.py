@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 # from its first task with a timeout_s on.
 STACK_SIGNAL = signal.SIGRTMIN + 7
 _DUMP_S = 0.1
+_LOOKS = 20  # at a stack that is being written; a worker on a busy machine may take long to begin
 _ASK_AGAIN_S = 1.0
 _PACKAGE_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -113,13 +114,19 @@ class Timeouts:
         # Not a word of its worker: something there keeps Python from running. Its fault handler needs no Python.
         with contextlib.suppress(OSError):
             os.kill(lane.pid, STACK_SIGNAL)
-        self.owner.agenda.after(_DUMP_S, task, self._end, task, attempt)
+        self.owner.agenda.after(_DUMP_S, task, self._end, task, attempt, -1, _LOOKS)
 
-    def _end(self, task: Task, attempt: int) -> None:
+    def _end(self, task: Task, attempt: int, size: int = -1, looks: int = 0) -> None:
+        """End an overdue task once its stack is written: the file has not grown since the look before."""
         lane = task.lane
         if task.attempt != attempt or task.state != SENT:
             return
-        task.stack = task.stack or read_dump(self.owner.control.stack_path(lane.worker))
+        path = self.owner.control.stack_path(lane.worker)
+        now = size_of(path)
+        if looks and (now != size or not now):
+            self.owner.agenda.after(_DUMP_S, task, self._end, task, attempt, now, looks - 1)
+            return
+        task.stack = task.stack or read_dump(path)
         if isinstance(lane, Lane):
             task.overdue = True
             self.owner.control.send(("kill_worker", lane.worker, self._reason(task)))
@@ -214,6 +221,14 @@ def queue_error(
         worker_id=worker.hex() or None,
         pid=pid,
     )
+
+
+def size_of(path: str) -> int:
+    """How many bytes a file has; 0 if it is not there."""
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
 
 
 def read_dump(path: str) -> str:
