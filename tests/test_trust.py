@@ -253,6 +253,28 @@ def test_a_folder_goes_with_all_that_is_in_it_and_links_go_alone(tmp_path: Path)
     assert trust.remove(str(victim / "below"))
 
 
+def test_what_says_that_a_folder_is_to_go_goes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree(tmp_path / "victim")
+    for name in ("lock", "mark"):
+        (tmp_path / "victim" / name).touch()
+    gone: list[str] = []
+    really_unlink = os.unlink
+
+    def unlink(path: str, *, dir_fd: int | None = None) -> None:
+        gone.append(path)
+        if path == "stuck":
+            raise PermissionError
+        really_unlink(path, dir_fd=dir_fd)
+
+    monkeypatch.setattr(os, "unlink", unlink)
+    (tmp_path / "victim" / "stuck").touch()
+    assert not trust.remove(str(tmp_path / "victim"), last=("mark", "lock"))
+    assert sorted(os.listdir(tmp_path / "victim")) == ["lock", "mark", "stuck"]
+    (tmp_path / "victim" / "stuck").rename(tmp_path / "victim" / "loose")
+    assert trust.remove(str(tmp_path / "victim"), last=("mark", "lock", "not there"))
+    assert gone[-4:] == ["loose", "mark", "lock", "not there"]
+
+
 def test_a_link_in_place_of_the_folder_is_not_followed_nor_removed(tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     tree(precious)

@@ -263,7 +263,7 @@ def _private_homes(default: str) -> list[str]:
 
 
 # ---------------------------------------------------------------------- removing
-def remove(path: str, last: str = "") -> bool:
+def remove(path: str, last: tuple[str, ...] = ()) -> bool:
     """Remove a folder of this user with all that is in it; returns whether nothing is left of it.
 
     Follows no link and enters no other file system. Of a folder that is somebody else's, or of what is no folder,
@@ -271,8 +271,8 @@ def remove(path: str, last: str = "") -> bool:
 
     Args:
         path: The folder.
-        last: A file in it that goes after all else: by it the next process knows what is left to do, should this one
-            be killed.
+        last: Files in it that go after all else, in this order: by them the next process knows what is left to do,
+            should this one be killed.
     """
     folder, name = os.path.split(path)
     try:
@@ -287,7 +287,7 @@ def remove(path: str, last: str = "") -> bool:
         os.close(parent)
 
 
-def _remove_at(parent: int, name: str, last: str) -> bool:
+def _remove_at(parent: int, name: str, last: tuple[str, ...]) -> bool:
     try:
         fd = os.open(name, _FOLDER, dir_fd=parent)
     except FileNotFoundError:
@@ -299,8 +299,9 @@ def _remove_at(parent: int, name: str, last: str) -> bool:
         if info.st_uid != os.geteuid():
             return False
         _empty(fd, info.st_dev, last)
-        if last and os.listdir(fd) == [last]:
-            os.unlink(last, dir_fd=fd)
+        if not set(os.listdir(fd)) - set(last):
+            for file in last:
+                _unlink(file, fd)
     except OSError:
         return False
     finally:
@@ -313,9 +314,16 @@ def _remove_at(parent: int, name: str, last: str) -> bool:
     return True
 
 
-def _empty(folder: int, device: int, last: str = "") -> None:
+def _unlink(name: str, folder: int) -> None:
+    try:
+        os.unlink(name, dir_fd=folder)
+    except FileNotFoundError:
+        pass
+
+
+def _empty(folder: int, device: int, last: tuple[str, ...] = ()) -> None:
     with os.scandir(folder) as entries:
-        found = [entry for entry in entries if entry.name != last]
+        found = [entry for entry in entries if entry.name not in last]
     for entry in found:
         try:
             if entry.is_dir(follow_symlinks=False):

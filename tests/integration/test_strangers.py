@@ -34,8 +34,7 @@ FAKE_SESSION = """
     for part in ("", "/logs", "/rings"):
         os.mkdir(path + part)
     lock = open(path + "/lock", "w+")
-    lock.write("sundog session_9999-01-01_00-00-00_1_aaaaaaaa\\n")
-    lock.flush()
+    os.symlink("session_9999-01-01_00-00-00_1_aaaaaaaa", path + "/.sundog")
     os.chmod(path + "/lock", 0o666)
     fcntl.flock(lock, fcntl.LOCK_EX)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -108,9 +107,9 @@ def test_a_planted_folder_of_shared_memory_makes_nobody_delete_what_its_links_le
         folder, data = sys.argv[1:3]
         session = f"{folder}/session_9999-01-01_00-00-00_1_aaaaaaaa"
         os.makedirs(session + "/spilled_objects")
-        for lock in (session + "/lock",):
-            open(lock, "w").write("sundog session_9999-01-01_00-00-00_1_aaaaaaaa\\n")
-            os.chmod(lock, 0o666)
+        open(session + "/lock", "w").close()
+        os.chmod(session + "/lock", 0o666)
+        os.symlink("session_9999-01-01_00-00-00_1_aaaaaaaa", session + "/.sundog")
         os.symlink(data, session + "/spilled_objects/to-0")
         for name in ("sundog-1-aaaaaaaa", "sundog-1-eeeeeeee"):
             os.mkdir(f"{folder}/{name}", 0o777)
@@ -138,7 +137,8 @@ def test_old_sessions_are_removed_only_if_they_are_this_users(shared: Path, prec
         for name in ("session_2000-01-01_00-00-00_1_aaaaaaaa", "session_2000-01-01_00-00-00_1_bbbbbbbb"):
             session = f"{folder}/{name}"
             os.mkdir(session)
-            open(session + "/lock", "w").write(f"sundog {name}\\n")
+            open(session + "/lock", "w").close()
+            os.symlink(name, session + "/.sundog")
             os.chmod(session + "/lock", 0o666)
             os.utime(session + "/lock", (1.0, 1.0))
             os.mkdir(session + "/spilled_objects")

@@ -6,10 +6,10 @@ join. What was logged and recorded before is gone; what runs goes on. Runs on th
 
 from __future__ import annotations
 
-import contextlib
 import os
 from typing import TYPE_CHECKING
 
+from sundog import trust
 from sundog.printable import printable
 from sundog.store import folders
 
@@ -47,12 +47,14 @@ class OwnFolder:
         """Make what is missing of the folder, and lock it: a session without its lock is taken for dead.
 
         Raises:
-            OSError: it cannot be made.
+            OSError: it cannot be made, or somebody else made a folder of its name.
         """
+        home = os.path.dirname(self._path)
+        trust.make_missing(home)
+        trust.check_container(home)
         spilled = [each for each in self.node.session["spill_folders"] if each.startswith(f"{self._path}/")]
         for folder in (*[self._path + part for part in _PARTS], *spilled):
-            with contextlib.suppress(FileExistsError):
-                os.makedirs(folder, mode=0o700)
+            trust.make_folder(folder)
         if not os.path.exists(f"{self._path}/lock"):
             lock = folders.make_lock(self._path)
             if self._lock >= 0:

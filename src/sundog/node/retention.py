@@ -1,8 +1,8 @@
 """Folders of ended sessions: the newest few stay to be read, older ones go.
 
 Owns the choice and the removal. A session that lives holds the lock in its folder, so one whose lock can be taken has
-ended for certain. The lock carries the session's name: a folder without a lock, or with another program's, is being
-made or is not ours, and stays, and so does what belongs to another user. Runs once in each node, a moment after its
+ended for certain. A mark beside it says the session's name: a folder without lock and mark is being made, or is another
+program's, and stays, and so does what belongs to another user. Runs once in each node, a moment after its
 start, one folder per turn of the node's loop.
 """
 

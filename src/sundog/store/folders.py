@@ -189,7 +189,7 @@ def make_shared(shm_root: str, session_path: str, lock: int) -> None:
 
 def remove_shared(shm_root: str) -> None:
     """Remove the shared memory of a session that has ended."""
-    trust.remove(shm_root, last=LOCK)
+    trust.remove(shm_root, last=(LOCK,))
 
 
 def is_shared_of(shm_root: str, session_path: str) -> bool:
@@ -267,8 +267,9 @@ def make_lock(session_path: str) -> int:
     """
     lock = trust.create_file(f"{session_path}/lock")
     fcntl.flock(lock, fcntl.LOCK_EX)
-    # A link needs no room for data: the session can be made on a full disk too.
-    os.symlink(os.path.basename(session_path), f"{session_path}/{_MARK}")
+    # A link needs no room for data: the session can be made on a full disk too. It is there if only the lock was gone.
+    with contextlib.suppress(FileExistsError):
+        os.symlink(os.path.basename(session_path), f"{session_path}/{_MARK}")
     return lock
 
 
@@ -326,4 +327,4 @@ def withdraw(session_path: str) -> None:
 def remove_session(session_path: str) -> None:
     """Remove the whole folder of a session that has ended."""
     remove_folders(session_path)  # if its driver was killed before there was a node, nobody has
-    trust.remove(session_path, last="lock")
+    trust.remove(session_path, last=(_MARK, "lock"))
