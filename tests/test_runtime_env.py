@@ -415,6 +415,22 @@ def test_pip_packages_are_installed_once_and_come_first(session: str, tmp_path: 
     assert answer == 42 and first.startswith(env.pip_dir) and virtual == env.pip_dir
 
 
+@pytest.mark.timeout(240)  # pip itself, which takes its time where there is little of it
+def test_modules_in_the_working_folder_are_not_taken_for_those_of_pip(
+    session: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    for name in ("venv", "pip", "logging", "json", "types", "email"):
+        (folder / f"{name}.py").write_text("raise SystemExit('of the working folder')\n")
+    monkeypatch.chdir(folder)
+    make_wheel(tmp_path / "wheels", "tinydemo")
+    options = ["--no-index", "--find-links", str(tmp_path / "wheels")]
+    env = normalize({"pip": {"packages": ["tinydemo"], "pip_install_options": options}}, session_dir=session)
+    prepare(env)
+    assert not env.needs_prepare
+
+
 def base_only_package() -> str:
     """A package of the interpreter that this virtual environment was made from, which is not in this one."""
     version = f"python{sys.version_info[0]}.{sys.version_info[1]}"

@@ -17,6 +17,8 @@ from sundog.exceptions import RuntimeEnvSetupError
 from sundog.runtime_env.normal import NormalEnv
 
 _SITE_FOLDERS = ("site-packages", "dist-packages")
+# A module of the user's in the working folder is not to stand in for one that venv or pip imports.
+_NO_CWD = "-P"
 _SHARED = "sundog_shared_packages.pth"
 
 
@@ -43,7 +45,7 @@ def prepare(env: NormalEnv) -> None:
             return
         trust.remove(env.pip_dir)
         os.mkdir(env.pip_dir, 0o700)  # by us: a virtual environment's maker heeds the umask
-        _run_step(env, [sys.executable, "-m", "venv", *_venv_options(), env.pip_dir])
+        _run_step(env, [sys.executable, _NO_CWD, "-m", "venv", *_venv_options(), env.pip_dir])
         _share_packages(env.pip_dir)
         pip = [
             *_pip_of(os.path.join(env.pip_dir, "bin", "python")),
@@ -90,7 +92,9 @@ def _venv_options() -> list[str]:
 
 
 def _pip_of(python: str) -> list[str]:
-    return [sys.executable, "-m", "pip", "--python", python] if _has_own_pip() else [python, "-m", "pip"]
+    if _has_own_pip():
+        return [sys.executable, _NO_CWD, "-m", "pip", "--python", python]
+    return [python, _NO_CWD, "-m", "pip"]
 
 
 def _run_step(env: NormalEnv, command: list[str]) -> None:
