@@ -21,6 +21,10 @@ COMMANDS = {
     "start": "Start a session that outlives this command.",
     "stop": "Stop the sessions of `sundog start` on this machine.",
     "status": "Show what a running session has, runs and waits for.",
+    "list": "List tasks, actors, objects and whatever else a session has.",
+    "get": "Show one task, actor or object with all that is known of it.",
+    "summary": "Count tasks by name, actors by class, objects by call site.",
+    "logs": "Show what the processes of a session printed.",
     "microbenchmark": "Measure the headline cases on this machine.",
 }
 
@@ -29,7 +33,9 @@ class LazyGroup(click.Group):
     """A group that knows its commands by name and imports `sundog.cli.<name>` for the one that is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
+        return [
+            *COMMANDS
+        ]  # not list(): sundog.cli.list is a command, and once it is loaded it stands in this module
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
@@ -40,13 +46,13 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([*COMMANDS.items()])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            exits.raise_unknown_command(args[0], list(COMMANDS), ctx)
+            exits.raise_unknown_command(args[0], [*COMMANDS], ctx)
         return super().resolve_command(ctx, args)
 
     def main(

@@ -132,9 +132,22 @@ def test_placement_groups_are_listed(ray: ModuleType) -> None:
     remove_placement_group(group)
 
 
-def test_another_session_cannot_be_asked_from_this_one(ray: ModuleType) -> None:
-    with pytest.raises(ServerUnavailable, match="connected"):
+def test_a_session_that_is_not_there_cannot_be_asked(ray: ModuleType) -> None:
+    with pytest.raises(ServerUnavailable, match=r"10\.1\.2\.3"):
         state.list_actors(address="10.1.2.3:6379")
+
+
+def test_a_process_that_is_in_no_session_asks_without_joining_it(ray: ModuleType) -> None:
+    import subprocess
+    import sys
+
+    path = ray.get_runtime_context().gcs_address
+    program = (
+        "import sundog; from sundog.util import state; "
+        f"print(len(state.list_jobs({path!r})), len(state.list_jobs()), sundog.is_initialized())"
+    )
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["1", "1", "False"]
 
 
 ROWS: list[dict[str, Any]] = [

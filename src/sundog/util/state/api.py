@@ -10,12 +10,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, cast
 
-import sundog
-from sundog import api
 from sundog.observe.records import read_session
 from sundog.observe.task_states import rows_of
-from sundog.owner import context
-from sundog.util.state.exception import BadFilter, RayStateApiException, ServerUnavailable
+from sundog.util.state.exception import BadFilter, RayStateApiException
 from sundog.util.state.schema import (
     KINDS,
     ActorState,
@@ -29,6 +26,7 @@ from sundog.util.state.schema import (
     TaskState,
     WorkerState,
 )
+from sundog.util.state.source import find_source
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +42,7 @@ _FALSE = frozenset({"false", "0"})
 
 
 def ask(kind: str, detail: bool, address: str | None, whole: bool = True) -> list[dict[str, Any]]:
-    """Give every row of a kind, connecting first if need be; what is not `whole` is warned of instead of refused.
+    """Give every row of a kind; what is not `whole` is warned of instead of refused.
 
     What the node and the processes know comes from the node; tasks that have ended are read from the session's
     records, here, so that the node has no work with them.
@@ -52,8 +50,8 @@ def ask(kind: str, detail: bool, address: str | None, whole: bool = True) -> lis
     Raises:
         RayStateApiException: a process did not tell what it knows, and the answer is to be whole.
     """
-    _connect(address)
-    rows, silent = cast("tuple[list[dict[str, Any]], list[int]]", api.control("list", kind, detail))
+    source = find_source(address)
+    rows, silent = cast("tuple[list[dict[str, Any]], list[int]]", source.ask("list", kind, detail))
     if silent:
         text = (
             f"The {kind} of {len(silent)} processes are missing, for they did not answer (pids "
@@ -64,34 +62,13 @@ def ask(kind: str, detail: bool, address: str | None, whole: bool = True) -> lis
             raise RayStateApiException(f"{text}. raise_on_missing_output=False gives what is known.")
         logger.warning("%s", text)
     if kind == "tasks":
-        path = context.facts.session["path"]
-        return rows_of(read_session(path), rows, context.facts.node_id.hex(), path)
+        return rows_of(read_session(source.path), rows, source.node_id(), source.path)
     return rows
 
 
 def ask_usage(address: str | None) -> dict[str, Any]:
     """Give what functions and classes used so far, each by name."""
-    _connect(address)
-    return cast("dict[str, Any]", api.control("usage"))
-
-
-def _connect(address: str | None) -> None:
-    if not sundog.is_initialized():
-        # Asking must not start a session of its own: that one would be empty.
-        try:
-            sundog.init(address=address or "auto")
-        except ConnectionError as error:
-            raise ServerUnavailable(
-                f"There is no session to ask at {address or 'auto'}: {error}. "
-                "Call init() first, or start one with: sundog start --head"
-            ) from error
-    elif address not in (None, "auto", "local"):
-        current = getattr(sundog.get_runtime_context(), "gcs_address", None)
-        if address != current:
-            raise ServerUnavailable(
-                f"This process is connected to {current}, so it cannot ask {address}. "
-                "Leave `address` out, or ask from another process."
-            )
+    return cast("dict[str, Any]", find_source(address).ask("usage"))
 
 
 def matches(row: Mapping[str, Any], filters: Sequence[Filter]) -> bool:
@@ -292,7 +269,7 @@ def list_cluster_events(
 ) -> list[dict[str, Any]]:
     """List events of the autoscaler and its like: there are none on one machine. Errors as for `list_actors`."""
     _check_filters(ClusterEventState, filters or [])
-    _connect(address)
+    find_source(address)
     return []
 
 

@@ -15,9 +15,9 @@ from collections.abc import Generator, Iterator
 from itertools import chain
 from typing import Any
 
-from sundog.owner import context
-from sundog.util.state.api import DEFAULT_RPC_TIMEOUT, _connect, get_actor, get_node, get_task, list_workers
+from sundog.util.state.api import DEFAULT_RPC_TIMEOUT, get_actor, get_node, get_task, list_workers
 from sundog.util.state.exception import RayStateApiException
+from sundog.util.state.source import find_source
 from sundog.wire.marks import LITERAL, MARK, find_mark
 
 _GROUPS = (("worker-*.out*", "worker_out"), ("worker-*.err*", "worker_err"), ("*", "internal"))
@@ -42,10 +42,9 @@ def list_logs(
         RayStateApiException: there is no such node.
     """
     assert node_id is not None or node_ip is not None, "Say on which node: node_id or node_ip."
-    _connect(address)
-    _check_node(node_id, node_ip)
+    _check_node(address, node_id, node_ip)
     found: dict[str, list[str]] = {}
-    for name in sorted(_names_below(_folder())):
+    for name in sorted(_names_below(_folder(address))):
         if fnmatch.fnmatch(name, glob_filter or "*"):
             group = next(group for pattern, group in _GROUPS if fnmatch.fnmatch(name, pattern))
             found.setdefault(group, []).append(name)
@@ -102,9 +101,8 @@ def get_log(
         submission_id=submission_id,
         attempt_number=attempt_number,
     )
-    _connect(address)
-    _check_node(node_id, node_ip)
-    path, only = _which(options)
+    _check_node(address, node_id, node_ip)
+    path, only = _which(address, options)
     end = os.path.getsize(path) if follow else None
     lines: Iterator[bytes] = _lines(path, only, end)
     if tail >= 0:
@@ -121,8 +119,8 @@ def get_log(
 
 
 # ---------------------------------------------------------------------- which file
-def _folder() -> str:
-    return os.path.join(context.facts.session["path"], "logs")
+def _folder(address: str | None) -> str:
+    return os.path.join(find_source(address).path, "logs")
 
 
 def _names_below(folder: str) -> Iterator[str]:
@@ -131,19 +129,19 @@ def _names_below(folder: str) -> Iterator[str]:
             yield os.path.relpath(os.path.join(base, name), folder)
 
 
-def _check_node(node_id: str | None, node_ip: str | None) -> None:
-    if node_id is not None and get_node(node_id) is None:
+def _check_node(address: str | None, node_id: str | None, node_ip: str | None) -> None:
+    if node_id is not None and get_node(node_id, address) is None:
         raise RayStateApiException(f"There is no node {node_id}. See: sundog list nodes")
     if node_ip is not None and node_ip not in ("127.0.0.1", "localhost"):
         raise RayStateApiException(f"There is no node with the address {node_ip}. See: sundog list nodes")
 
 
-def _which(options: Any) -> tuple[str, str]:
+def _which(address: str | None, options: Any) -> tuple[str, str]:
     """The file, and the task whose lines are wanted ("" is all)."""
     if options.submission_id:
         raise RayStateApiException(f"There is no submitted job {options.submission_id!r} in this session.")
     if options.filename:
-        folder = os.path.realpath(_folder())
+        folder = os.path.realpath(_folder(address))
         path = os.path.realpath(os.path.join(folder, options.filename))
         if not path.startswith(folder + os.sep) or not os.path.isfile(path):
             raise RayStateApiException(
@@ -151,17 +149,17 @@ def _which(options: Any) -> tuple[str, str]:
             )
         return path, ""
     if options.task_id:
-        return _task_log(options)
+        return _task_log(address, options)
     if options.actor_id:
-        actor = get_actor(options.actor_id)
+        actor = get_actor(options.actor_id, address)
         if actor is None:
             raise RayStateApiException(f"There is no actor {options.actor_id}. See: sundog list actors")
-        return _worker_log(pid=actor.pid, what=f"actor {options.actor_id}", suffix=options.suffix), ""
-    return _worker_log(pid=options.pid, what=f"pid {options.pid}", suffix=options.suffix), ""
+        return _worker_log(address, actor.pid, f"actor {options.actor_id}", options.suffix), ""
+    return _worker_log(address, options.pid, f"pid {options.pid}", options.suffix), ""
 
 
-def _task_log(options: Any) -> tuple[str, str]:
-    found = get_task(options.task_id)
+def _task_log(address: str | None, options: Any) -> tuple[str, str]:
+    found = get_task(options.task_id, address)
     rows = found if isinstance(found, list) else [found] if found is not None else []
     row = next((row for row in rows if row.attempt_number == options.attempt_number), None)
     if row is None:
@@ -170,12 +168,12 @@ def _task_log(options: Any) -> tuple[str, str]:
         )
     if not row.worker_id:
         raise RayStateApiException(f"Task {options.task_id} has not run in any process: it is {row.state}.")
-    return os.path.join(_folder(), f"worker-{row.worker_id}.{options.suffix}"), options.task_id
+    return os.path.join(_folder(address), f"worker-{row.worker_id}.{options.suffix}"), options.task_id
 
 
-def _worker_log(*, pid: int | None, what: str, suffix: str) -> str:
-    for row in list_workers(filters=[("pid", "=", pid)], limit=1000) if pid else ():
-        path = os.path.join(_folder(), f"worker-{row.worker_id}.{suffix}")
+def _worker_log(address: str | None, pid: int | None, what: str, suffix: str) -> str:
+    for row in list_workers(address, [("pid", "=", pid)], 1000) if pid else ():
+        path = os.path.join(_folder(address), f"worker-{row.worker_id}.{suffix}")
         if os.path.exists(path):
             return path
     raise RayStateApiException(f"No process of this session wrote a log for {what}. See: sundog list workers")

@@ -1,0 +1,32 @@
+"""`sundog get RESOURCE ID`: one row of the state API with all its columns.
+
+Owns nothing but the page. Runs in the terminal's process, main thread; it joins no session.
+"""
+
+import click
+
+from sundog.cli import exits, rows
+
+_KNOWN = ("actors", "jobs", "nodes", "objects", "placement-groups", "tasks", "workers")
+
+
+@click.command("get", short_help="Show one task, actor or object with all that is known of it.")
+@rows.resource_argument(_KNOWN)
+@click.argument("id_")
+@rows.format_option(default="YAML")
+@rows.timeout_option
+@rows.address_option
+def command(resource: str, id_: str, form: str, timeout: int, address: str | None) -> int:
+    """Show one task, actor or object with all that is known of it; of a retried task each attempt."""
+    from sundog.util import state
+
+    name = "get_objects" if resource == "objects" else f"get_{resource.removesuffix('s')}"
+    found = rows.asked(lambda: getattr(state, name)(id_, address, timeout))
+    listed = found if isinstance(found, list) else [] if found is None else [found]
+    if not listed:
+        raise exits.CommandError(
+            f"there is no row {id_} among the {resource.replace('_', ' ')}. "
+            f"See: sundog list {resource.replace('_', '-')}"
+        )
+    rows.show([row.asdict() for row in listed], "yaml" if form == "default" else form)
+    return exits.OK

@@ -1,0 +1,58 @@
+"""`sundog list RESOURCE`: rows of the state API, filtered and limited.
+
+Owns the choice of columns and of the format; the rows come from `util.state`. Runs in the terminal's process, main
+thread; it joins no session.
+"""
+
+import click
+
+from sundog.cli import exits, rows
+
+
+@click.command("list", short_help="List tasks, actors, objects and whatever else a session has.")
+@rows.resource_argument()
+@click.option(
+    "-f",
+    "--filter",
+    "filters",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Only rows of which this is true; also KEY!=VALUE. Several must all be true.",
+)
+@click.option("--limit", type=int, default=100, show_default=True, help="How many rows at most.")
+@click.option("--detail", is_flag=True, help="All columns.")
+@rows.format_option(default="a table, with --detail as YAML")
+@rows.timeout_option
+@rows.address_option
+def command(
+    resource: str,
+    filters: tuple[str, ...],
+    limit: int,
+    detail: bool,
+    form: str,
+    timeout: int,
+    address: str | None,
+) -> int:
+    """List tasks, actors, objects and whatever else a session has, a row each."""
+    from sundog.util import state
+
+    wanted = [rows.parse_filter(each) for each in filters]
+    ask = getattr(state, f"list_{resource}")
+    found = rows.asked(
+        lambda: ask(
+            address, wanted, limit=limit, timeout=timeout, detail=detail, raise_on_missing_output=False
+        )
+    )
+    if not found and form in ("default", "table"):
+        click.echo(f"There are no {resource.replace('_', ' ')}{' like that' if wanted else ''}.")
+        return exits.OK
+    shown = [_shown(row, detail) for row in found]
+    rows.show(shown, ("yaml" if detail else "table") if form == "default" else form)
+    return exits.OK
+
+
+def _shown(row: object, detail: bool) -> "dict[str, object]":
+    from sundog.util.state.schema import StateSchema
+
+    assert isinstance(row, StateSchema)
+    return {name: row[name] for name in row.list_columns(detail=detail)}

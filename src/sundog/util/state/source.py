@@ -1,0 +1,53 @@
+"""Where the state API gets its answers: this process's own session, or another one on this machine.
+
+Owns the choice of the session and the one question to its node. A process that is in no session asks as a command does,
+without joining: it is no driver, and starts nothing. Runs in the caller's process and thread; keeps nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import sundog
+from sundog import api, config
+from sundog.engines import sessions
+from sundog.owner import context
+from sundog.util.state.exception import ServerUnavailable
+
+_ANYWHERE = ("", "auto", "local")
+_TIMEOUT_S = 30.0
+
+
+class Source(NamedTuple):
+    """A session that can be asked."""
+
+    ask: Callable[..., Any]  # a verb of the node's requests, and its arguments
+    path: str
+
+    def node_id(self) -> str:
+        """The id of its node."""
+        rows, _ = self.ask("list", "nodes", False)
+        return str(rows[0]["node_id"])
+
+
+def find_source(address: str | None) -> Source:
+    """The session at an address; by default the one this process is in, or the newest one on this machine.
+
+    Raises:
+        ServerUnavailable: there is none.
+    """
+    if sundog.is_initialized():
+        path = str(context.facts.session["path"])
+        if address in (None, *_ANYWHERE, path):
+            return Source(api.control, path)
+    wanted = address or config.load().address or "auto"
+    try:
+        found = sessions.resolve("auto" if wanted == "local" else wanted)
+    except ConnectionError as error:
+        raise ServerUnavailable(
+            f"There is no session to ask at {wanted}: {error} "
+            "Call init() first, or start one with: sundog start --head"
+        ) from error
+    return Source(partial(sessions.request, found, timeout_s=_TIMEOUT_S), found.path)
