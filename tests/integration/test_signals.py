@@ -197,6 +197,42 @@ def test_a_handler_of_sigterm_may_fetch_results_and_leave_with_a_code() -> None:
         assert program.returncode == 3
 
 
+def test_sessions_begin_and_end_whole_under_handlers_that_raise() -> None:
+    body = """
+    import signal
+    def handler(number, frame):
+        global caught
+        if caught:
+            caught = False
+            raise TimeoutError
+    caught = False
+    signal.signal(signal.SIGALRM, handler)
+    import random
+    left = 0
+    def until_done(verb, is_done):
+        global caught, left
+        while not is_done():
+            try:
+                caught = True
+                signal.setitimer(signal.ITIMER_REAL, random.uniform(0.001, 0.1))
+                verb()
+                caught = False
+            except TimeoutError:
+                left += 1
+    for _ in range(8):
+        until_done(lambda: sundog.init(num_cpus=1), sundog.is_initialized)
+        assert sundog.get(six.remote()) == 6
+        until_done(sundog.shutdown, lambda: not sundog.is_initialized())
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    say(left > 0)
+    sundog.init(num_cpus=1)
+    finish()
+    """
+    with driver(body) as program:
+        expect(program, "True")
+        expect(program, "usable")
+
+
 def test_a_program_sees_its_own_handlers_and_gets_them_back() -> None:
     body = """
     from signal import SIGINT, SIGTERM, SIGUSR1, SIG_DFL, SIG_IGN, default_int_handler, getsignal, signal

@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from importlib import import_module
 from typing import Any
 
@@ -154,8 +155,6 @@ class LocalEngine:
         owner = self.owner
         if engines.current() is self:
             engines.plug(None)
-        if self.is_driver:
-            interrupts.uninstall()
         if self._switched and sys.getswitchinterval() == _SWITCH_S:
             sys.setswitchinterval(_PYTHON_SWITCH_S)
         atexit.unregister(self._at_exit)
@@ -177,6 +176,8 @@ class LocalEngine:
         if self._started_node is not None:
             sessions.bury(context.facts.session)  # nothing, unless the node was killed while it did this
         context.reset()
+        if self.is_driver:
+            interrupts.uninstall()  # last: what a handler raises is not to leave half a session behind
 
     def _say_goodbye(self) -> None:
         """Tell the node; it sends the last of what workers printed, then that this was all."""
@@ -231,6 +232,21 @@ def _dumps_types(types: tuple[type, ...]) -> bytes:
 
 
 # ---------------------------------------------------------------------- starting and joining
+@contextlib.contextmanager
+def _guarded() -> Iterator[None]:
+    """No handler of a signal runs in the middle of this; nor from now on in what the driver does, unless it fails."""
+    on_main = threading.current_thread() is threading.main_thread()
+    if on_main:
+        interrupts.install(None)
+    try:
+        yield
+    except BaseException:
+        if on_main:
+            interrupts.uninstall()
+        raise
+
+
+@_guarded()
 def start(
     config: Config,
     resources: dict[str, float],
@@ -259,6 +275,7 @@ def start(
     return _become_driver(process_id, connection, session, config, job_id, job, log_to_driver, pid)
 
 
+@_guarded()
 def join(
     info: sessions.SessionInfo, config: Config, job: dict[str, Any], *, log_to_driver: bool
 ) -> LocalEngine:
