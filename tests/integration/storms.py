@@ -60,6 +60,7 @@ class Verbs:
         self.all: list[Callable[[], None]] = [
             self.one, self.many, self.put_large, self.put_small, self.put_ref, self.wait, self.call, self.depend,
             self.generate, self.time_out, self.cancel, self.create_and_kill, self.look_up,
+            self.await_future,
         ]  # fmt: skip
 
     def one(self) -> None:
@@ -107,6 +108,9 @@ class Verbs:
     def create_and_kill(self) -> None:
         if random.random() < 0.05:  # a process each
             sundog.kill(Echo.options(name="short", get_if_exists=True).remote())
+
+    def await_future(self) -> None:
+        assert same.remote(2).future().result() == 2
 
     def look_up(self) -> None:
         try:

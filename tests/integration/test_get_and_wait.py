@@ -332,3 +332,17 @@ def test_a_get_is_woken_when_another_thread_shuts_down(ray: ModuleType, gate: Ga
             ray.shutdown()
 
     in_threads(4, work)
+
+
+def test_a_task_that_waits_for_a_future_lends_its_cpu(ray_session: Any) -> None:
+    ray = ray_session(num_cpus=1)
+
+    @ray.remote
+    def inner() -> int:
+        return 9
+
+    @ray.remote
+    def outer() -> Any:
+        return inner.remote().future().result()
+
+    assert ray.get(outer.remote(), timeout=30) == 9

@@ -450,10 +450,9 @@ class Owner:
 
     def future_of(self, oid: bytes) -> Any:
         """A `concurrent.futures.Future` for an object."""
-        from concurrent.futures import Future
+        from sundog.owner.futures import ObjectFuture
 
-        future: Future[Any] = Future()
-        future.set_running_or_notify_cancel()
+        future = ObjectFuture(self)
         # The future's reader needs the object until it has been read.
         self.ops.append((oid,))
         if self._ready_or_deliver(future, oid):
@@ -493,6 +492,7 @@ class Owner:
         else:
             self.ops.append(oid)
             future.set_result(value)
+        future.announce()
 
     _deliveries: deque[tuple[Any, ...]] | None = None
     _delivery_event: threading.Semaphore | None = None

@@ -48,6 +48,7 @@ _LOOPS = (
     ("worker/process.py", "_serve"),
 )
 _FINALISERS = ("__del__", "_view_died", "_function_died")
+_FUTURES = "concurrent/futures/_base.py"
 _NEVER = 1 << 30
 _ends: dict[CodeType, int] = {}
 
@@ -78,10 +79,17 @@ def find(frame: FrameType | None) -> tuple[FrameType | None, bool]:
                 return ours, True
             elif not part.startswith(_APPLICATIONS):
                 ours = frame
-        elif is_finaliser(frame):
+        elif is_finaliser(frame) or _is_of_future(frame):
             ours = frame
         frame = frame.f_back
     return ours, False
+
+
+def _is_of_future(frame: FrameType) -> bool:
+    """Whether a frame is a method of one of our futures (`futures`), which has its lock, or is about to."""
+    if not frame.f_code.co_filename.endswith(_FUTURES):
+        return False
+    return type(frame.f_locals.get("self")).__module__ == "sundog.owner.futures"
 
 
 def is_finaliser(frame: FrameType) -> bool:
