@@ -26,7 +26,7 @@ class Act:
     """One thing that was done to the session."""
 
     number: int
-    kind: str  # worker | actor | zygote | node | stop | segment | free | spill | storm
+    kind: str  # worker | actor | zygote | node | stop | segment | free | spill | storm | disk | memory
     at: float
     pid: int = 0
     signal: int = 0

@@ -7,7 +7,7 @@
        └── every fifth: SIGKILL ─────────────────►┘   then nothing of its sessions may be left
 
 Of every five drivers one loses its node and another is killed itself: nothing can go on after that, so chance alone
-would make these rare in a short run.
+would make these rare in a short run. A third lives on small file systems that are filled up (fullness.py).
 
 Owns the clock, the seeds and the judgement that nothing is left once a driver has ended, well or not. A driver
 that does not end is asked for the stacks of its threads, then killed: that is a violation too.
@@ -29,6 +29,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import sundog
+from tests.chaos import fullness
 from tests.chaos.report import Report
 from tests.chaos.stalls import Clock, Span, stacks
 from tests.integration import drivers
@@ -37,7 +38,7 @@ ROOT = Path(__file__).parents[2]
 # Every wait in a program ends after two minutes with a violation; a driver beyond this has lost its way entirely.
 ROUND_MAX_S = 480.0
 _LONGER_TIMES = 2  # so much again, if the kernel says that its processes were not let run
-_EVERY, _LOSES_NODE, _IS_KILLED = 5, 0, 1
+_EVERY, _LOSES_NODE, _IS_KILLED, _IS_CRAMPED = 5, 0, 1, 2
 _LEAST = 3  # sessions of a run, however short: one of each sort
 
 
@@ -66,11 +67,14 @@ class Harness:
         seed = f"{self.seed}/{number}"
         dice = random.Random(f"{seed}/harness")
         ends_early = number % _EVERY == _IS_KILLED and bool(self.kinds)
-        kinds = [kind for kind in self.kinds if kind != "node"]
+        cramped = number % _EVERY == _IS_CRAMPED and any(kind in self.kinds for kind in fullness.KINDS)
+        # Without a limit of the store nothing is spilled there: a full disk then costs records, and no object.
+        left_out = ("node", "spill") if cramped else ("node", *fullness.KINDS)
+        kinds = [kind for kind in self.kinds if kind not in left_out]
         if number % _EVERY == _LOSES_NODE and "node" in self.kinds:
             kinds = ["node"]
         report = Report()
-        driver = _Driver(seed, kinds, self.folder)
+        driver = _Driver(seed, kinds, self.folder, cramped=cramped)
         try:
             session = driver.line("session ")
             if session is None:
@@ -106,15 +110,19 @@ class Harness:
 class _Driver:
     """The process that plays one session."""
 
-    def __init__(self, seed: str, kinds: list[str], folder: str) -> None:
+    def __init__(self, seed: str, kinds: list[str], folder: str, *, cramped: bool = False) -> None:
         source = str(Path(sundog.__file__).parents[1])
+        command = [sys.executable, "-m", "tests.chaos.rounds", seed, ",".join(kinds)]
+        places = {"SUNDOG_temp_dir": folder}
+        if cramped:
+            command, places = fullness.enclosed(command, folder)
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.chaos.rounds", seed, ",".join(kinds)],
+            command,
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PYTHONPATH": source, "SUNDOG_temp_dir": folder},
+            env={**os.environ, "PYTHONPATH": source, **places},
         )
         self.deadline = time.monotonic() + ROUND_MAX_S
         self.clock, self.longer = Clock(), _LONGER_TIMES

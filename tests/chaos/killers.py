@@ -5,7 +5,8 @@
     dice ──► worker · actor · stop ──► the node's list of workers ──► pidfd ──► signal
         ├──► zygote · node ──────────► the process tree below this driver ──► pidfd ──► signal
         ├──► segment · free · spill ─► files in the session's folders ──► unlink
-        └──► storm ──────────────────► signals to the driver's own main thread (storms.py)
+        ├──► storm ──────────────────► signals to the driver's own main thread (storms.py)
+        └──► disk · memory ──────────► a file that takes up the last byte (fullness.py)
 
 A choice for which there is nothing at the moment (no spilled file, no actor) passes to another, so what can be done is.
 
@@ -31,6 +32,7 @@ from typing import Any
 import sundog
 from sundog import engines
 from sundog.owner import context
+from tests.chaos import fullness
 from tests.chaos.acts import Acts
 
 # <owner>-<maker>-<number>: a segment in which an object lives.
@@ -46,6 +48,8 @@ WEIGHTS = {
     "free": 2,
     "spill": 5,
     "storm": 3,
+    fullness.DISK: 3,
+    fullness.MEMORY: 3,
 }
 # The node is killed only in sessions that are given to it: nothing can go on after that.
 EVERYDAY = ("worker", "actor", "stop", "zygote", "free", "storm")
@@ -73,6 +77,8 @@ def by_default() -> list[str]:
         found.append("segment")
         if has_spilling():
             found.append("spill")
+    if not fullness.refusal():
+        found.extend(fullness.KINDS)
     return found
 
 
@@ -109,6 +115,10 @@ class Killers(threading.Thread):
             "free": self._remove_free,
             "spill": self._remove_spilled,
             "storm": self._storm,
+            fullness.DISK: lambda: self._fill(fullness.DISK, str(self.spilled.parents[1])),
+            fullness.MEMORY: lambda: self._fill(
+                fullness.MEMORY, os.path.dirname(self.owner.segments.shm_root)
+            ),
         }
 
     def run(self) -> None:
@@ -194,6 +204,18 @@ class Killers(threading.Thread):
             return False
         self.acts.log("storm")
         self.blow(self.dice.uniform(0.05, 0.5))
+        return True
+
+    def _fill(self, kind: str, folder: str) -> bool:
+        """No room for a moment."""
+        act = self.acts.log(kind)
+        try:
+            if not fullness.fill(folder):
+                self.acts.strike(act)
+                return False
+            self.done.wait(self.dice.uniform(0.05, 0.5))
+        finally:
+            fullness.make_room(folder)
         return True
 
     def _open(self, pid: int) -> int:

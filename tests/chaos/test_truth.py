@@ -264,8 +264,11 @@ def test_what_nobody_did_explains_nothing(acts: Acts, error: BaseException) -> N
 @pytest.mark.parametrize(
     "error", [crashed(41), exceptions.ObjectLostError("lost"), exceptions.OwnerDiedError("gone")]
 )
-def test_a_storm_of_signals_explains_nothing(acts: Acts, error: BaseException) -> None:
-    acts.log("storm")
+@pytest.mark.parametrize("kind", ["storm", "disk", "memory"])
+def test_a_storm_of_signals_or_a_full_disk_explains_nothing(
+    acts: Acts, kind: str, error: BaseException
+) -> None:
+    acts.log(kind)
     assert lie(error, Entry("task", "m", content("m", LARGE), object_id=OBJECT), acts)
 
 
