@@ -23,6 +23,17 @@ def test_sessions_are_by_default_in_a_folder_that_no_two_users_share(tmp_path: P
     assert config.default_temp_dir({"TMPDIR": str(tmp_path / "nothing")}) == f"/tmp/{name}"
 
 
+def test_the_temporary_folder_of_another_user_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if os.geteuid() == 0:
+        os.chown(tmp_path, 54321, 54321)  # as in `sudo -E`
+    else:
+        uid = os.geteuid()
+        monkeypatch.setattr(os, "geteuid", lambda: uid + 1)
+    assert config.default_temp_dir({"TMPDIR": str(tmp_path)}) == f"/tmp/sundog-{os.geteuid()}"
+
+
 def test_every_default_is_accepted_as_a_value() -> None:
     given = {setting.name: setting.default for setting in config.describe()}
     assert config.load(given, {}) == config.Config()

@@ -195,6 +195,7 @@ def test_a_home_that_an_open_umask_left_open_is_closed(tmp_path: Path) -> None:
     default = tmp_path / "sundog-7"
     default.mkdir()
     default.chmod(0o777)
+    assert trust.homes(str(default)) == [str(default)]
     assert trust.make_home(str(default)) == (str(default), "")
     assert mode(default) == 0o700
 

@@ -342,13 +342,18 @@ def mistyped(environ: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
 def default_temp_dir(environ: Mapping[str, str] | None = None) -> str:
     """Where this user's sessions are when the setting `temp_dir` is empty: no two users share it.
 
+    A TMPDIR of another user, which root may have from whoever called sudo, does not count.
+
     >>> default_temp_dir({"TMPDIR": "/"}) == f"/sundog-{os.geteuid()}"
     True
     """
-    base = (os.environ if environ is None else environ).get("TMPDIR", "")
-    if not os.path.isdir(base):
+    base, uid = (os.environ if environ is None else environ).get("TMPDIR", ""), os.geteuid()
+    try:
+        if not os.path.isdir(base) or os.stat(base).st_uid not in (0, uid):
+            base = "/tmp"
+    except OSError:
         base = "/tmp"
-    return os.path.join(os.path.abspath(base), f"sundog-{os.geteuid()}")
+    return os.path.join(os.path.abspath(base), f"sundog-{uid}")
 
 
 def user_environ() -> dict[str, str]:

@@ -236,8 +236,19 @@ def make_home(default: str) -> tuple[str, str]:
 
 
 def homes(default: str) -> list[str]:
-    """Where sessions of this user may be that were started with the default: that folder, and the private ones."""
-    return [path for path in (default, *_private_homes(default)) if is_ours(path)]
+    """Where sessions of this user may be that were started with the default: that folder, and the private ones.
+
+    Whether others can write there does not matter to a reader, who judges each session by itself.
+    """
+    return [path for path in (default, *_private_homes(default)) if _belongs_to_us(path)]
+
+
+def _belongs_to_us(path: str) -> bool:
+    try:
+        info = os.lstat(path)
+    except OSError:
+        return False
+    return info.st_uid == os.geteuid() and stat.S_ISDIR(info.st_mode)
 
 
 def _private_home(default: str, why: str) -> tuple[str, str]:

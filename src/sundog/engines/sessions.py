@@ -90,6 +90,10 @@ def _make_home(config: Config) -> str:
     default = config_module.default_temp_dir()
     wanted = os.path.abspath(config.temp_dir or default)
     try:
+        place = os.path.dirname(default) if wanted == default else wanted
+        trust.make_missing(place)
+        if hazard := trust.check_container(place):
+            notices.warn(f"Sessions are kept in {place}, and {hazard}. Set it with: chmod +t {place}")
         if wanted == default:
             home, why = trust.make_home(default)
             if why:
@@ -98,9 +102,6 @@ def _make_home(config: Config) -> str:
                     f"{default} removed, or choose another folder with SUNDOG_temp_dir."
                 )
             return home
-        trust.make_missing(wanted)
-        if hazard := trust.check_container(wanted):
-            notices.warn(f"Sessions are kept in {wanted}, and {hazard}. Set it with: chmod +t {wanted}")
         return wanted
     except OSError as error:
         if error.errno in obstacles.NO_DESCRIPTOR:
