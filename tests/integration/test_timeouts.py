@@ -195,7 +195,7 @@ def test_a_task_that_has_begun_in_time_may_take_longer(hasty: ModuleType) -> Non
         return "rested"
 
     hasty.get(nap.remote(0), timeout=GET_S)  # from here on there is a worker
-    assert hasty.get(nap.options(queue_timeout_s=1.0).remote(1.3), timeout=GET_S) == "rested"
+    assert hasty.get(nap.options(queue_timeout_s=3.0).remote(3.3), timeout=GET_S) == "rested"
 
 
 # ---------------------------------------------------------------------- actors

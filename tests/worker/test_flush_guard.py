@@ -10,6 +10,7 @@ import pytest
 
 from sundog.worker import flush_guard
 from sundog.worker.flush_guard import FlushGuard
+from tests.integration.gates import await_true
 
 _TIMEOUT_S = 30
 
@@ -27,6 +28,16 @@ class _Flushes:
     def await_more_than(self, count: int) -> None:
         with self._condition:
             assert self._condition.wait_for(lambda: self.count > count, _TIMEOUT_S)
+
+
+def await_calm(guard: FlushGuard) -> None:
+    """Until the guard's thread has looked at nothing a few times, and sleeps until it is armed."""
+
+    def sleeps() -> bool:
+        with guard._condition:
+            return guard._looks_at == float("inf")
+
+    await_true(sleeps, "the guard's sleep")
 
 
 @pytest.fixture
@@ -66,16 +77,22 @@ def test_a_long_batch_after_many_short_ones_is_flushed(guard: FlushGuard, flushe
 def test_an_item_is_flushed_once_although_the_guard_was_calm(guard: FlushGuard, flushes: _Flushes) -> None:
     guard.begin_batch()
     guard.end_batch()
-    time.sleep(0.1)
+    await_calm(guard)
     before = flushes.count
     guard.watch_item()
     flushes.await_more_than(before)
-    time.sleep(0.1)
+    await_calm(guard)
     assert flushes.count == before + 1
 
 
-def test_a_batch_that_has_ended_is_left_alone(guard: FlushGuard, flushes: _Flushes) -> None:
+def test_a_batch_that_has_ended_is_left_alone(
+    guard: FlushGuard, flushes: _Flushes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.perf_counter()
+    # Until it has ended no time passes, whoever has the processors meanwhile.
+    monkeypatch.setattr(flush_guard, "_perf", lambda: now)
     guard.begin_batch()
     guard.end_batch()
-    time.sleep(0.15)
+    monkeypatch.setattr(flush_guard, "_perf", time.perf_counter)
+    await_calm(guard)
     assert flushes.count == 0
