@@ -297,7 +297,7 @@ def test_backpressure_stops_the_producer_until_items_are_taken(ray: ModuleType, 
     await_true(lambda: counted(tmp_path) == 3, "three items were made")
     other = make_source(ray, tmp_path / "nowhere")  # the stopped producer leaves other CPUs to others
     assert other is not None
-    assert ray.wait([generator], timeout=0.2) == ([generator], [])
+    assert ray.wait([generator], timeout=GET_S) == ([generator], [])
     assert counted(tmp_path) == 3
     assert ray.get(next(generator), timeout=GET_S) == 0
     await_true(lambda: counted(tmp_path) == 4, "one more was made")

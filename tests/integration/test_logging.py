@@ -17,8 +17,12 @@ ray.wait([waiting], timeout=1.0)
 """
 
 
-def errors_of(program: str) -> str:
+def errors_of(program: str, until: str = "") -> str:
+    """What a program wrote to its standard error; one that waits in `input()` goes on when it has written `until`."""
     with drivers.running(program) as driver:
+        if until:
+            drivers.await_true(lambda: until in "".join(driver.errors), f"{until!r} on stderr")
+        driver.go_on()
         driver.rest()
         driver.close()
         assert driver.process.returncode == 0, driver.errors
@@ -44,7 +48,9 @@ def test_messages_of_sundog_are_shown_as_the_program_wants(options: str, shown: 
             ray.init(num_cpus=1, {options})
             """,
             INFEASIBLE,
-        )
+            "input()",
+        ),
+        shown or "",
     )
     if shown is None:
         assert "giant" not in text
