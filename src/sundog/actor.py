@@ -17,6 +17,8 @@ from sundog.serialize.pack import pack_function
 from sundog.signatures import Signature, is_generator
 from sundog.wire import lanes as wire
 
+__tracebackhide__ = True  # pytest folds the frames of this file
+
 _ANYTHING = Signature(None)
 _BUILT_IN = ("__ray_ready__", "__ray_terminate__", "__ray_call__")
 

@@ -12,43 +12,22 @@ import threading
 from typing import Any
 
 from sundog import config as config_module
-from sundog import engines, init_options, isolation, notices
+from sundog import engines, init_context, init_options, isolation, notices
 from sundog.actor import ActorClass, ActorHandle, make_actor_class
 from sundog.engines import local, sessions
 from sundog.engines.local import LocalEngine
-from sundog.exceptions import ActorHandleNotFoundError, RaySystemError
+from sundog.exceptions import ActorHandleNotFoundError, RayError, RaySystemError
 from sundog.generator import ObjectRefGenerator
 from sundog.ids import PROCESS_BYTES, task_of
+from sundog.init_context import InitContext
 from sundog.owner import context
 from sundog.refs import ObjectRef
 from sundog.remote_function import RemoteFunction, make_remote_function
 
+__tracebackhide__ = True  # pytest folds the frames of this file
+
 _init_lock = threading.RLock()
 _forked_from: int | None = None
-
-
-class InitContext(dict[str, Any]):
-    """What `init()` returns: facts of the session, usable as a context manager that shuts it down."""
-
-    @property
-    def address_info(self) -> dict[str, Any]:
-        """The same facts."""
-        return self
-
-    @property
-    def dashboard_url(self) -> str | None:
-        """Where the dashboard is, if there is one."""
-        return self.get("webui_url")
-
-    def disconnect(self) -> None:
-        """Leave the session."""
-        shutdown()
-
-    def __enter__(self) -> InitContext:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        shutdown()
 
 
 def init(
@@ -154,6 +133,7 @@ def init(
                 resources = {**(resources or {}), "memory": _memory}
             totals = sessions.node_resources(num_cpus, num_gpus, resources, object_store_memory, config)
             engine = local.start(config, totals, labels or {}, job, log_to_driver=logs)
+            said = init_context.started_text(context.facts.session["name"], totals)
         else:
             if num_cpus is not None or num_gpus is not None or resources:
                 raise ValueError(
@@ -163,6 +143,7 @@ def init(
             engine = local.join(
                 sessions.resolve(str(wanted), config.temp_dir), config, job, log_to_driver=logs
             )
+            said = init_context.joined_text(context.facts.session["name"])
         engines.plug(engine)
         if logging_config is not None:
             from sundog import logging_config as settings
@@ -170,6 +151,7 @@ def init(
             settings.apply(job["logging"])
         if runtime_env:
             _adopt_runtime_env(engine, runtime_env)
+        notices.note(said)
         return _describe_session()
 
 
@@ -372,8 +354,13 @@ def get(object_refs: Any, *, timeout: float | None = None, _use_object_store: bo
         engine = _engine_for(object_refs)
     if timeout is not None and timeout < 0:
         timeout = None  # as in Ray
+    __tracebackhide__ = True  # read by IPython and pytest
     if type(object_refs) is ObjectRef:
-        return engine.owner.getting.get_one(object_refs._id, timeout)
+        try:
+            return engine.owner.getting.get_one(object_refs._id, timeout)
+        except RayError as error:
+            error.__traceback__ = None  # begins with the user's frames, wherever it is shown
+            raise
     if isinstance(object_refs, list):
         oids = [ref._id for ref in object_refs if type(ref) is ObjectRef]
         if len(oids) != len(object_refs):
@@ -381,7 +368,11 @@ def get(object_refs: Any, *, timeout: float | None = None, _use_object_store: bo
             raise TypeError(
                 f"get() takes a ref or a list of refs, but element {position} of the list is {_kind_of(other)}."
             )
-        return engine.owner.getting.get_many(oids, timeout)
+        try:
+            return engine.owner.getting.get_many(oids, timeout)
+        except RayError as error:
+            error.__traceback__ = None
+            raise
     if isinstance(object_refs, ObjectRefGenerator):
         return object_refs
     raise ValueError(f"get() takes a ref or a list of refs, not {_kind_of(object_refs)}.")

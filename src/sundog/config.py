@@ -202,6 +202,9 @@ class Config:
     ignore_unhandled_errors: bool = _setting(
         False, "Say nothing of errors of tasks whose refs are dropped without anybody having read them."
     )
+    full_tracebacks: bool = _setting(
+        False, "Show sundog's own frames in the traceback of a refused call that ends the program."
+    )
     dedup_logs: bool = _setting(
         True, "Fold lines from several workers that differ only in numbers into one line with a count."
     )
@@ -455,3 +458,9 @@ _WANTED = {
     "float": "a finite number",
     "str": "a text",
 }
+
+
+if __name__ == "__main__":
+    # The list of settings for who has the package and not its documentation.
+    for each in describe():
+        print(f"SUNDOG_{each.name} ({each.type}, default {each.default!r}): {each.doc}")

@@ -106,7 +106,7 @@ def say_what_is_ignored(
 def warn_of_mistyped(variables: list[tuple[str, str]]) -> None:
     """Variables with sundog's prefix that set nothing."""
     for name, near in variables:
-        hint = f" Did you mean {near}?" if near else " The settings are listed in docs/settings.md."
+        hint = f" Did you mean {near}?" if near else " All settings: python -m sundog.config"
         notices.warn(f"The variable {name} sets nothing: there is no such setting.{hint}")
 
 

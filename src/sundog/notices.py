@@ -81,12 +81,14 @@ def error(text: str) -> None:
 
 def warn(text: str) -> None:
     """Something that the user should act on."""
-    _logger().warning("%s", text)
+    if not _say_plainly(_WARNING, text):
+        _logger().warning("%s", text)
 
 
 def note(text: str) -> None:
     """Something that the user may want to know."""
-    _logger().info("%s", text)
+    if not _say_plainly(_INFO, text):
+        _logger().info("%s", text)
 
 
 def is_debugging() -> bool:
@@ -97,6 +99,23 @@ def is_debugging() -> bool:
 def detail(text: str) -> None:
     """Something that only who looks for it wants to know."""
     _logger().debug("%s", text)
+
+
+def _say_plainly(level: int, text: str) -> bool:
+    """Say something without `logging`, whose import takes longer than a start may: if nobody else uses it, and if the
+    result is the same. Returns whether that is so."""
+    if "logging" in sys.modules or not _wanted.ours or _wanted.format is not None:
+        return False
+    if level >= _wanted.level and sys.stderr is not None:
+        try:
+            sys.stderr.write(_plain_line(level, text) + "\n")
+        except (OSError, ValueError):
+            pass  # closed: as `logging` does, go on
+    return True
+
+
+def _plain_line(level: int, text: str) -> str:
+    return f"(sundog) {'WARNING: ' if level >= _WARNING else ''}{text}"
 
 
 def stderr_handler(formatter: logging.Formatter) -> logging.Handler:

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from sundog.ids import INDEX_BYTES, OBJECT_BYTES, random_id
 
+__tracebackhide__ = True  # pytest folds the frames of this file
+
 if TYPE_CHECKING:
     import concurrent.futures
 

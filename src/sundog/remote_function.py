@@ -15,6 +15,8 @@ from sundog.printable import printable
 from sundog.refs import ObjectRef
 from sundog.signatures import Signature, is_coroutine, is_generator
 
+__tracebackhide__ = True  # pytest folds the frames of this file
+
 
 class RemoteFunction:
     """A function that runs in another process when called with `.remote()`."""

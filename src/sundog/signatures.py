@@ -10,6 +10,8 @@ from __future__ import annotations
 from types import FunctionType
 from typing import Any
 
+__tracebackhide__ = True  # pytest folds the frames of this file
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import inspect

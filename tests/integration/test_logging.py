@@ -99,7 +99,10 @@ def test_with_a_logging_config_every_line_says_whose_it_is() -> None:
         driver.close()
         assert driver.process.returncode == 0, driver.errors
     rows = {row["message"]: row for row in map(json.loads, driver.errors)}
-    assert set(rows) == {"in the driver", "in a task", "in an actor"}
+    assert [text for text in rows if text.startswith("Started session_")], (
+        "what init() says is such a line too"
+    )
+    assert set(rows) >= {"in the driver", "in a task", "in an actor"} and len(rows) == 4
     assert set(out) >= {"printed"}  # no prefix: such lines are for programs
     assert rows["in a task"]["task_id"] in out
     assert rows["in a task"]["task_name"] == "work"

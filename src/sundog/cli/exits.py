@@ -99,8 +99,28 @@ def mapped() -> Iterator[None]:
         _leave(code_of(error))
 
 
+# Commands of a later version, and what does the same until then.
+LATER = {
+    "dashboard": "See: sundog status",
+    "debug": "Call the function itself in the driver, where breakpoint() works.",
+    "doctor": "See: sundog demo, whose output has such advice.",
+    "job": "Run the program itself; it joins a session with init(address='auto').",
+    "memory": "See: sundog list objects",
+    "profile": "Run the program under python -m cProfile, or py-spy record --subprocesses.",
+    "replay": "Call the function itself in the driver.",
+    "serve": "",
+    "stack": "With py-spy installed: py-spy dump --pid PID; the pids: sundog list workers",
+    "timeline": "In the program, before it ends: sundog.timeline('timeline.json')",
+    "why": "See: sundog status, which says what waits and why.",
+}
+
+
 def raise_unknown_command(name: str, known: list[str], ctx: click.Context) -> NoReturn:
-    """A wrong command is answered with the closest right one."""
+    """A wrong command is answered with the closest right one, one of a later version with what to do until then."""
+    if name in LATER:
+        raise click.UsageError(
+            f"the command {name!r} comes in a later version. {LATER[name]}".rstrip(), ctx=ctx
+        )
     close = difflib.get_close_matches(name, known, n=1)
     if name.endswith(".py"):
         hint = f" To run a script: sundog run {name}"

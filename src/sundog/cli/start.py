@@ -214,7 +214,7 @@ def read_labels_file(path: str | None) -> dict[str, str]:
 
 @click.command("start", short_help="Start a session that outlives this command.")
 @click.option("--head", is_flag=True, help="Start a session of its own on this machine.")
-@click.option("--address", metavar="ADDRESS", help="Join the head at this address as another node.")
+@click.option("--address", metavar="ADDRESS", help="Not possible yet: a session lives on one machine.")
 @click.option("--num-cpus", type=click.IntRange(min=0), help="Logical CPUs; by default, this machine's.")
 @click.option("--num-gpus", type=click.IntRange(min=0), help="Logical GPUs; by default, this machine's.")
 @click.option(
@@ -241,13 +241,15 @@ def read_labels_file(path: str | None) -> dict[str, str]:
     help="Where objects go that do not fit there: folder or URL.",
 )
 @click.option("--temp-dir", type=click.Path(file_okay=False), help="Where sessions keep their files.")
-@click.option("--dashboard-host", default="127.0.0.1", show_default=True, help="Where the dashboard listens.")
+@click.option(
+    "--dashboard-host", default="127.0.0.1", show_default=True, help="Accepted; a dashboard comes later."
+)
 @click.option(
     "--dashboard-port",
     type=click.IntRange(0, 65535),
     default=8265,
     show_default=True,
-    help="Its port; 0 means any free one.",
+    help="Accepted, as --dashboard-host is.",
 )
 @click.option("--labels", callback=parse_labels, metavar="K=V,…", help="Labels of this node.")
 @click.option(

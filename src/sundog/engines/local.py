@@ -127,6 +127,8 @@ class LocalEngine:
             handlers["log"] = self._heard_log
         owner.control.on_lost = self._node_lost
         engines.when_main_thread_comes(self._guard_handlers)
+        if sys.excepthook is sys.__excepthook__ and not owner.config.full_tracebacks:
+            sys.excepthook = _show_folded
         if sys.getswitchinterval() == _PYTHON_SWITCH_S:
             # A driver that computes starves the thread that reads replies and sends the next tasks.
             sys.setswitchinterval(_SWITCH_S)
@@ -214,6 +216,12 @@ class LocalEngine:
                 deadline += _END_S
             time.sleep(delay)
             delay = min(0.01, delay * 1.5)
+
+
+def _show_folded(kind: type[BaseException], error: BaseException, trace: Any) -> None:
+    from sundog.engines import tracebacks  # for programs that end with an error
+
+    tracebacks.show(kind, error, trace)
 
 
 def _draws_bar(line: str) -> bool:

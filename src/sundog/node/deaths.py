@@ -60,7 +60,7 @@ class Deaths:
             f"node {node.node_id.hex()} ({node.memory.reading.where}: {reading.used_bytes / 1e9:.2f} GB of "
             f"{reading.total_bytes / 1e9:.2f} GB in use, at most {limit / 1e9:.2f} GB may be). Their tasks are tried "
             "again as their options allow. To need less: give the functions memory= or more num_cpus=, so that fewer "
-            "run at once. See: docs/memory.md, sundog status"
+            "run at once. See: sundog status"
         )
 
     def tell(self, text: str) -> None:

@@ -24,6 +24,7 @@ import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from sundog.node.crash_reports import CrashReports
 from sundog.wire.marks import LITERAL, MARK, find_mark
 
 # Longer lines are handed over in pieces: one line of 100 MB must not be held in the node's memory.
@@ -276,6 +277,7 @@ class LogTail:
         self.out_path = out_path
         self.err_path = err_path
         self._files = (_FileTail(out_path), _FileTail(err_path))
+        self._crashes = CrashReports(err_path)
 
     @property
     def pending_bytes(self) -> int:
@@ -295,6 +297,8 @@ class LogTail:
             share = budget_bytes if is_err else (budget_bytes + 1) // 2
             lines, taken = file.poll(share, final)
             budget_bytes -= taken
+            if is_err and lines:
+                lines = self._crashes.fold(lines)
             for name, group in itertools.groupby(lines, key=lambda pair: pair[0]):
                 text = [line for _, line in group]
                 batches.append(LogBatch(self.worker_id, self.pid, self.job_id, name, bool(is_err), text))

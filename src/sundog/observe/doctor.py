@@ -249,7 +249,7 @@ def _serial_part(
         f"({cores} cores: {(serial + work) / (serial + work / cores):.1f} times)",
         cost_s=serial,
         would_take_s=wall_s - serial,
-        next_step="See what the driver does in that time (python -m cProfile, or sundog profile), and move "
+        next_step="See what the driver does in that time (python -m cProfile), and move "
         "it into tasks or do it while tasks run",
     )
 

@@ -23,8 +23,8 @@ UNSUPPORTED = {
     "image_uri": "Start sundog inside the container instead.",
     "java_jars": "sundog runs Python only.",
     "py_executable": "Workers run the driver's interpreter; use pip=[...] for other packages.",
-    "nsight": "Profile with: sundog profile",
-    "rocprof_sys": "Profile with: sundog profile",
+    "nsight": "Run the whole program under nsys instead.",
+    "rocprof_sys": "Run the whole program under rocprof-sys instead.",
 }
 
 

@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 import sundog
 
+__tracebackhide__ = True  # pytest folds the frames of this file
+
 V = TypeVar("V")
 Call = Callable[[Any, V], Any]
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import sundog
 
+__tracebackhide__ = True  # pytest folds the frames of this file
+
 # A few results per wait: one costs a round per result, many delay the first.
 DEFAULT_CHUNK_SIZE = 10
 DEFAULT_BACKPRESSURE_SIZE = 100

@@ -18,6 +18,8 @@ from typing import Any
 
 import sundog
 
+__tracebackhide__ = True  # pytest folds the frames of this file
+
 
 class Empty(queue.Empty):
     """Nothing to get, or not enough for a batch, within the time given."""

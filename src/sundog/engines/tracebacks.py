@@ -1,0 +1,72 @@
+"""Tracebacks that a program ends with: the user's frames, and what went wrong, without sundog's own frames between.
+
+Owns the driver's `sys.excepthook`, unless the program has one of its own or wants `full_tracebacks`. Folded are errors
+that sundog raised on purpose: what came back from a task (`RayError`), and refusals of what the user passed. Anything
+else that was raised inside sundog is a defect of ours, and keeps all of its frames. pytest folds the same frames by
+`__tracebackhide__` in the public modules. Imported when a program ends with an error. Runs in a driver, on the thread
+that ends.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+from types import TracebackType
+
+from sundog.exception_transport import hint_at_copy
+from sundog.exceptions import RayError
+
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_CHAIN_MAX = 100
+
+
+def show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Print an error that nobody caught, as the interpreter does, with our frames folded."""
+    try:
+        hint_at_copy(error)
+        fold(error)
+        trace = error.__traceback__
+    except Exception:
+        pass  # the error itself must be shown, whatever is wrong with folding it
+    sys.__excepthook__(kind, error, trace)
+
+
+def fold(error: BaseException) -> None:
+    """Take our frames out of the tracebacks of an error and of those before it in the chain."""
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting and len(seen) < _CHAIN_MAX:
+        current = waiting.pop()
+        if current is None or id(current) in seen:
+            continue
+        seen.add(id(current))
+        if current.__traceback__ is not None:
+            current.__traceback__ = _folded(current, current.__traceback__)
+        waiting += [current.__cause__, current.__context__]
+
+
+def _folded(error: BaseException, trace: TracebackType) -> TracebackType:
+    steps = []
+    step: TracebackType | None = trace
+    while step is not None:
+        steps.append(step)
+        step = step.tb_next
+    if not isinstance(error, RayError) and not _is_refusal(steps[-1]):
+        return trace
+    kept: TracebackType | None = None
+    for step in reversed(steps):
+        if not _is_ours(step):
+            kept = TracebackType(kept, step.tb_frame, step.tb_lasti, step.tb_lineno)
+    return kept or trace
+
+
+def _is_ours(step: TracebackType) -> bool:
+    return step.tb_frame.f_code.co_filename.startswith(_OURS)
+
+
+def _is_refusal(step: TracebackType) -> bool:
+    """Whether an error was raised by a statement of ours that says so."""
+    if not _is_ours(step):
+        return False
+    return linecache.getline(step.tb_frame.f_code.co_filename, step.tb_lineno).lstrip().startswith("raise ")

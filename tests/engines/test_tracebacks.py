@@ -1,0 +1,62 @@
+"""Which frames the traceback of an error keeps."""
+
+from __future__ import annotations
+
+import traceback
+
+import pytest
+
+import sundog
+from sundog.engines import tracebacks
+from sundog.exceptions import RaySystemError
+from sundog.runtime_env import merge
+from sundog.signatures import Signature
+
+
+def frames(error: BaseException) -> list[str]:
+    return [each.name for each in traceback.extract_tb(error.__traceback__)]
+
+
+def test_a_refusal_of_ours_keeps_the_users_frames_only() -> None:
+    with pytest.raises(TypeError) as caught:
+        Signature.of(lambda a: a).check("f", (), {})
+    assert len(frames(caught.value)) > 1
+    tracebacks.fold(caught.value)
+    assert frames(caught.value) == ["test_a_refusal_of_ours_keeps_the_users_frames_only"]
+
+
+def test_a_defect_of_ours_keeps_all_frames() -> None:
+    with pytest.raises(TypeError) as caught:
+        merge(5, None)  # type: ignore[arg-type]
+    before = frames(caught.value)
+    tracebacks.fold(caught.value)
+    assert frames(caught.value) == before and len(before) > 1
+
+
+def test_an_error_without_a_frame_of_the_users_keeps_what_it_has() -> None:
+    error = RaySystemError("x")
+    tracebacks.fold(error)
+    assert error.__traceback__ is None
+
+
+def test_every_error_of_a_chain_is_folded_once_and_the_chain_is_kept() -> None:
+    with pytest.raises(ValueError, match="mine") as caught:
+        try:
+            sundog.get(7)
+        except Exception as first:
+            raise ValueError("mine") from first
+    cause = caught.value.__cause__
+    assert cause is not None
+    cause.__cause__ = caught.value  # a circle must not hang it
+    tracebacks.fold(caught.value)
+    mine = "test_every_error_of_a_chain_is_folded_once_and_the_chain_is_kept"
+    assert frames(cause) == [mine] and frames(caught.value) == [mine]
+    cause.__cause__ = None
+
+
+def test_the_error_is_shown_whatever_is_wrong_with_folding(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tracebacks, "fold", None)
+    tracebacks.show(KeyError, KeyError("shown"), None)
+    assert "KeyError: 'shown'" in capsys.readouterr().err

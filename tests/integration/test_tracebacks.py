@@ -1,0 +1,149 @@
+"""What a terminal shows of an error, of a crash and of a start: the user's frames, each thing once."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from tests.integration import drivers
+
+OURS = str(Path(drivers.SOURCE) / "sundog")
+
+
+def errors_of(program: str, **environ: str) -> str:
+    with drivers.running(program, **environ) as driver:
+        driver.rest()
+        driver.close()
+    return "".join(driver.errors)
+
+
+FAILING = """
+    ray.init(num_cpus=1)
+    @ray.remote
+    def fail(key):
+        return {}[key]
+    def user_code():
+        ray.get(GET)
+    user_code()
+"""
+
+
+@pytest.mark.parametrize("what", ["fail.remote('k')", "[fail.remote('k')]"])
+def test_a_program_that_ends_with_a_tasks_error_shows_the_users_frames(what: str) -> None:
+    told = errors_of(FAILING.replace("GET", what))
+    assert f'File "{OURS}' not in told, told
+    shown = told[told.index("Traceback") :].splitlines()
+    assert "in <module>" in shown[1] and any("in user_code" in line for line in shown)
+    assert any("RayTaskError(KeyError): sundog::fail()" in line for line in shown)
+    assert any("in fail" in line for line in shown) and shown[-1] == "KeyError: 'k'"
+
+
+def test_a_setting_shows_all_frames() -> None:
+    told = errors_of("ray.init(num_cpus=1)\nray.get(7)", SUNDOG_full_tracebacks="1")
+    assert f'File "{OURS}' in told
+
+
+def test_a_refused_call_shows_the_users_frames() -> None:
+    told = errors_of("ray.init(num_cpus=1)\n@ray.remote\ndef f(a): pass\nf.remote()")
+    assert f'File "{OURS}' not in told and "missing a required argument" in told
+
+
+def test_a_programs_own_hook_is_left_in_place() -> None:
+    told = errors_of(
+        "import sys; sys.excepthook = lambda *_: print('mine', file=sys.stderr)\nray.init(num_cpus=1)\nray.get(7)"
+    )
+    assert told.endswith("mine\n") and "Traceback" not in told
+
+
+def test_a_caught_error_begins_with_the_users_frames_and_keeps_its_cause(ray: ModuleType) -> None:
+    @ray.remote
+    def fail() -> None:
+        raise KeyError("k")
+
+    with pytest.raises(KeyError) as caught:
+        ray.get(fail.remote(), timeout=30)
+    # Folded by pytest, by what our modules say of themselves.
+    assert [Path(str(entry.path)) for entry in caught.traceback.filter(caught)] == [Path(__file__)]
+    assert isinstance(caught.value.cause, KeyError)
+
+
+def test_a_notebook_folds_the_frame_of_get(ray: ModuleType) -> None:
+    @ray.remote
+    def fail() -> None:
+        raise KeyError("k")
+
+    with pytest.raises(KeyError) as caught:
+        ray.get(fail.remote(), timeout=30)
+    trace = caught.value.__traceback__
+    inner = []
+    while trace is not None:
+        inner.append(trace.tb_frame)
+        trace = trace.tb_next
+    # IPython leaves out frames with this local.
+    assert all("__tracebackhide__" in frame.f_locals for frame in inner[1:])
+
+
+def test_a_crash_is_reported_once() -> None:
+    told = errors_of(
+        """
+        import ctypes
+        ray.init(num_cpus=1)
+        @ray.remote(max_retries=0)
+        def crash():
+            ctypes.string_at(0)
+        ray.get(crash.remote())
+        """
+    )
+    assert told.count("in crash") == 1, told
+    assert told.count("its stack is in the error of the task") <= 1
+    assert "it crashed with SIGSEGV" in told
+
+
+# ---------------------------------------------------------------------- the start
+def test_init_says_what_was_started_and_the_next_command_in_one_line() -> None:
+    told = errors_of("ray.init(num_cpus=3, object_store_memory=2**30)").splitlines()
+    assert len(told) == 1 and told[0].startswith("(sundog) Started session_")
+    assert told[0].endswith("with 3 CPUs, 1.0 GiB for objects. What runs and waits: sundog status")
+
+
+@pytest.mark.parametrize("how", ["logging_level='warning'", "configure_logging=False"])
+def test_the_line_can_be_silenced(how: str) -> None:
+    assert errors_of(f"ray.init(num_cpus=1, {how})") == ""
+
+
+def test_a_program_that_uses_logging_gets_the_same_line() -> None:
+    told = errors_of("import logging\nray.init(num_cpus=1)").splitlines()
+    assert len(told) == 1 and told[0].startswith("(sundog) Started session_")
+
+
+def test_the_line_costs_no_import_of_logging() -> None:
+    with drivers.running("import sys\nray.init(num_cpus=1)\nprint('logging' in sys.modules)") as driver:
+        assert driver.rest() == ["False"]
+        driver.close()
+
+
+def test_a_notebook_shows_a_card_of_the_session() -> None:
+    program = """
+        import sundog as ray
+        context = ray.init(num_cpus=2, resources={"<b>": 1})
+        card = context._repr_html_()
+        ray.shutdown()
+        print(card)
+        print(context._repr_html_())
+        print(ray.is_initialized())
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=50,
+    )
+    card, after, still = done.stdout.splitlines()
+    assert "2 CPUs, 1 &lt;b&gt;" in card and "sundog status --session session_" in card
+    assert "has left the session" in after and still == "False"
