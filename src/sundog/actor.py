@@ -449,7 +449,7 @@ def exit_actor() -> None:
     engine = engines.current()
     if facts.actor_id is None or engine is None or engine.executor is None:
         raise TypeError("exit_actor() ends the actor that calls it, and this is not an actor.")
-    engine.executor.exit_after = "exit_actor() was called in it"
+    engine.executor.leave("exit_actor() was called in it")
     raise engine.executor.exit_error()
 
 

@@ -101,6 +101,11 @@ class Config:
     reload_changed_modules: bool = _setting(
         True, "Replace workers that hold an older version of a module edited on disk; off only warns."
     )
+    actor_graceful_shutdown_timeout_ms: int = _setting(
+        30_000,
+        "Milliseconds for __ray_shutdown__(), __del__ and atexit handlers at an actor's end; then it is ended anyway.",
+        low=1,
+    )
     timeout_grace_s: float = _setting(
         2.0, "Seconds that a task has to stop once its timeout_s is over; then its worker is killed.", low=0
     )

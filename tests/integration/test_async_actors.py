@@ -264,8 +264,10 @@ def test_exceptions_of_coroutines_reach_the_caller(ray: ModuleType) -> None:
     assert ray.get(bad.ok.remote()) == 1
 
 
-def test_exit_actor_in_a_coroutine_fails_what_else_runs_there(ray: ModuleType) -> None:
+def test_exit_actor_in_a_coroutine_fails_what_else_does_not_end_in_time(ray_session: Any) -> None:
     from sundog.actor import exit_actor
+
+    ray = ray_session(num_cpus=1, _system_config={"actor_graceful_shutdown_timeout_ms": 200})
 
     @ray.remote(max_restarts=2)
     class Leaver:

@@ -290,8 +290,10 @@ def test_a_generator_in_a_thread_that_waits_for_its_reader_ends_when_cancelled(r
         ray.get(list(items), timeout=GET_S)
 
 
-def test_exit_actor_in_a_thread_ends_the_actor(ray: ModuleType) -> None:
+def test_exit_actor_in_a_thread_ends_the_actor_though_other_calls_do_not_end(ray_session: Any) -> None:
     from sundog.actor import exit_actor
+
+    ray = ray_session(num_cpus=1, _system_config={"actor_graceful_shutdown_timeout_ms": 200})
 
     @ray.remote(max_concurrency=2)
     class Leaver:

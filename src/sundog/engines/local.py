@@ -53,6 +53,7 @@ class LocalEngine:
         self._started_node = started_node
         self._logs: Any = None
         self._heard = 0  # batches of workers' output so far
+        self._took_sigterm = False
         self._switched = False
         self._pid = os.getpid()
         self._environments: dict[str, str] = {}
@@ -138,6 +139,9 @@ class LocalEngine:
     def _guard_handlers(self) -> None:
         """On the main thread, the only one that may ask for signals."""
         if self.owner.closed is None:
+            if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+                signal.signal(signal.SIGTERM, _leave)
+                self._took_sigterm = True
             interrupts.install(self.owner.lock)
 
     def _node_lost(self) -> None:
@@ -180,6 +184,9 @@ class LocalEngine:
         context.reset()
         if self.is_driver:
             interrupts.uninstall()  # last: what a handler raises is not to leave half a session behind
+        if self._took_sigterm and threading.current_thread() is threading.main_thread():
+            if signal.getsignal(signal.SIGTERM) is _leave:
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def _say_goodbye(self) -> None:
         """Tell the node; it sends the last of what workers printed, then that this was all."""
@@ -371,3 +378,8 @@ def _become_driver(
 def load_config(system_config: dict[str, Any] | None) -> Config:
     """The settings for a new session."""
     return config_module.load(system_config)
+
+
+def _leave(number: int, _frame: object) -> None:
+    """SIGTERM in a driver: leave like `sys.exit()`, so that `finally` and `atexit` run, and the session ends."""
+    raise SystemExit(number)

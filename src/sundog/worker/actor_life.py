@@ -20,7 +20,7 @@ from sundog.serialize.fingerprint import fingerprint
 from sundog.serialize.pack import pack
 from sundog.signatures import is_coroutine
 from sundog.wire import lanes as wire
-from sundog.worker import stdio
+from sundog.worker import exits, stdio
 from sundog.worker.executor import Executor
 from sundog.worker.serving import Serving
 from sundog.worker.setup import apply_lease, note_lease
@@ -93,6 +93,15 @@ class ActorLife:
             executor.title.seen("__init__")
             executor.actor = self._instance(cls, positional, named, concurrent)
             positional = named = None
+            if executor.exit_after is not None:
+                raise SystemExit  # it called exit_actor(), and caught what that raises
+        except SystemExit as error:
+            failed = events.FAILED
+            if executor.exit_after is None:
+                executor.exit_code = exits.exit_code(error)
+                executor.exit_after = f"sys.exit({error.code!r}) was called in its constructor"
+            executor.actor = None
+            self.serving.stopping = executor.exit_after
         except BaseException as error:
             failed = events.FAILED
             stored = RayTaskError.from_exception(

@@ -107,6 +107,8 @@ class AsyncServing(Serving):
             self.loop.stop()
 
     def _run_todo(self) -> None:
+        if self.executor.exit_after is not None:
+            self.todo.clear()  # what has not begun never will: the node tells the callers why
         while self.todo:
             lane, item = self.todo.popleft()
             name = item[4].get(wire.EXTRA_GROUP) if item[4] is not None else None
@@ -229,6 +231,8 @@ class AsyncServing(Serving):
                 return
             elif inspect.isawaitable(result):
                 result = await result
+            if executor.exit_after is not None:
+                executor.check_left(task_id)
             if executor.cancelled and task_id in executor.cancelled:
                 raise asyncio.CancelledError  # it answers its cancel: the caller has been promised an error
             if returns == 1:
@@ -290,7 +294,7 @@ class AsyncServing(Serving):
         self._tasks.pop(task_id, None)
         self.executor.cancelled.discard(task_id)
         group.running -= 1
-        if group.waiting:
+        if group.waiting and self.executor.exit_after is None:
             self._start(group, *group.waiting.popleft())
         if lane not in self._dirty:
             self._flush_soon(lane)
@@ -329,10 +333,8 @@ class AsyncServing(Serving):
             lane.flush(self.spill_dir)
 
     def _maybe_stop(self) -> None:
-        if self.executor.exit_after is not None:
-            self.stopping = self.executor.exit_after
-        elif self._finish is not None and not self._tasks and not self._ready:
-            self.stopping = self._finish
+        if not self._tasks and not self._ready:
+            self.stopping = self.executor.exit_after or self._finish
         if self.stopping is not None:
             self.loop.call_soon(self.loop.stop)
 
@@ -345,6 +347,10 @@ class AsyncServing(Serving):
             self._maybe_stop()
 
         self.loop.call_soon_threadsafe(finish)
+
+    def exit_soon(self) -> None:
+        """End when the calls that have begun have ended. Any thread."""
+        self.loop.call_soon_threadsafe(self._maybe_stop)
 
     def wake(self) -> None:
         """Make the loop look at `stopping`."""

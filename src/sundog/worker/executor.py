@@ -18,7 +18,7 @@ from typing import Any
 from sundog import events
 from sundog.events import EVENT, EVENT_BYTES, HEADER_BYTES, NoRing, Ring
 from sundog.exceptions import ObjectLostError, RayTaskError, TaskCancelledError
-from sundog.owner import context
+from sundog.owner import context, interrupts
 from sundog.owner.core import Owner
 from sundog.owner.failures import note_error
 from sundog.owner.lineage import CopyLost
@@ -68,12 +68,35 @@ class Executor:
         self.exit_after: str | None = None
         self.exit_code = 0  # not 0: an end that nobody intended, after which the actor may restart
         self.exit_error: type[BaseException] = SystemExit  # what exit_actor() raises
+        self.on_exit: Callable[[], None] = _nobody  # the actor is to end when its calls have
+        self.on_late_exit: Callable[[], None] = _nobody  # ... and now, though some have not
+        self.left: set[bytes] = set()  # calls that called exit_actor(): not answered, whatever they return
 
     def disown(self) -> None:
         """In a child that user code forked: what it does is not recorded, the ring is its parent's."""
         self.ring = self.owner.ring = NoRing()
         self.meter = Meter(self.ring)
         self.sampler.dormant = False
+
+    # ------------------------------------------------------------------ the end of an actor
+    def leave(self, reason: str) -> None:
+        """End the actor when the calls that run have ended. The call that asks, if one does, is not answered."""
+        if self.exit_after is None:
+            self.exit_after = reason
+        running = context.running.get()
+        if running is None and threading.current_thread() is threading.main_thread():
+            running = context.main_task
+        if running is not None:
+            self.left.add(running[0])
+        if self.concurrent:
+            limit_s = self.owner.config.actor_graceful_shutdown_timeout_ms / 1000
+            interrupts.send_later(limit_s, self.on_late_exit)
+        self.on_exit()
+
+    def check_left(self, task_id: bytes) -> None:
+        """A call that called exit_actor() goes without an answer, though it caught what that raised: raise anew."""
+        if task_id in self.left:
+            raise SystemExit
 
     # ------------------------------------------------------------------ functions
     def learn(self, lane: AnswerLane, fns: list[wire.FnWire | None]) -> None:
@@ -194,6 +217,8 @@ class Executor:
                 positional = named = None  # type: ignore[assignment]
             end = _time()
             seconds = end - start
+            if self.exit_after is not None:
+                self.check_left(task_id)
             buffers = inner = None
             if result is None:
                 meta = NONE
@@ -311,6 +336,8 @@ class Executor:
                     result = function(*positional, **named)
                     positional = named = None  # type: ignore[assignment]
                     end = _time()
+                    if self.exit_after is not None:
+                        self.check_left(task_id)
                     if self.owner.concurrent and task_id in self.cancelled:
                         raise KeyboardInterrupt  # in a thread it was only told: the caller has been promised an error
                     meta, buffers, inner = self.pack_result(result, name)
@@ -392,7 +419,7 @@ class Executor:
 
     def terminate(self) -> None:
         """Ends the actor after this call."""
-        self.exit_after = "__ray_terminate__ was called on it"
+        self.leave("__ray_terminate__ was called on it")
         raise SystemExit(0)
 
     def _call_retry(self, extra: Any) -> Any:
@@ -536,11 +563,13 @@ class Executor:
             # Now: it is noted as begun, and would pass for a victim if the next task ended this process.
             lane.flush(self.spill_dir)
             return
+        if self.exit_after is not None and task_id in self.left:
+            return  # the actor ends, and the node tells the callers why
         if isinstance(error, SystemExit) and self.actor_id is not None:
             if self.exit_after is None:
                 self.exit_code = exits.exit_code(error)
                 self.exit_after = f"sys.exit({error.code!r}) was called in its method {name}()"
-            return  # the actor ends, and the node tells the callers why
+            return  # as above
         overdue = self.deadlines.error_of(task_id)
         if overdue is not None:
             error.__traceback__ = None

@@ -12,6 +12,10 @@ import os
 from sundog.exceptions import RayTaskError, WorkerCrashedError
 
 
+class Terminated(SystemExit):
+    """`SIGTERM` arrived while the user's code ran."""
+
+
 def exit_code(error: SystemExit) -> int:
     """The code that Python would end with: text counts as failure, and one byte is left of a number."""
     code = error.code
@@ -22,7 +26,8 @@ def exit_code(error: SystemExit) -> int:
 
 def error_of(error: SystemExit, name: str, task_id: bytes) -> WorkerCrashedError:
     """What the caller of a task gets that called `sys.exit()`."""
-    called = f"sys.exit({error.code!r}) was called in it"
+    received = isinstance(error, Terminated)
+    called = "SIGTERM arrived" if received else f"sys.exit({error.code!r}) was called in it"
     told = RayTaskError.from_exception(
         error, function_name=name, pid=os.getpid(), task_id=task_id.hex(), skip_frames_of=()
     )

@@ -27,7 +27,7 @@ from sundog.net import sockets as socket
 from sundog.net.packets import Connection
 from sundog.owner import context, interrupts
 from sundog.owner.assemble import assemble
-from sundog.worker import breakpoints, setup, stdio
+from sundog.worker import breakpoints, endings, setup, stdio
 from sundog.worker.accelerators import Accelerators
 from sundog.worker.actor_life import ActorLife, own_repr
 from sundog.worker.executor import Executor
@@ -91,6 +91,7 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     owner.waits.places = lambda main_runs: life.serving.places(main_runs)
     owner.running_calls = lambda: life.serving.running_calls()
     signal.signal(signal.SIGINT, serving.interrupt)
+    endings.Terminations(life, executor).install()
     interrupts.install(owner.lock)
     interrupts.ended = lambda error: life.stop(f"sys.exit({error.code!r}) was called in a signal handler")
     os.register_at_fork(after_in_child=lambda: life.serving.disown())
@@ -120,6 +121,7 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
         owner.control.send(("start_failed", f"{error}. {process_limit.text()}"))
         return 1
     reason = life.run()
+    endings.let_go(executor, config.actor_graceful_shutdown_timeout_ms / 1000)
     if executor.actor_id is not None and executor.exit_after is not None and not executor.exit_code:
         # Only now, after the last replies: callers fail what has not been answered.
         owner.control.send(("actor_exit", executor.actor_id, reason))

@@ -84,6 +84,7 @@ class Serving:
         self.construct: Any = None  # set by the node's "construct": run in the main thread
         self.guard = FlushGuard(self._flush_all)
         executor.item_waits = self.guard.watch_item
+        executor.on_exit, executor.on_late_exit = self.exit_soon, self.exit_now
         executor.deadlines.end_call = self.end_call
         executor.deadlines.busy_with = self.busy_with
 
@@ -461,6 +462,17 @@ class Serving:
     def finish_then_stop(self, reason: str) -> None:
         """End after what runs now. None is left in a socket: a caller keeps its handle until it is answered."""
         self.stopping = reason
+        self.wake()
+
+    def exit_soon(self) -> None:
+        """The actor ends when what runs has ended; if nothing does (a thread of the user's asked), now. Any thread."""
+        if self.current is None:
+            self.stopping = self.executor.exit_after
+            self.wake()
+
+    def exit_now(self) -> None:
+        """The calls that run beside the end of their actor have had their time. Any thread."""
+        self.stopping = self.executor.exit_after
         self.wake()
 
     def fall_over(self) -> None:

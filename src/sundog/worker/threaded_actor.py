@@ -92,7 +92,7 @@ class ThreadedServing(Serving):
             if group is not None:
                 self._running[item[0]] = group
         try:
-            if group is not None:
+            if group is not None and self.executor.exit_after is None:
                 self.executor.run(lane, item)
                 self._flush_soon(lane)
         except BaseException:
@@ -103,8 +103,7 @@ class ThreadedServing(Serving):
                 self._running.pop(item[0], None)
                 self.executor.cancelled.discard(item[0])
         if self.executor.exit_after is not None:
-            self.stopping = self.executor.exit_after
-            self.wake()
+            self.exit_soon()
         elif self._finish is not None and not self._active:
             self.stopping = self._finish
             self.wake()
@@ -163,6 +162,14 @@ class ThreadedServing(Serving):
             idle = not self._active
         if idle:
             self.stopping = reason
+            self.wake()
+
+    def exit_soon(self) -> None:
+        """End when the calls that run have ended; those that have not begun never will. Any thread."""
+        with self._count:
+            idle = not self._running
+        if idle:
+            self.stopping = self.executor.exit_after
             self.wake()
 
     def oldest_call(self) -> Call | None:

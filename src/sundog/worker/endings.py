@@ -1,0 +1,92 @@
+"""The end of a worker process in good order: what the user's code is given to do before it is gone.
+
+Owns the order of the last steps, `SIGTERM`, and the time that they may take::
+
+    last reply sent ─► __ray_shutdown__() ─► the actor is let go: __del__ ─► atexit handlers ─► "actor_exit", the end
+
+An actor ends like this by `exit_actor()`, `__ray_terminate__`, `sys.exit()`, its last handle, `SIGTERM`; a worker
+of tasks when it has run `max_calls` times, was idle, or got `SIGTERM`. `kill()`, a crash and the end of the job leave
+nothing time: no step runs. Refuses to decide who ends: `serving.py` and its kin do. Runs in the main thread.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import faulthandler
+import os
+import signal
+import sys
+from typing import TYPE_CHECKING, Any
+
+from sundog.owner import context, interrupts
+from sundog.worker.exits import Terminated
+
+if TYPE_CHECKING:
+    from sundog.worker.actor_life import ActorLife
+    from sundog.worker.executor import Executor
+
+_AGAIN_S = 0.002
+_REASON = "it received SIGTERM"
+
+
+def let_go(executor: Executor, limit_s: float) -> None:
+    """Run what the user wants to have run at the end; a process that takes longer than `limit_s` ends all the same."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is ending
+    # By a thread of C's: it needs neither the interpreter nor the user's good will, and shows where it hung.
+    with contextlib.suppress(RuntimeError, ValueError, OSError):
+        faulthandler.dump_traceback_later(limit_s, exit=True, file=sys.__stderr__ or 2)
+    actor, executor.actor = executor.actor, None
+    if actor is not None:
+        shutdown = getattr(actor, "__ray_shutdown__", None)
+        if callable(shutdown):
+            _call(shutdown)
+        shutdown = None
+    # Not only dropped: what the garbage collector would find has a finaliser too.
+    actor = None
+    atexit._run_exitfuncs()
+    faulthandler.cancel_dump_traceback_later()
+
+
+def _call(hook: Any) -> None:
+    try:
+        hook()
+    except BaseException:
+        import traceback
+
+        print("__ray_shutdown__() raised, and the actor ends all the same:", file=sys.stderr)
+        traceback.print_exc()
+
+
+class Terminations:
+    """What `SIGTERM` does to a worker: the code that runs in the main thread gets a `SystemExit`."""
+
+    def __init__(self, life: ActorLife, executor: Executor) -> None:
+        self.life = life
+        self.executor = executor
+
+    def install(self) -> None:
+        """Take the signal, here and not in the children that user code forks."""
+        signal.signal(signal.SIGTERM, self.arrived)
+        os.register_at_fork(after_in_child=_restore)
+
+    def arrived(self, _signal: int, _frame: Any) -> None:
+        """Raise in what runs here, or end when nothing does."""
+        executor, serving = self.executor, self.life.serving
+        if executor.exit_after is None:
+            executor.exit_after, executor.exit_code = _REASON, 1
+        if executor.concurrent or serving.current is None:
+            serving.stopping = executor.exit_after
+            serving.wake()
+            if executor.concurrent:
+                return
+        if context.current() is None:
+            # In our own code, which may be about to begin a task: come back in a moment.
+            interrupts.send_later(_AGAIN_S, signal.pthread_kill, serving.main_thread, signal.SIGTERM)
+            return
+        raise Terminated(1)
+
+
+def _restore() -> None:
+    with contextlib.suppress(ValueError):  # a thread of the user's forked, and is not the main thread
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
