@@ -14,7 +14,7 @@ from sundog.owner.records import DONE, Fn
 from sundog.printable import printable
 from sundog.refs import ObjectRef, rebuild
 from sundog.serialize.pack import pack_function
-from sundog.signatures import Signature, is_generator
+from sundog.signatures import Signature, check_yields, is_generator
 from sundog.wire import lanes as wire
 
 __tracebackhide__ = True  # pytest folds the frames of this file
@@ -164,7 +164,10 @@ class ActorMethod:
 
     def options(self, **overrides: Any) -> ActorMethod:
         """The same method with other options."""
-        return _method(self._core, self._name, self._options.merged(**overrides))
+        chosen, core = self._options.merged(**overrides), self._core
+        yields = self._name in core.data["generators"]
+        check_yields(f"{core.class_name}.{self._name}", chosen.num_returns, yields)
+        return _method(core, self._name, chosen)
 
     def bind(self, *args: Any, **kwargs: Any) -> Any:
         """Out of scope."""
@@ -401,6 +404,8 @@ def _members(cls: type) -> dict[str, Any]:
         methods[name] = getattr(member, "__sundog_options__", _DEFAULT_METHOD)
         if is_generator(member):
             generators.append(name)
+        else:
+            check_yields(f"{cls.__name__}.{name}", methods[name].num_returns, False)
         decorator = getattr(member, "__ray_invocation_decorator__", None)
         if decorator is not None:
             decorators[name] = pack_function(decorator)[0]

@@ -106,6 +106,9 @@ class Config:
         "Milliseconds for __ray_shutdown__(), __del__ and atexit handlers at an actor's end; then it is ended anyway.",
         low=1,
     )
+    max_num_generator_returns: int = _setting(
+        100_000_000, "Most items that one generator may yield; one more fails its task.", low=1
+    )
     timeout_grace_s: float = _setting(
         2.0, "Seconds that a task has to stop once its timeout_s is over; then its worker is killed.", low=0
     )

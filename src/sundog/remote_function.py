@@ -13,7 +13,7 @@ from sundog.owner import context
 from sundog.owner.records import Fn
 from sundog.printable import printable
 from sundog.refs import ObjectRef
-from sundog.signatures import Signature, is_coroutine, is_generator
+from sundog.signatures import Signature, check_yields, is_coroutine, is_generator
 
 __tracebackhide__ = True  # pytest folds the frames of this file
 
@@ -26,6 +26,7 @@ class RemoteFunction:
         self._options = options
         self._name = printable(getattr(function, "__name__", "") or type(function).__name__)
         self._generator = is_generator(function)
+        check_yields(self._name, options.num_returns, self._generator)
         self._engine: Any = None
         self._generation = -1
         self._fn: Fn | None = None

@@ -215,12 +215,21 @@ class RuntimeContext:
         return dict(rows[0]["Labels"])
 
     def is_cancelled(self) -> bool:
-        """Whether the running task was asked to stop."""
-        running = context.current()
+        """Whether the running task was asked to stop.
+
+        Raises:
+            RuntimeError: in a driver, and in an asyncio actor, whose calls get an asyncio.CancelledError instead.
+        """
         engine = engines.current()
-        if running is None or engine is None or engine.executor is None:
-            return False
-        return running.task_id in engine.executor.cancelled
+        if engine is None or engine.executor is None:
+            raise RuntimeError("is_canceled() is about the task that runs, and no task runs in a driver.")
+        if engine.executor.cancel_wins:
+            raise RuntimeError(
+                "is_canceled() is not supported in an async actor: a call that is cancelled gets an "
+                "asyncio.CancelledError at its next await."
+            )
+        running = context.current()
+        return running is not None and running.task_id in engine.executor.cancelled
 
     is_canceled = is_cancelled
 

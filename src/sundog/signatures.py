@@ -138,6 +138,19 @@ def is_generator(function: Any) -> bool:
     return inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
 
 
+def check_yields(name: str, num_returns: Any, yields: bool) -> None:
+    """Refuse results one by one of a function that does not yield them.
+
+    Raises:
+        ValueError: `num_returns` is "streaming" or "dynamic", and the function is no generator function.
+    """
+    if not yields and num_returns in ("streaming", "dynamic"):
+        raise ValueError(
+            f"num_returns={num_returns!r} can only be used with generator functions, and {name}() has no 'yield'. Have "
+            "it yield its results, or give num_returns as a number."
+        )
+
+
 def is_coroutine(function: Any) -> bool:
     """Whether a call gives a coroutine."""
     if is_bare(function):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import signal
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +16,7 @@ from typing import Any
 import pytest
 
 import sundog
-from sundog.exceptions import RayError, TaskCancelledError, WorkerCrashedError
+from sundog.exceptions import RayError, RayTaskError, TaskCancelledError, WorkerCrashedError
 from tests.integration.cancelling import GET_S, LONG_S, assert_cancelled, make_runner
 from tests.integration.gates import await_file, await_true
 
@@ -364,15 +366,120 @@ def test_force_on_a_call_is_refused_and_names_kill(ray: ModuleType, tmp_path: Pa
     assert ray.get(ref, timeout=GET_S) == "gate"
 
 
-def test_a_running_call_of_a_plain_actor_is_interrupted_and_the_actor_lives(
-    ray: ModuleType, tmp_path: Path
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("end", ["return", "raise"])
+def test_a_running_call_is_told_of_its_cancel_and_ends_as_it_likes(
+    ray: ModuleType, threads: int, end: str
 ) -> None:
-    holder = make_holder(ray, tmp_path).remote()
-    ref = holder.hold.remote("never")
-    await_true((tmp_path / "never-begun").exists, "the call")
+    @ray.remote(max_concurrency=threads)
+    class Asker:
+        def ask(self, begun: Path) -> str:
+            begun.touch()
+            await_true(ray.get_runtime_context().is_canceled, "the cancel")
+            if end == "raise":
+                raise ValueError("its own")
+            return "not heard"
+
+        def ping(self) -> str:
+            return "pong"
+
+    asker = Asker.remote()
+    with tempfile.TemporaryDirectory() as folder:
+        ref = asker.ask.remote(Path(folder) / "begun")
+        await_true((Path(folder) / "begun").exists, "the call")
+    ray.cancel(ref)
+    if end == "return":
+        assert_cancelled(ray, ref)
+    else:
+        with pytest.raises(ValueError, match="its own"):
+            ray.get(ref, timeout=GET_S)
+    assert ray.get(asker.ping.remote(), timeout=GET_S) == "pong"
+
+
+def test_is_canceled_is_refused_where_nothing_can_be_told(ray: ModuleType) -> None:
+    @ray.remote
+    class Asyncio:
+        async def ask(self) -> bool:
+            return bool(ray.get_runtime_context().is_canceled())
+
+        def ask_plainly(self) -> bool:
+            return bool(ray.get_runtime_context().is_canceled())
+
+    actor = Asyncio.remote()
+    for ref in (actor.ask.remote(), actor.ask_plainly.remote()):
+        with pytest.raises(RuntimeError, match="not supported in an async actor"):
+            ray.get(ref, timeout=GET_S)
+    with pytest.raises(RuntimeError, match="driver"):
+        ray.get_runtime_context().is_canceled()
+
+
+@pytest.mark.parametrize("end", ["raise", "return", "other"])
+def test_the_error_of_a_task_that_was_interrupted_is_both_a_cancel_and_an_error_of_a_task(
+    ray: ModuleType, tmp_path: Path, end: str
+) -> None:
+    @ray.remote
+    def run() -> str:
+        try:
+            (tmp_path / "begun").touch()
+            await_true((tmp_path / "never").exists, "never")
+        except KeyboardInterrupt:
+            if end == "raise":
+                raise
+            if end == "other":
+                raise ValueError("its own") from None
+        return "its own"
+
+    ref = run.remote()
+    await_true((tmp_path / "begun").exists, "the task")
+    ray.cancel(ref)
+    if end == "return":
+        assert ray.get(ref, timeout=GET_S) == "its own"
+    elif end == "other":
+        with pytest.raises(ValueError, match="its own"):
+            ray.get(ref, timeout=GET_S)
+    else:
+        assert_cancelled(ray, ref)
+        with pytest.raises(RayTaskError, match="in run"):  # and says where it was
+            ray.get(ref, timeout=GET_S)
+
+
+@pytest.mark.parametrize("end", ["raise", "return", "other"])
+def test_a_cancelled_coroutine_is_a_cancel_whatever_it_makes_of_it(
+    ray: ModuleType, tmp_path: Path, end: str
+) -> None:
+    @ray.remote
+    class Actor:
+        async def run(self) -> str:
+            try:
+                (tmp_path / "begun").touch()
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                if end == "raise":
+                    raise
+                if end == "other":
+                    raise ValueError from None
+            return "its own"
+
+    ref = Actor.remote().run.remote()
+    await_true((tmp_path / "begun").exists, "the call")
     ray.cancel(ref)
     assert_cancelled(ray, ref)
-    assert ray.get(holder.mark.remote("alive"), timeout=GET_S) == "alive"
+    with pytest.raises(RayTaskError):
+        ray.get(ref, timeout=GET_S)
+
+
+def test_what_depends_on_a_failure_of_the_system_fails_as_a_task_and_with_that_class(ray: ModuleType) -> None:
+    @ray.remote(max_retries=0)
+    def crash() -> None:
+        os._exit(1)
+
+    @ray.remote
+    def use(value: object) -> object:
+        return value
+
+    for kind in (RayTaskError, WorkerCrashedError):
+        with pytest.raises(kind, match="argument"):
+            ray.get(use.remote(crash.remote()), timeout=GET_S)
 
 
 # ---------------------------------------------------------------------- refs of others
@@ -389,7 +496,7 @@ def test_a_borrower_in_a_task_cancels_the_drivers_task(ray: ModuleType, tmp_path
             return type(error).__name__
         return "nothing"
 
-    assert ray.get(stop.remote([ref]), timeout=GET_S) == "TaskCancelledError"
+    assert ray.get(stop.remote([ref]), timeout=GET_S) == "RayTaskError(TaskCancelledError)"
     assert_cancelled(ray, ref)
 
 
@@ -409,6 +516,7 @@ def test_the_driver_cancels_a_task_that_a_worker_owns(ray: ModuleType, tmp_path:
     ray.cancel(task)
     ray.cancel(call, force=True)  # only its owner knows that it is a call: it is cancelled without force
     assert_cancelled(ray, task)
+    (tmp_path / "never").touch()  # a call is only told
     assert_cancelled(ray, call)
     assert ray.get(holder.mark.remote("alive"), timeout=GET_S) == "alive"
 

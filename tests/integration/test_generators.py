@@ -191,18 +191,20 @@ def test_a_generator_cannot_be_sent_to_another_process(ray: ModuleType) -> None:
     assert ray.get(generator) is generator
 
 
-def test_streaming_a_function_that_is_no_generator_is_an_error(ray: ModuleType) -> None:
-    @ray.remote(num_returns="streaming")
-    def plain() -> int:
-        return 3
-
-    @ray.remote(num_returns="streaming")
-    def listed() -> list[int]:
+@pytest.mark.parametrize("returns", ["streaming", "dynamic"])
+def test_results_one_by_one_are_refused_for_what_does_not_yield(ray: ModuleType, returns: str) -> None:
+    def listed(self: object = None) -> list[int]:
         return [1, 2]
 
-    with pytest.raises(TypeError, match="must be a generator"):
-        ray.get(next(plain.remote()), timeout=GET_S)
-    assert [ray.get(ref) for ref in listed.remote()] == [1, 2]
+    with pytest.raises(ValueError, match="can only be used with generator"):
+        ray.remote(num_returns=returns)(listed)
+    with pytest.raises(ValueError, match="can only be used with generator"):
+        ray.remote(listed).options(num_returns=returns)
+    with pytest.raises(ValueError, match="can only be used with generator"):
+        ray.remote(type("Actor", (), {"listed": ray.method(num_returns=returns)(listed)}))
+    actor = ray.remote(type("Actor", (), {"listed": lambda self: [1, 2]})).remote()
+    with pytest.raises(ValueError, match="can only be used with generator"):
+        actor.listed.options(num_returns=returns)
 
 
 # ---------------------------------------------------------------------- errors
@@ -320,7 +322,7 @@ def test_backpressure_works_on_actor_methods(ray: ModuleType, tmp_path: Path) ->
     assert [ray.get(ref, timeout=GET_S) for ref in generator] == list(range(1, 20))
 
 
-@pytest.mark.parametrize("end", ["close", "del", "cancel"])
+@pytest.mark.parametrize("end", ["close", "cancel"])
 def test_a_generator_nobody_wants_any_more_is_stopped(ray: ModuleType, tmp_path: Path, end: str) -> None:
     source = make_source(ray, tmp_path, _generator_backpressure_num_objects=2)
     generator = source.remote(1_000_000)
@@ -329,13 +331,23 @@ def test_a_generator_nobody_wants_any_more_is_stopped(ray: ModuleType, tmp_path:
         generator.close()
         generator.close()
         assert list(generator) == [] and generator.is_finished()
-    elif end == "cancel":
-        ray.cancel(generator)
     else:
-        del generator
+        ray.cancel(generator)
     await_true((tmp_path / "closed").exists, "the generator was closed")
     assert ray.get(kept, timeout=GET_S) == 0
     assert counted(tmp_path) <= 4
+
+
+@pytest.mark.parametrize("limit", [-1, 2])
+def test_a_generator_that_was_dropped_goes_on_to_its_end_and_waits_for_nobody(
+    ray: ModuleType, tmp_path: Path, limit: int
+) -> None:
+    source = make_source(ray, tmp_path, _generator_backpressure_num_objects=limit)
+    generator = source.remote(50)
+    kept = next(generator)
+    del generator
+    await_true((tmp_path / "closed").exists, "the end of the generator")
+    assert counted(tmp_path) == 50 and ray.get(kept, timeout=GET_S) == 0
 
 
 def test_a_closed_generator_leaves_nothing_in_the_owners_tables(ray: ModuleType, tmp_path: Path) -> None:
@@ -356,7 +368,7 @@ def test_a_closed_generator_leaves_nothing_in_the_owners_tables(ray: ModuleType,
     await_true(lambda: not engine.owner.ready, "every item is freed")
 
 
-def test_an_endless_generator_can_be_taken_from_and_dropped(ray: ModuleType) -> None:
+def test_an_endless_generator_can_be_taken_from_and_closed(ray: ModuleType) -> None:
     @ray.remote
     def forever() -> Iterator[int]:
         number = 0
@@ -367,7 +379,7 @@ def test_an_endless_generator_can_be_taken_from_and_dropped(ray: ModuleType) -> 
     for _ in range(3):
         generator = forever.remote()
         assert [ray.get(next(generator), timeout=GET_S) for _ in range(5)] == [0, 1, 2, 3, 4]
-        del generator
+        generator.close()
 
     @ray.remote(num_cpus=4)
     def everything() -> str:
@@ -401,15 +413,6 @@ def test_a_dynamic_task_returns_a_generator_of_refs(ray: ModuleType) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_a_dynamic_task_that_fails_fails_as_a_whole(ray: ModuleType) -> None:
-    @ray.remote(num_returns="dynamic")
-    def split() -> Iterator[int]:
-        yield 1
-        raise ValueError("torn")
-
-    with pytest.raises(ValueError, match="torn"):
-        ray.get(split.remote(), timeout=GET_S)
-
 
 # ---------------------------------------------------------------------- actors
 def test_actor_generators_take_turns_with_other_calls(ray: ModuleType) -> None:

@@ -83,7 +83,7 @@ def test_in_what_the_loop_of_a_worker_calls_that_ends_first_and_there_is_nowhere
 
 @pytest.mark.usefixtures("running")
 def test_in_the_code_of_a_task_it_runs_at_once() -> None:
-    assert find(("worker/serving.py", "run"), ("worker/executor.py", "_stream"), ("", "items")) == (
+    assert find(("worker/serving.py", "run"), ("worker/results.py", "_stream"), ("", "items")) == (
         None,
         False,
     )
@@ -91,16 +91,14 @@ def test_in_the_code_of_a_task_it_runs_at_once() -> None:
 
 @pytest.mark.usefixtures("running")
 def test_in_a_verb_of_a_task_the_verb_ends_first_and_the_task_gets_what_is_raised() -> None:
-    assert find(("worker/executor.py", "_stream"), ("", "items"), ("api.py", "get")) == ("get", False)
+    assert find(("worker/results.py", "_stream"), ("", "items"), ("api.py", "get")) == ("get", False)
 
 
 def test_before_and_after_the_code_of_a_task_what_runs_it_ends_first() -> None:
-    assert find(("worker/executor.py", "_stream"), ("worker/answers.py", "reply")) == ("_stream", True)
+    assert find(("worker/results.py", "_stream"), ("worker/answers.py", "reply")) == ("_stream", True)
 
 
-@pytest.mark.parametrize(
-    ("function", "variable"), [("run", "end"), ("_run_any", "end"), ("_run_many", "values")]
-)
+@pytest.mark.parametrize(("function", "variable"), [("run", "end"), ("_run_any", "end")])
 def test_each_function_that_calls_tasks_has_the_variable_that_tells_when_they_returned(
     function: str, variable: str
 ) -> None:

@@ -19,7 +19,7 @@ class Bare(Serving):
     def __init__(self, early: dict[bytes, None]) -> None:
         self.todo = deque()
         self.current = None
-        self.executor: Any = SimpleNamespace(cancelled_early=early)
+        self.executor: Any = SimpleNamespace(cancelled_early=early, actor_id=None)
         self.told: list[str] = []
 
     def _interrupt_current(self, task_id: bytes, recursive: bool) -> None:

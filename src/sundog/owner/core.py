@@ -139,7 +139,7 @@ class Owner:
         if self.ops:
             self.drain()
         while self.dropped_generators:
-            self.streams.close(self.dropped_generators.popleft())
+            self.streams.drop(self.dropped_generators.popleft())
         self.tasks.dispatch_all()
         self.actors.dispatch_all()
 

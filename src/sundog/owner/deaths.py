@@ -8,10 +8,17 @@ its lock.
 from __future__ import annotations
 
 import os
+import pickle
 import time
 from typing import Any
 
-from sundog.exceptions import ActorUnavailableError, OutOfMemoryError, RayError, WorkerCrashedError
+from sundog.exceptions import (
+    ActorUnavailableError,
+    OutOfMemoryError,
+    RayError,
+    RayTaskError,
+    WorkerCrashedError,
+)
 from sundog.owner.records import Task
 from sundog.wire.cause import EXIT, KERNEL_OOM, MEMORY, SIGNAL, Cause
 
@@ -30,6 +37,18 @@ def facts_of(cause: Cause) -> dict[str, Any]:
 def is_memory(cause: object) -> bool:
     """Whether a process died because memory ran out."""
     return isinstance(cause, Cause) and cause.kind in (KERNEL_OOM, MEMORY)
+
+
+def argument_error(task: Task, meta: bytes) -> RayTaskError | None:
+    """The error of a task that an argument failed, when that is one of the system's: of the task, and of its class too.
+
+    None for an error of another task's own, which passes as it is.
+    """
+    if b"RayTaskError" in meta:
+        return None
+    cause = pickle.loads(meta)  # ours, for a user's own would be in a RayTaskError
+    text = f"An argument of {task.fn.name}() could not be computed:\n{type(cause).__name__}: {cause}"
+    return RayTaskError(task.fn.name, text, cause, task_id=task.id.hex())
 
 
 def task_error(task: Task, worker: bytes, pid: int, cause: Cause, output: str) -> RayError:

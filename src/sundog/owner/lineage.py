@@ -291,9 +291,9 @@ class Recovery:
             self.owner.store(oid, value)  # or nothing, if nobody wants it any more
         self.resume(task)
 
-    def was_stale_cancel(self, task: Task, value: Any) -> bool:
-        """Whether a run was ended by a cancel that was meant for the run before; then it is sent once more."""
-        if task.cancelled or b"TaskCancelledError" not in value[1] or b"RayTaskError" in value[1]:
+    def was_stale_cancel(self, task: Task) -> bool:
+        """Whether a run that a cancel ended was not the one it was meant for; then it is sent once more."""
+        if task.cancelled or task.rebuilding is None:
             return False
         task.state = WAITING
         task.lane = None

@@ -126,26 +126,7 @@ class Replies:
             return
         lane.load_s -= task.estimate_s
         if kind == wire.R_ERROR:
-            retryable, value, held = payload
-            self.owner.refs.reply_held(lane.worker, held)
-            self._accept(lane, value)
-            if retryable and not task.cancelled and self._may_retry(task):
-                self.owner.discard((*value, None))
-                self.retry(task, backoff.EXCEPTION)
-                return
-            if retryable and task.cancelled:
-                # It would have been tried again: its end is the cancel, not this attempt's error.
-                self.owner.discard((*value, None))
-                self.owner.cancels.fail(task, "before its next attempt")
-                return
-            if task.rebuilding is not None and self.owner.lineage.was_stale_cancel(task, value):
-                return
-            if retryable is None:
-                self.owner.discard((*value, None))
-                self.owner.cancels.fail(task)
-                return
-            self.owner.unread.raised(task)
-            self.fail(task, value + (lane,))
+            self._failed(lane, task, *payload)
             return
         if kind == wire.R_LOST:
             oid, segment, held = payload
@@ -169,6 +150,8 @@ class Replies:
             self.owner.streams.ended(task, values)
             return
         if kind == wire.R_DYNAMIC:
+            for value in values:
+                self._accept(lane, value)
             _note_lossy(task, 2, values)
             self.done(task)
             self.owner.streams.dynamic(task, values, lane)
@@ -189,7 +172,7 @@ class Replies:
         if kind == wire.R_ITEM:
             values = [payload[1]]
         elif kind == wire.R_ERROR:
-            values, held = [payload[1]], payload[2]
+            values, held = [payload[1], *(payload[3] if len(payload) > 3 else ())], payload[2]
         elif kind in (wire.R_VALUES, wire.R_DYNAMIC):
             values, held = payload
         elif kind == wire.R_END:
@@ -223,17 +206,55 @@ class Replies:
         self.owner.carry_out()
 
     # ------------------------------------------------------------------ failing and retrying
-    def fail(self, task: Task, value: Value) -> None:
-        """End a task: each of its results is this error."""
+    def _failed(
+        self, lane: Lane, task: Task, retryable: Any, value: Any, held: list[bytes], made: Any = None
+    ) -> None:
+        """A task raised. `made`: what a generator, all of whose items make up the outcome, had yielded before."""
+        owner = self.owner
+        owner.refs.reply_held(lane.worker, held)
+        again = retryable is True and not task.cancelled and self._may_retry(task)
+        stale = retryable in (None, wire.CANCELLED) and owner.lineage.was_stale_cancel(task)
+        cancelled = retryable is None or (retryable is True and task.cancelled)
+        if made is not None and task.rebuilding is not None and not (again or stale or cancelled):
+            first = 2 if task.fn.returns == "dynamic" else 1
+            owner.lineage.arrived(task, first, [*made, value], lane)
+            return
+        for each in (value, *(made or ())):
+            self._accept(lane, each)
+        if again or stale or cancelled:
+            owner.discard((*value, None))
+            for each in made or ():
+                owner.discard((*each, lane if each[2] else None))
+            owner.carry_out()
+        if again:
+            self.retry(task, backoff.EXCEPTION)
+        elif stale:
+            return  # it was sent once more
+        elif cancelled:
+            # One that would have been tried again ends by the cancel, not by this attempt's error.
+            owner.cancels.fail(task, "before it ran" if retryable is None else "before its next attempt")
+        else:
+            if retryable != wire.CANCELLED:
+                owner.unread.raised(task)
+            self.fail(task, value + (lane,), made, lane)
+
+    def fail(self, task: Task, value: Value, made: Any = None, lane: Any = None) -> None:
+        """End a task: each of its results is this error, but for those that a generator had made."""
         if task.state == DONE:
             return
-        self.done(task)
         returns = task.fn.returns
+        if made:
+            _note_lossy(task, 2 if returns == "dynamic" else 1, made, self.owner.freed_early)
+        self.done(task)
         if task.rebuilding is not None:
             self.owner.lineage.failed(task, value)
         elif isinstance(returns, int):
-            for index in range(1, returns + 1):
+            for index, each in enumerate(made or (), 1):
+                self.owner.store(result_id(task.id, index), each + (lane if each[2] else None,))
+            for index in range(len(made or ()) + 1, returns + 1):
                 self.owner.store(result_id(task.id, index), value)
+        elif made is not None:
+            self.owner.streams.dynamic(task, [*made, value[:4]], lane)
         elif returns == "dynamic":
             self.owner.store(task.id + RESULT_SUFFIX, value)
         else:
@@ -252,9 +273,10 @@ class Replies:
         self.fail(task, value)
 
     def fail_by_argument(self, task: Task, oid: bytes, value: Value) -> None:
-        """End a task whose argument is an error: it ends with the same error."""
+        """End a task whose argument is an error: it ends with the same error, as an error of a task."""
         note_failed(self.owner, task, None, self.owner.now(), origin=task_of(oid))
-        self.fail(task, value)
+        wrapped = deaths.argument_error(task, value[1])
+        self.fail(task, value if wrapped is None else self.owner.error_value(wrapped))
 
     def _may_retry(self, task: Task) -> bool:
         return task.retries != 0

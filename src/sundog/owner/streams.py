@@ -83,6 +83,8 @@ class Streams:
         if stream.closed or index <= stream.arrived:
             owner.discard(stored)
             owner.carry_out()
+            if index > stream.arrived:
+                stream.arrived = stream.given = index
             self.tell_consumed(task)
             return
         stream.arrived = index
@@ -135,15 +137,16 @@ class Streams:
         self._maybe_forget(stream)
 
     def dynamic(self, task: Task, values: list[Any], lane: Lane) -> None:
-        """All items of a num_returns="dynamic" task: the one result is a generator over refs to them."""
+        """All items of a num_returns="dynamic" task: the one result is a generator over refs to them.
+
+        The refs inside of them were accepted before.
+        """
         from sundog.owner.generators import DynamicObjectRefGenerator
         from sundog.refs import ObjectRef
 
         owner = self.owner
         oids = []
         for index, value in enumerate(values, 2):
-            if value[3]:
-                owner.refs.accept(lane.worker, value[3])
             oid = result_id(task.id, index)
             oids.append(oid)
             owner.refs.hold_new(oid)
@@ -231,6 +234,19 @@ class Streams:
             self._complete(stream)
             self.give_up(stream.task)
         self._wake(stream)
+        self._maybe_forget(stream)
+
+    def drop(self, task_id: bytes) -> None:
+        """The generator is gone, so nobody will ask for its items. Its task goes on, and waits for nobody."""
+        stream = self.streams.get(task_id)
+        if stream is None or stream.closed:
+            return
+        stream.closed = True
+        for index in range(stream.given + 1, stream.arrived + 1):
+            self.owner.refs.drop(result_id(task_id, index))
+        self.owner.carry_out()
+        stream.given = stream.arrived
+        self.tell_consumed(stream.task)
         self._maybe_forget(stream)
 
     def give_up(self, task: Task) -> None:

@@ -41,7 +41,10 @@ EXTRA_TIMEOUT = "t"  # timeout_s, or 0.0 when only the time before the start is 
 # Replies: (task id, kind, payload, seconds)
 R_ONE = 0  # payload: the pickle stream of the one small result
 R_VALUES = 1  # payload: (wire values, refs still held)
-R_ERROR = 2  # payload: (retryable, or None if it was cancelled before it ran; wire value of the error; refs still held)
+# payload: (retryable, or None if it was cancelled before it ran, or CANCELLED if while it ran; wire value of the error;
+# refs still held), and of a generator with num_returns=n or "dynamic" the wire values that it had made before
+R_ERROR = 2
+CANCELLED = "c"
 R_ITEM = 3  # payload: (index, wire value): one item of a generator
 R_END = 4  # payload: (item count, refs still held): a generator has ended
 R_BACK = 5  # payload: [task ids] that were not begun and are handed back

@@ -10,7 +10,6 @@ import contextlib
 import pickle
 import threading
 import time
-from itertools import islice
 from typing import Any
 
 from sundog.net import packets
@@ -105,26 +104,3 @@ class AnswerLane:
         # shows as an error here and is dealt with by the node.
         with contextlib.suppress(OSError):
             self.sock.send(data)
-
-
-def several(name: str, returns: int, result: Any) -> list[Any]:
-    """The `returns` results that a function's one value stands for.
-
-    Raises:
-        TypeError, ValueError: it does not stand for so many.
-    """
-    if returns == 0:
-        return []
-    if returns == 1:
-        return [result]
-    try:
-        each = iter(result)
-    except TypeError:
-        raise TypeError(
-            f"{name}() has num_returns={returns} but returned {type(result).__name__}, which is not iterable."
-        ) from None
-    # A generator may have more to give, and is not asked for it.
-    results = list(islice(each, returns) if hasattr(result, "send") else each)
-    if len(results) != returns:
-        raise ValueError(f"{name}() has num_returns={returns} but returned {len(results)} values.")
-    return results

@@ -65,6 +65,7 @@ class AsyncServing(Serving):
         asyncio.set_event_loop(self.loop)
         # Not SystemExit: out of a task that a call has started, asyncio would raise that in the loop itself.
         executor.exit_error = AsyncioActorExit
+        executor.cancel_wins = True
         self._tasks: dict[bytes, asyncio.Task[None]] = {}
         self._dirty: set[AnswerLane] = set()
         self._group_names: dict[str, str] = {}
@@ -231,8 +232,8 @@ class AsyncServing(Serving):
                 return
             elif inspect.isawaitable(result):
                 result = await result
-            if executor.exit_after is not None:
-                executor.check_left(task_id)
+            if executor.left:
+                executor.look_at(task_id)
             if executor.cancelled and task_id in executor.cancelled:
                 raise asyncio.CancelledError  # it answers its cancel: the caller has been promised an error
             if returns == 1:
@@ -242,7 +243,8 @@ class AsyncServing(Serving):
                     return
                 values = [executor.value_of(lane, meta, buffers, inner)]
             else:
-                values = [executor.value_of(lane, *each) for each in executor.split(name, returns, result)]
+                executor.results.answer(lane, task_id, name, returns, result, received, start, extra)
+                return
             del result
             payload = (values, executor.held(lane, received))
             size = sum(len(value[1]) for value in values)
@@ -310,7 +312,7 @@ class AsyncServing(Serving):
         try:
             async for each in _as_async(result):
                 index += 1
-                self.executor.send_item(lane, task_id, index, each, name)
+                self.executor.results.send_item(lane, task_id, index, each, name)
                 self._flush_soon(lane)
                 while limit > 0 and index - gate[0] >= limit:
                     await gate[1].wait()
@@ -358,6 +360,10 @@ class AsyncServing(Serving):
 
     def cancel(self, task_id: bytes, recursive: bool) -> None:
         """Cancel a call: its asyncio task, or its place in the queue."""
+        if task_id in self._tasks:
+            self.executor.cancelled.add(
+                task_id
+            )  # also if it holds the loop, and ends before it can be cancelled
         self.loop.call_soon_threadsafe(self._cancel, task_id, recursive, True)
         if recursive:
             self.owner.cancels.cancel_children_of(task_id)

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from struct import error as _PackError
-from types import MethodType
+from types import GeneratorType, MethodType
 from typing import Any
 
 from sundog import events
@@ -28,9 +28,10 @@ from sundog.serialize.pack import NONE, SIMPLE, Slot, pack, unpack
 from sundog.titles import Title
 from sundog.wire import lanes as wire
 from sundog.worker import exits, stdio
-from sundog.worker.answers import FLUSH_BYTES, AnswerLane, LoadedFn, several
+from sundog.worker.answers import FLUSH_BYTES, AnswerLane, LoadedFn
 from sundog.worker.deadlines import Deadlines
 from sundog.worker.meter import Meter
+from sundog.worker.results import Partial, Results
 from sundog.worker.unsent import Unsent
 
 _time = time.time
@@ -39,6 +40,7 @@ _pack_event = EVENT.pack_into
 _NUMBERS = frozenset({int, float, bool})
 _FLUSH_S = 1e-3
 _NOTHING: tuple[Any, ...] = ()
+_CANCELS = (KeyboardInterrupt, exits.CallCancelled)
 
 
 class Executor:
@@ -65,12 +67,15 @@ class Executor:
         self.cancelled_early: dict[bytes, None] = {}  # not here yet: still in a socket, or done already
         self.item_waits: Callable[[], None] = _nobody  # an item was queued and not sent; serving plugs in
         self.deadlines = Deadlines(owner)
+        self.results = Results(self)
         self.exit_after: str | None = None
         self.exit_code = 0  # not 0: an end that nobody intended, after which the actor may restart
         self.exit_error: type[BaseException] = SystemExit  # what exit_actor() raises
         self.on_exit: Callable[[], None] = _nobody  # the actor is to end when its calls have
         self.on_late_exit: Callable[[], None] = _nobody  # ... and now, though some have not
         self.left: set[bytes] = set()  # calls that called exit_actor(): not answered, whatever they return
+        self.attention = False  # a call was cancelled or has left: look at each that returns
+        self.cancel_wins = False  # a cancelled call has no say in its outcome (asyncio)
 
     def disown(self) -> None:
         """In a child that user code forked: what it does is not recorded, the ring is its parent's."""
@@ -83,6 +88,7 @@ class Executor:
         """End the actor when the calls that run have ended. The call that asks, if one does, is not answered."""
         if self.exit_after is None:
             self.exit_after = reason
+        self.attention = True
         running = context.running.get()
         if running is None and threading.current_thread() is threading.main_thread():
             running = context.main_task
@@ -93,10 +99,12 @@ class Executor:
             interrupts.send_later(limit_s, self.on_late_exit)
         self.on_exit()
 
-    def check_left(self, task_id: bytes) -> None:
-        """A call that called exit_actor() goes without an answer, though it caught what that raised: raise anew."""
+    def look_at(self, task_id: bytes) -> None:
+        """A call has returned: not with its result if it called exit_actor(), or was cancelled and only told so."""
         if task_id in self.left:
             raise SystemExit
+        if task_id in self.cancelled and self.actor_id is not None:
+            raise exits.CallCancelled
 
     # ------------------------------------------------------------------ functions
     def learn(self, lane: AnswerLane, fns: list[wire.FnWire | None]) -> None:
@@ -217,8 +225,8 @@ class Executor:
                 positional = named = None  # type: ignore[assignment]
             end = _time()
             seconds = end - start
-            if self.exit_after is not None:
-                self.check_left(task_id)
+            if self.attention:
+                self.look_at(task_id)
             buffers = inner = None
             if result is None:
                 meta = NONE
@@ -336,10 +344,8 @@ class Executor:
                     result = function(*positional, **named)
                     positional = named = None  # type: ignore[assignment]
                     end = _time()
-                    if self.exit_after is not None:
-                        self.check_left(task_id)
-                    if self.owner.concurrent and task_id in self.cancelled:
-                        raise KeyboardInterrupt  # in a thread it was only told: the caller has been promised an error
+                    if self.attention:
+                        self.look_at(task_id)
                     meta, buffers, inner = self.pack_result(result, name)
                     if buffers is None and inner is None and not received and not attempt:
                         del result
@@ -354,10 +360,10 @@ class Executor:
                             (task_id, wire.R_VALUES, ([value], held), end - start), len(meta), self.spill_dir
                         )
                 else:
-                    self._run_many(
-                        lane, task_id, name, returns, function, positional, named, received, start, extra
-                    )
+                    result = function(*positional, **named)
                     positional = named = None  # type: ignore[assignment]
+                    self.results.answer(lane, task_id, name, returns, result, received, start, extra)
+                    del result
                     end = _time()
             finally:
                 if stdio.holding:
@@ -432,6 +438,8 @@ class Executor:
         try:
             return pack(result, self.owner.inline_max)
         except Exception as error:
+            if type(result) is GeneratorType:  # num_returns=1 of a generator: its first item
+                return pack(self.results.only_item(result, name), self.owner.inline_max)
             from sundog.serialize.inspect import explain
 
             raise TypeError(explain(result, error, what=f"the result of {name}()")) from error
@@ -459,87 +467,6 @@ class Executor:
             self.owner.reactor.rouse()
         return held
 
-    def _run_many(
-        self,
-        lane: AnswerLane,
-        task_id: bytes,
-        name: str,
-        returns: Any,
-        function: Any,
-        positional: Any,
-        named: Any,
-        received: list[bytes],
-        start: float,
-        extra: Any,
-    ) -> None:
-        """Anything but one result: none, several, or a generator."""
-        result = function(*positional, **named)
-        positional = named = None
-        if returns in ("streaming", "dynamic"):
-            if not hasattr(result, "__next__"):
-                if not hasattr(result, "__iter__"):
-                    raise TypeError(
-                        f"{name}() has num_returns={returns!r} and must be a generator, but it returned "
-                        f"{type(result).__name__}."
-                    )
-                result = iter(result)
-            if returns == "dynamic":
-                values = [self.value_of(lane, *self.pack_result(each, name)) for each in result]
-                payload: Any = (values, self.held(lane, received))
-                size = sum(len(value[1]) for value in values)
-                self.unsent.sent()
-                lane.reply((task_id, wire.R_DYNAMIC, payload, _time() - start), size, self.spill_dir)
-                return
-            count = self._stream(lane, task_id, name, result, extra)
-            del result
-            payload = (count, self.held(lane, received))
-            lane.reply((task_id, wire.R_END, payload, _time() - start), 64, self.spill_dir)
-            return
-        values = [self.value_of(lane, *packed) for packed in self.split(name, returns, result)]
-        del result
-        payload = (values, self.held(lane, received))
-        size = sum(len(value[1]) for value in values)
-        self.unsent.sent()
-        lane.reply((task_id, wire.R_VALUES, payload, _time() - start), size, self.spill_dir)
-
-    def split(self, name: str, returns: int, result: Any) -> list[Any]:
-        """Pack each of a task's `returns` results."""
-        return [self.pack_result(one, name) for one in several(name, returns, result)]
-
-    def _stream(self, lane: AnswerLane, task_id: bytes, name: str, result: Any, extra: Any) -> int:
-        limit = extra.get(wire.EXTRA_BACKPRESSURE, 0) if extra else 0
-        gate: list[Any] = [0, threading.Event()]
-        index = 0
-        if limit > 0:
-            self.generators[task_id] = gate
-        try:
-            for index, each in enumerate(result, 1):
-                self.send_item(lane, task_id, index, each, name)
-                while limit > 0 and index - gate[0] >= limit:
-                    lane.flush(self.spill_dir)
-                    gate[1].wait(0.5)
-                    gate[1].clear()
-                    if task_id in self.cancelled:
-                        raise KeyboardInterrupt
-            return index
-        finally:
-            self.generators.pop(task_id, None)
-            close = getattr(result, "close", None)
-            if close is not None:
-                close()
-
-    def send_item(self, lane: AnswerLane, task_id: bytes, index: int, each: Any, name: str) -> None:
-        """Send one item of a generator."""
-        value = self.value_of(lane, *self.pack_result(each, name))
-        self.unsent.sent()
-        lane.reply((task_id, wire.R_ITEM, (index, value), 0.0), len(value[1]), self.spill_dir)
-        now = _time()
-        if now - lane.first_s > _FLUSH_S:
-            lane.first_s = now
-            lane.flush(self.spill_dir)
-        else:
-            self.item_waits()  # the next item may be long in coming
-
     # ------------------------------------------------------------------ errors
     def reply_error(
         self,
@@ -553,7 +480,11 @@ class Executor:
         attempt: int = 0,
     ) -> None:
         """Queue the reply for a task that raised, and note the error beside the record of the attempt."""
-        if self.unsent.found:
+        made: list[wire.WireValue] | None = None
+        if type(error) is Partial:
+            made, error = error.made, error.error
+            self.unsent.sent()
+        elif self.unsent.found:
             self.unsent.take_back(task_id)
         if type(error) is CopyLost:
             # Before the user's code ran: the owner has the argument made again and sends the task once more.
@@ -578,34 +509,42 @@ class Executor:
             self.interrupting = None
             self.cancelled.discard(task_id)
             self.owner.cancels.cancel_late(task_id, self.ring.started_at())
-        elif task_id in self.cancelled or (
-            self.interrupting == task_id and isinstance(error, KeyboardInterrupt)
-        ):
+        elif isinstance(error, _CANCELS) or (self.cancel_wins and task_id in self.cancelled):
             stored = TaskCancelledError(
                 f"Task {name} ({task_id.hex()}) was cancelled while it ran.", task_id=task_id.hex()
             )
-            retry = False
-            self.interrupting = None
-            self.cancelled.discard(task_id)
-            self.owner.cancels.cancel_late(task_id, self.ring.started_at())
+            if type(error) is not exits.CallCancelled:  # it ended where it was, and its traceback says where
+                stored = self._error_of(stored.with_traceback(error.__traceback__), name, task_id)
+            retry = wire.CANCELLED
         elif isinstance(error, SystemExit):
             stored, retry = exits.error_of(error, name, task_id), True
             self.exit_after = f"sys.exit({error.code!r}) was called in {name}()"
         else:
-            stored = RayTaskError.from_exception(
-                error, function_name=name, pid=os.getpid(), task_id=task_id.hex(), skip_frames_of=_NOTHING
-            )
-        retryable = retry is True or (isinstance(retry, (tuple, list)) and isinstance(error, tuple(retry)))
+            stored = self._error_of(error, name, task_id)
+        if task_id in self.cancelled or self.interrupting == task_id:
+            self.interrupting = None
+            self.cancelled.discard(task_id)
+            self.owner.cancels.cancel_late(task_id, self.ring.started_at())
+        if isinstance(retry, (tuple, list)):
+            retry = isinstance(error, tuple(retry))
         # Its frames hold the arguments; a frozen class sets nothing.
         BaseException.with_traceback(error, None)
         error = None  # type: ignore[assignment]
         note_error(self.ring, task_id, attempt, stored)
         meta, _, inner = pack(stored, 1 << 62)
         value = self.value_of(lane, meta, None, inner)
-        payload = (retryable, (wire.ERROR, *value[1:]), self.held(lane, received))
-        lane.reply((task_id, wire.R_ERROR, payload, seconds), len(meta), self.spill_dir)
+        payload: Any = (retry, (wire.ERROR, *value[1:]), self.held(lane, received))
+        size = len(meta)
+        if made is not None:
+            payload, size = (*payload, made), size + sum(len(each[1]) for each in made)
+        lane.reply((task_id, wire.R_ERROR, payload, seconds), size, self.spill_dir)
         if self.exit_after is not None and self.actor_id is None:
             lane.reply((task_id, wire.R_EXIT, None, 0.0), 16, self.spill_dir)
+
+    def _error_of(self, error: BaseException, name: str, task_id: bytes) -> RayTaskError:
+        return RayTaskError.from_exception(
+            error, function_name=name, pid=os.getpid(), task_id=task_id.hex(), skip_frames_of=_NOTHING
+        )
 
     def _count_call(self, lane: AnswerLane, task_id: bytes, fn: LoadedFn) -> None:
         fn.calls += 1

@@ -1,4 +1,4 @@
-"""`sys.exit()` in a user's code: what it means for the task, and for the worker.
+"""Ways out of a task that are no error of its own: a cancel, and `sys.exit()` in a user's code.
 
 Owns the exit code that Python would give, and the error of a task that left so: to its caller it is the death of the
 worker, within `max_retries`, as it is in Ray. Refuses to end anything: the worker's main thread does, after its last
@@ -10,6 +10,10 @@ from __future__ import annotations
 import os
 
 from sundog.exceptions import RayTaskError, WorkerCrashedError
+
+
+class CallCancelled(BaseException):
+    """A call that was cancelled, but only told so, has returned: its caller has been promised an error."""
 
 
 class Terminated(SystemExit):

@@ -388,21 +388,37 @@ class Serving:
                     self._reply_cancelled(entry[0], task_id)
                     return
         if self.current == task_id:
-            self._interrupt_current(task_id, recursive)
+            self._cancel_current(task_id, recursive)
             return
         self.cancel_early(task_id)
         # The main thread may have begun it meanwhile: of the two, the one that finds the note acts on it.
         if self.current == task_id and self.executor.cancelled_early.pop(task_id, self) is None:
+            self._cancel_current(task_id, recursive)
+
+    def _cancel_current(self, task_id: bytes, recursive: bool) -> None:
+        """A task is interrupted. A call of an actor is told, if it asks `is_canceled()`, and goes on as it likes."""
+        if self.executor.actor_id is None:
             self._interrupt_current(task_id, recursive)
+            return
+        self.executor.cancelled = {task_id}
+        self.executor.attention = True
+        self.owner.cancels.childless = {task_id} if recursive else set()
+        self._open_gate(task_id)
+        if recursive:
+            self.owner.cancels.cancel_children(self.current_start())
+
+    def _open_gate(self, task_id: bytes) -> None:
+        """Wake a generator that waits for its consumer."""
+        gate = self.executor.generators.get(task_id)
+        if gate is not None:
+            gate[1].set()
 
     def _interrupt_current(self, task_id: bytes, recursive: bool) -> None:
         self.executor.interrupting = task_id
         # One runs at a time: what else stands there ended before its interrupt came.
         self.executor.cancelled = {task_id}
         self.owner.cancels.childless = {task_id} if recursive else set()
-        gate = self.executor.generators.get(task_id)
-        if gate is not None:
-            gate[1].set()
+        self._open_gate(task_id)
         signal.pthread_kill(self.main_thread, signal.SIGINT)
         if recursive:
             self.owner.cancels.cancel_children(self.current_start())

@@ -127,6 +127,8 @@ class ThreadedServing(Serving):
         with self._count:
             if task_id in self._running:
                 self.executor.cancelled.add(task_id)
+                self.executor.attention = True
+                self._open_gate(task_id)
                 return
             if task_id not in self._pending:
                 self.cancel_early(task_id)

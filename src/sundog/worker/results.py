@@ -1,0 +1,197 @@
+"""Answers of more than one result: several, all items of a generator, or a stream of them.
+
+Owns what an item is on its way out, one at a time: a generator whose items together are larger than memory ends all
+the same. One that raises has made what it yielded before::
+
+    num_returns=3          yields a, b, raises     a, b, the error
+    num_returns="dynamic"  yields a, b, raises     refs to a, b and the error
+    "streaming"            yields a, b, raises     a and b were sent; the error is one more item
+
+Refuses to run anything else of the user's. Runs in the thread that ran the task.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from sundog.wire import lanes as wire
+from sundog.worker.answers import AnswerLane
+from sundog.worker.exits import CallCancelled
+
+if TYPE_CHECKING:
+    from sundog.worker.executor import Executor
+
+_time = time.time
+_FLUSH_S = 1e-3
+
+
+class Partial(Exception):
+    """A generator raised after it had made some of its results."""
+
+    def __init__(self, error: BaseException, made: list[wire.WireValue]) -> None:
+        super().__init__(error, made)
+        self.error = error
+        self.made = made
+
+
+class Results:
+    """Packs what tasks and calls of one worker return, other than the one result of the common case."""
+
+    def __init__(self, executor: Executor) -> None:
+        self.executor = executor
+        self.spill_dir = executor.spill_dir
+        self.items_max = executor.owner.config.max_num_generator_returns
+
+    def answer(
+        self,
+        lane: AnswerLane,
+        task_id: bytes,
+        name: str,
+        returns: Any,
+        result: Any,
+        received: list[bytes],
+        start: float,
+        extra: Any,
+    ) -> None:
+        """Queue the reply of a task that has none, several, or a generator of results."""
+        executor = self.executor
+        if returns == "streaming":
+            count = self._stream(lane, task_id, name, _items(name, returns, result), extra)
+            del result
+            if executor.attention:
+                executor.look_at(task_id)
+            payload: Any = (count, executor.held(lane, received))
+            lane.reply((task_id, wire.R_END, payload, _time() - start), 64, self.spill_dir)
+            return
+        if returns == "dynamic":
+            values = self._pack_each(lane, name, _items(name, returns, result), None)
+            kind = wire.R_DYNAMIC
+        else:
+            values = self.split(lane, name, returns, result)
+            kind = wire.R_VALUES
+        del result
+        if executor.attention:
+            executor.look_at(task_id)
+        payload = (values, executor.held(lane, received))
+        size = sum(len(value[1]) for value in values)
+        executor.unsent.sent()
+        lane.reply((task_id, kind, payload, _time() - start), size, self.spill_dir)
+
+    def split(self, lane: AnswerLane, name: str, returns: int, result: Any) -> list[wire.WireValue]:
+        """Each of a task's `returns` results, packed.
+
+        Raises:
+            Partial: a generator raised, or ended early; what it yielded before is good.
+            TypeError, ValueError: the result cannot be split like that.
+        """
+        if returns == 0:
+            return []
+        if returns == 1:
+            return [self._pack(lane, name, result)]
+        if hasattr(result, "send"):  # a generator may have more to give, and is not asked for it
+            return self._pack_each(lane, name, result, returns)
+        try:
+            results = list(result)
+        except TypeError:
+            raise TypeError(
+                f"{name}() has num_returns={returns} but returned {type(result).__name__}, which is not iterable."
+            ) from None
+        if len(results) != returns:
+            raise ValueError(f"{name}() has num_returns={returns} but returned {len(results)} values.")
+        return [self._pack(lane, name, each) for each in results]
+
+    def only_item(self, generator: Any, name: str) -> Any:
+        """The first item of a generator that was called with num_returns=1."""
+        for each in generator:
+            return each
+        raise ValueError(f"{name}() has num_returns=1 but yielded 0 values.")
+
+    def _pack(self, lane: AnswerLane, name: str, value: Any) -> wire.WireValue:
+        return self.executor.value_of(lane, *self.executor.pack_result(value, name))
+
+    def _pack_each(
+        self, lane: AnswerLane, name: str, generator: Any, count: int | None
+    ) -> list[wire.WireValue]:
+        """All items, or the first `count` of them."""
+        made: list[wire.WireValue] = []
+        try:
+            while count is None or len(made) < count:
+                try:
+                    each = next(generator)
+                except StopIteration:
+                    break
+                self._check_count(name, len(made) + 1)
+                made.append(self._pack(lane, name, each))
+                each = None
+            if count is not None and len(made) < count:
+                raise ValueError(f"{name}() has num_returns={count} but yielded {len(made)} values.")
+        except Exception as error:
+            raise Partial(error, made) from None
+        finally:
+            _close(generator)
+        return made
+
+    def _check_count(self, name: str, count: int) -> None:
+        if count > self.items_max:
+            raise ValueError(
+                f"{name}() yielded more than {self.items_max} items, which is the most that one generator may: "
+                "see max_num_generator_returns."
+            )
+
+    # ------------------------------------------------------------------ streams
+    def _stream(self, lane: AnswerLane, task_id: bytes, name: str, result: Any, extra: Any) -> int:
+        limit = extra.get(wire.EXTRA_BACKPRESSURE, 0) if extra else 0
+        gate: list[Any] = [0, threading.Event()]
+        index = 0
+        executor = self.executor
+        if limit > 0:
+            executor.generators[task_id] = gate
+        try:
+            for index, each in enumerate(result, 1):
+                self.send_item(lane, task_id, index, each, name)
+                while limit > 0 and index - gate[0] >= limit:
+                    lane.flush(self.spill_dir)
+                    gate[1].wait(0.5)
+                    gate[1].clear()
+                    if task_id in executor.cancelled:
+                        raise KeyboardInterrupt if executor.actor_id is None else CallCancelled
+            return index
+        finally:
+            executor.generators.pop(task_id, None)
+            _close(result)
+
+    def send_item(self, lane: AnswerLane, task_id: bytes, index: int, each: Any, name: str) -> None:
+        """Send one item of a generator."""
+        executor = self.executor
+        if index > self.items_max:
+            self._check_count(name, index)
+        value = executor.value_of(lane, *executor.pack_result(each, name))
+        executor.unsent.sent()
+        lane.reply((task_id, wire.R_ITEM, (index, value), 0.0), len(value[1]), self.spill_dir)
+        now = _time()
+        if now - lane.first_s > _FLUSH_S:
+            lane.first_s = now
+            lane.flush(self.spill_dir)
+        else:
+            executor.item_waits()  # the next item may be long in coming
+
+
+def _items(name: str, returns: str, result: Any) -> Any:
+    """What a task returned whose results come one by one."""
+    if hasattr(result, "__next__"):
+        return result
+    if hasattr(result, "__aiter__"):
+        raise ValueError(f"{name}() is an async generator: call it with num_returns='streaming'.")
+    if not hasattr(result, "__iter__"):
+        raise TypeError(
+            f"{name}() has num_returns={returns!r} and must be a generator, but it returned {type(result).__name__}."
+        )
+    return iter(result)
+
+
+def _close(generator: Any) -> None:
+    close = getattr(generator, "close", None)
+    if close is not None:
+        close()
