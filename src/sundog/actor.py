@@ -12,7 +12,7 @@ from sundog.options import ActorOptions, MethodOptions, parse_actor_options, par
 from sundog.owner import context, timeouts
 from sundog.owner.records import DONE, Fn
 from sundog.printable import printable
-from sundog.refs import ObjectRef, rebuild
+from sundog.refs import ObjectRef
 from sundog.serialize.pack import pack_function
 from sundog.signatures import Signature, check_yields, is_generator
 from sundog.wire import lanes as wire
@@ -132,7 +132,7 @@ class ActorMethod:
         core, data, options = self._core, self._core.data, self._options
         link = engine.owner.actors.link(core.actor_id, core.class_name)
         link.max_pending = data["max_pending_calls"]
-        link.out_of_order = data["out_of_order"]
+        link.out_of_order, link.by_group = data["out_of_order"], bool(data["groups"])
         link.concurrent = data["concurrent"]
         fn = Fn(self._name, f"{core.class_name}.{self._name}")
         returns: Any = options.num_returns
@@ -459,7 +459,7 @@ def exit_actor() -> None:
 
 
 def handle_of_current_actor() -> ActorHandle:
-    """A handle to the actor that runs here."""
+    """A handle to the actor that runs here. It does not count: else an actor that keeps it would never end."""
     facts = context.facts
     assert facts.actor_id is not None
-    return ActorHandle(facts.actor_id, facts.actor_handle, rebuild(facts.actor_id + RESULT_SUFFIX))
+    return ActorHandle(facts.actor_id, facts.actor_handle, None)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from sundog.engines.leases import lease_of
 from sundog.options import ActorOptions
 from sundog.owner import context
-from sundog.owner.evidence import runs_several
+from sundog.owner.evidence import is_async_class, runs_several
 from sundog.owner.records import WAITING, Fn, Task
 from sundog.owner.tasks import ArgumentWaiter
 
@@ -52,6 +52,16 @@ class Creations:
         spec, setup = lease_of(options, engine.env_key(options.runtime_env))
         detached = lives_on(options)
         handle_data["concurrent"] = runs_several(cls, options)
+        is_async = is_async_class(cls)
+        if is_async and options.allow_out_of_order_execution is False:
+            raise ValueError(
+                f"The calls of asyncio actor {class_name} run at the same time, so they cannot keep their order: leave "
+                "allow_out_of_order_execution unset."
+            )
+        # Calls that run at the same time do not wait for the arguments of each other.
+        handle_data["out_of_order"] = (
+            handle_data["out_of_order"] or is_async or (options.max_concurrency or 1) > 1
+        )
         registration = {
             "detached": detached,
             "max_restarts": options.max_restarts,

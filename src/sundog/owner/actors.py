@@ -4,7 +4,8 @@ Owns one `ActorLink` per actor this process calls. Runs under the owner's lock. 
 at once, before the actor exists: the node keeps the worker's end until there is a worker, and calls
 already written to it wait in the socket.
 
-Order: calls of this process to one actor leave in the order they were made, across restarts too: what
+Order: calls of this process to one actor leave in the order they were made (to one with threads or a loop: once their
+arguments are here; to one with concurrency groups: in the order of their group), across restarts too: what
 was in flight and may be tried again goes back to the head of the queue, in order.
 """
 
@@ -36,6 +37,7 @@ from sundog.owner.lost_attempts import record_lost
 from sundog.owner.records import ALWAYS, DONE, QUEUED, ROOM_AGAIN_S, SENT, WAITING, Fn, Task
 from sundog.serialize.pack import SIMPLE
 from sundog.wire.cause import Cause
+from sundog.wire.lanes import EXTRA_GROUP
 
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
@@ -67,7 +69,8 @@ class ActorLink:
         self.fns: dict[Any, Fn] = {}
         self.untold: list[tuple[Any, ...]] = []  # to be sent once we know whose process it is
         self.max_pending = -1
-        self.out_of_order = False
+        self.out_of_order = False  # a call does not wait for the arguments of those before it
+        self.by_group = False  # ... but for those of its concurrency group
         self.concurrent = False  # runs several calls at a time
         self.due_s = 0.0  # when the few calls that wait for others are sent all the same
         self.keep: Any = None  # the ref that keeps the actor alive while calls are on their way
@@ -328,9 +331,16 @@ class ActorCalls:
             tasks: list[Task] = []
             size = 0
             skipped: list[Task] = []
+            held_up: set[str] | None = None  # groups with a call that waits for its arguments
             while queue and len(items) < _BATCH:
                 task = queue[0]
-                if task.state == QUEUED and task.args is None and task.extra is None and not task.attempt:
+                if (
+                    task.state == QUEUED
+                    and task.args is None
+                    and task.extra is None
+                    and not task.attempt
+                    and held_up is None
+                ):
                     # The common call, written out: nothing travels with it.
                     queue.popleft()
                     items.append((task.id, task.fn.number, None, task.submit_s, None))
@@ -341,7 +351,12 @@ class ActorCalls:
                     continue
                 if task.state == WAITING:
                     if not link.out_of_order:
-                        break
+                        if not link.by_group:
+                            break
+                        held_up = (held_up or set()) | {_group_of(task)}
+                    skipped.append(queue.popleft())
+                    continue
+                if held_up is not None and _group_of(task) in held_up:
                     skipped.append(queue.popleft())
                     continue
                 args, extra = task.args, task.extra
@@ -531,6 +546,11 @@ class ActorCalls:
         return kind(
             f"Actor {link.name} ({link.actor_id.hex()}) is dead: {told}{what}{self._output_of(link)}", **facts
         )
+
+
+def _group_of(task: Task) -> str:
+    """The concurrency group of a call; "" is the default one."""
+    return str(task.extra.get(EXTRA_GROUP, "")) if task.extra else ""
 
 
 def _text(cause: Any) -> str:

@@ -213,7 +213,8 @@ class Waits:
         if isinstance(task.actor, ActorLink):
             if task.state == QUEUED:
                 ahead = next(iter(task.actor.queue), task)
-                if ahead is not task and ahead.state == WAITING and not task.actor.out_of_order:
+                ordered = not task.actor.out_of_order and not task.actor.by_group
+                if ahead is not task and ahead.state == WAITING and ordered:
                     return TaskFact(BEHIND, name, ahead=ahead.id)
             return TaskFact(CALL, name, actor=task.actor.actor_id)
         shape = task.fn.shape
