@@ -68,6 +68,7 @@ class ActorKeeper:
         self._unknown: dict[bytes, float] = {}
         self._known_leases: dict[LeaseSpec, LeaseSpec] = {}  # one for all of the dead that had the same
         self._leases: dict[bytes, Grant] = {}
+        self._asked: dict[bytes, Grant] = {}  # workers that were asked whether they may become an actor
 
     # ------------------------------------------------------------------ questions
     def uses(self, env_key: str) -> bool:
@@ -216,11 +217,43 @@ class ActorKeeper:
         if row is None or row.state == DEAD:
             self.node.do(self.node.leases.release(grant.lease, self.node.now(), True))
             return
+        worker = self.node.processes.get(grant.worker)
+        if worker is not None and worker.served and grant.worker not in self._asked:
+            # It would end with its actor, and others may hold objects that its tasks have made.
+            self._asked[grant.worker] = grant
+            worker.line.send(("may_act",))
+            return
         self.do(self.actors.placed(actor_id, grant.worker, grant.lease, self.node.now()))
+
+    def on_act_ok(self, process: Process, free: bool) -> None:
+        """A worker that has run tasks answers whether it may become an actor; if not, another one does."""
+        grant = self._asked.get(process.process_id)
+        if grant is None:
+            return
+        if free:
+            self.granted(grant)
+            self._asked.pop(process.process_id, None)
+            return
+        del self._asked[process.process_id]
+        self.node.do(self.node.leases.retire_worker(process.process_id))  # it stays while others rely on it
+        self.node.do(self.node.leases.release(grant.lease, self.node.now()))
+        self._ask_again(grant)
+
+    def _ask_again(self, grant: Grant) -> None:
+        actor_id = grant.key
+        assert isinstance(actor_id, bytes)
+        row = self.actors.get(actor_id)
+        if row is not None and row.asked:
+            spec = _spec(row)["lease"]
+            self.node.do(self.node.leases.want(actor_id, actor_id, spec, 1, self.node.now()))
+            self.node.wake_ticks()
 
     def worker_died(self, worker: bytes, cause: Cause, now: float) -> None:
         """A worker is gone, perhaps with an actor."""
         self.do(self.actors.worker_died(worker, cause, now))
+        grant = self._asked.pop(worker, None)
+        if grant is not None:
+            self._ask_again(grant)
 
     def owner_died(self, owner: bytes, now: float) -> None:
         """The creator of some actors is gone."""

@@ -553,7 +553,7 @@ class Node:
             self.keeper.granted(step)
             return
         owner = self.processes.get(step.owner)
-        worker.state = "leased"
+        worker.state, worker.served = "leased", True
         if owner is not None:
             owner.peers.add(step.worker)
             worker.peers.add(step.owner)

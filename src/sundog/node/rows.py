@@ -29,6 +29,7 @@ class Process:
     out_path: str = ""
     err_path: str = ""
     peers: set[bytes] = field(default_factory=set)  # processes to tell of its death
+    served: bool = False  # has run tasks, and may own objects of theirs
 
 
 @plain()

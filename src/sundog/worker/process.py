@@ -101,6 +101,7 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     handlers["construct"] = life.construct
     handlers["terminate"] = life.terminate
     handlers["stop"] = lambda reason: life.stop(reason)
+    handlers["may_act"] = lambda: owner.control.send(("act_ok", may_exit(owner)))
     handlers["may_exit"] = lambda: owner.control.send(("exit_ok", may_exit(owner)))
     owner.control.on_lost = lambda: os._exit(1)
     owner.peers.handlers["cancel"] = lambda _process, message: life.serving.cancel(message[1], message[2])

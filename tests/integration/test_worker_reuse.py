@@ -1,0 +1,71 @@
+"""Workers that have run tasks become actors, but not while others hold what those tasks have made."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+GET_S = 30
+
+
+def make_actor(ray: ModuleType) -> Any:
+    @ray.remote
+    class Actor:
+        def pid(self) -> int:
+            return os.getpid()
+
+    return Actor.remote()
+
+
+@pytest.mark.parametrize("end", ["kill", "scope"])
+def test_an_actor_does_not_take_the_worker_that_owns_an_object_which_is_held(
+    ray_session: Callable[..., ModuleType], end: str
+) -> None:
+    ray = ray_session(num_cpus=1)
+
+    @ray.remote
+    def make() -> list[Any]:
+        return [ray.put(np.ones(300_000)), os.getpid()]
+
+    ref, pid = ray.get(make.remote(), timeout=GET_S)
+    actor = make_actor(ray)
+    other = ray.get(actor.pid.remote(), timeout=GET_S)
+    assert other != pid
+    if end == "kill":
+        ray.kill(actor)
+    del actor
+    again = make_actor(ray)
+    assert ray.get(again.pid.remote(), timeout=GET_S) not in (pid, other)
+    assert ray.get(ref, timeout=GET_S).sum() == 300_000
+
+
+def test_an_actor_made_by_a_task_outlives_the_actors_that_come_after(
+    ray_session: Callable[..., ModuleType],
+) -> None:
+    ray = ray_session(num_cpus=2)
+
+    @ray.remote
+    def make() -> Any:
+        return make_actor(ray)
+
+    inner = ray.get(make.remote(), timeout=GET_S)
+    pid = ray.get(inner.pid.remote(), timeout=GET_S)
+    for _ in range(3):
+        ray.kill(make_actor(ray))
+    assert ray.get(inner.pid.remote(), timeout=GET_S) == pid
+
+
+def test_an_actor_takes_a_worker_whose_objects_nobody_needs(ray_session: Callable[..., ModuleType]) -> None:
+    ray = ray_session(num_cpus=1)
+
+    @ray.remote
+    def work() -> int:
+        return os.getpid()
+
+    pids = {ray.get(work.remote(), timeout=GET_S) for _ in range(3)}
+    assert ray.get(make_actor(ray).pid.remote(), timeout=GET_S) in pids
