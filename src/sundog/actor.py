@@ -139,7 +139,7 @@ class ActorMethod:
         if returns is None:
             returns = "streaming" if self._name in data["generators"] else 1
         fn.returns = returns
-        fn.one = returns == 1
+        fn.one = returns == 1 and not engine.owner.config.record_task_actor_creation_sites
         retries = options.max_task_retries
         fn.max_retries = data["max_task_retries"] if retries is None else retries
         extra: dict[str, Any] = {}
@@ -158,6 +158,8 @@ class ActorMethod:
             extra[wire.EXTRA_BACKPRESSURE] = limit
         if options.timeout_s or options.queue_timeout_s:
             extra = timeouts.bind(fn, options, extra)
+        if not (options.enable_task_events and data["task_events"]):
+            extra[wire.EXTRA_HIDDEN] = True
         fn.extra = extra or None
         self._fn, self._link = fn, link
         return engine, link
@@ -429,6 +431,7 @@ def _with_options(members: dict[str, Any], options: ActorOptions) -> dict[str, A
         "max_task_retries": options.max_task_retries,
         "max_pending_calls": options.max_pending_calls,
         "out_of_order": bool(options.allow_out_of_order_execution),
+        "task_events": options.enable_task_events,
     }
 
 

@@ -194,6 +194,9 @@ class Config:
     )
 
     record_enabled: bool = _setting(True, "Record task states, gets, puts and waits.")
+    record_task_actor_creation_sites: bool = _setting(
+        False, "Record where in the program each task was submitted and each actor created (`call_site`)."
+    )
     record_ring_events: int = _setting(
         65_536, "Events each process keeps in its ring before the oldest are overwritten.", low=64
     )

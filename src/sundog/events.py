@@ -77,6 +77,7 @@ KIND_NAMES = {
     LEASE: "lease",  # what follows runs on this lease: its name is what the lease holds, as JSON
 }
 FAILED = 1
+HIDDEN = 4  # enable_task_events=False: in the totals and the timeline, but not in lists of tasks
 MEASURED = 2  # processor time and memory were read at its end; without it: its wall time, the last reading
 
 
@@ -100,6 +101,7 @@ class Event:
     own_bytes: int = 0  # most memory of its own (no shared segments) that the process had meanwhile
     measured: bool = False  # False: too short to be worth a reading
     function: str = ""  # the function's own name, if the task has another
+    hidden: bool = False
 
 
 @plain(frozen=True)
@@ -356,19 +358,7 @@ class NoRing:
     def note(self, kind: str, /, **facts: Any) -> None:
         """Nothing is kept."""
 
-    def write(
-        self,
-        kind: int,
-        task_id: bytes,
-        name: int,
-        submit_s: float,
-        start_s: float,
-        end_s: float,
-        flags: int = 0,
-        attempt: int = 0,
-        cpu_s: float = 0.0,
-        own_bytes: float = 0.0,
-    ) -> None:
+    def write(self, *event: Any) -> None:
         """Nothing is written."""
 
     def overflow(self, index: int, *fields: Any) -> None:
@@ -596,4 +586,5 @@ def _events(
             int(own_bytes),
             bool(flags & MEASURED),
             functions.get(name, ""),
+            bool(flags & HIDDEN),
         )

@@ -6,6 +6,7 @@ handles are counted as refs to one object of the creator's; when that object is 
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from sundog.engines.leases import lease_of
@@ -14,6 +15,7 @@ from sundog.owner import context
 from sundog.owner.evidence import is_async_class, runs_several
 from sundog.owner.records import WAITING, Fn, Task
 from sundog.owner.tasks import ArgumentWaiter
+from sundog.refs import site_of
 
 if TYPE_CHECKING:
     from sundog.engines.local import LocalEngine
@@ -78,8 +80,12 @@ class Creations:
             "retry_exceptions": False,
             "job_id": context.facts.job_id,
             "submit_s": owner.now(),
+            "hidden": not options.enable_task_events,
             "handle": handle_data,  # the dict of the handle that the creator gets, too
         }
+        if owner.config.record_task_actor_creation_sites:
+            site = registration["call_site"] = _users_site()
+            owner.ring.note("site", task=actor_id.hex(), site=site)
         task = Task(actor_id, Fn(0, f"{class_name}.__init__"), None, owner.now())
         if args or kwargs:
             owner.tasks.pack_args(task, args, kwargs)
@@ -149,6 +155,14 @@ class Creations:
 def lives_on(options: ActorOptions) -> bool:
     """Whether an actor outlives its handles and its program: it says so, or its job does and it says nothing."""
     return options.lifetime == "detached" or (options.lifetime is None and context.facts.detached_by_default)
+
+
+def _users_site() -> str:
+    """The place in the user's program that led here."""
+    frame: Any = sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("sundog."):
+        frame = frame.f_back
+    return site_of(frame.f_code, frame.f_lasti)
 
 
 class _Waiting(ArgumentWaiter):

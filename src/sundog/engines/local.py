@@ -31,10 +31,11 @@ from sundog.net import sockets as socket
 from sundog.net.descriptors import raise_limit
 from sundog.net.packets import Connection
 from sundog.options import TaskOptions
-from sundog.owner import assemble, context, interrupts, timeouts
+from sundog.owner import assemble, context, failures, interrupts, timeouts
 from sundog.owner.core import Owner
 from sundog.owner.records import Fn
 from sundog.wire import versions
+from sundog.wire.lanes import EXTRA_HIDDEN
 
 _BAR_TOKEN = "__ray_tqdm_magic_token__"
 _END_S = 5.0
@@ -89,7 +90,7 @@ class LocalEngine:
         if returns is None:
             returns = "streaming" if generator else 1
         fn.returns = returns
-        fn.one = returns == 1
+        fn.one = returns == 1 and not self.owner.config.record_task_actor_creation_sites
         fn.max_retries = options.max_retries
         retry = options.retry_exceptions
         fn.retry_exceptions = _dumps_types(tuple(retry)) if isinstance(retry, (list, tuple)) else bool(retry)
@@ -100,6 +101,8 @@ class LocalEngine:
         if limit is not None and limit > 0:
             fn.backpressure = limit
             fn.extra = {"b": limit}
+        if not options.enable_task_events:
+            fn.extra = {**(fn.extra or {}), EXTRA_HIDDEN: True}
         if options.timeout_s or options.queue_timeout_s:
             fn.extra = timeouts.bind(fn, options, fn.extra)
         spec, setup = lease_of(options, self.env_key(options.runtime_env))
@@ -166,6 +169,7 @@ class LocalEngine:
         atexit.unregister(self._at_exit)
         already = owner.closed is not None
         if not already:
+            failures.note_unfinished(owner)
             self._say_goodbye()
         assemble.dismantle(
             owner,

@@ -44,6 +44,7 @@ _EPITAPH = (
     "class_path",
     "created",
     "error_text",
+    "hidden",
     "job_id",
     "lease",
     "pid",

@@ -113,7 +113,7 @@ class Listings:
             state = _CREATION_STATES.get(row.state, "")
             if row.state == DEAD and not spec.get("created"):
                 state = "FAILED"
-            if not state:
+            if not state or spec.get("hidden"):
                 continue
             function = f"{spec['class_name']}.__init__"
             strategy = spec["lease"].strategy

@@ -166,6 +166,7 @@ def _task(event: events.Event, actor_id: bytes, kind: str, lease: str = "") -> T
         peak_bytes=event.own_bytes,
         actor_id=actor_id if kind != "task" else b"",
         function=event.function,
+        hidden=event.hidden,
         lease=lease,
     )
 

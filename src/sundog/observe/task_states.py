@@ -52,7 +52,8 @@ class _States:
     def rows(self, told: list[Facts]) -> list[Row]:
         rows: dict[Key, Row] = {}
         for task in self.found.tasks:
-            rows[task.task_id.hex(), task.attempt] = self._ended(task)
+            if not task.hidden:
+                rows[task.task_id.hex(), task.attempt] = self._ended(task)
         for facts in self.found.failures:
             key = (facts["task"], facts["attempt"])
             rows.setdefault(key, self._failed(facts))

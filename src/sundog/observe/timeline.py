@@ -46,6 +46,7 @@ class TaskRow:
     actor_id: bytes = b""
     lost: bool = False  # its process died under it
     function: str = ""  # the function's own name, if the task has another
+    hidden: bool = False  # not to be listed
     lease: str = ""  # what its worker held while it ran, as JSON (`worker.setup.note_lease`)
 
     @property

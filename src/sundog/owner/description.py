@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sundog.ids import PROCESS_BYTES, result_id, task_of
 from sundog.owner.records import QUEUED, SENT, WAITING, Task
-from sundog.wire.lanes import EXTRA_NAME
+from sundog.wire.lanes import EXTRA_HIDDEN, EXTRA_NAME
 
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
@@ -86,8 +86,8 @@ def describe_tasks(owner: Owner) -> list[dict[str, Any]]:
     for task in list(owner.table.values()):  # submissions come without the lock
         lane = task.lane if task.state == SENT else None
         state = _STATES.get(task.state)
-        if state is None:
-            continue  # kept for its lineage; its record says how it ended
+        if state is None or (task.extra is not None and EXTRA_HIDDEN in task.extra):
+            continue  # kept for its lineage, and its record says how it ended; or not to be listed
         if lane is not None and not lane.worker:
             state = _STATES[QUEUED]  # parked at the node until its actor has a process
         rows.append(

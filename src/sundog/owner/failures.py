@@ -12,7 +12,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from sundog import exceptions as errors
-from sundog.owner.records import WAITING
+from sundog.owner.records import DONE, WAITING
+from sundog.wire.lanes import EXTRA_HIDDEN
 
 if TYPE_CHECKING:
     from sundog.events import NoRing, Ring
@@ -67,6 +68,8 @@ def note_failed(owner: Owner, task: Task, error: object, now: float, origin: byt
     """
     from sundog.owner.description import task_facts
 
+    if task.extra is not None and EXTRA_HIDDEN in task.extra:
+        return
     owner.ring.note(
         "failed",
         **task_facts(owner, task),
@@ -76,6 +79,15 @@ def note_failed(owner: Owner, task: Task, error: object, now: float, origin: byt
         message=_text(error) if error is not None else "",
         origin=origin.hex(),
     )
+
+
+def note_unfinished(owner: Owner) -> None:
+    """Note what this process leaves behind when it leaves the session in good order: nobody will run it."""
+    now = owner.now()
+    for task in list(owner.table.values()):
+        if task.state != DONE:
+            left = errors.WorkerCrashedError(f"Job {owner.job_id().hex()} ended before {task.fn.name}() did.")
+            note_failed(owner, task, left, now)
 
 
 def _text(error: Any) -> str:

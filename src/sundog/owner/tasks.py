@@ -22,7 +22,7 @@ from sundog.ids import RESULT_SUFFIX, result_id
 from sundog.owner import by_value, context
 from sundog.owner.dispatch import Dispatch
 from sundog.owner.records import DONE, QUEUED, WAITING, Code, Fn, Shape, Task
-from sundog.refs import ObjectRef
+from sundog.refs import ObjectRef, site_of
 from sundog.serialize.pack import SIMPLE, Slot, pack_function
 from sundog.state.lease_spec import LeaseSpec
 from sundog.wire.lanes import ERROR, EXTRA_VALUES
@@ -193,6 +193,8 @@ class Tasks(Dispatch):
 
     def refs_of(self, task: Task, code: Any, at: int) -> Any:
         """The refs that `.remote()`, called at this place, returns for a task."""
+        if self.owner.config.record_task_actor_creation_sites:
+            self.owner.ring.note("site", task=task.id.hex(), site=site_of(code, at))
         if task.fn.queue_timeout_s is not None:
             self.owner.timeouts.watch(task)
         returns = task.fn.returns

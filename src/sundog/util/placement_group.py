@@ -45,7 +45,11 @@ class PlacementGroup:
         # A task of the group that needs nothing can start exactly when the group is placed.
         strategy = PlacementGroupSchedulingStrategy(self, placement_group_capture_child_tasks=False)
         task = sundog.remote(_hand_back).options(
-            num_cpus=0, scheduling_strategy=strategy, name="PlacementGroup.ready", max_retries=-1
+            num_cpus=0,
+            scheduling_strategy=strategy,
+            name="PlacementGroup.ready",
+            max_retries=-1,
+            enable_task_events=False,
         )
         return task.remote(self)
 

@@ -79,7 +79,7 @@ class ActorLife:
         creator: bytes = spec["owner"]
         token = context.running.set((actor_id, f"{spec['class_name']}.__init__", incarnation, creator))
         owner.ring.started(actor_id, start)
-        failed = 0
+        failed = events.HIDDEN if spec.get("hidden") else 0
         cls: Any = None
         try:
             if self.serving.watch.changed() and owner.config.reload_changed_modules:
@@ -103,7 +103,7 @@ class ActorLife:
             executor.actor = None
             self.serving.stopping = executor.exit_after
         except BaseException as error:
-            failed = events.FAILED
+            failed |= events.FAILED
             stored = RayTaskError.from_exception(
                 error,
                 function_name=f"{spec['class_name']}.__init__",

@@ -213,6 +213,7 @@ class AsyncServing(Serving):
                 name = extra.get(wire.EXTRA_NAME, what)
                 attempt = extra.get(wire.EXTRA_ATTEMPT, 0)
                 returns = extra.get(wire.EXTRA_RETURNS, 1)
+                failed = events.HIDDEN if wire.EXTRA_HIDDEN in extra else 0
             _running.set((task_id, name, attempt, lane.owner_id))
             if args is None:
                 result = executor.method(what)()
@@ -250,7 +251,7 @@ class AsyncServing(Serving):
             size = sum(len(value[1]) for value in values)
             lane.reply((task_id, wire.R_VALUES, payload, _time() - start), size, self.spill_dir)
         except BaseException as error:
-            failed = events.FAILED
+            failed |= events.FAILED
             if isinstance(error, asyncio.CancelledError):
                 if self.stopping is not None:
                     return  # the actor ends under it: the node tells the caller why

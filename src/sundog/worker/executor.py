@@ -317,6 +317,7 @@ class Executor:
         self.ring.started(task_id, start)
         received: list[bytes] = []
         attempt = extra.get(wire.EXTRA_ATTEMPT, 0) if extra else 0
+        flags = events.HIDDEN if extra and wire.EXTRA_HIDDEN in extra else 0
         try:
             if fn is not None:
                 name, returns = fn.name, fn.returns
@@ -369,7 +370,7 @@ class Executor:
                 if stdio.holding:
                     stdio.end_lines()
                 context.running.reset(token)
-            self.meter.write(kind, task_id, name_id, submit_s, start, end, 0, attempt)
+            self.meter.write(kind, task_id, name_id, submit_s, start, end, flags, attempt)
             if fn is not None and fn.max_calls:
                 self._count_call(lane, task_id, fn)
         except BaseException as error:
@@ -380,7 +381,8 @@ class Executor:
                     name_id = fn.name_id or self.ring.name(fn.name, fn.code)
                 else:
                     name_id = self._method_id(what) if name in (None, what) else self._named_call(name, what)
-                self.meter.write(kind, task_id, name_id, submit_s, start, end, events.FAILED, attempt)
+                flags |= events.FAILED
+                self.meter.write(kind, task_id, name_id, submit_s, start, end, flags, attempt)
             self.reply_error(
                 lane,
                 task_id,

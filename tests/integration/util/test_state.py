@@ -462,3 +462,82 @@ def test_a_log_that_is_not_there_is_refused(ray: ModuleType) -> None:
         list(state.get_log(filename="node.log"))
     with pytest.raises(AssertionError):
         state.list_logs()
+
+
+# ---------------------------------------------------------------------- what is recorded on request
+def test_tasks_without_events_are_not_listed(ray: ModuleType) -> None:
+    @ray.remote(enable_task_events=False)
+    def quiet(fail: bool = False) -> None:
+        if fail:
+            raise ValueError
+
+    @ray.remote(enable_task_events=False)
+    class Quiet:
+        def m(self) -> None:
+            return None
+
+    @ray.remote
+    class Loud:
+        def m(self) -> None:
+            return None
+
+    with pytest.raises(ValueError):
+        ray.get(quiet.remote(True))
+    hidden, shown = Quiet.remote(), Loud.remote()
+    ray.get(
+        [
+            quiet.remote(),
+            hidden.m.remote(),
+            shown.m.options(enable_task_events=False).remote(),
+            shown.m.remote(),
+        ]
+    )
+    assert [row.name for row in state.list_tasks()] == ["Loud.__init__", "Loud.m"]
+
+
+def test_call_sites_are_recorded_if_that_is_asked_for(ray_session: Any) -> None:
+    ray = ray_session(num_cpus=1, _system_config={"record_task_actor_creation_sites": True})
+
+    @ray.remote
+    def f() -> int:
+        return 1
+
+    @ray.remote
+    class A:
+        def m(self) -> int:
+            return 1
+
+    actor = A.remote()
+    assert ray.get([f.remote(), actor.m.remote()]) == [1, 1]
+    sites = {row.name: row.call_site for row in state.list_tasks(detail=True)}
+    assert set(sites) == {"f", "A.m", "A.__init__"}
+    assert all(str(site).startswith(f"{__file__}:") for site in sites.values())
+    assert state.list_actors(detail=True)[0].call_site == sites["A.__init__"]
+
+
+def test_what_a_driver_leaves_behind_is_listed_as_failed(tmp_path: Any) -> None:
+    import subprocess
+    import sys
+
+    import sundog
+    from sundog.engines import sessions
+
+    info = sessions.start_head(num_cpus=1)
+    program = """
+import time, sundog
+sundog.init(address="auto")
+@sundog.remote
+def left(): time.sleep(1000)
+refs = [left.remote() for _ in range(2)]
+while not [row for row in sundog.util.state.list_tasks() if row.state == "RUNNING"]: time.sleep(0.01)
+"""
+    try:
+        subprocess.run([sys.executable, "-c", "import sundog.util.state\n" + program], check=True)
+        rows = state.list_tasks(filters=[("name", "=", "left")], detail=True)
+        assert [(row.state, row.error_type) for row in rows] == [("FAILED", "WORKER_DIED")] * 2
+        assert all("Job 01000000 ended" in str(row.error_message) for row in rows)
+        [job] = state.list_jobs()
+        assert (job.status, job.job_id) == ("SUCCEEDED", "01000000")
+        assert not sundog.is_initialized()
+    finally:
+        sessions.stop_session(info, force=True)
