@@ -25,7 +25,6 @@ other is whole. An event's bytes are its task's peak of own memory; a put's are 
 from __future__ import annotations
 
 import contextlib
-import errno
 import itertools
 import mmap
 import os
@@ -40,6 +39,7 @@ from typing import Any
 
 from sundog.event_names import note_line, read_functions, read_names
 from sundog.plain import plain
+from sundog.room import reserve
 
 _MAGIC = b"SUNDOG\x02\x00"
 HEADER_BYTES = 2048
@@ -162,7 +162,7 @@ class Ring:
         try:
             fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
-                self._reserve(fd, old, size)
+                reserve(fd, old, size)
                 if old:
                     self.map.resize(size)  # in place: whoever has the map sees it longer
                 else:
@@ -178,16 +178,6 @@ class Ring:
             return False
         self._short = False
         return True
-
-    def _reserve(self, fd: int, old: int, size: int) -> None:
-        if os.fstat(fd).st_size < old:
-            raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))  # another file has its name by now
-        try:
-            os.posix_fallocate(fd, 0, size)
-        except OSError:
-            with contextlib.suppress(OSError):
-                os.ftruncate(fd, old)
-            raise
 
     def overflow(self, index: int, *fields: Any) -> None:
         """Write an event whose slot is not reserved yet; without room for it, count it."""

@@ -16,6 +16,8 @@ import os
 from functools import lru_cache
 from typing import Any
 
+from sundog import room
+
 _libc = ctypes.CDLL(None, use_errno=True)
 _mmap = _libc.mmap
 _mmap.restype = ctypes.c_void_p
@@ -66,7 +68,7 @@ def reserve(path: str, size_bytes: int) -> None:
     """
     fd = os.open(path, os.O_RDWR)
     try:
-        os.posix_fallocate(fd, 0, size_bytes)
+        room.reserve(fd, 0, size_bytes)
     finally:
         os.close(fd)
 

@@ -112,8 +112,9 @@ class Deadlines:
     def _listen(self) -> None:
         """From now on our fault handler writes all stacks when it is asked to; it needs no Python for it."""
         if self._dump is None:
-            self._dump = open(self.owner.control.stack_path(self.owner.me), "wb", buffering=0)
+            # Without it (a full disk, no descriptor) a task that hangs ends without its stack.
             with contextlib.suppress(RuntimeError, ValueError, OSError):
+                self._dump = open(self.owner.control.stack_path(self.owner.me), "wb", buffering=0)
                 faulthandler.register(STACK_SIGNAL, self._dump, all_threads=False)
 
     # ------------------------------------------------------------------ the thread that reads (locked)
