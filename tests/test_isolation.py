@@ -67,6 +67,8 @@ def test_packages_beside_a_users_program_are_not_taken_for_ours(monkeypatch: pyt
     monkeypatch.setattr(sys, "path", path)
     monkeypatch.setattr(isolation, "_source", lambda: "/opt/sundog")
     assert isolation._places() == ["/opt/sundog", "/usr/lib/python3/dist-packages", "/opt/libs"]
+    monkeypatch.setattr(sys, "path", [path[2], *path])
+    assert "/usr/lib/python3/dist-packages" in isolation._places(), "installed packages, wherever they stand"
     monkeypatch.setattr(isolation, "_source", lambda: "/home/user/program")
     assert isolation._places()[0] == "/home/user/program", "they were installed there with us"
 

@@ -119,10 +119,9 @@ def _places() -> list[str]:
         if isinstance(finder, Ours):
             return list(finder.places[PACKAGES[0]])
     entries = [entry for entry in sys.path if isinstance(entry, str) and os.path.isabs(entry)]
-    if not sys.flags.safe_path and sys.path and sys.path[0] in entries:
-        entries.remove(sys.path[0])
     installed = [entry for entry in entries if os.path.basename(entry) in _SITE_FOLDERS]
-    return list(dict.fromkeys([_source(), *installed, *entries]))
+    others = [entry for entry in entries if sys.flags.safe_path or entry != sys.path[0]]
+    return list(dict.fromkeys([_source(), *installed, *others]))
 
 
 # ---------------------------------------------------------------------- the environment
