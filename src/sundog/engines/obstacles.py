@@ -13,7 +13,6 @@ import os
 import resource
 
 from sundog.exceptions import RaySystemError
-from sundog.net import process_limit
 from sundog.printable import printable
 
 # A driver with one worker has about 25 descriptors, its node about as many; each worker costs both some more.
@@ -41,6 +40,8 @@ def check() -> None:
 
 def explained(error: OSError | RuntimeError) -> RaySystemError:
     """What to raise for an error of the system that kept a session from starting."""
+    from sundog.net import process_limit  # for those who need it
+
     if not isinstance(error, OSError):
         return RaySystemError(f"A session cannot be started: {error}. {process_limit.text()}")
     if error.errno in NO_DESCRIPTOR:

@@ -7,14 +7,24 @@ lines back: what is no part of a report ends it. Pure; runs in the node.
 
 from __future__ import annotations
 
-import re
+from functools import lru_cache
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import re
 
 _BEGIN = "Fatal Python error: "
-_PART = re.compile(
-    r"""$|(Current[ ])?[Tt]hread[ ]0x[0-9a-f]+[ ].*:$|<.*>$|Stack[ ]\(most[ ]recent|[ ]{2}(File[ ]"|\.\.\.|<|Garbage)
-        |Extension[ ]modules:|Python[ ]runtime[ ]state:|Current[ ]thread's[ ]C[ ]stack|[ ]{2}Binary[ ]file[ ]""",
-    re.VERBOSE,
-)
+_PART = r"""$|(Current[ ])?[Tt]hread[ ]0x[0-9a-f]+[ ].*:$|<.*>$|Stack[ ]\(most[ ]recent
+        |[ ]{2}(File[ ]"|\.\.\.|<|Garbage)|Extension[ ]modules:|Python[ ]runtime[ ]state:
+        |Current[ ]thread's[ ]C[ ]stack|[ ]{2}Binary[ ]file[ ]"""
+
+
+@lru_cache(maxsize=1)
+def _part() -> re.Pattern[str]:
+    # Few sessions see a crash: compiling it takes a part of a start that every session would pay.
+    import re
+
+    return re.compile(_PART, re.VERBOSE)
 
 
 class CrashReports:
@@ -39,7 +49,7 @@ class CrashReports:
                 out.append(
                     (name, f"{text} (its stack is in the error of the task; all stacks: {self._path})")
                 )
-            elif not self._inside or not _PART.match(text):
+            elif not self._inside or not _part().match(text):
                 self._inside = False
                 out.append((name, text))
         return out

@@ -19,7 +19,6 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from sundog.ids import random_id
-from sundog.net import process_limit
 from sundog.net import sockets as socket
 from sundog.net.loop import Line
 from sundog.net.packets import Connection, make_pair
@@ -79,6 +78,8 @@ class Workers:
             process = self.node.processes.pop(message[1], None)
             if process is not None:
                 process.line.close()
+            from sundog.net import process_limit  # for those who need it
+
             self.node.failed_starts.say(f"{message[2]}. {process_limit.text()}")
             self.node.do(self.node.leases.worker_start_failed(self.node.node_id, env_key, self.node.now()))
 

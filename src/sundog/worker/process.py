@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 from sundog import engines
 from sundog.config import Config, user_environ
 from sundog.exceptions import RuntimeEnvSetupError
-from sundog.net import process_limit
 from sundog.net import sockets as socket
 from sundog.net.packets import Connection
 from sundog.owner import context, interrupts
@@ -119,6 +118,8 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     try:
         owner.reactor.start()
     except RuntimeError as error:
+        from sundog.net import process_limit  # for those who need it
+
         owner.control.send(("start_failed", f"{error}. {process_limit.text()}"))
         return 1
     reason = life.run()
