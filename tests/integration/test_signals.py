@@ -30,7 +30,8 @@ def test_verbs_survive_thousands_of_signals_whose_handlers_call_verbs_or_raise(w
     with driver(f"from tests.integration import storms; storms.{where}({mode!r})") as program:
         found = counted(program)
     signals, verbs, raised = found.pop("signals"), found.pop("verbs"), found.pop("raised")
-    assert signals and verbs
+    assert signals > storms.SIGNALS / 10, "each signal sets the timer of the next, so one was lost"
+    assert verbs
     assert (raised > 0) == (mode == "raises")
     assert found == {"tracing": False}, f"left over after {signals} of {storms.SIGNALS} signals"
 

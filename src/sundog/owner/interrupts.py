@@ -140,7 +140,9 @@ def _settle(frame: FrameType | None) -> None:
     """Call the handlers that wait, or have them called."""
     global _deciding
     if _asleep:
-        raise Wake
+        if frame is None or frame.f_code is wait_in.__code__:
+            raise Wake
+        return  # in a trace function that was called for `_arrived`, which goes on and raises this
     if _deciding:
         return
     _deciding = True
