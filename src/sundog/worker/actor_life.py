@@ -198,9 +198,14 @@ class ActorLife:
         from sundog.owner.evidence import is_async_class
 
         if is_async_class(cls):
+            size = 1000 if limit is None else limit
+            if groups:
+                from sundog.worker.async_groups import GroupedServing
+
+                return GroupedServing(self.owner, self.executor, size, groups, cls)
             from sundog.worker.async_actor import AsyncServing
 
-            return AsyncServing(self.owner, self.executor, 1000 if limit is None else limit, groups, cls)
+            return AsyncServing(self.owner, self.executor, size, groups, cls)
         if groups or (limit or 1) > 1:
             from sundog.worker.threaded_actor import ThreadedServing
 

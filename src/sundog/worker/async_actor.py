@@ -1,4 +1,4 @@
-"""Asyncio actors: all calls run in one event loop, in the main thread.
+"""Asyncio actors: all calls run in one event loop, in the main thread (with concurrency groups: `async_groups.py`).
 
 Owns the loop and the count of running calls per concurrency group. Replies of one turn of the loop are
 sent together at its end.
