@@ -320,3 +320,30 @@ def test_several_threads_cannot_promise_order() -> None:
     with pytest.raises(ValueError, match="max_concurrency=3"):
         options.check_creation()
     options.merged(max_concurrency=1).check_creation()
+
+
+@pytest.mark.parametrize(
+    "selector", [{"-a": "x"}, {"a/b/c": "x"}, {"a": "-x"}, {"a": "x" * 64}, {"a" * 64: "x"}, {"a": "in(x"}]
+)
+def test_labels_that_no_node_can_have_are_refused(selector: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match="not allowed"):
+        parse_task_options({"label_selector": selector})
+
+
+@pytest.mark.parametrize(
+    "selector", [{"ray.io/zone": "a"}, {"a_b.c-d": "!in(x, y)"}, {"a": ""}, {"a": "!x"}, {"A": "in(1,2)"}]
+)
+def test_labels_that_a_node_can_have_are_taken(selector: dict[str, str]) -> None:
+    assert parse_task_options({"label_selector": selector}).label_selector == selector
+
+
+def test_a_decorator_that_is_written_wrong_is_an_error_of_every_kind_that_is_expected() -> None:
+    import sundog
+
+    for kind in (TypeError, ValueError, AssertionError):
+        with pytest.raises(kind, match="@remote"):
+            sundog.remote()
+        with pytest.raises(kind, match="@remote"):
+            sundog.remote(3)
+        with pytest.raises(kind, match="foo"):
+            sundog.method(foo=1)

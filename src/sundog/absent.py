@@ -97,7 +97,6 @@ NAMES = {
         (
             "OrderedIMapIterator",
             "PoolActor",
-            "PoolTaskError",
             "RAY_ADDRESS_ENV",
             "ResultThread",
             "UnorderedIMapIterator",

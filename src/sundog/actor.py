@@ -8,7 +8,7 @@ from typing import Any
 from sundog import engines
 from sundog.engines.creation import lives_on
 from sundog.ids import RESULT_SUFFIX
-from sundog.options import ActorOptions, MethodOptions, parse_actor_options, parse_method_options
+from sundog.options import ActorOptions, MethodOptions, MisuseError, parse_actor_options, parse_method_options
 from sundog.owner import context, timeouts
 from sundog.owner.records import DONE, Fn
 from sundog.printable import printable
@@ -28,7 +28,7 @@ def method(*args: Any, **given: Any) -> Any:
     if len(args) == 1 and not given and callable(args[0]):
         return args[0]  # @method without brackets: a method like any other
     if args:
-        raise ValueError(
+        raise MisuseError(
             "@method needs options: write @method(num_returns=2), for example; without options leave it out."
         )
     parsed = parse_method_options(given)

@@ -20,6 +20,7 @@ from sundog.exceptions import ActorHandleNotFoundError, RayError, RaySystemError
 from sundog.generator import ObjectRefGenerator
 from sundog.ids import PROCESS_BYTES, task_of
 from sundog.init_context import InitContext
+from sundog.options import MisuseError
 from sundog.owner import context
 from sundog.refs import ObjectRef
 from sundog.remote_function import RemoteFunction, make_remote_function
@@ -291,11 +292,11 @@ def remote(*args: Any, **options: Any) -> Any:
     if len(args) == 1 and not options and callable(args[0]):
         return _make_remote(args[0], {})
     if args:
-        raise TypeError(
+        raise MisuseError(
             "@remote takes keyword options only, for example @remote(num_cpus=2); without options write @remote."
         )
     if not options:
-        raise ValueError(
+        raise MisuseError(
             "@remote() needs at least one option; without options write @remote, with no brackets."
         )
 

@@ -22,6 +22,7 @@ from sundog.plain import fields, plain
 __all__ = [
     "ActorOptions",
     "MethodOptions",
+    "MisuseError",
     "TaskOptions",
     "parse_actor_options",
     "parse_method_options",
@@ -48,6 +49,10 @@ _NONE_COUNTS = frozenset({"placement_group"})
 
 Resources = dict[str, float]
 ExceptionTypes = tuple[type[BaseException], ...]
+
+
+class MisuseError(TypeError, ValueError, AssertionError):
+    """`@remote` or `@method` is not written as it must be. Ray raises an AssertionError there."""
 
 
 class _Options:
@@ -384,7 +389,13 @@ def _group(name: str, value: Any) -> object:
     return value
 
 
-def _labels(name: str, value: Any) -> dict[str, str]:
+def check_labels(name: str, value: Any) -> dict[str, str]:
+    """Labels and what they must be, of a selector.
+
+    Raises:
+        ValueError: a key or value is not as labels are written.
+        TypeError: something else than strings.
+    """
     if not isinstance(value, dict):
         raise _wrong_type(name, "a dict of labels to values", value)
     for label, wanted in value.items():
@@ -414,7 +425,7 @@ def _fallbacks(name: str, value: Any) -> list[dict[str, Any]]:
             raise ValueError(
                 f"{name}=[{each!r}] is not allowed: each entry is {{'label_selector': {{...}}}}."
             )
-        checked.append({"label_selector": _labels(f"label_selector in {name}", each["label_selector"])})
+        checked.append({"label_selector": check_labels(f"label_selector in {name}", each["label_selector"])})
     return checked
 
 
@@ -474,7 +485,7 @@ _CHECKS: dict[str, _Check] = {
     "placement_group": _group,
     "placement_group_bundle_index": _whole(-1, "-1 (any bundle), zero or more"),
     "placement_group_capture_child_tasks": _FLAG,
-    "label_selector": _labels,
+    "label_selector": check_labels,
     "fallback_strategy": _fallbacks,
     "enable_task_events": _FLAG,
     "_metadata": _DICT,
@@ -511,7 +522,7 @@ def _checked(kind: _Kind, given: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in given.items():
         check = kind.checks.get(name)
         if check is None:
-            raise ValueError(_unknown(kind, name))
+            raise (MisuseError if kind.noun == "method" else ValueError)(_unknown(kind, name))
         stored = None if value is None else check(name, value)
         values[name] = kind.defaults[name] if stored is None and name not in _NONE_COUNTS else stored
     if not values.keys().isdisjoint(_GROUP_OPTIONS):

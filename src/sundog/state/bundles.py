@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from sundog.exceptions import RaySystemError
 from sundog.plain import field, plain
 from sundog.state import labels
 from sundog.state.nodes import Node
@@ -39,6 +40,10 @@ class Bundle:
     node: Node
     holding: Holding
     pool: Pool
+
+
+class NameTaken(RaySystemError, ValueError):
+    """Another placement group of the namespace has the name. Ray raises a RaySystemError."""
 
 
 @plain(eq=False)
@@ -121,7 +126,7 @@ class Groups:
             return False
         if (namespace, name) in self._names:
             taken = self._names[namespace, name].pg_id.hex()
-            raise ValueError(f"the placement group name {name!r} is taken by {taken}; remove that one first")
+            raise NameTaken(f"the placement group name {name!r} is taken by {taken}; remove that one first")
         if strategy not in STRATEGIES:
             raise ValueError(f"unknown placement strategy {strategy!r}; valid: {', '.join(STRATEGIES)}")
         demands = [demand_of(bundle) for bundle in bundles]

@@ -10,6 +10,7 @@ import warnings
 from typing import Any, cast
 
 import sundog
+from sundog.options import check_labels
 from sundog.public_ids import PlacementGroupID
 from sundog.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
@@ -293,3 +294,4 @@ def _check_selectors(selectors: object, bundle_count: int) -> None:
             isinstance(key, str) and isinstance(value, str) for key, value in selector.items()
         ):
             raise ValueError(f"A label selector maps strings to strings, got {selector!r}.")
+        check_labels("bundle_label_selector", selector)

@@ -169,3 +169,12 @@ def test_wrong_arguments_are_refused(ray: ModuleType, arguments: dict[str, Any])
     with pytest.raises(ValueError):
         placement_group(**{"bundles": [{"CPU": 1}], **arguments})
     assert not [row for row in placement_group_table().values() if row["state"] == "CREATED"]
+
+
+def test_a_name_that_is_taken_and_labels_that_cannot_be_are_refused(ray: ModuleType) -> None:
+    placement_group([{"CPU": 1}], name="taken")
+    for kind in (ray.exceptions.RaySystemError, ValueError):
+        with pytest.raises(kind, match="taken"):
+            placement_group([{"CPU": 1}], name="taken")
+    with pytest.raises(ValueError, match="not allowed"):
+        placement_group([{"CPU": 1}], bundle_label_selector=[{"-a": "b"}])

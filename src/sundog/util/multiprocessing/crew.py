@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import sundog
+from sundog.exceptions import ActorDiedError
 from sundog.util.multiprocessing.results import Failure
 
 CHUNKS_PER_ACTOR = 2
@@ -247,8 +248,8 @@ class Crew:
             self._thread.join()
 
 
-def _terminated() -> RuntimeError:
-    return RuntimeError("The Pool was terminated before this was done, so there is no result.")
+def _terminated() -> ActorDiedError:
+    return ActorDiedError("The Pool was terminated before this was done, so there is no result.")
 
 
 def _nothing() -> None:

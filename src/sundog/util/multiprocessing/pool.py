@@ -15,9 +15,9 @@ from typing import Any
 import sundog
 from sundog.util.debug import log_once
 from sundog.util.multiprocessing.crew import Chunk, Crew
-from sundog.util.multiprocessing.results import AsyncResult, IMapIterator
+from sundog.util.multiprocessing.results import AsyncResult, IMapIterator, PoolTaskError
 
-__all__ = ["AsyncResult", "IMapIterator", "Pool"]
+__all__ = ["AsyncResult", "IMapIterator", "Pool", "PoolTaskError"]
 
 logger = logging.getLogger(__name__)
 

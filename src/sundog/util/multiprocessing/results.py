@@ -24,6 +24,17 @@ class RemoteTraceback(Exception):
         return f'\n"""\n{self.args[0]}"""'
 
 
+class PoolTaskError(Exception):
+    """An exception in the place of a result: an item of `imap`, what an `error_callback` is given.
+
+    `underlying` is what was raised; `map` and `get` raise that itself.
+    """
+
+    def __init__(self, underlying: BaseException) -> None:
+        super().__init__(underlying)
+        self.underlying = underlying
+
+
 class Failure:
     """An exception in the place of a result, so that one bad item does not lose its chunk."""
 
@@ -98,7 +109,7 @@ class AsyncResult:
         if callback is None:
             return
         try:
-            callback(self._value() if self._error is None else self._error)
+            callback(self._value() if self._error is None else PoolTaskError(self._error))
         except Exception:
             # As a callback of the user's it must not end the thread that serves the whole pool.
             logger.exception("A callback given to a Pool raised")
@@ -201,7 +212,8 @@ class IMapIterator:
         Raises:
             StopIteration: All were given.
             multiprocessing.TimeoutError: It was not there in time.
-            Exception: Whatever the call on that item raised; the iteration may go on after it.
+
+        An item on which the call raised is given as a `PoolTaskError`, as in Ray, and the iteration goes on.
         """
         until_s = None if timeout is None else time.monotonic() + timeout
         while not self._values:
@@ -220,9 +232,7 @@ class IMapIterator:
             # One chunk in for one chunk out: the items are read no faster than the results.
             self.submit(1)
         value = self._values.popleft()
-        if isinstance(value, Failure):
-            raise value.exception()
-        return value
+        return PoolTaskError(value.exception()) if isinstance(value, Failure) else value
 
     def __next__(self) -> Any:
         return self.next()
