@@ -48,6 +48,8 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 def error_type(error: object) -> str:
     """The type of an error as the state API names it."""
+    if isinstance(error, errors.RayTaskError) and isinstance(error.cause, errors.TaskCancelledError):
+        error = error.cause  # interrupted while it ran: both at once
     for kind, name in _TYPES:
         if isinstance(error, kind):
             return name
