@@ -489,3 +489,16 @@ def test_a_log_file_that_cannot_be_made_is_made_later_and_says_what_is_missing(
     lines = (tmp_path / "logs" / "out").read_bytes().splitlines()
     assert lines[0] == b"[sundog] 5 bytes of output could not be written here (disk full?)"
     assert lines[-1] == b"kept"
+
+
+def test_a_mark_names_the_task_too_and_no_name_can_forge_one() -> None:
+    def value(name: str) -> bytes:
+        found = marks.find_mark(stdio.name_mark(name).rstrip(b"\n"))
+        assert found is not None and found[0] == 0
+        return found[2]
+
+    assert value("f\0ab12") == b"f&ab12"
+    assert value("f") == b"f"
+    assert value("a&b\0ab12") == b"a%26b&ab12"
+    assert value("a\0b\nname=x") == b"a%00b%0Aname=x"
+    assert value("a\0b\0ab12") == b"a%00b&ab12"

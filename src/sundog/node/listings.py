@@ -307,7 +307,7 @@ def _exit_type(cause: Cause) -> str:
     if cause.kind in (MEMORY, KERNEL_OOM):
         return "NODE_OUT_OF_MEMORY"
     if cause.intended:
-        by_itself = cause.reason.startswith(("sys.exit(0)", "sys.exit(None)"))
+        by_itself = cause.reason.startswith(("sys.exit(0)", "sys.exit(None)", "its task was cancelled"))
         return "INTENDED_USER_EXIT" if by_itself else "INTENDED_SYSTEM_EXIT"
     return "INTENDED_USER_EXIT" if cause.exit_code == 0 else "SYSTEM_ERROR"
 

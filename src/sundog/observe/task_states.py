@@ -22,6 +22,8 @@ from sundog.observe.timeline import TaskRow
 
 DRIVER_TASK_ID_PREFIX = "f" * 40
 _TYPES = {"task": "NORMAL_TASK", "actor_task": "ACTOR_TASK", "actor_creation": "ACTOR_CREATION_TASK"}
+# An attempt that ended with its process, unless its owner noted how the task itself ended.
+_LOST = {"task": "WORKER_DIED", "actor_task": "ACTOR_UNAVAILABLE", "actor_creation": "WORKER_DIED"}
 _ORDER = ("PENDING_ARGS_AVAIL", "PENDING_NODE_ASSIGNMENT", "SUBMITTED_TO_WORKER")
 
 Key = tuple[str, int]  # task id in hexadecimal, attempt
@@ -88,7 +90,7 @@ class _States:
         held = {} if task.kind == "actor_task" else lease.get("resources") or {}
         row.update(
             state=task.status,
-            error_type=None if task.ok else "WORKER_DIED" if task.lost else "TASK_EXECUTION_EXCEPTION",
+            error_type=None if task.ok else _LOST[task.kind] if task.lost else "TASK_EXECUTION_EXCEPTION",
             node_id=self.node_id,
             worker_id=worker,
             worker_pid=task.pid,

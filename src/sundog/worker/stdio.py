@@ -52,6 +52,7 @@ _FORCE_ROTATE_FACTOR = 2
 _OPEN_AGAIN_S = 1.0
 # Whether some line may lack its newline: what the end of a task looks at, so that it costs no call.
 holding = False
+_HEX = frozenset("0123456789abcdef")
 
 
 def name_mark(name: str) -> bytes:
@@ -61,7 +62,9 @@ def name_mark(name: str) -> bytes:
     """
     from urllib.parse import quote  # takes 5 ms: most workers never print
 
-    shown, _, task = name.partition("\0")
+    shown, _, task = name.rpartition("\0")
+    if not shown or not set(task) <= _HEX:
+        shown, task = name, ""  # a NUL of the user's
     body = quote(shown[:NAME_MAX_CHARS], safe=" ()[]<>=,:.;@/'\"!*+-_", errors="backslashreplace")
     return mark(f"name={body}&{task}" if task else f"name={body}") + b"\n"
 

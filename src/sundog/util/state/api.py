@@ -112,7 +112,7 @@ def _check_filters(schema: type[StateSchema], filters: Sequence[Filter]) -> None
 
 def _check_value(schema: type[StateSchema], key: str, wanted: Any) -> None:
     """Refuse a text that can never be a value of its column."""
-    kind = schema.__annotations__.get(key, "")
+    kind = str(schema.__annotations__.get(key, "")).partition(" ")[0]
     if not isinstance(wanted, str) or kind not in ("int", "float", "bool"):
         return
     try:
@@ -139,7 +139,7 @@ def _list(
     filters = filters or []
     _check_filters(schema, filters)
     if limit < 0:
-        raise ValueError(f"limit={limit} is no number of rows: zero or more.")
+        raise BadFilter(f"limit={limit} is no number of rows: zero or more.")
     if limit > RAY_MAX_LIMIT_FROM_API_SERVER:
         raise RayStateApiException(
             f"limit={limit} is above the maximum of {RAY_MAX_LIMIT_FROM_API_SERVER}. Use filters to see less."

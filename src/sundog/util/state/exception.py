@@ -21,7 +21,7 @@ class RayStateApiException(Exception):
 
 
 class BadFilter(RayStateApiException, ValueError):
-    """A filter names a column that cannot be filtered on, or a value that its column can never have."""
+    """A filter names a column that cannot be filtered on, or a value that its column can never have; or a bad limit."""
 
 
 class ServerUnavailable(RayStateApiException):
