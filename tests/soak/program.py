@@ -23,7 +23,7 @@ from sundog.owner import context
 STORE_BYTES = 64 << 20
 # Small, so that rings and tables of what is gone are full in the first half of a short run too.
 SETTINGS = {
-    "dead_process_files": 40,
+    "dead_process_files": 15,
     "record_ring_events": 4096,
     "verbose_spill_logs": 0,
     "task_retry_delay_ms": 0,
