@@ -38,6 +38,14 @@ _MAY_BE_LEFT = (
     task_moves.nest,
 )
 
+_SHORT = (
+    object_moves.put,
+    object_moves.read,
+    object_moves.read_impatiently,
+    object_moves.drop,
+    task_moves.make,
+)
+
 
 class Stormed(Exception):
     """What the handler raises."""
@@ -86,7 +94,15 @@ class Storm(threading.Thread):
 
     # ------------------------------------------------------------------ the program's side
     def play(self, move: Callable[[Program], None], program: Program) -> None:
-        """Make a move of the program on the main thread; one that was left is made again, as a program would."""
+        """Make a move of the program on the main thread, and short ones while a storm lasts."""
+        self._play_once(move, program)
+        for _ in range(_TIMES):
+            if not self._blows.is_set():
+                break
+            self._play_once(self.dice.choice(_SHORT), program)
+
+    def _play_once(self, move: Callable[[Program], None], program: Program) -> None:
+        """One that was left is made again, as a program would."""
         for _ in range(_TIMES):
             try:
                 self._may_raise = move in _MAY_BE_LEFT
