@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sundog import notices
-from sundog.runtime_context import get_runtime_context
+from sundog.runtime_context import RuntimeContext
 
 _ENCODINGS = ("TEXT", "JSON")
 # What every record has; whatever else is on one came with `extra=`.
@@ -88,7 +88,7 @@ class _ContextFormatter(logging.Formatter):
         """What is known beside the message: attributes asked for, `extra=`, and who is running."""
         found = {name: getattr(record, name, None) for name in self.more}
         found.update((name, value) for name, value in vars(record).items() if name not in _STANDARD)
-        running = get_runtime_context()
+        running = RuntimeContext()  # not get_runtime_context(): a line of log starts no session
         found["job_id"] = running.get_job_id()
         found["worker_id"] = running.get_worker_id()
         found["node_id"] = running.get_node_id()
