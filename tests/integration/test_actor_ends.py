@@ -16,6 +16,7 @@ import pytest
 
 from sundog.actor import exit_actor
 from sundog.exceptions import ActorDiedError, WorkerCrashedError
+from sundog.util.state import list_workers
 from tests.integration.drivers import running
 from tests.integration.gates import Gate, await_true
 
@@ -216,6 +217,13 @@ def test_sigterm_in_a_task_is_a_crash_of_its_worker_and_atexit_runs(ray: ModuleT
     with pytest.raises(WorkerCrashedError, match="SIGTERM"):
         ray.get(end.remote(), timeout=GET_S)
     await_true(lambda: notes(path) == ["atexit"], "the worker's last steps")
+    await_true(
+        lambda: any(
+            "SIGTERM" in (worker.exit_detail or "") and worker.exit_type == "SYSTEM_ERROR"
+            for worker in list_workers(detail=True)
+        ),
+        "the worker in the list, as a failure",
+    )
 
 
 def test_a_worker_that_has_run_max_calls_runs_its_atexit_handlers(ray: ModuleType, tmp_path: Path) -> None:

@@ -103,18 +103,32 @@ def test_calls_begin_in_order_whether_they_are_quick_wait_or_hold_the_loop(ray: 
     assert ray.get(log.all.remote(), timeout=GET_S) == list(range(1500))
 
 
+def test_a_ref_that_a_plain_method_returns_stays_a_ref(ray: ModuleType) -> None:
+    @ray.remote
+    class Keeper:
+        async def wait(self) -> None:
+            pass
+
+        def keep(self) -> Any:
+            return sundog.put(5)
+
+    ref = ray.get(Keeper.remote().keep.remote(), timeout=GET_S)
+    assert isinstance(ref, sundog.ObjectRef) and ray.get(ref, timeout=GET_S) == 5
+
+
 def test_concurrency_groups_have_limits_of_their_own(ray: ModuleType) -> None:
     @ray.remote(concurrency_groups={"io": 2, "compute": 1})
     class Grouped:
         def __init__(self) -> None:
             self.running = {"io": 0, "compute": 0, "": 0}
             self.most = dict(self.running)
-            self.gate = asyncio.Event()
+            self.open = False  # for all loops: an asyncio.Event belongs to one
 
         async def _run(self, group: str) -> str:
             self.running[group] += 1
             self.most[group] = max(self.most[group], self.running[group])
-            await self.gate.wait()
+            while not self.open:
+                await asyncio.sleep(0.002)
             self.running[group] -= 1
             return group
 
@@ -130,7 +144,9 @@ def test_concurrency_groups_have_limits_of_their_own(ray: ModuleType) -> None:
             return await self._run("")
 
         async def release(self) -> dict[str, int]:
-            self.gate.set()
+            while sum(self.running.values()) < 8:
+                await asyncio.sleep(0.002)
+            self.open = True
             return self.most
 
     actor = Grouped.remote()

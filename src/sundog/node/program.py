@@ -483,10 +483,10 @@ class Node:
         """An idle worker answers whether it may end."""
         self.workers.exit_answer(process, may_exit)
 
-    def on_leaving(self, process: Process, reason: str) -> None:
-        """A worker ends by itself."""
-        if not process.kill_reason:
-            process.kill_reason, process.intended = reason, True
+    def on_leaving(self, process: Process, reason: str, intended: bool = True) -> None:
+        """A worker ends by itself; not intended: by SIGTERM, or with an exit code that tells of a failure."""
+        if not process.kill_reason or not (intended or process.killed):
+            process.kill_reason, process.intended = reason, intended
 
     def on_stale(self, process: Process, names: str) -> None:
         """A worker noticed that modules it had imported were edited."""

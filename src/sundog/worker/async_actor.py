@@ -21,6 +21,7 @@ from sundog.exceptions import AsyncioActorExit
 from sundog.owner import context
 from sundog.owner.core import Owner
 from sundog.owner.waits import Places
+from sundog.refs import ObjectRef
 from sundog.state.wait_facts import MAIN, Slot
 from sundog.wire import lanes as wire
 from sundog.worker import stacks, stdio
@@ -231,8 +232,8 @@ class AsyncServing(Serving):
                     self.spill_dir,
                 )
                 return
-            elif inspect.isawaitable(result):
-                result = await result
+            elif inspect.isawaitable(result) and not isinstance(result, ObjectRef):
+                result = await result  # a ref that a method returns is its result
             if executor.left:
                 executor.look_at(task_id)
             if executor.cancelled and task_id in executor.cancelled:

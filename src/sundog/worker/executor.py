@@ -520,7 +520,7 @@ class Executor:
             retry = wire.CANCELLED
         elif isinstance(error, SystemExit):
             stored, retry = exits.error_of(error, name, task_id), True
-            self.exit_after = f"sys.exit({error.code!r}) was called in {name}()"
+            self.exit_after = self.exit_after or f"sys.exit({error.code!r}) was called in {name}()"
         else:
             stored = self._error_of(error, name, task_id)
         if task_id in self.cancelled or self.interrupting == task_id:

@@ -128,7 +128,7 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
         # Only now, after the last replies: callers fail what has not been answered.
         owner.control.send(("actor_exit", executor.actor_id, reason))
     else:
-        owner.control.send(("leaving", reason))
+        owner.control.send(("leaving", reason, not executor.exit_code))
     return executor.exit_code
 
 
