@@ -203,3 +203,23 @@ def test_arrays_from_two_kilobytes_on_are_aligned(ray: ModuleType) -> None:
         assert (back == numpy.arange(size, dtype="u1")).all()
     small = ray.get(ray.put([numpy.arange(each, dtype="f8") for each in range(20)]))
     assert {array.ctypes.data % 8 for array in small} == {0}
+
+
+def test_a_function_that_cannot_be_loaded_in_its_worker_is_a_runtime_error_that_says_why(
+    ray: ModuleType, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import importlib
+
+    (tmp_path / "gone_from_disk.py").write_text("def helper(): return 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    module = importlib.import_module("gone_from_disk")
+    (tmp_path / "gone_from_disk.py").unlink()
+
+    @ray.remote
+    def uses() -> Any:
+        return module.helper()
+
+    with pytest.raises(RuntimeError, match="cannot be loaded") as caught:
+        ray.get(uses.remote())
+    assert "ModuleNotFoundError: No module named 'gone_from_disk'" in str(caught.value)
+    assert isinstance(caught.value, ray.exceptions.RayTaskError)

@@ -117,10 +117,21 @@ class Executor:
                 lane.fns[described[0]] = LoadedFn(described)
 
     def load(self, fn: LoadedFn) -> Any:
-        """The function itself; one definition is unpickled once, whoever sent it."""
+        """The function itself; one definition is unpickled once, whoever sent it.
+
+        Raises:
+            RuntimeError: it cannot be unpickled here, as in Ray; its cause is what was raised.
+        """
         function = self.codes.get(fn.code_hash)
         if function is None:
-            function = self.codes[fn.code_hash] = _loads(fn.blob)
+            try:
+                function = self.codes[fn.code_hash] = _loads(fn.blob)
+            except Exception as error:
+                raise RuntimeError(
+                    f"The function {fn.name}() cannot be loaded in its worker (pid {os.getpid()}): "
+                    f"{type(error).__name__}: {error}. Most often a module that it uses is missing there: install it, "
+                    'or send it along with runtime_env={"py_modules": [...]} or {"working_dir": ...}.'
+                ) from error
         fn.blob = b""
         fn.code = fingerprint(function)
         fn.name_id = self.ring.name(fn.name, fn.code, getattr(function, "__name__", ""))
