@@ -472,3 +472,22 @@ def test_a_failed_install_shows_pips_last_lines_and_can_be_tried_again(session: 
     assert "no-such-package-here" in str(caught.value) and caught.value.exit_code == 1  # type: ignore[attr-defined]
     assert env.needs_prepare and not os.path.exists(env.pip_dir)
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+
+
+def test_a_runtime_env_can_be_asked_what_it_has() -> None:
+    made = RuntimeEnv(pip=["six"], env_vars={"A": "1"})
+    assert (made.has_pip(), made.has_uv(), made.has_conda()) == (True, False, False)
+    assert made.pip_config()["packages"] == ["six"]
+    assert RuntimeEnv(conda="base").conda_env_name() == "base"
+    assert RuntimeEnv(conda={"dependencies": []}).conda_config() == '{"dependencies": []}'
+    assert made.plugins() == []
+
+
+def test_what_is_set_later_is_checked_and_nothing_asked_for_is_left_out() -> None:
+    made = RuntimeEnv(env_vars={}, pip=[])
+    assert dict(made) == {}
+    with pytest.raises(TypeError):
+        made["env_vars"] = {"A": 1}
+    for wrong in ({"conda": 3}, {"config": {"eager_install": 3}}):
+        with pytest.raises(TypeError):
+            RuntimeEnv(**wrong)

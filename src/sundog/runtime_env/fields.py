@@ -32,6 +32,8 @@ class RuntimeEnvConfig(dict[str, Any]):
     """How an environment is set up: `setup_timeout_seconds` (600; -1 waits for ever), `eager_install`,
     `log_files` (the last two are accepted for Ray's sake)."""
 
+    known_fields: ClassVar[frozenset[str]] = frozenset(CONFIG_DEFAULTS)
+
     def __init__(self, **settings: Any) -> None:
         unknown = [name for name in settings if name not in CONFIG_DEFAULTS]
         if unknown:
@@ -41,14 +43,19 @@ class RuntimeEnvConfig(dict[str, Any]):
             raise TypeError(f"setup_timeout_seconds must be a whole number of seconds, got {timeout!r}")
         if timeout != -1 and timeout <= 0:
             raise ValueError(f"setup_timeout_seconds must be positive, or -1 for no limit, got {timeout}")
+        if not isinstance(settings.get("eager_install", True), bool):
+            raise TypeError(f"eager_install must be True or False, got {settings['eager_install']!r}")
         super().__init__({**CONFIG_DEFAULTS, **settings})
+
+    def to_dict(self) -> dict[str, Any]:
+        return dict(self)
 
 
 class RuntimeEnv(dict[str, Any]):
     """A checked runtime environment; a plain dict of the same fields is accepted wherever this is.
 
     Args:
-        env_vars: variables for the worker, str to str; `${NAME}` stands for the worker's own value.
+        env_vars: variables for the worker, str to str; `${NAME}` and `$NAME` stand for the worker's own value.
         working_dir: a directory or .zip file; the workers run in a copy of it.
         py_modules: directories, .py files, wheels or imported modules to put on the workers' `sys.path`.
         excludes: gitignore-style patterns of what to leave out of the copies.
@@ -72,6 +79,14 @@ class RuntimeEnv(dict[str, Any]):
     def __init__(self, *, _validate: bool = True, **fields: Any) -> None:
         given = {name: value for name, value in fields.items() if value is not None}
         super().__init__(check_fields(given) if _validate else given)
+        for name in ("env_vars", "pip", "uv"):  # nothing asked for is not asked for
+            if name in self and not (self[name].get("packages") if _is_packages(self[name]) else self[name]):
+                del self[name]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        if name in _CHECKS and value is not None:
+            value = _CHECKS[name](value)
+        super().__setitem__(name, value)
 
     def has_working_dir(self) -> bool:
         return bool(self.get("working_dir"))
@@ -89,6 +104,47 @@ class RuntimeEnv(dict[str, Any]):
     def has_pip(self) -> bool:
         return bool(self.get("pip"))
 
+    def has_uv(self) -> bool:
+        return bool(self.get("uv"))
+
+    def has_conda(self) -> bool:
+        return bool(self.get("conda"))
+
+    def has_py_container(self) -> bool:
+        return bool(self.get("container"))
+
+    def pip_config(self) -> dict[str, Any]:
+        """What pip is to install; empty without any."""
+        return dict(self.get("pip") or {})
+
+    def uv_config(self) -> dict[str, Any]:
+        """What uv is to install; empty without any."""
+        return dict(self.get("uv") or {})
+
+    def conda_config(self) -> str | None:
+        """The conda environment as JSON, if it is described and not named."""
+        value = self.get("conda")
+        return json.dumps(value, sort_keys=True) if isinstance(value, dict) else None
+
+    def conda_env_name(self) -> str | None:
+        """The conda environment's name, if it is named."""
+        value = self.get("conda")
+        return value if isinstance(value, str) else None
+
+    def image_uri(self) -> str | None:
+        value: str | None = self.get("image_uri")
+        return value
+
+    def java_jars(self) -> list[str]:
+        return list(self.get("java_jars", []))
+
+    def nsight(self) -> Any:
+        return self.get("nsight")
+
+    def plugins(self) -> list[tuple[str, Any]]:
+        """The fields that are not built in."""
+        return [(name, value) for name, value in self.items() if name not in self.known_fields]
+
     def set(self, name: str, value: Any) -> None:
         """Change one field; it is checked as at construction."""
         self.update(check_fields({**self, name: value}))
@@ -105,6 +161,10 @@ class RuntimeEnv(dict[str, Any]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (dict(self),)
+
+
+def _is_packages(value: Any) -> bool:
+    return isinstance(value, Mapping) and "packages" in value
 
 
 def _rebuild(fields: dict[str, Any]) -> RuntimeEnv:
@@ -249,6 +309,12 @@ def _check_hook(value: Any) -> Any:
     return value
 
 
+def _check_conda(value: Any) -> Any:
+    if not isinstance(value, (str, dict)):
+        raise TypeError(f"runtime_env['conda'] must be a name, a file or a dict, got {type(value).__name__}")
+    return value
+
+
 def _check_config(value: Any) -> RuntimeEnvConfig:
     if not isinstance(value, Mapping):
         raise TypeError(f"runtime_env['config'] must be a dict, got {type(value).__name__}")
@@ -262,6 +328,7 @@ _CHECKS: dict[str, Callable[[Any], Any]] = {
     "excludes": _check_excludes,
     "pip": _check_pip,
     "uv": _check_pip,
+    "conda": _check_conda,
     "worker_process_setup_hook": _check_hook,
     "config": _check_config,
 }

@@ -22,7 +22,7 @@ from sundog.runtime_env.fields import CONFIG_DEFAULTS, UNSUPPORTED, check_fields
 from sundog.runtime_env.snapshot import hash_of, store
 
 _PIP_FORM = 2  # how an environment is made: another form is another environment
-_VARIABLE = re.compile(r"\$\{(\w+)\}")
+_VARIABLE = re.compile(r"\$\{(\w+)\}|\$([A-Za-z_]\w*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,9 @@ class NormalEnv:
 
 
 def _expand(value: str, environ: Mapping[str, str]) -> str:
-    return _VARIABLE.sub(lambda found: environ.get(found[1], ""), value) if "${" in value else value
+    if "$" not in value:
+        return value
+    return _VARIABLE.sub(lambda found: environ.get(found[1] or found[2], found[0] if found[2] else ""), value)
 
 
 def normalize(runtime_env: Mapping[str, Any] | None, *, session_dir: str) -> NormalEnv:
