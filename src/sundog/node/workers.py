@@ -204,7 +204,8 @@ class Workers:
         """A worker says whether anybody needs it."""
         if may_exit and process.process_id in self.lingering:
             self.lingering.discard(process.process_id)
-            process.kill_reason, process.intended = "it had been idle", True
+            if not process.kill_reason:  # it may be leaving by itself, and have said why
+                process.kill_reason, process.intended = "it had been idle", True
             process.line.send(("stop", "idle"))
 
     def kill(self, worker_id: bytes, reason: str, intended: bool = True) -> None:
