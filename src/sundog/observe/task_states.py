@@ -31,7 +31,9 @@ Facts = Mapping[str, Any]
 Row = dict[str, Any]
 
 
-def rows_of(found: SessionRows, told: Iterable[Facts], node_id: str, session_path: str = "") -> list[Row]:
+def rows_of(
+    found: SessionRows, told: Iterable[Facts], node_id: str, session_path: str = "", *, detail: bool = True
+) -> list[Row]:
     """One row for each attempt that is known of, ended or not.
 
     Args:
@@ -39,13 +41,15 @@ def rows_of(found: SessionRows, told: Iterable[Facts], node_id: str, session_pat
         told: facts of unfinished tasks (with a `state`), and of calls that run now (with `running`).
         node_id: of the node they run on.
         session_path: the session's folder, in which the workers' output is.
+        detail: also the columns that are long and seldom wanted, of attempts that have ended.
     """
-    return _States(found, node_id, session_path).rows(list(told))
+    return _States(found, node_id, session_path, detail).rows(list(told))
 
 
 class _States:
-    def __init__(self, found: SessionRows, node_id: str, session_path: str) -> None:
+    def __init__(self, found: SessionRows, node_id: str, session_path: str, detail: bool) -> None:
         self.found = found
+        self.detail = detail
         self.node_id = node_id
         self.logs = f"{session_path}/logs/worker-" if session_path else ""
         self.parents = _Parents(found)
@@ -96,15 +100,18 @@ class _States:
             worker_pid=task.pid,
             required_resources=held,
             placement_group_id=lease.get("pg") or None,
-            runtime_env_info=_environment(lease.get("env") or {}),
             start_time_ms=int((task.start_s or 0) * 1000),
             end_time_ms=int((task.end_s or 0) * 1000),
-            events=_events(task.submit_s, task.start_s, task.end_s, task.status),
-            profiling_data=_profile(row, task),
-            task_log_info=self._log_info(worker),
             cpu_s=None if task.lost else task.cpu_s,
             peak_memory=task.peak_bytes or None,
         )
+        if self.detail:
+            row.update(
+                runtime_env_info=_environment(lease.get("env") or {}),
+                events=_events(task.submit_s, task.start_s, task.end_s, task.status),
+                profiling_data=_profile(row, task),
+                task_log_info=self._log_info(worker),
+            )
         return row
 
     def _failed(self, facts: Facts) -> Row:
@@ -178,7 +185,7 @@ class _States:
             "call_site": self.found.sites.get(task_id),
             "label_selector": {},
             "fallback_strategy": {"options": []},
-            "runtime_env_info": _environment({}),
+            "runtime_env_info": _environment({}) if self.detail else None,
             "profiling_data": {},
             "error_message": None,
             "error_type": None,
@@ -240,7 +247,7 @@ def _lease(text: str) -> dict[str, Any]:
 
 def _environment(env: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "serialized_runtime_env": json.dumps(env, default=repr, sort_keys=True),
+        "serialized_runtime_env": json.dumps(env, default=repr, sort_keys=True) if env else "{}",
         "runtime_env_config": {"setup_timeout_seconds": 600, "eager_install": True, "log_files": []},
     }
 

@@ -62,7 +62,7 @@ def ask(kind: str, detail: bool, address: str | None, whole: bool = True) -> lis
             raise RayStateApiException(f"{text}. raise_on_missing_output=False gives what is known.")
         logger.warning("%s", text)
     if kind == "tasks":
-        return rows_of(read_session(source.path), rows, source.node_id(), source.path)
+        return rows_of(read_session(source.path), rows, source.node_id(), source.path, detail=detail)
     return rows
 
 
