@@ -366,9 +366,10 @@ class AsyncServing(Serving):
             self.executor.cancelled.add(
                 task_id
             )  # also if it holds the loop, and ends before it can be cancelled
-        self.loop.call_soon_threadsafe(self._cancel, task_id, recursive, True)
         if recursive:
+            # First: what the call submits in answer to its cancel is not to be cancelled with the rest.
             self.owner.cancels.cancel_children_of(task_id)
+        self.loop.call_soon_threadsafe(self._cancel, task_id, recursive, True)
 
     def end_call(self, task_id: bytes) -> bool:
         """The time of a call is over: cancel it."""
