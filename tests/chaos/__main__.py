@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from tests.chaos import fullness, killers
+from tests.chaos import clocks, fullness, killers
 from tests.chaos.harness import Harness
 
 
@@ -34,6 +34,8 @@ def main(argv: Sequence[str]) -> int:
         print(f"unknown killers: {', '.join(sorted(unknown))}. There are: {', '.join(killers.WEIGHTS)}")
         return 2
     harness = Harness(options.seed, kinds, lambda line: print(line, flush=True))
+    if clocks.refusal():
+        print(f"no session on a clock that jumps: {clocks.refusal()}")
     if fullness.refusal():
         print(f"no session on a full disk: nothing can be mounted here ({fullness.refusal()})")
     print(f"seed {options.seed}, kills: {options.kill or 'none'}", flush=True)

@@ -7,7 +7,8 @@
        └── every fifth: SIGKILL ─────────────────►┘   then nothing of its sessions may be left
 
 Of every five drivers one loses its node and another is killed itself: nothing can go on after that, so chance alone
-would make these rare in a short run. A third lives on small file systems that are filled up (fullness.py).
+would make these rare in a short run. A third lives on small file systems that are filled up (fullness.py), a fourth on
+a wall clock that jumps (clocks.py).
 
 Owns the clock, the seeds and the judgement that nothing is left once a driver has ended, well or not. A driver
 that does not end is asked for the stacks of its threads, then killed: that is a violation too.
@@ -29,7 +30,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import sundog
-from tests.chaos import fullness
+from tests.chaos import clocks, fullness
 from tests.chaos.report import Report
 from tests.chaos.stalls import Clock, Span, stacks
 from tests.integration import drivers
@@ -38,8 +39,8 @@ ROOT = Path(__file__).parents[2]
 # Every wait in a program ends after two minutes with a violation; a driver beyond this has lost its way entirely.
 ROUND_MAX_S = 480.0
 _LONGER_TIMES = 2  # so much again, if the kernel says that its processes were not let run
-_EVERY, _LOSES_NODE, _IS_KILLED, _IS_CRAMPED = 5, 0, 1, 2
-_LEAST = 3  # sessions of a run, however short: one of each sort
+_EVERY, _LOSES_NODE, _IS_KILLED, _IS_CRAMPED, _IS_TURNED = 5, 0, 1, 2, 3
+_LEAST = 4  # sessions of a run, however short: one of each sort
 
 
 class Harness:
@@ -70,11 +71,14 @@ class Harness:
         cramped = number % _EVERY == _IS_CRAMPED and any(kind in self.kinds for kind in fullness.KINDS)
         # Without a limit of the store nothing is spilled there: a full disk then costs records, and no object.
         left_out = ("node", "spill") if cramped else ("node", *fullness.KINDS)
+        turned = number % _EVERY == _IS_TURNED and clocks.CLOCK in self.kinds
+        if not turned:
+            left_out = (*left_out, clocks.CLOCK)
         kinds = [kind for kind in self.kinds if kind not in left_out]
         if number % _EVERY == _LOSES_NODE and "node" in self.kinds:
             kinds = ["node"]
         report = Report()
-        driver = _Driver(seed, kinds, self.folder, cramped=cramped)
+        driver = _Driver(seed, kinds, self.folder, cramped=cramped, turned=turned)
         try:
             session = driver.line("session ")
             if session is None:
@@ -110,12 +114,16 @@ class Harness:
 class _Driver:
     """The process that plays one session."""
 
-    def __init__(self, seed: str, kinds: list[str], folder: str, *, cramped: bool = False) -> None:
+    def __init__(
+        self, seed: str, kinds: list[str], folder: str, *, cramped: bool = False, turned: bool = False
+    ) -> None:
         source = str(Path(sundog.__file__).parents[1])
         command = [sys.executable, "-m", "tests.chaos.rounds", seed, ",".join(kinds)]
         places = {"SUNDOG_temp_dir": folder}
         if cramped:
             command, places = fullness.enclosed(command, folder)
+        if turned:
+            places |= clocks.shifted(folder)
         self.process = subprocess.Popen(
             command,
             cwd=ROOT,

@@ -6,7 +6,8 @@
         ├──► zygote · node ──────────► the process tree below this driver ──► pidfd ──► signal
         ├──► segment · free · spill ─► files in the session's folders ──► unlink
         ├──► storm ──────────────────► signals to the driver's own main thread (storms.py)
-        └──► disk · memory ──────────► a file that takes up the last byte (fullness.py)
+        ├──► disk · memory ──────────► a file that takes up the last byte (fullness.py)
+        └──► clock ──────────────────► the wall clock of the whole session jumps (clocks.py)
 
 A choice for which there is nothing at the moment (no spilled file, no actor) passes to another, so what can be done is.
 
@@ -32,7 +33,7 @@ from typing import Any
 import sundog
 from sundog import engines
 from sundog.owner import context
-from tests.chaos import fullness
+from tests.chaos import clocks, fullness
 from tests.chaos.acts import Acts
 
 # <owner>-<maker>-<number>: a segment in which an object lives.
@@ -50,6 +51,7 @@ WEIGHTS = {
     "storm": 3,
     fullness.DISK: 3,
     fullness.MEMORY: 3,
+    clocks.CLOCK: 4,
 }
 # The node is killed only in sessions that are given to it: nothing can go on after that.
 EVERYDAY = ("worker", "actor", "stop", "zygote", "free", "storm")
@@ -79,6 +81,8 @@ def by_default() -> list[str]:
             found.append("spill")
     if not fullness.refusal():
         found.extend(fullness.KINDS)
+    if not clocks.refusal():
+        found.append(clocks.CLOCK)
     return found
 
 
@@ -119,6 +123,7 @@ class Killers(threading.Thread):
             fullness.MEMORY: lambda: self._fill(
                 fullness.MEMORY, os.path.dirname(self.owner.segments.shm_root)
             ),
+            clocks.CLOCK: self._turn_clock,
         }
 
     def run(self) -> None:
@@ -204,6 +209,13 @@ class Killers(threading.Thread):
             return False
         self.acts.log("storm")
         self.blow(self.dice.uniform(0.05, 0.5))
+        return True
+
+    def _turn_clock(self) -> bool:
+        act = self.acts.log(clocks.CLOCK)
+        if not clocks.turn(self.dice):
+            self.acts.strike(act)
+            return False
         return True
 
     def _fill(self, kind: str, folder: str) -> bool:

@@ -1,0 +1,60 @@
+"""A session on a wall clock that jumps."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.chaos import clocks
+
+_PROGRAM = """
+import random, time
+import numpy as np
+import sundog as ray
+from tests.chaos import clocks
+
+class Always(random.Random):
+    def choice(self, options):
+        return "-1d"
+
+ray.init(num_cpus=1, object_store_memory=16 << 20)
+refs = [ray.put(np.full(1 << 20, number, dtype=np.uint8)) for number in range(8)]
+before, steady = time.time(), time.monotonic()
+assert clocks.turn(Always())
+assert time.time() < before - 80_000
+# Past the limit: what was read longest ago is spilled, though it is younger than now by every wall clock.
+refs += [ray.put(np.full(1 << 20, number, dtype=np.uint8)) for number in range(8, 40)]
+
+@ray.remote
+def first(array):
+    return int(array[0])
+
+assert ray.get([first.remote(ref) for ref in refs], timeout=60) == list(range(40))
+from sundog import api
+print("spilled", api.control("status")["store"]["spilled_bytes_total"] > 0, time.monotonic() >= steady)
+ray.shutdown()
+"""
+
+
+@pytest.mark.skipif(bool(clocks.refusal()), reason=clocks.refusal())
+def test_a_clock_set_back_by_a_day_changes_nothing(tmp_path: Path) -> None:
+    out = subprocess.run(
+        [sys.executable, "-c", _PROGRAM],
+        env={**os.environ, **clocks.shifted(str(tmp_path)), "PYTHONPATH": os.getcwd()},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=55,
+    )
+    assert (out.returncode, out.stdout.split()) == (0, ["spilled", "True", "True"]), out.stderr
+
+
+def test_a_program_without_a_clock_of_its_own_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    import random
+
+    monkeypatch.delenv("FAKETIME_TIMESTAMP_FILE", raising=False)
+    assert not clocks.turn(random.Random(1))
