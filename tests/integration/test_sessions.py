@@ -12,12 +12,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import psutil
 import pytest
 
 import sundog
 from sundog.config import Config
 from sundog.engines import sessions
-from sundog.node.sessions import publish
+from sundog.node.sessions import descendants, publish
 from sundog.store.folders import withdraw
 from tests.integration import drivers
 
@@ -443,27 +444,34 @@ def own_shm(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         yield Path(folder)
 
 
+def _freeze(pid: int) -> list[int]:
+    """Stop a process and all below it, those too that the zygote forks meanwhile; returns all pids."""
+    stopped: list[int] = []
+    while found := [each for each in [pid, *descendants(pid)] if each not in stopped]:
+        for each in found:
+            os.kill(each, signal.SIGSTOP)
+            drivers.await_true(
+                lambda each=each: psutil.Process(each).status() == psutil.STATUS_STOPPED, "a stopped process"
+            )
+        stopped += found
+    return stopped
+
+
 def test_the_next_session_sweeps_what_a_crash_left(leak_check: Path, own_shm: Path) -> None:
     """All processes of a session are killed at once, so nobody is left to clean; the next one does it."""
     with drivers.running(
         """
-        import os
-        from sundog.node.sessions import descendants
         info = ray.init(num_cpus=1)
         ref = ray.put(bytes(1 << 20))
         @ray.remote
         def f(): return 1
         ray.get(f.remote())
         print(info["session_dir"])
-        print(*descendants(os.getpid()))
         input()
         """
     ) as driver:
         session = driver.line()
-        pids = driver.numbers()
-        for pid in [driver.pid, *pids]:
-            os.kill(pid, signal.SIGSTOP)
-        for pid in [driver.pid, *pids]:
+        for pid in _freeze(driver.pid):
             os.kill(pid, signal.SIGKILL)
         driver.end()
     (left,) = own_shm.iterdir()

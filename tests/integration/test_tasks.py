@@ -14,6 +14,7 @@ import pytest
 import sundog
 from sundog.exceptions import RayTaskError, WorkerCrashedError
 from sundog.state import backoff
+from tests.integration.gates import await_true
 
 GET_S = 30
 
@@ -109,15 +110,8 @@ def test_num_returns_zero_gives_no_ref(ray: ModuleType, tmp_path: Path) -> None:
     def quiet() -> None:
         marker.touch()
 
-    @ray.remote
-    def seen() -> bool:
-        return marker.exists()
-
     assert quiet.remote() is None
-    for _ in range(1000):
-        if ray.get(seen.remote(), timeout=GET_S):
-            return
-    pytest.fail("the task without results did not run")
+    await_true(marker.exists, "the task without results")
 
 
 @pytest.mark.parametrize("count", [2, 3, 10])
