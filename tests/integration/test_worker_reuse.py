@@ -1,4 +1,4 @@
-"""Workers that have run tasks become actors, but not while others hold what those tasks have made."""
+"""Workers that have run tasks become actors, but not while others hold what those tasks have made; GPUs keep apart."""
 
 from __future__ import annotations
 
@@ -69,3 +69,16 @@ def test_an_actor_takes_a_worker_whose_objects_nobody_needs(ray_session: Callabl
 
     pids = {ray.get(work.remote(), timeout=GET_S) for _ in range(3)}
     assert ray.get(make_actor(ray).pid.remote(), timeout=GET_S) in pids
+
+
+def test_tasks_with_and_without_a_gpu_never_share_a_process(ray_session: Callable[..., ModuleType]) -> None:
+    ray = ray_session(num_cpus=1, num_gpus=1)
+
+    @ray.remote
+    def pid() -> int:
+        return os.getpid()
+
+    plain = ray.get(pid.remote(), timeout=GET_S)
+    with_gpu = ray.get(pid.options(num_gpus=1).remote(), timeout=GET_S)
+    assert plain != with_gpu
+    assert ray.get(pid.remote(), timeout=GET_S) == plain

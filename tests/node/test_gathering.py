@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from sundog import api
 from sundog.node.requests import Requests
 from sundog.util.state import api as state
 from sundog.util.state.api import list_objects
 from sundog.util.state.exception import RayStateApiException
+from sundog.util.state.source import Source
 
 
 class Line:
@@ -86,8 +86,8 @@ def test_nobody_waits_for_the_dead() -> None:
 def test_a_list_with_gaps_is_refused_or_warned_of(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(state, "_connect", lambda address: None)
-    monkeypatch.setattr(api, "control", lambda *asked: ([{"object_id": "ab"}], [41, 42]))
+    with_gaps = Source(lambda *asked: ([{"object_id": "ab"}], [41, 42]), "no session")
+    monkeypatch.setattr(state, "find_source", lambda address: with_gaps)
     with pytest.raises(RayStateApiException, match=r"2 processes .*41, 42"):
         list_objects()
     assert [row.object_id for row in list_objects(raise_on_missing_output=False)] == ["ab"]

@@ -487,3 +487,32 @@ def test_starts_that_failed_early_are_delayed_as_those_that_never_came_up() -> N
     assert not [step for step in asked if isinstance(step, StartWorker)]
     later = leases.tick(10.0 + 4 * FIRST_BACKOFF_S + 0.01)
     assert [step for step in later if isinstance(step, StartWorker)]
+
+
+def test_a_worker_that_served_without_a_gpu_never_serves_one_with_a_gpu() -> None:
+    leases = machine(workers=1)
+    plain = the_grant(leases.want(A, "f", spec(), 1, 0.0))
+    leases.release(plain.lease, 1.0)
+    assert leases.want(A, "g", spec(GPU=1), 1, 2.0) == [StartWorker(NODE, "env")]
+    with_gpu = the_grant(leases.worker_started(b"w1", NODE, "env", 3.0))
+    leases.release(with_gpu.lease, 4.0)
+    assert the_grant(leases.want(A, "f", spec(), 1, 5.0)).worker == plain.worker
+    assert the_grant(leases.want(A, "g", spec(GPU=0.5), 1, 5.0)).worker == with_gpu.worker
+
+
+def test_a_worker_that_comes_back_goes_to_the_first_who_waits_for_its_kind() -> None:
+    leases = machine(workers=1, starting_max=1)
+    plain = the_grant(leases.want(A, "f", spec(), 1, 0.0))
+    leases.prestart(NODE, "other", 0.0)  # nothing else may start now
+    assert leases.want(A, "g", spec(0, GPU=1), 1, 1.0) == []
+    assert leases.want(A, "h", spec(), 1, 1.0) == []
+    assert the_grant(leases.release(plain.lease, 2.0)).key == "h"
+
+
+def test_an_idle_worker_of_the_other_kind_makes_room_when_no_more_may_exist() -> None:
+    leases = machine(workers=1, worker_max=1)
+    plain = the_grant(leases.want(A, "f", spec(), 1, 0.0))
+    leases.release(plain.lease, 1.0)
+    out = leases.want(A, "g", spec(GPU=1), 1, 2.0)
+    assert [told.worker for told in out if isinstance(told, StopWorker)] == [plain.worker]
+    assert StartWorker(NODE, "env") in out

@@ -196,7 +196,7 @@ class Granting:
                 return False
             want = admitted
         pool, node = place
-        worker = node.take_idle(shape.spec.env_key, want.owner)
+        worker = node.take_idle(shape, want.owner)
         self._lease_count += 1
         lease = Lease(
             self._lease_count, want.owner, want.key, shape, want, node, pool, pool.take(shape.hold), now
@@ -225,6 +225,7 @@ class Granting:
     def _grant(self, lease: Lease, worker: Worker, now: float, out: list[Instruction]) -> None:
         lease.worker, lease.since = worker, now
         worker.lease, worker.last_owner = lease, lease.owner
+        worker.with_gpu = lease.shape.with_gpu
         self._leases[lease.lease] = lease
         self._owned.setdefault(lease.owner, {})[lease.lease] = lease
         self._held[lease.owner, lease.key] += 1
@@ -278,7 +279,7 @@ class Granting:
 
     def _offer(self, worker: Worker, now: float, out: list[Instruction]) -> None:
         """The worker has nothing to do: let it serve who waits for one like it, or idle."""
-        lease = worker.node.next_pending(worker.env_key)
+        lease = worker.node.next_pending(worker.env_key, worker)
         if lease is None:
             worker.node.put_idle(worker, now)
         else:
@@ -308,7 +309,7 @@ class Granting:
         return self._worker_max > 0 and node.process_count() >= self._worker_max
 
     def _evict(self, node: Node, out: list[Instruction]) -> bool:
-        """Stop the longest idle worker, which is of another env_key; whether there was one."""
+        """Stop the longest idle worker, which suits nobody who waits; whether there was one."""
         if not node.idle:
             return False
         self._stop(node.idle[next(iter(node.idle))], "room for another environment", out)

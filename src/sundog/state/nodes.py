@@ -28,6 +28,12 @@ class Worker:
     """Its code or environment is out of date: it stops instead of becoming idle."""
     idle_since: float = 0.0
     last_owner: bytes = b""
+    with_gpu: bool | None = None
+    """Whether what it served had a share of a GPU. None: it has served nobody yet, and may serve either."""
+
+    def suits(self, shape: Shape) -> bool:
+        """Whether it may serve ``shape``: libraries see the GPUs of their first moment, so the kinds never mix."""
+        return self.with_gpu is None or self.with_gpu == shape.with_gpu
 
 
 @plain(eq=False)
@@ -89,10 +95,15 @@ class Node:
         """Return the processes that count against the limit: neither the blocked nor the dying."""
         return len(self.workers) - self.stopping_count - self.blocked_count + self.starting_count
 
-    def can_serve(self, env_key: str, now: float) -> bool:
-        """Whether a worker of ``env_key`` is idle here or may be started: not while such starts fail."""
+    def can_serve(self, shape: Shape, now: float) -> bool:
+        """Whether a worker for ``shape`` is idle here or may be started: not while such starts fail."""
+        env_key = shape.spec.env_key
         backoff = self.backoffs.get(env_key) if self.backoffs else None
-        return backoff is None or now >= backoff.until or env_key in self._idle_by_env
+        return (
+            backoff is None
+            or now >= backoff.until
+            or any(worker.suits(shape) for worker in self._idle_by_env.get(env_key, {}).values())
+        )
 
     def put_idle(self, worker: Worker, now: float) -> None:
         worker.idle_since = now
@@ -101,17 +112,18 @@ class Node:
         self._idle_by_env.setdefault(worker.env_key, OrderedDict())[key] = worker
         self._idle_by_owner.setdefault((worker.env_key, worker.last_owner), OrderedDict())[key] = worker
 
-    def take_idle(self, env_key: str, owner: bytes) -> Worker | None:
-        """Return an idle worker of ``env_key`` for ``owner``, no longer idle.
+    def take_idle(self, shape: Shape, owner: bytes) -> Worker | None:
+        """Return an idle worker that suits ``shape`` for ``owner``, no longer idle.
 
         LIFO: a warm worker keeps its imports and functions, and those at the other end can expire.
         """
-        warm = self._idle_by_owner.get((env_key, owner)) or self._idle_by_env.get(env_key)
-        if not warm:
-            return None
-        worker = warm[next(reversed(warm))]
-        self.drop_idle(worker)
-        return worker
+        env_key = shape.spec.env_key
+        for warm in (self._idle_by_owner.get((env_key, owner)), self._idle_by_env.get(env_key)):
+            for worker in reversed(warm.values()) if warm else ():
+                if worker.suits(shape):
+                    self.drop_idle(worker)
+                    return worker
+        return None
 
     def idle_of(self, env_key: str) -> list[Worker]:
         return list(self._idle_by_env.get(env_key, {}).values())
@@ -140,6 +152,9 @@ class Node:
         if not waiting:
             del self.pending[env_key]
 
-    def next_pending(self, env_key: str) -> Lease | None:
-        waiting = self.pending.get(env_key)
-        return waiting[next(iter(waiting))] if waiting else None
+    def next_pending(self, env_key: str, worker: Worker | None = None) -> Lease | None:
+        """Return the oldest lease that waits for a worker of ``env_key``, or for this one."""
+        for lease in self.pending.get(env_key, {}).values():
+            if worker is None or worker.suits(lease.shape):
+                return lease
+        return None

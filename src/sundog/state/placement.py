@@ -112,13 +112,13 @@ def _in_group(shape: Shape, groups: Groups) -> None:
 
 def choose(shape: Shape, now: float) -> tuple[Pool, Node] | None:
     """Return the pool, among those with room for ``shape`` now, that it should draw from."""
-    candidates, need, env_key = shape.candidates, shape.need, shape.spec.env_key
+    candidates, need = shape.candidates, shape.need
     if len(candidates) == 1:
         pool, node = candidates[0]
-        return candidates[0] if pool.fits(need, shape) and node.can_serve(env_key, now) else None
+        return candidates[0] if pool.fits(need, shape) and node.can_serve(shape, now) else None
     for places in (*shape.tiers, candidates):
         open_now = [
-            place for place in places if place[0].fits(need, shape) and place[1].can_serve(env_key, now)
+            place for place in places if place[0].fits(need, shape) and place[1].can_serve(shape, now)
         ]
         if open_now:
             return _rank(shape, open_now)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from sundog.plain import field, plain
 from sundog.state.instructions import LeaseSpec
-from sundog.state.resources import Demand, Pool, at_least_both, demand_of
+from sundog.state.resources import GPU, Demand, Pool, at_least_both, demand_of
 
 if TYPE_CHECKING:
     from sundog.state.nodes import Lease, Node
@@ -70,12 +70,14 @@ class Shape:
         "spec",
         "tiers",
         "waiting_for",
+        "with_gpu",
         "_jobs",
     )
 
     def __init__(self, spec: LeaseSpec) -> None:
         self.spec = spec
         self.hold: Demand = demand_of(spec.resources)
+        self.with_gpu = any(name == GPU for name, _ in self.hold)
         self.need: Demand = at_least_both(self.hold, demand_of(spec.placement))
         self.epoch = -1  # of the topology that the next four were worked out for
         self.candidates: list[tuple[Pool, Node]] = []
