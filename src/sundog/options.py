@@ -420,7 +420,7 @@ def _fallbacks(name: str, value: Any) -> list[dict[str, Any]]:
     checked = []
     for each in value:
         if not isinstance(each, dict):
-            raise _wrong_type(name, "a list of dicts of options", [each])
+            raise ValueError(f"{name}=[{each!r}] is not allowed: each entry is a dict of options.")
         if set(each) != {"label_selector"}:
             raise ValueError(
                 f"{name}=[{each!r}] is not allowed: each entry is {{'label_selector': {{...}}}}."

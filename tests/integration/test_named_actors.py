@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -71,7 +72,7 @@ def test_a_handle_found_by_name_does_not_keep_the_actor(ray: ModuleType) -> None
         ray.get(found.add.remote(), timeout=GET_S)
 
 
-def test_a_name_is_taken_until_its_actor_is_dead(ray: ModuleType) -> None:
+def test_a_name_is_taken_until_its_actor_is_killed(ray: ModuleType) -> None:
     cls = make_counter(ray).options(name="one")
     first = cls.remote()
     with pytest.raises(ActorAlreadyExistsError, match="one") as caught:
@@ -94,7 +95,65 @@ def test_a_name_that_is_not_found_is_told_beside_those_of_live_actors_only(ray: 
         ray.get_actor("gone")
 
 
-def test_a_name_is_free_after_the_constructor_failed(ray: ModuleType) -> None:
+def kill_process(ray: ModuleType, actor: Any) -> None:
+    os.kill(ray.get(actor.pid.remote(), timeout=GET_S), signal.SIGKILL)
+    with pytest.raises(ActorDiedError):
+        ray.get(actor.pid.remote(), timeout=GET_S)
+
+
+def can_be_made(cls: Any) -> bool:
+    try:
+        cls.remote()
+    except ActorAlreadyExistsError:
+        return False
+    return True
+
+
+def test_an_actor_that_crashed_keeps_its_name_while_a_handle_is_held(ray: ModuleType) -> None:
+    cls = make_counter(ray).options(name="slot")
+    first = cls.remote()
+    kill_process(ray, first)
+    assert ray.get_actor("slot") == first
+    assert cls.options(get_if_exists=True).remote() == first
+    assert list_named_actors() == []
+    with pytest.raises(ActorAlreadyExistsError, match="is dead, but handles to it are held"):
+        cls.remote()
+    del first
+    await_true(lambda: can_be_made(cls), "the name to be free")
+
+
+def test_a_handle_held_by_another_process_keeps_the_name_of_a_dead_actor(ray: ModuleType) -> None:
+    @ray.remote
+    class Keeper:
+        def keep(self, kept: list[Any]) -> None:
+            self.kept = kept
+
+    cls = make_counter(ray).options(name="slot")
+    keeper, first = Keeper.remote(), cls.remote()
+    ray.get(keeper.keep.remote([first]), timeout=GET_S)
+    kill_process(ray, first)
+    del first
+    assert not can_be_made(cls)
+    ray.get(keeper.keep.remote([]), timeout=GET_S)
+    await_true(lambda: can_be_made(cls), "the name to be free")
+
+
+def test_a_kill_frees_the_name_of_an_actor_that_is_dead_already(ray: ModuleType) -> None:
+    cls = make_counter(ray).options(name="slot")
+    first = cls.remote()
+    kill_process(ray, first)
+    ray.kill(first)
+    assert ray.get(cls.remote().add.remote(), timeout=GET_S) == 1
+
+
+def test_a_detached_actor_that_crashed_gives_back_its_name(ray: ModuleType) -> None:
+    cls = make_counter(ray).options(name="slot", lifetime="detached")
+    first = cls.remote()
+    kill_process(ray, first)
+    assert cls.remote() != first
+
+
+def test_an_actor_whose_constructor_failed_keeps_its_name_while_a_handle_is_held(ray: ModuleType) -> None:
     @ray.remote
     class Broken:
         def __init__(self) -> None:
@@ -106,10 +165,11 @@ def test_a_name_is_free_after_the_constructor_failed(ray: ModuleType) -> None:
     broken = Broken.options(name="slot").remote()
     with pytest.raises(ActorDiedError, match="bad"):
         ray.get(broken.work.remote(), timeout=GET_S)
-    with pytest.raises(ValueError, match="slot"):
-        ray.get_actor("slot")
-    counter = make_counter(ray).options(name="slot").remote()
-    assert ray.get(counter.add.remote(), timeout=GET_S) == 1
+    assert ray.get_actor("slot") == broken
+    cls = make_counter(ray).options(name="slot")
+    assert not can_be_made(cls)
+    del broken
+    await_true(lambda: can_be_made(cls), "the name to be free")
 
 
 def test_get_if_exists_makes_one_actor_and_then_finds_it(ray: ModuleType) -> None:

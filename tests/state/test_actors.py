@@ -60,6 +60,52 @@ def test_a_name_is_held_until_the_actor_is_dead() -> None:
     assert actors.lookup("n", "s") == b"third"
 
 
+@pytest.mark.parametrize("end", ["crash", "exit", "constructor"])
+@pytest.mark.parametrize("release", ["handles", "kill", "owner", "forgotten"])
+def test_an_actor_that_died_by_itself_keeps_its_name_until_nobody_relies_on_it(
+    end: str, release: str
+) -> None:
+    actors = Actors(dead_max=1)
+    actors.register(ID, owner=OWNER, name="n")
+    actors.start(ID, 0.0)
+    actors.placed(ID, W1, 1, 0.0)
+    if end == "constructor":
+        actors.init_failed(ID, b"error", 0)
+    else:
+        actors.ready(ID, 0)
+        actors.worker_died(W1, "crash", 1.0) if end == "crash" else actors.exited(ID, "exit")
+    row = actors.get(ID)
+    assert row is not None and row.state == DEAD
+    assert actors.lookup("n", "") == ID
+    with pytest.raises(NameTaken):
+        actors.register(b"other", owner=OWNER, name="n")
+    actors.kill(ID, False, "kill", 2.0)
+    assert actors.lookup("n", "") == ID, "a kill that lets it restart is not its end"
+    if release == "handles":
+        actors.out_of_scope(ID, 2.0)
+    elif release == "kill":
+        actors.kill(ID, True, "kill", 2.0)
+    elif release == "owner":
+        actors.owner_died(OWNER, 2.0)
+    else:
+        actors.register(b"next", owner=OWNER)
+        actors.kill(b"next", True, "kill", 2.0)
+        assert actors.get(ID) is None
+    assert actors.lookup("n", "") is None
+    actors.register(b"other", owner=OWNER, name="n")
+    actors.out_of_scope(ID, 3.0)
+    actors.kill(ID, True, "kill", 3.0)
+    assert actors.lookup("n", "") == b"other", "what comes late takes nothing from the next one"
+    assert [type(step) for step in actors.owner_died(OWNER, 4.0)] == [Publish]
+
+
+def test_a_detached_actor_gives_back_its_name_when_it_dies() -> None:
+    actors = Actors()
+    alive(actors, name="n", detached=True)
+    actors.worker_died(W1, "crash", 1.0)
+    assert actors.lookup("n", "") is None
+
+
 def test_a_dead_worker_restarts_its_actor_while_restarts_are_left() -> None:
     actors = Actors()
     row = alive(actors, max_restarts=1)

@@ -140,10 +140,11 @@ class Creations:
             self._drop(holds)
         self.owner.carry_out()
 
-    def _dead(self, actor_id: bytes) -> None:
+    def _dead(self, actor_id: bytes, keeps_name: bool) -> None:
         holds, _ = self._holds.pop(actor_id, ([], False))
         self._drop(holds)
-        self.owner.actors.scopes.discard(self.owner.actors.scope_id(actor_id))
+        if not keeps_name:  # else the node is told when the last handle is gone, for then the name is free
+            self.owner.actors.scopes.discard(self.owner.actors.scope_id(actor_id))
 
     def _drop(self, holds: list[bytes]) -> None:
         with self.owner.lock:

@@ -118,9 +118,14 @@ class ActorKeeper:
         except NameTaken as taken:
             if options.get("get_if_exists"):
                 return taken.existing_id
+            row = self.actors.get(taken.existing_id)
+            advice = (
+                "That actor is dead, but handles to it are held: drop them, or kill() it, to free the name."
+                if row is not None and row.state == DEAD
+                else "Use get_actor() or get_if_exists=True to share it, or kill it first."
+            )
             raise ActorAlreadyExistsError(
-                f"The name {name!r} is taken in namespace {namespace!r} by actor {taken.existing_id.hex()}. "
-                "Use get_actor() or get_if_exists=True to share it, or kill it first.",
+                f"The name {name!r} is taken in namespace {namespace!r} by actor {taken.existing_id.hex()}. {advice}",
                 actor_id=taken.existing_id.hex(),
             ) from None
         if self._unknown.pop(actor_id, None) is not None:
@@ -373,7 +378,7 @@ class ActorKeeper:
             for _, fd in self._lanes.pop(actor_id, []):
                 os.close(fd)
             if owner is not None:
-                owner.line.send(("actor_dead", actor_id))
+                owner.line.send(("actor_dead", actor_id, row is not None and self.actors.has_name(row)))
             self._leases.pop(actor_id, None)
             if row is not None:
                 self._slim(row)
@@ -382,6 +387,8 @@ class ActorKeeper:
         """Keep of an actor that has ended what people ask for."""
         spec = _spec(row)
         row.spec = {key: spec[key] for key in _EPITAPH if key in spec}
+        if self.actors.has_name(row):
+            row.spec["handle"] = spec["handle"]  # it is found by its name still
         if len(self._known_leases) >= _LEASES_MAX:
             self._known_leases.clear()
         row.spec["lease"] = self._known_leases.setdefault(spec["lease"], spec["lease"])

@@ -156,7 +156,7 @@ class Requests:
         """The handle of a named actor: (actor id, what a handle needs)."""
         actor_id = self.node.keeper.actors.lookup(name, namespace)
         row = self.node.keeper.actors.get(actor_id) if actor_id is not None else None
-        if row is None or row.state == DEAD:
+        if row is None:
             rows = self.node.keeper.actors.rows()
             names = sorted(r.name for r in rows if r.name and r.namespace == namespace and r.state != DEAD)
             raise ValueError(

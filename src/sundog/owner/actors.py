@@ -103,7 +103,9 @@ class ActorCalls:
         self.owner = owner
         self.links: dict[bytes, ActorLink] = {}
         self.busy: set[ActorLink] = set()
-        self.scopes: set[bytes] = set()  # actors of ours whose handles are counted
+        self.scopes: set[bytes] = (
+            set()
+        )  # actors of ours whose handles are counted: until they are dead and nameless
         self.gauge = Gauge(os.getpid())
         self.unopened: deque[ActorLink] = deque()  # no lane yet, for lack of descriptors
         self.on_shortage: Callable[[str], None] = lambda text: None
@@ -114,7 +116,7 @@ class ActorCalls:
         return actor_id + RESULT_SUFFIX
 
     def is_scope(self, oid: bytes) -> bool:
-        """Whether an object id stands for the handles of a live actor of ours."""
+        """Whether an object id stands for the counted handles of an actor of ours."""
         return oid in self.scopes
 
     def scope_ended(self, oid: bytes) -> None:
@@ -434,7 +436,6 @@ class ActorCalls:
             self.settle(link)
         elif state == "DEAD":
             link.state, link.cause, link.away = state, cause, True
-            self.scopes.discard(self.scope_id(actor_id))
             lost = self._leave(link)
             if link.worker:
                 begun = self._begun(link, lost)

@@ -16,9 +16,12 @@ Events may come late, twice, or for an actor that nobody knows: they return ``[]
 worker (``ready``, ``init_failed``, ``exited``) may name the incarnation they speak for; those of an earlier
 one are ignored.
 
-DEAD is final. An actor's name is free again from that moment. Leases of actors must be asked for in the
-name of the node, not of the actor's owner: a detached actor outlives its owner, and the death of any other
-is decided here.
+DEAD is final. An actor that was killed, or whose handles or owner are gone, gives back its name in that moment, and
+so does any detached one. One that died in another way (a crash, ``exit_actor``, a constructor that raised) keeps its
+name until its last handle is gone or it is killed: who holds a handle may rely on what the name stands for.
+
+Leases of actors must be asked for in the name of the node, not of the actor's owner: a detached actor outlives its
+owner, and the death of any other is decided here.
 """
 
 from __future__ import annotations
@@ -167,13 +170,17 @@ class Actors:
         """Return the row of an actor (the last ``dead_max`` dead ones included), or None."""
         return self._rows.get(actor_id)
 
+    def has_name(self, row: ActorRow) -> bool:
+        """Whether an actor has a name, and has not given it back."""
+        return bool(row.name) and self._names.get((row.namespace, row.name)) == row.actor_id
+
     def was_forgotten(self, actor_id: bytes) -> bool:
         """Whether an actor without a row has ended so long ago that its row went."""
         return number_of(actor_id) <= self._forgotten.get(owner_of(actor_id), 0)
 
     def _forget(self, actor_id: bytes) -> None:
         """Of all actors of one creator that are forgotten the highest number tells: it makes them in order."""
-        del self._rows[actor_id]
+        self._free_name(self._rows.pop(actor_id))
         creator = owner_of(actor_id)
         highest = max(number_of(actor_id), self._forgotten.pop(creator, 0))
         self._forgotten[creator] = highest  # the last in the order
@@ -206,7 +213,7 @@ class Actors:
         """Make the actor known, and take its name. It waits for ``start``.
 
         Raises:
-            NameTaken: another actor that is not DEAD has the name.
+            NameTaken: another actor has the name.
         """
         if actor_id in self._rows:
             return []
@@ -269,7 +276,7 @@ class Actors:
             or row.state not in (PENDING_CREATION, RESTARTING)
         ):
             return []
-        return self._bury(row, error, now, graceful=True)
+        return self._bury(row, error, now, graceful=True, keeps_name=True)
 
     # ---- ending ------------------------------------------------------------------------------------------
 
@@ -288,7 +295,7 @@ class Actors:
         cause = row.kill_cause if row.kill_cause is not None else cause
         row.kill_cause = None
         if not row.restarts_left:
-            return self._bury(row, cause, now)
+            return self._bury(row, cause, now, keeps_name=True)
         row.incarnation += 1
         row.state, row.cause, row.changed_at, row.asked = RESTARTING, cause, now, True
         delay_s = backoff.delay_s(row.young_deaths, backoff.RESTART, actor_id)
@@ -300,7 +307,11 @@ class Actors:
     def kill(self, actor_id: bytes, no_restart: bool, cause: object, now: float) -> list[ActorInstruction]:
         """End it at once. Unless ``no_restart``, it comes back while it has restarts left."""
         row = self._rows.get(actor_id)
-        if row is None or row.state == DEAD:
+        if row is None:
+            return []
+        if row.state == DEAD:
+            if no_restart:
+                self._free_name(row)
             return []
         if no_restart:
             return self._bury(row, cause, now)
@@ -319,7 +330,10 @@ class Actors:
         replies of those calls are still delivered. Detached actors do not go out of scope.
         """
         row = self._rows.get(actor_id)
-        if row is None or row.state == DEAD or row.detached or row.leaving:
+        if row is None or row.detached or row.leaving:
+            return []
+        if row.state == DEAD:
+            self._free_name(row)
             return []
         if row.worker is None:
             return self._bury(row, "out_of_scope", now)
@@ -334,14 +348,16 @@ class Actors:
         if row is None or row.state == DEAD or not self._current(row, incarnation):
             return []
         self._leave_worker(row)
-        return self._bury(row, row.cause if row.leaving else cause, now)
+        return self._bury(row, row.cause if row.leaving else cause, now, keeps_name=True)
 
     def owner_died(self, owner: bytes, now: float) -> list[ActorInstruction]:
         """A process ended: its actors end with it, but for detached ones whose arguments were ready."""
         out: list[ActorInstruction] = []
         for actor_id in sorted(self._by_owner.get(owner, ())):
             row = self._rows[actor_id]
-            if not row.detached or row.state == DEPENDENCIES_UNREADY:
+            if row.state == DEAD:
+                self._free_name(row)
+            elif not row.detached or row.state == DEPENDENCIES_UNREADY:
                 out += self._bury(row, "owner_died", now)
         return out
 
@@ -358,8 +374,20 @@ class Actors:
         row.worker = row.lease = None
         return worker
 
+    def _free_name(self, row: ActorRow) -> None:
+        """Nobody relies any more on the name of a dead actor."""
+        if self.has_name(row):
+            del self._names[row.namespace, row.name]
+            self._leave_owner(row)
+
+    def _leave_owner(self, row: ActorRow) -> None:
+        owned = self._by_owner[row.owner]
+        owned.discard(row.actor_id)
+        if not owned:
+            del self._by_owner[row.owner]
+
     def _bury(
-        self, row: ActorRow, cause: object, now: float, graceful: bool = False
+        self, row: ActorRow, cause: object, now: float, graceful: bool = False, keeps_name: bool = False
     ) -> list[ActorInstruction]:
         out: list[ActorInstruction] = []
         worker = self._leave_worker(row)
@@ -369,12 +397,10 @@ class Actors:
             row.asked = False
             out.append(Unplace(row.actor_id))
         row.state, row.cause, row.changed_at = DEAD, cause, now
-        if row.name:
-            del self._names[row.namespace, row.name]
-        owned = self._by_owner[row.owner]
-        owned.discard(row.actor_id)
-        if not owned:
-            del self._by_owner[row.owner]
+        if not row.name:
+            self._leave_owner(row)
+        elif row.detached or row.leaving or not keeps_name:
+            self._free_name(row)
         self._dead[row.actor_id] = None
         while len(self._dead) > self._dead_max:
             self._forget(self._dead.popitem(last=False)[0])

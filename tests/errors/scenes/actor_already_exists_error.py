@@ -1,4 +1,4 @@
-"""When it happens: a named actor was created under a name that a living actor of the same namespace has.
+"""When it happens: a named actor was created under a name that another actor of the same namespace has.
 
 What to do: share that actor with `get_actor(name)` or `get_if_exists=True`, choose another name, or `kill()`
 it first.

@@ -32,6 +32,10 @@ class Granted:
 class ActorBook:
     name: str
     max_restarts: int
+    owner: bytes
+    detached: bool
+    let_go: bool = False
+    """It was killed, or its last handle is gone."""
     state: str = ""
     incarnation: int = 0
     constructed: set[int] = field(default_factory=set)
@@ -171,18 +175,19 @@ class Books:
 
     # ---- actors ------------------------------------------------------------------------------------------
 
-    def registered(self, actor_id: bytes, name: str, max_restarts: int, spec: LeaseSpec, again: bool) -> None:
-        if again:
-            return
+    def registered(self, actor_id: bytes, spec: LeaseSpec, book: ActorBook) -> None:
+        name = book.name
         holders = [
             a for a, book in self.actors.items() if name and book.name == name and book.state != A.DEAD
         ]
         assert not holders, f"the name {name} is held twice"
-        self.actors[actor_id] = ActorBook(name, max_restarts)
+        self.actors[actor_id] = book
         self.actor_specs[actor_id] = spec
 
     def name_is_taken(self, name: str, by: bytes) -> bool:
-        return self.actors[by].name == name and self.actors[by].state != A.DEAD
+        book = self.actors[by]
+        kept = not book.detached and not book.let_go and book.owner not in self.dead_owners
+        return book.name == name and (book.state != A.DEAD or kept)
 
     def published(self, told: A.Publish) -> None:
         book = self.actors[told.actor_id]

@@ -20,7 +20,7 @@ from sundog.state import actors as A
 from sundog.state import leases as L
 from sundog.state.actors import ActorInstruction, Actors, NameTaken
 from sundog.state.leases import Instruction, Leases, LeaseSpec
-from tests.state.simulation.books import Books
+from tests.state.simulation.books import ActorBook, Books
 from tests.state.simulation.network import Message, Network
 
 CONTROL = b"control-program-"
@@ -241,7 +241,9 @@ class World:
             except NameTaken as taken:
                 assert self.books.name_is_taken(name, taken.existing_id)
             else:
-                self.books.registered(actor_id, name, max_restarts, spec, again=not out)
+                if out:  # else it was registered before
+                    book = ActorBook(name, max_restarts, sender, bool(detached))
+                    self.books.registered(actor_id, spec, book)
                 self.do_actors(out)
         elif kind == "start":
             self.do_actors(actors.start(actor_id, now))
@@ -259,8 +261,12 @@ class World:
             self.do_actors(actors.exited(actor_id, "exit_actor", incarnation, now))
         elif kind == "kill":
             (no_restart,) = rest
+            if no_restart and actor_id in self.books.actors:
+                self.books.actors[actor_id].let_go = True
             self.do_actors(actors.kill(actor_id, bool(no_restart), "kill()", now))
         elif kind == "out of scope":
+            if actor_id in self.books.actors:
+                self.books.actors[actor_id].let_go = True
             self.do_actors(actors.out_of_scope(actor_id, now))
 
     # ---- processes ---------------------------------------------------------------------------------------
