@@ -13,7 +13,7 @@ import os
 import time
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_ABSOLUTE = 1
+_RELATIVE = 0
 
 
 class _Time(ctypes.Structure):
@@ -35,9 +35,9 @@ class Alarm:
 
     def set(self, due_s: float | None) -> None:
         """Ring at a moment (at once if it is past); None never rings."""
-        nanoseconds = 0 if due_s is None else max(1, int(due_s * 1e9))
+        nanoseconds = 0 if due_s is None else max(1, int((due_s - time.monotonic()) * 1e9))
         timer = _Timer(_Time(0, 0), _Time(*divmod(nanoseconds, 1_000_000_000)))
-        if _libc.timerfd_settime(self.fd, _ABSOLUTE, ctypes.byref(timer), None):
+        if _libc.timerfd_settime(self.fd, _RELATIVE, ctypes.byref(timer), None):
             code = ctypes.get_errno()
             raise OSError(code, f"timerfd_settime: {os.strerror(code)}")
 
