@@ -265,7 +265,7 @@ class ActorHandle:
         return hash(self._core.actor_id)
 
     def __repr__(self) -> str:
-        return f"Actor({self._core.class_name}, {self._core.actor_id.hex()})"
+        return f"Actor({self._core.data['class_path']}, {self._core.actor_id.hex()})"
 
     def __dir__(self) -> list[str]:
         return ["__init__", *self._core.data["methods"], *_BUILT_IN]
@@ -417,6 +417,7 @@ def _members(cls: type) -> dict[str, Any]:
         methods.pop("__call__", None)
     return {
         "class_name": printable(cls.__name__),
+        "class_path": printable(cls.__qualname__),
         "methods": methods,
         "generators": frozenset(generators),
         "signatures": signatures,

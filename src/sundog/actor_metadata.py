@@ -48,7 +48,7 @@ class ActorClassMetadata:
 
     def __init__(self, cls: type, options: ActorOptions, members: dict[str, Any]) -> None:
         self.modified_class = cls
-        self.class_name = cls.__name__
+        self.class_name = getattr(cls, "__qualname__", cls.__name__)
         self.method_meta = ActorMethodMetadata(cls, members)
         for name in (
             "num_cpus",

@@ -164,6 +164,18 @@ def test_a_sent_task_that_is_not_begun_waits_for_a_worker_but_a_call_waits_at_it
     assert (call["state"], call["worker_id"], call["node_id"]) == ("SUBMITTED_TO_WORKER", ACTOR.hex(), "n")
 
 
+def test_a_call_in_an_actor_that_runs_several_waits_for_its_turn_until_it_has_begun(
+    found: SessionRows,
+) -> None:
+    waits = "PENDING_ACTOR_TASK_ORDERING_OR_CONCURRENCY"
+    call = told(2, waits, worker=ACTOR.hex(), kind="actor_task", actor=ACTOR_ID.hex())
+    row = only(rows_of(found, [call], "n"))
+    assert (row["state"], row["worker_id"]) == (waits, ACTOR.hex())
+    assert [event["state"] for event in row["events"]][-2:] == ["SUBMITTED_TO_WORKER", waits]
+    found.begun[task_id(DRIVER, 2)] = (ACTOR, 3, 4.0)
+    assert only(rows_of(found, [call], "n"))["state"] == "RUNNING"
+
+
 def test_calls_that_run_beside_each_other_are_told_by_their_worker(found: SessionRows) -> None:
     call = told(2, "SUBMITTED_TO_WORKER", worker=ACTOR.hex(), kind="actor_task", actor=ACTOR_ID.hex())
     runs = {"running": True, "task": call["task"], "start_s": 5.0, "worker": ACTOR.hex(), "pid": 3}

@@ -30,6 +30,7 @@ _STATES = {
     "PENDING_ARGS_AVAIL": "its arguments",
     "PENDING_NODE_ASSIGNMENT": "a worker",
     "SUBMITTED_TO_WORKER": "its turn",
+    "PENDING_ACTOR_TASK_ORDERING_OR_CONCURRENCY": "its turn",
 }
 _SHOWN_MAX = 20
 _PATIENCE_S = 1.0

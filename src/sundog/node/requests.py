@@ -342,11 +342,10 @@ class Requests:
         if row is None:
             return
         if step.reason == GROUP_REMOVED or step.spec.strategy[0] == "node":
-            why = "its placement group was removed" if step.reason == GROUP_REMOVED else step.reason
             node.keeper.refuse(
                 row,
                 ActorUnschedulableError(
-                    f"Actor {row.spec['class_name']} ({row.actor_id.hex()}) can never be placed: {why}.",  # type: ignore[index]
+                    f"Actor {row.spec['class_name']} ({row.actor_id.hex()}) can never be placed: {step.reason}.",  # type: ignore[index]
                     actor_id=row.actor_id.hex(),
                 ),
             )

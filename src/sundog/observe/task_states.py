@@ -24,6 +24,9 @@ DRIVER_TASK_ID_PREFIX = "f" * 40
 _TYPES = {"task": "NORMAL_TASK", "actor_task": "ACTOR_TASK", "actor_creation": "ACTOR_CREATION_TASK"}
 # An attempt that ended with its process, unless its owner noted how the task itself ended.
 _LOST = {"task": "WORKER_DIED", "actor_task": "ACTOR_UNAVAILABLE", "actor_creation": "WORKER_DIED"}
+_CONCURRENCY = (
+    "PENDING_ACTOR_TASK_ORDERING_OR_CONCURRENCY"  # in the process of an actor that runs several calls
+)
 _ORDER = ("PENDING_ARGS_AVAIL", "PENDING_NODE_ASSIGNMENT", "SUBMITTED_TO_WORKER")
 
 Key = tuple[str, int]  # task id in hexadecimal, attempt
@@ -138,7 +141,7 @@ class _States:
         if runs is not None:
             state, start_s = "RUNNING", runs["start_s"]
             row.update(worker_id=runs["worker"], worker_pid=runs["pid"])
-        elif begun is not None and state in ("SUBMITTED_TO_WORKER", "PENDING_NODE_ASSIGNMENT", "RUNNING"):
+        elif begun is not None and state in (*_ORDER[1:], _CONCURRENCY, "RUNNING"):
             state, start_s = "RUNNING", begun[2]
             row.update(worker_id=begun[0].hex(), worker_pid=begun[1])
         elif facts.get("worker"):
@@ -264,8 +267,10 @@ def _events(submit_s: float, start_s: float | None, end_s: float | None, state: 
     found.append(_event(_ORDER[1], submit_s))
     if start_s is not None:
         found += [_event(_ORDER[2], start_s), _event("RUNNING", start_s)]
-    elif state == _ORDER[2]:
+    elif state in (_ORDER[2], _CONCURRENCY):
         found.append(_event(_ORDER[2], submit_s))
+        if state == _CONCURRENCY:
+            found.append(_event(_CONCURRENCY, submit_s))
     if end_s is not None:
         found.append(_event(state, end_s))
     return found

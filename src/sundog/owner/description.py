@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from sundog.ids import PROCESS_BYTES, result_id, task_of
+from sundog.owner.actors import ActorLink
 from sundog.owner.records import QUEUED, SENT, WAITING, Task
 from sundog.wire.lanes import EXTRA_HIDDEN, EXTRA_NAME
 
@@ -90,6 +91,8 @@ def describe_tasks(owner: Owner) -> list[dict[str, Any]]:
             continue  # kept for its lineage, and its record says how it ended; or not to be listed
         if lane is not None and not lane.worker:
             state = _STATES[QUEUED]  # parked at the node until its actor has a process
+        elif isinstance(lane, ActorLink) and lane.out_of_order:
+            state = "PENDING_ACTOR_TASK_ORDERING_OR_CONCURRENCY"  # unless it runs, which its process tells
         rows.append(
             {
                 **task_facts(owner, task),

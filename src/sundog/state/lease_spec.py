@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sundog.plain import plain
 
-GROUP_REMOVED = "placement group removed"
+GROUP_REMOVED = "its placement group was removed"
 """The ``reason`` of StopWorker and of Infeasible when a placement group went away: owners fail such work."""
 
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from types import ModuleType
 from typing import Any
 
@@ -40,6 +41,50 @@ def test_actors_are_listed_with_their_columns(ray: ModuleType, counter: Any) -> 
     assert set(row.asdict()) == set(type(row).list_columns())
     [detailed] = state.list_actors(filters=[("name", "=", "listed")], detail=True)
     assert detailed.is_detached is False
+
+
+def test_actors_are_found_by_the_name_that_their_class_says_it_has(ray: ModuleType) -> None:
+    class Local:
+        def ready(self) -> bool:
+            return True
+
+    cls = ray.remote(num_cpus=0)(Local)
+    made = cls.remote()
+    assert ray.get(made.ready.remote())
+    name = cls.__ray_metadata__.class_name
+    assert name == Local.__qualname__ != Local.__name__
+    [row] = state.list_actors(filters=[("class_name", "=", name), ("state", "=", "ALIVE")])
+    assert row.actor_id == made._actor_id.hex()
+    assert repr(made) == f"Actor({name}, {row.actor_id})"
+
+
+def test_calls_that_wait_in_an_actor_which_runs_several_wait_for_their_turn(ray: ModuleType) -> None:
+    class Slow:
+        async def hold(self, gate: Any) -> None:
+            await gate[0]
+
+        async def work(self) -> int:
+            return 1
+
+    @ray.remote(num_cpus=0)
+    class Gate:
+        def __init__(self) -> None:
+            self.opened = threading.Event()
+
+        def wait(self) -> None:
+            self.opened.wait()
+
+        def open(self) -> None:
+            self.opened.set()
+
+    gate = Gate.options(max_concurrency=2).remote()
+    slow = ray.remote(num_cpus=0)(Slow).options(max_concurrency=1).remote()
+    held = slow.hold.remote([gate.wait.remote()])
+    behind = [slow.work.remote() for _ in range(3)]
+    wanted = [("name", "=", "Slow.work"), ("state", "=", "PENDING_ACTOR_TASK_ORDERING_OR_CONCURRENCY")]
+    await_true(lambda: len(state.list_tasks(filters=wanted)) == 3, "the calls to be in the actor's process")
+    ray.get(gate.open.remote())
+    assert ray.get([held, *behind]) == [None, 1, 1, 1]
 
 
 def test_an_actor_is_found_by_its_id(ray: ModuleType, counter: Any) -> None:
