@@ -1,6 +1,7 @@
 """The command `sundog` itself: its help, its version, its answer to a command that does not exist."""
 
 import importlib
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -37,6 +38,17 @@ def test_each_command_explains_every_option_it_has(sundog: Sundog, name: str) ->
     for parameter in command.params:
         if isinstance(parameter, click.Option):
             assert parameter.help, f"sundog {name} {parameter.opts[-1]} has no help"
+
+
+@pytest.mark.parametrize("name", ["list", "get", "summary", "logs"])
+def test_the_examples_of_a_help_page_can_be_typed(sundog: Sundog, name: str) -> None:
+    command = importlib.import_module(f"sundog.cli.{name}").command
+    _, _, page = sundog(name, "--help").output.partition("Examples:\n")
+    lines = [shlex.split(line, comments=True) for line in page.splitlines() if line.strip()]
+    assert len(lines) >= 3
+    for program, typed, *arguments in lines:
+        assert (program, typed) == ("sundog", name)
+        command.make_context(name, arguments)  # raises what a terminal would show
 
 
 def test_the_help_page_imports_no_command_and_no_runtime() -> None:

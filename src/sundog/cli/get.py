@@ -10,9 +10,20 @@ from sundog.cli import exits, rows
 _KNOWN = ("actors", "jobs", "nodes", "objects", "placement-groups", "tasks", "workers")
 
 
-@click.command("get", short_help="Show one task, actor or object with all that is known of it.")
+_EXAMPLES = rows.examples(
+    ("sundog get tasks ID", "each attempt of a task, with its error"),
+    ("sundog get actors ID", "one actor, and why it died"),
+    ("sundog get objects ID", "who holds references to an object"),
+)
+
+
+@click.command(
+    "get",
+    short_help="Show one task, actor or object with all that is known of it.",
+    epilog=_EXAMPLES,
+)
 @rows.resource_argument(_KNOWN)
-@click.argument("id_")
+@click.argument("id_", metavar="ID")
 @rows.format_option(default="YAML")
 @rows.timeout_option
 @rows.address_option

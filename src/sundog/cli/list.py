@@ -8,8 +8,19 @@ import click
 
 from sundog.cli import exits, rows
 
+_EXAMPLES = rows.examples(
+    ("sundog list tasks", "the first 100 tasks"),
+    ("sundog list tasks -f state=FAILED --detail", "why tasks failed"),
+    ("sundog list actors -f state!=DEAD", "the actors that live"),
+    ("sundog list workers --format json", "for another program"),
+)
 
-@click.command("list", short_help="List tasks, actors, objects and whatever else a session has.")
+
+@click.command(
+    "list",
+    short_help="List tasks, actors, objects and whatever else a session has.",
+    epilog=_EXAMPLES,
+)
 @rows.resource_argument()
 @click.option(
     "-f",

@@ -13,7 +13,15 @@ from sundog.cli import exits, rows
 _KINDS = ("actor", "task", "worker", "cluster")
 
 
-@click.command("logs", short_help="Show what the processes of a session printed.")
+_EXAMPLES = rows.examples(
+    ("sundog logs", "the names of all files"),
+    ("sundog logs 'worker*'", "the files whose names fit; one file is shown"),
+    ("sundog logs task --id ID --err", "what a task wrote to standard error"),
+    ("sundog logs actor --id ID --follow", "what an actor prints, as it comes"),
+)
+
+
+@click.command("logs", short_help="Show what the processes of a session printed.", epilog=_EXAMPLES)
 @click.argument("what", nargs=-1, metavar="[FILE|PATTERN|actor|task|worker]")
 @click.option("--id", "id_", metavar="ID", help="Of the actor or the task.")
 @click.option("--pid", type=int, help="Of the worker.")

@@ -38,6 +38,18 @@ timeout_option = click.option(
 )
 
 
+def examples(*lines: tuple[str, str]) -> str:
+    """The end of a help page: commands to type, with what each shows.
+
+    >>> print(*examples(("sundog list tasks", "all tasks")).splitlines()[1:], sep="\\n")
+    Examples:
+      sundog list tasks  # all tasks
+    """
+    width = max(len(command) for command, _ in lines)
+    shown = (f"  {command.ljust(width)}  # {what}" for command, what in lines)
+    return "\n".join(("\b", "Examples:", *shown))
+
+
 def format_option(*, default: str) -> Callable[..., Any]:
     """`--format`, with the format that is used without it."""
     return click.option(

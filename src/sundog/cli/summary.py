@@ -9,8 +9,18 @@ import click
 
 from sundog.cli import exits, rows
 
+_EXAMPLES = rows.examples(
+    ("sundog summary tasks", "how many tasks of each function, by state"),
+    ("sundog summary actors", "how many actors of each class, by state"),
+    ("sundog summary tasks --format json", "with the processor time and memory they used"),
+)
 
-@click.command("summary", short_help="Count tasks by name, actors by class, objects by call site.")
+
+@click.command(
+    "summary",
+    short_help="Count tasks by name, actors by class, objects by call site.",
+    epilog=_EXAMPLES,
+)
 @rows.resource_argument(("tasks", "actors", "objects"))
 @rows.format_option(default="a table")
 @rows.timeout_option
