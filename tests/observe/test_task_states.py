@@ -121,6 +121,43 @@ def test_the_error_stands_in_the_row_of_its_attempt(found: SessionRows) -> None:
     assert (second["state"], second["error_message"], second["error_type"]) == ("FINISHED", None, None)
 
 
+def test_an_attempt_that_was_ended_on_purpose_has_not_failed_unless_it_is_tried_again(
+    found: SessionRows,
+) -> None:
+    found.tasks = [ended(1, ok=False), ended(2, ok=False), ended(2, ok=False, attempt=1)]
+    found.errors = [
+        {
+            "task": task_id(DRIVER, number).hex(),
+            "attempt": 0,
+            "type": kind,
+            "message": "why",
+            "in_order": True,
+        }
+        for number, kind in ((1, "TASK_CANCELLED"), (2, "WORKER_DIED"))
+    ]
+    cancelled, tried_again, _ = rows_of(found, [], "n")
+    assert (cancelled["state"], cancelled["error_type"]) == ("FINISHED", None)
+    assert cancelled["events"][-1]["state"] == "FINISHED"
+    assert (tried_again["state"], tried_again["error_type"]) == ("FAILED", "WORKER_DIED")
+
+
+def test_a_call_that_ended_its_actor_in_order_is_finished_whatever_its_owner_noted(
+    found: SessionRows,
+) -> None:
+    call: dict[str, Any] = {"kind": "actor_task", "actor_id": ACTOR_ID, "worker": ACTOR}
+    found.tasks = [ended(1, **call), ended(1, ok=False, lost=True, **call)]
+    found.failures = [told(1, "", error="ACTOR_DIED", message="it is dead", end_s=4.0)]
+    row = only(rows_of(found, [], "n"))
+    assert (row["state"], row["error_type"], row["error_message"]) == ("FINISHED", None, None)
+
+
+def test_a_retry_is_created_when_the_attempt_before_it_ended(found: SessionRows) -> None:
+    found.tasks = [ended(1, ok=False), ended(1, attempt=1)]
+    first, second = rows_of(found, [], "n")
+    assert first["creation_time_ms"] < first["end_time_ms"] == second["creation_time_ms"]
+    assert second["events"][0] == {"state": "PENDING_ARGS_AVAIL", "created_ms": float(first["end_time_ms"])}
+
+
 def test_a_task_that_no_worker_wrote_of_has_a_row_by_its_owner(found: SessionRows) -> None:
     found.failures = [told(1, "", error="TASK_CANCELLED", message="cancelled", end_s=4.0)]
     row = only(rows_of(found, [], "n"))

@@ -11,7 +11,7 @@ from sundog.wire.cause import EXIT, KERNEL_OOM, MEMORY, SIGNAL, Cause, shown_byt
 
 CAUSES = [
     Cause(),
-    Cause(reason="it had been idle", exit_code=0, intended=True),
+    Cause(reason="it was idle", exit_code=0, intended=True),
     Cause(exit_code=3, kind=EXIT, detail="The end of its error output:\n  no licence"),
     Cause(signal=signal.SIGTERM, kind=SIGNAL, last_line="resize.py:12 shrink, 0.1 s before", last_task="07"),
     Cause(signal=signal.SIGSEGV, kind=SIGNAL, detail="Fatal Python error: Segmentation fault"),

@@ -195,6 +195,7 @@ class ActorKeeper:
         if row is not None:
             _spec(row)["error_text"] = text
         process.exit_type = "USER_ERROR"
+        process.kill_reason, process.intended = f"its constructor raised:\n{text}", True
         self.do(self.actors.init_failed(actor_id, error, incarnation, self.node.now()))
 
     def on_actor_scope(self, process: Process, actor_id: bytes) -> None:
@@ -347,14 +348,9 @@ class ActorKeeper:
         if worker is None:
             return
         row = self.actors.get(step.actor_id)
-        cause = row.cause if row is not None else None
-        reason = (
-            cause.reason
-            if isinstance(cause, Cause) and cause.reason
-            else cause
-            if isinstance(cause, str)
-            else "its actor ended"
-        )
+        cause = self.in_words(row.cause) if row is not None else None
+        reason = cause.reason if isinstance(cause, Cause) else ""
+        reason = reason or worker.kill_reason or "its actor ended"
         if step.graceful:
             worker.kill_reason, worker.intended = reason, True
             worker.state = "stopping"

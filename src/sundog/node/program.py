@@ -40,7 +40,7 @@ from sundog.node.requests import Requests
 from sundog.node.rows import Environment, Job, Process
 from sundog.node.store import StoreKeeper
 from sundog.node.waits import Deadlocks
-from sundog.node.workers import Workers
+from sundog.node.workers import IDLE, Workers
 from sundog.state.instructions import (
     Grant,
     GroupReady,
@@ -485,7 +485,8 @@ class Node:
 
     def on_leaving(self, process: Process, reason: str, intended: bool = True) -> None:
         """A worker ends by itself; not intended: by SIGTERM, or with an exit code that tells of a failure."""
-        if not process.kill_reason or not (intended or process.killed):
+        told_to_stop = process.kill_reason == IDLE and reason == "idle"
+        if (process.kill_reason in ("", IDLE) and not told_to_stop) or not (intended or process.killed):
             process.kill_reason, process.intended = reason, intended
 
     def on_stale(self, process: Process, names: str) -> None:

@@ -31,6 +31,7 @@ from sundog.state.instructions import StartWorker, StopWorker
 if TYPE_CHECKING:
     from sundog.node.program import Node
 
+IDLE = "it was idle"  # why a worker is stopped that nobody needs; what it says itself counts more
 _EXIT_ASK_S = 5.0
 _STARTS_MAX = 3
 _ZYGOTE_AGAIN_S = 0.5
@@ -205,7 +206,7 @@ class Workers:
         if may_exit and process.process_id in self.lingering:
             self.lingering.discard(process.process_id)
             if not process.kill_reason:  # it may be leaving by itself, and have said why
-                process.kill_reason, process.intended = "it had been idle", True
+                process.kill_reason, process.intended = IDLE, True
             process.line.send(("stop", "idle"))
 
     def kill(self, worker_id: bytes, reason: str, intended: bool = True) -> None:

@@ -60,13 +60,22 @@ class _States:
 
     def rows(self, told: list[Facts]) -> list[Row]:
         rows: dict[Key, Row] = {}
+        lost = []
         for task in self.found.tasks:
-            if not task.hidden:
+            if task.lost:
+                lost.append(task)
+            elif not task.hidden:
                 rows[task.task_id.hex(), task.attempt] = self._ended(task)
+        for task in lost:
+            key = (task.task_id.hex(), task.attempt)
+            # What the worker itself wrote of an attempt, such as one that ended its actor, is what happened.
+            if not task.hidden and key not in rows:
+                rows[key] = self._ended(task)
         for facts in self.found.failures:
             key = (facts["task"], facts["attempt"])
-            rows.setdefault(key, self._failed(facts))
-            rows[key].update(error_type=facts["error"], error_message=facts["message"] or None)
+            noted = rows.setdefault(key, self._failed(facts))
+            if noted["state"] == "FAILED":
+                noted.update(error_type=facts["error"], error_message=facts["message"] or None)
         for facts in self.found.errors:
             row = rows.get((facts["task"], facts["attempt"]))
             if row is not None and row["state"] == "FAILED":
@@ -79,6 +88,13 @@ class _States:
             key = (each["task"], each.get("attempt", 0))
             if not each.get("running") and key not in rows:
                 rows[key] = self._unfinished(each, running)
+        for facts in self.found.errors:
+            key = (facts["task"], facts["attempt"])
+            if facts.get("in_order") and key in rows and (key[0], key[1] + 1) not in rows:
+                _finish(rows[key])
+        for (task_id, attempt), row in rows.items():
+            if attempt:
+                _date_retry(row, rows.get((task_id, attempt - 1)))
         return list(rows.values())
 
     def _copy_message(self, rows: dict[Key, Row], facts: Facts) -> None:
@@ -253,6 +269,23 @@ def _environment(env: Mapping[str, Any]) -> dict[str, Any]:
         "serialized_runtime_env": json.dumps(env, default=repr, sort_keys=True) if env else "{}",
         "runtime_env_config": {"setup_timeout_seconds": 600, "eager_install": True, "log_files": []},
     }
+
+
+def _finish(row: Row) -> None:
+    """An attempt that was ended on purpose, by a cancel while it ran or by `sys.exit(0)`: no failure, as in Ray."""
+    row.update(state="FINISHED", error_type=None, error_message=None)
+    if row.get("events"):
+        row["events"][-1]["state"] = "FINISHED"
+
+
+def _date_retry(row: Row, before: Row | None) -> None:
+    """A retry is created when the attempt before it has failed; the record has the time of the first submission."""
+    ended_ms = before.get("end_time_ms") if before is not None else None
+    if not ended_ms or ended_ms < row["creation_time_ms"]:
+        return
+    row["creation_time_ms"] = ended_ms
+    for event in row.get("events") or ():
+        event["created_ms"] = max(event["created_ms"], float(ended_ms))
 
 
 def _event(state: str, at_s: float) -> dict[str, Any]:

@@ -56,9 +56,18 @@ def error_type(error: object) -> str:
     return "TASK_EXECUTION_EXCEPTION"
 
 
-def note_error(ring: Ring | NoRing, task_id: bytes, attempt: int, error: BaseException) -> None:
-    """Note why an attempt failed; its record is written by whoever ran it."""
-    ring.note("error", task=task_id.hex(), attempt=attempt, type=error_type(error), message=_text(error))
+def note_error(
+    ring: Ring | NoRing, task_id: bytes, attempt: int, error: BaseException, *, in_order: bool = False
+) -> None:
+    """Note why an attempt failed; its record is written by whoever ran it.
+
+    Args:
+        in_order: it was ended on purpose, by a cancel or `sys.exit(0)`.
+    """
+    facts: dict[str, Any] = {"type": error_type(error), "message": _text(error)}
+    if in_order:
+        facts["in_order"] = True
+    ring.note("error", task=task_id.hex(), attempt=attempt, **facts)
 
 
 def note_failed(owner: Owner, task: Task, error: object, now: float, origin: bytes = b"") -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from sundog import events
 from sundog.owner.records import DONE
+from sundog.wire.lanes import EXTRA_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,7 +33,8 @@ def record_lost(owner: Owner, tasks: Iterable[Task], worker: bytes) -> None:
         start = began_at if task.id == began and began_at <= now else now
         seen = sample.own_bytes if sample is not None and sample.task_id == task.id else 0
         # The process that died stands where a function's fingerprint would: both are written once per name.
-        name = owner.ring.name(task.fn.name, worker.hex())
+        given = (task.extra or {}).get(EXTRA_NAME)
+        name = owner.ring.name(given or task.fn.name, worker.hex(), task.fn.name if given else "")
         owner.ring.write(
             events.LOST, task.id, name, task.submit_s, start, now, events.FAILED, task.attempt, 0.0, seen
         )

@@ -99,7 +99,7 @@ class ActorLife:
             failed = events.FAILED
             if executor.exit_after is None:
                 executor.exit_code = exits.exit_code(error)
-                executor.exit_after = f"sys.exit({error.code!r}) was called in its constructor"
+                executor.exit_after = exits.told(error, "its constructor")
             executor.actor = None
             self.serving.stopping = executor.exit_after
         except BaseException as error:

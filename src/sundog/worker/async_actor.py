@@ -252,7 +252,7 @@ class AsyncServing(Serving):
             size = sum(len(value[1]) for value in values)
             lane.reply((task_id, wire.R_VALUES, payload, _time() - start), size, self.spill_dir)
         except BaseException as error:
-            failed |= events.FAILED
+            failed |= executor.flags_of(task_id, error)
             if isinstance(error, asyncio.CancelledError):
                 if self.stopping is not None:
                     return  # the actor ends under it: the node tells the caller why
@@ -275,7 +275,7 @@ class AsyncServing(Serving):
         finally:
             end = _time()
             name_id = executor.method_names.get(what) or executor._method_id(what)
-            if name != what:
+            if extra is not None and wire.EXTRA_NAME in extra:
                 name_id = executor._named_call(name, what)
             if steps is None and end <= meter.again_at and end - start < STEP_S:
                 executor.ring.write(

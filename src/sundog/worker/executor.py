@@ -262,7 +262,8 @@ class Executor:
             context.main_task = None
             end = _time()
             if type(error) is not CopyLost:
-                self.meter.write(kind, task_id, name_id, submit_s, start, end, events.FAILED)
+                flags = self.flags_of(task_id, error)
+                self.meter.write(kind, task_id, name_id, submit_s, start, end, flags)
             self.reply_error(lane, task_id, name, error, retry, received, end - start)
             return end
         if stdio.holding:
@@ -391,8 +392,9 @@ class Executor:
                 if fn is not None:
                     name_id = fn.name_id or self.ring.name(fn.name, fn.code)
                 else:
-                    name_id = self._method_id(what) if name in (None, what) else self._named_call(name, what)
-                flags |= events.FAILED
+                    given = extra.get(wire.EXTRA_NAME) if extra else None
+                    name_id = self._named_call(given, what) if given else self._method_id(what)
+                flags |= self.flags_of(task_id, error)
                 self.meter.write(kind, task_id, name_id, submit_s, start, end, flags, attempt)
             self.reply_error(
                 lane,
@@ -494,6 +496,7 @@ class Executor:
     ) -> None:
         """Queue the reply for a task that raised, and note the error beside the record of the attempt."""
         made: list[wire.WireValue] | None = None
+        in_order = False
         if type(error) is Partial:
             made, error = error.made, error.error
             self.unsent.sent()
@@ -512,7 +515,7 @@ class Executor:
         if isinstance(error, SystemExit) and self.actor_id is not None:
             if self.exit_after is None:
                 self.exit_code = exits.exit_code(error)
-                self.exit_after = f"sys.exit({error.code!r}) was called in its method {name}()"
+                self.exit_after = exits.told(error, f"its method {name}()")
             return  # as above
         overdue = self.deadlines.error_of(task_id)
         if overdue is not None:
@@ -529,9 +532,13 @@ class Executor:
             if type(error) is not exits.CallCancelled:  # it ended where it was, and its traceback says where
                 stored = self._error_of(stored.with_traceback(error.__traceback__), name, task_id)
             retry = wire.CANCELLED
+            in_order = self.actor_id is None
         elif isinstance(error, SystemExit):
+            in_order = exits.is_in_order(error)
             stored, retry = exits.error_of(error, name, task_id), True
-            self.exit_after = self.exit_after or f"sys.exit({error.code!r}) was called in {name}()"
+            if self.exit_after is None:
+                self.exit_code = exits.exit_code(error)
+                self.exit_after = exits.told(error, f"{name}()")
         else:
             stored = self._error_of(error, name, task_id)
         if task_id in self.cancelled or self.interrupting == task_id:
@@ -543,7 +550,7 @@ class Executor:
         # Its frames hold the arguments; a frozen class sets nothing.
         BaseException.with_traceback(error, None)
         error = None  # type: ignore[assignment]
-        note_error(self.ring, task_id, attempt, stored)
+        note_error(self.ring, task_id, attempt, stored, in_order=in_order)
         meta, _, inner = pack(stored, 1 << 62)
         value = self.value_of(lane, meta, None, inner)
         payload: Any = (retry, (wire.ERROR, *value[1:]), self.held(lane, received))
@@ -553,6 +560,11 @@ class Executor:
         lane.reply((task_id, wire.R_ERROR, payload, seconds), size, self.spill_dir)
         if self.exit_after is not None and self.actor_id is None:
             lane.reply((task_id, wire.R_EXIT, None, 0.0), 16, self.spill_dir)
+
+    def flags_of(self, task_id: bytes, error: BaseException) -> int:
+        """How an attempt that raised is recorded: a call that ends its actor in good order has not failed."""
+        in_order = self.actor_id is not None and (task_id in self.left or exits.is_in_order(error))
+        return 0 if in_order else events.FAILED
 
     def _error_of(self, error: BaseException, name: str, task_id: bytes) -> RayTaskError:
         return RayTaskError.from_exception(

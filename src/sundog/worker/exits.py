@@ -28,6 +28,16 @@ def exit_code(error: SystemExit) -> int:
     return (code & 0xFF or (1 if code else 0)) if isinstance(code, int) else 1
 
 
+def told(error: SystemExit, where: str) -> str:
+    """Why a worker ends in which `sys.exit()` was called; the node shows it as the worker's exit detail."""
+    return f"sys.exit({error.code!r}) was called in {where} (exit code {exit_code(error)})"
+
+
+def is_in_order(error: BaseException) -> bool:
+    """Whether a call that ended its actor counts as finished: `sys.exit(0)`, as in Ray."""
+    return isinstance(error, SystemExit) and not isinstance(error, Terminated) and not exit_code(error)
+
+
 def error_of(error: SystemExit, name: str, task_id: bytes) -> WorkerCrashedError:
     """What the caller of a task gets that called `sys.exit()`."""
     received = isinstance(error, Terminated)

@@ -123,6 +123,7 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
         owner.control.send(("start_failed", f"{error}. {process_limit.text()}"))
         return 1
     reason = life.run()
+    reason = executor.exit_after or reason  # the node may have asked it to stop in the same moment
     endings.let_go(executor, config.actor_graceful_shutdown_timeout_ms / 1000)
     if executor.actor_id is not None and executor.exit_after is not None and not executor.exit_code:
         # Only now, after the last replies: callers fail what has not been answered.
