@@ -82,3 +82,52 @@ def test_tasks_with_and_without_a_gpu_never_share_a_process(ray_session: Callabl
     with_gpu = ray.get(pid.options(num_gpus=1).remote(), timeout=GET_S)
     assert plain != with_gpu
     assert ray.get(pid.remote(), timeout=GET_S) == plain
+
+
+def test_reading_a_borrowed_object_that_is_ready_starts_no_further_process(
+    ray_session: Callable[..., ModuleType],
+) -> None:
+    ray = ray_session(num_cpus=2)
+    refs = [ray.put(np.ones(100_000)) for _ in range(10)]
+
+    @ray.remote
+    def read(refs: list[Any]) -> int:
+        ray.get(refs[0])
+        ray.get(refs)
+        ray.wait(refs, num_returns=len(refs))
+        return os.getpid()
+
+    assert len(set(ray.get([read.remote(refs) for _ in range(20)], timeout=GET_S))) <= 2
+
+
+def test_a_task_that_waits_for_a_borrowed_object_lends_its_cpu(
+    ray_session: Callable[..., ModuleType],
+) -> None:
+    ray = ray_session(num_cpus=1)
+
+    @ray.remote
+    def later() -> int:
+        return 5
+
+    @ray.remote
+    def read(refs: list[Any], gate: Any) -> Any:
+        gate.open.remote()
+        return ray.get(refs[0])
+
+    @ray.remote(num_cpus=0)
+    class Gate:
+        def open(self) -> None:
+            self.is_open = True
+
+        def wait(self) -> bool:
+            return hasattr(self, "is_open")
+
+    @ray.remote
+    def after(gate: Any) -> int:
+        while not ray.get(gate.wait.remote()):
+            pass
+        return int(ray.get(later.remote())) + 1
+
+    gate = Gate.remote()
+    made = after.remote(gate)
+    assert ray.get(read.remote([made], gate), timeout=GET_S) == 6

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from sundog.state.store import PATIENCE_S, Store
+from sundog.state.store import COLLECT_REST_S, PATIENCE_S, Store
 from sundog.state.store_steps import (
+    Collect,
     Delete,
     Evict,
     Granted,
@@ -68,6 +69,35 @@ def full_round(
                 steps = store.tick(now + PATIENCE_S)
         else:
             return steps
+
+
+def test_garbage_is_collected_when_the_store_fills_and_then_not_for_a_while() -> None:
+    store = make()
+    assert store.look(0.0) == []
+    store.ask(A, 1, 40 * MB, 0, 0, 0.0)
+    assert store.look(1.0) == [], "not full enough to look"
+    store.ask(A, 2, 5 * MB, 0, store._sent[A], 1.0)
+    (scan,) = store.look(2.0)
+    assert isinstance(scan, Scan)
+    files = {name_of(A, 1): Seen(40 * MB, 0.0), name_of(A, 2): Seen(5 * MB, 1.0)}
+    assert store.scanned(scan.round, files, 0, 2.1) == [Collect()]
+    store.ask(A, 3, 2 * MB, 0, store._sent[A], 3.0)
+    assert store.look(3.0) == [], "a moment ago"
+    assert only(store.look(2.1 + COLLECT_REST_S), Scan)
+
+
+def test_garbage_is_not_collected_for_what_has_been_removed_or_does_not_change() -> None:
+    store = make()
+    store.ask(A, 1, 50 * MB, 0, 0, 0.0)
+    (scan,) = store.look(1.0)
+    assert isinstance(scan, Scan)
+    assert store.scanned(scan.round, {}, 0, 1.1) == [], "the files are gone"
+    store = make()
+    store.ask(A, 1, 50 * MB, 0, 0, 0.0)
+    (scan,) = store.look(1.0)
+    assert isinstance(scan, Scan)
+    assert store.scanned(scan.round, {name_of(A, 1): Seen(50 * MB, 0.0)}, 0, 1.1) == [Collect()]
+    assert store.look(2.0 + COLLECT_REST_S) == [], "nobody asked for room since"
 
 
 def test_a_put_within_the_pool_is_granted_at_once_with_some_more_for_the_next() -> None:
@@ -304,6 +334,7 @@ class World:
     aside: dict[bytes, int] = field(default_factory=dict)
     got: dict[bytes, int] = field(default_factory=dict)
     freed: set[str] = field(default_factory=set)
+    collected_at: float = float("-inf")
     answered: int = 0
     asked: int = 0
 
@@ -338,6 +369,7 @@ class World:
         elif self.views[process]:
             self.views[process].pop(self.dice.choice(sorted(self.views[process])))
         self.wire.extend(self.store.tick(self.now))
+        self.wire.extend(self.store.look(self.now))
         self.check()
 
     def put(self, process: bytes) -> None:
@@ -421,6 +453,9 @@ class World:
             assert not step.lost, "an object that is on disk was called lost"
             if step.place is not None:
                 assert name in self.disk[step.place.url]
+        elif isinstance(step, Collect):
+            assert self.now >= self.collected_at + COLLECT_REST_S, "too soon after the last collection"
+            self.collected_at = self.now
         else:
             assert isinstance(step, Delete)
             left = self.disk.pop(step.url, set())

@@ -3,7 +3,7 @@
 ::
 
     processes ── store_ask, store_restore, store_freed, store_trimmed ──► StoreKeeper ──► Store (pure)
-    processes ◄─ store_grant, store_restored, store_trim, store_notice ───┤
+    processes ◄─ store_grant, store_restored, store_trim, store_collect ──┤
                                                                           └─ I/O threads: scan, spill, restore,
                                                                              delete (store/spill.py)
 
@@ -129,8 +129,9 @@ class StoreKeeper:
         self.do(self.store.tick(self.node.now()))
 
     def slow_tick(self) -> None:
-        """About every second: watch the disk that objects are spilled to."""
+        """About every second: see how full the store is, and watch the disk that objects are spilled to."""
         now = self.node.now()
+        self.do(self.store.look(now))
         if now - self._disk_looked >= _DISK_LOOK_S:
             self._disk_looked = now
             self._look_at_disk()
@@ -184,6 +185,11 @@ class StoreKeeper:
             self.process_died(step.process)
         else:
             self._send(step.process, ("store_trim", step.round))
+
+    def _collect(self, _step: machine.Collect) -> None:
+        for process in self.node.processes.values():
+            if process.state != "starting":
+                process.line.send(("store_collect",))
 
     def _scan(self, step: machine.Scan) -> None:
         from sundog.store import spill
@@ -309,6 +315,7 @@ class StoreKeeper:
         machine.Granted: _granted,
         machine.Refused: _refused,
         machine.Trim: _trim,
+        machine.Collect: _collect,
         machine.Scan: _scan,
         machine.Spill: _spill,
         machine.Evict: _evict,

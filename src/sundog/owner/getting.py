@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _perf = time.perf_counter
 _time = time.time
+_ANSWER_S = 0.1  # an owner that takes longer is stopped or very busy
 _PENDING_MAX = 100  # ids that a timeout carries; a list of refs may have millions
 
 
@@ -77,6 +78,8 @@ class Getting:
                 owner.ask_for(oid)
         if owner.before_block is None:
             led = owner.reactor.lead_one(owner.ready, oid, None)
+        elif owner.peers.unanswered:
+            led = False  # borrowed: whether the CPU is lent depends on what its owner says
         else:
             try:
                 led = owner.reactor.lead_one(owner.ready, oid, owner.before_block)
@@ -205,6 +208,8 @@ class Getting:
             return ended or (long is not None and long.links is not None)
 
         try:
+            if owner.before_block is not None and owner.peers.unanswered:
+                self._hear_owners(over, limit)
             while True:
                 if interrupts.pending and interrupts.due():
                     if blocked:
@@ -232,6 +237,18 @@ class Getting:
                 owner.waits.forget(long)
             if blocked and owner.after_block is not None:
                 owner.after_block()
+
+    def _hear_owners(self, over: Callable[[], bool], limit: float | None) -> None:
+        """Wait for a moment until the owners of borrowed objects have said whether they are ready.
+
+        What is ready takes no more than this answer, and no other process has to be started for the CPU meanwhile.
+        """
+        unanswered = self.owner.peers.unanswered
+        until = _perf() + _ANSWER_S
+        self.owner.reactor.lead(
+            lambda: not unanswered or over(), until if limit is None else min(until, limit), None
+        )
+        unanswered.clear()  # who has not answered is not waited for twice
 
     def _follow(
         self,

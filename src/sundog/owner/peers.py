@@ -55,6 +55,9 @@ class Peers:
         self._out: dict[bytes, Peer] = {}
         self._in: dict[int, tuple[bytes, Connection]] = {}
         self._wanted: set[bytes] = set()  # borrowed objects we asked for
+        self.unanswered: set[bytes] = (
+            set()
+        )  # those of them whose owner has not said yet whether they are ready
         self._asked: dict[bytes, list[bytes]] = {}  # our objects -> processes to tell when ready
         self.dead: dict[bytes, Cause] = {}
         self.handlers: dict[str, Callable[[bytes, Any], None]] = {}
@@ -149,7 +152,9 @@ class Peers:
         if kind == "value":
             self._value(process, message)
         elif kind == "want":
-            self.asked_for(process, message[1])
+            self.asked_for(process, message[1], tell_pending=message[2])
+        elif kind == "pending":
+            self.unanswered.discard(message[1])
         elif kind in _REFERENCE_WORDS:
             if owner.ops:
                 owner.drain()
@@ -181,7 +186,10 @@ class Peers:
             self.owner.fail_object(oid, losses.owner_died(self.owner, oid))
             return
         self._wanted.add(oid)
-        self.send(process, ("want", oid))
+        lends = self.owner.before_block is not None
+        if lends:  # whether it keeps its CPU depends on the answer
+            self.unanswered.add(oid)
+        self.send(process, ("want", oid, lends))
 
     def report_lost(self, oid: bytes, segment: str) -> None:
         """Tell the owner of a borrowed object that this copy of it is gone; it answers with the next one."""
@@ -198,6 +206,7 @@ class Peers:
             self.owner.refs.accept(process, inner)
             self.owner.carry_out()
         self._wanted.discard(oid)
+        self.unanswered.discard(oid)
         value = (flag, meta, location, inner, None)
         if not self.owner.refs.is_known(oid):
             # Not held here any more (or not yet counted): births first, then look again.
@@ -209,14 +218,16 @@ class Peers:
                 self.owner.refs.drop(ref)
             self.owner.carry_out()
 
-    def asked_for(self, process: bytes, oid: bytes) -> None:
-        """Another process wants an object of ours: told now, or when it is ready."""
+    def asked_for(self, process: bytes, oid: bytes, *, tell_pending: bool = False) -> None:
+        """Another process wants an object of ours: told now, or when it is ready (and now that it is not)."""
         owner = self.owner
         if oid not in owner.ready:
             owner.ask_for(oid)
         if oid in owner.ready:
             self._tell(process, oid)
             return
+        if tell_pending:
+            self.send(process, ("pending", oid))
         askers = self._asked.get(oid)
         if askers is None:
             self._asked[oid] = [process]
@@ -250,6 +261,7 @@ class Peers:
     def forget(self, oid: bytes) -> None:
         """A borrowed object is not held here any more."""
         self._wanted.discard(oid)
+        self.unanswered.discard(oid)
 
     # ------------------------------------------------------------------ deaths
     def process_died(self, process: bytes, cause: Cause) -> None:
@@ -272,6 +284,7 @@ class Peers:
         owner.carry_out()
         for oid in [oid for oid in self._wanted if oid[:PROCESS_BYTES] == process]:
             self._wanted.discard(oid)
+            self.unanswered.discard(oid)
             owner.fail_object(oid, losses.owner_died(owner, oid))
 
     def _drop(self, connection: Connection) -> None:

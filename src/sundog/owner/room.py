@@ -5,6 +5,7 @@
     Segments.write ── no credit left ──► store_ask ──────► node ── grants, or says "disk" ──► store_grant
     Segments.view ─── no such file ────► store_restore ──► node ── brings it back ──────────► store_restored
     Segments.unlink ─ no such file ────► store_freed ────► node removes the spilled copy
+    store fills ────── store_collect ──► gc.collect in a thread of its own
     node is short ──── store_trim ─────► Segments.trim ── what is free and what is in use ──► store_trimmed
 
 Owns the questions that are under way. The asking thread waits on a lock while whoever reads the sockets handles
@@ -15,6 +16,7 @@ from spilling, which needs no worker.
 from __future__ import annotations
 
 import contextlib
+import gc
 import itertools
 import threading
 from typing import TYPE_CHECKING, Any
@@ -44,6 +46,7 @@ class Room:
         handlers["store_grant"] = self._on_grant
         handlers["store_restored"] = self._on_restored
         handlers["store_trim"] = self._on_trim
+        handlers["store_collect"] = self._on_collect
         handlers["store_notice"] = self._on_notice
         handlers["store_unsent"] = lambda names: owner.replies.remove_unknown(set(names))
         owner.segments.live_within(limit_bytes, self)
@@ -156,6 +159,17 @@ class Room:
         self.owner.control.send(
             ("store_trimmed", round_number, segments.credit.surrender(), self._got, live, writing, free, used)
         )
+
+    def _on_collect(self) -> None:
+        """Finalizers of the program run there, and may call `get`: so neither here nor where futures are set."""
+        with contextlib.suppress(RuntimeError):  # the system allows no thread: the program collects by itself
+            threading.Thread(target=self._collect, daemon=True, name="sundog-collect").start()
+
+    def _collect(self) -> None:
+        gc.collect()
+        with self.owner.lock:
+            if self.owner.closed is None:
+                self.owner.drain()
 
     def _on_notice(self, text: str) -> None:
         warning = text.removeprefix("WARNING: ")

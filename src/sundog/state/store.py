@@ -29,6 +29,7 @@ from collections import deque
 
 from sundog.plain import field, plain
 from sundog.state.store_steps import (
+    Collect,
     Delete,
     Evict,
     Granted,
@@ -48,6 +49,10 @@ IDLE, SCAN, TRIM, COUNT = "idle", "scan", "trim", "count"
 PATIENCE_S = 0.25
 # How long after a shortage the store keeps some room ahead of the next one.
 AHEAD_S = 5.0
+# Above this share of the limit, objects may be there only because nobody has collected garbage.
+COLLECT_ABOVE = 0.7
+# To collect takes a process the longer the more it holds, and rarely helps twice in a row.
+COLLECT_REST_S = 30.0
 _CHUNK_MAX = 64 << 20
 _RETRY_S = 0.2
 _SOON_S = 0.015
@@ -149,6 +154,8 @@ class Store:
         self._ahead_until = 0.0
         self._disk_rests_until = 0.0
         self._retry_at = 0.0
+        self._collect_at = float("-inf")  # garbage is not collected before
+        self._looked_at = limit  # the pool at the last look
         # of the current round
         self._round = 0
         self._scans = 0
@@ -309,17 +316,22 @@ class Store:
         )
         in_use = sum(seen.size for seen in found.values()) + other + ghosts
         self.pool = self.limit - in_use - sum(self._credit.values()) - sum(self._restoring.values())
+        self._looked_at = self.pool
         for job in self._jobs.values():
             job.update(
                 (name, 0) for name in job if name not in found
             )  # gone already: not to be counted twice
         counted = self.phase == COUNT
         self.phase = IDLE
+        collected: list[Step] = []
+        if in_use > self.limit * COLLECT_ABOVE and now >= self._collect_at:
+            self._collect_at = now + COLLECT_REST_S
+            collected.append(Collect())
         if not counted:
-            out = self._serve_only()
+            out = collected + self._serve_only()
             return out + (self._trim(now) if self.waiting else [])
         self._used = {name: at for name, at in self._used.items() if name in found}
-        out = self._serve_only()
+        out = collected + self._serve_only()
         return out + self._pick(found, pinned, now)
 
     def _note(self, found: dict[str, Seen], now: float) -> None:
@@ -425,6 +437,17 @@ class Store:
         if kept:
             self._retry_at = now + (_SOON_S if self._passing else _RETRY_S)
         return out
+
+    def look(self, now: float) -> list[Step]:
+        """Now and then: if the store seems to fill, see whether it does, and have garbage collected."""
+        if self.phase != IDLE or self._jobs or now < self._collect_at:
+            return []
+        # Credit is an upper bound, so only the files tell. Unless the pool has changed, nobody asked for room since.
+        if self.limit - self.pool <= self.limit * COLLECT_ABOVE or self.pool == self._looked_at:
+            return []
+        self._round += 1
+        self.phase = SCAN
+        return [Scan(self._round, [])]
 
     def tick(self, now: float) -> list[Step]:
         """Time passes: stop waiting for who does not answer; try again for who waits."""

@@ -43,6 +43,10 @@ class Trim(NamedTuple):
     round: int
 
 
+class Collect(NamedTuple):
+    """Ask every process to collect its garbage: refs in cycles keep objects until then."""
+
+
 class Scan(NamedTuple):
     """Remove these files of free lists, then measure all others."""
 
@@ -86,4 +90,4 @@ class Delete(NamedTuple):
     url: str
 
 
-Step = Granted | Refused | Trim | Scan | Spill | Evict | Restore | Here | Delete
+Step = Granted | Refused | Trim | Collect | Scan | Spill | Evict | Restore | Here | Delete

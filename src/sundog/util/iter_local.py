@@ -267,6 +267,8 @@ class LocalIterator(Generic[T]):
     def duplicate(self, n: int) -> list[LocalIterator[T]]:
         """Give `n` iterators that each yield all the items; what one has read waits for the others.
 
+        In a union that takes what is ready, a copy that is ahead lets the others go first, if they are read at all.
+
         Raises:
             ValueError: `n` is below 2.
         """
@@ -286,7 +288,13 @@ class LocalIterator(Generic[T]):
                 # All copies pull from one stream, so it has to be built as the reader asks for it.
                 if self.built_iterator is None:
                     self.timeout = timeout
+                behind = 0  # how far the slowest copy was, when this one last let it go first
                 while True:
+                    slowest = max(map(len, waiting))
+                    if timeout == 0 and len(own) < slowest != behind:
+                        behind = slowest
+                        yield _NextValueNotReady()
+                        continue
                     if not own:
                         try:
                             fetch()

@@ -213,6 +213,15 @@ class TestLocal:
         union = first.for_each(lambda x: ("a", x)).union(second.for_each(lambda x: ("b", x)))
         assert sorted(union) == [("a", 0), ("a", 1), ("a", 2), ("b", 0), ("b", 1), ("b", 2)]
 
+    def test_a_copy_that_is_ahead_lets_the_others_go_first(self, ray: ModuleType) -> None:
+        first, second = self.local(5).duplicate(2)
+        both: LocalIterator[Any] = first.batch(2).union(second)  # type: ignore[arg-type]
+        assert list(both) == [0, [0, 1], 1, 2, [2, 3], 3, 4, [4]]
+
+    def test_a_copy_does_not_wait_for_one_that_nobody_reads(self, ray: ModuleType) -> None:
+        first, _unread = self.local(3).duplicate(2)
+        assert sorted(first.union(self.local(1).for_each(lambda x: x + 10))) == [0, 1, 2, 10]
+
     def test_weights_decide_how_much_comes_from_each(self, ray: ModuleType) -> None:
         union = self.local(4).union(self.local(4).for_each(lambda x: x + 10), round_robin_weights=[2, 1])
         assert list(union) == [0, 1, 10, 2, 3, 11, 12, 13]
