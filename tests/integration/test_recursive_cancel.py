@@ -151,3 +151,47 @@ def test_recursive_cancel_reaches_the_children_of_one_of_several_calls(
     assert ray.wait(refs[1:], timeout=0)[0] == []
     ray.cancel(refs[1])
     await_true((tmp_path / "two-interrupted").exists, "the other child")
+
+
+def test_a_cancelled_task_is_listed_as_finished_and_the_call_it_waited_for_as_running(
+    ray: ModuleType, tmp_path: Path
+) -> None:
+    from sundog.util import state
+
+    @ray.remote(num_cpus=0)
+    class Waits:
+        def wait(self) -> None:
+            (tmp_path / "waits").touch()
+            await_file(tmp_path / "over")
+
+    @ray.remote(num_cpus=0)
+    class Loop:
+        async def wait(self) -> None:
+            import asyncio
+
+            (tmp_path / "loop").touch()
+            await asyncio.sleep(LONG_S)
+
+    @ray.remote
+    def parent(actor: Any) -> Any:
+        return sundog.get(actor.wait.remote())
+
+    waits, loop = Waits.remote(), Loop.remote()
+    task, call = parent.remote(waits), loop.wait.remote()
+    for name in ("waits", "loop"):
+        await_true((tmp_path / name).exists, name)
+    for ref in (task, call):
+        ray.cancel(ref)
+        assert_cancelled(ray, ref)
+
+    def listed() -> set[tuple[str, str, str | None]]:
+        rows = state.list_tasks(detail=True)
+        return {(row.name, row.state, row.error_type) for row in rows if not row.name.endswith("__init__")}
+
+    expected: set[tuple[str, str, str | None]] = {
+        ("parent", "FINISHED", None),
+        ("Waits.wait", "RUNNING", None),
+        ("Loop.wait", "FAILED", "TASK_EXECUTION_EXCEPTION"),
+    }
+    await_true(lambda: listed() == expected, "the rows of the cancelled")
+    (tmp_path / "over").touch()

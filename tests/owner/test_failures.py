@@ -20,7 +20,7 @@ def of_task(cause: BaseException) -> exceptions.RayTaskError:
     ("error", "name"),
     [
         (of_task(ValueError("x")), "TASK_EXECUTION_EXCEPTION"),
-        (of_task(exceptions.TaskCancelledError("x")), "TASK_CANCELLED"),
+        (of_task(exceptions.TaskCancelledError("x")), "TASK_EXECUTION_EXCEPTION"),
         (exceptions.TaskCancelledError("x"), "TASK_CANCELLED"),
         (exceptions.WorkerCrashedError("x"), "WORKER_DIED"),
         (exceptions.OutOfMemoryError("x"), "OUT_OF_MEMORY"),

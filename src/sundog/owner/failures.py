@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 # The first that an error is an instance of.
 _TYPES: tuple[tuple[type[BaseException], str], ...] = (
+    (errors.RayTaskError, "TASK_EXECUTION_EXCEPTION"),  # also of a coroutine whose cancel is both at once
     (errors.TaskCancelledError, "TASK_CANCELLED"),
-    (errors.RayTaskError, "TASK_EXECUTION_EXCEPTION"),
     (errors.OutOfMemoryError, "OUT_OF_MEMORY"),
     (errors.WorkerCrashedError, "WORKER_DIED"),
     (errors.ActorUnavailableError, "ACTOR_UNAVAILABLE"),
@@ -48,8 +48,6 @@ _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 def error_type(error: object) -> str:
     """The type of an error as the state API names it."""
-    if isinstance(error, errors.RayTaskError) and isinstance(error.cause, errors.TaskCancelledError):
-        error = error.cause  # interrupted while it ran: both at once
     for kind, name in _TYPES:
         if isinstance(error, kind):
             return name
