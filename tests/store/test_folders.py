@@ -40,6 +40,31 @@ def test_json_that_names_no_place_is_refused_with_an_example(text: str) -> None:
         destinations("", text)
 
 
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"random_arg": "abc"}, "no parameter 'random_arg'. The parameters are: directory_path, buffer_size"),
+        ({"uri": "s3://bucket"}, "no parameter 'uri'"),
+        ({"buffer_size": "abc"}, "buffer_size .* is a number of bytes"),
+        ({"storage_options": "anon"}, "storage_options .* is a dict"),
+    ],
+)
+def test_parameters_that_the_type_does_not_have_are_refused(params: dict[str, object], words: str) -> None:
+    given = {"type": "filesystem", "params": {"directory_path": "/mnt/x"} | params}
+    with pytest.raises(ValueError, match=words):
+        destinations("", json.dumps(given))
+
+
+def test_parameters_that_ray_knows_are_taken() -> None:
+    params: dict[str, object] = {"directory_path": ["/mnt/x"], "buffer_size": 1_000_000}
+    for kind in ("filesystem", "mock_distributed_fs"):
+        given = {"type": kind, "params": params}
+        assert destinations("", json.dumps(given)) == [Destination("/mnt/x", {})]
+    params = {"uri": "s3://b/x", "override_transport_params": {"session": 1}, "buffer_size": 1}
+    given = {"type": "smart_open", "params": params}
+    assert destinations("", json.dumps(given)) == [Destination("s3://b/x", {})]
+
+
 def test_folders_are_the_sessions_own_and_go_with_it(tmp_path: Path) -> None:
     session, far = tmp_path / "session", tmp_path / "far"
     session.mkdir()

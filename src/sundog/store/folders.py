@@ -18,7 +18,15 @@ from sundog import notices, trust
 
 LOCK, LINK = ".lock", ".session"  # in the folder of shared memory
 _MARK = ".sundog"  # in the folder of a session: a link that says its name
-_KINDS = ("filesystem", "smart_open", "fsspec")
+# What each type of object_spilling_config may have in its params, where to spill first.
+_FOLDER_PARAMS = ("directory_path", "buffer_size")
+_URL_PARAMS = ("uri", "buffer_size", "override_transport_params", "storage_options")
+_PARAMS = {
+    "filesystem": (*_FOLDER_PARAMS, "storage_options"),
+    "mock_distributed_fs": _FOLDER_PARAMS,  # the name that tests of Ray programs have for a shared file system
+    "smart_open": _URL_PARAMS,
+    "fsspec": _URL_PARAMS,
+}
 
 
 class Destination(NamedTuple):
@@ -53,13 +61,13 @@ def destinations(directory: str, config_json: str) -> list[Destination]:
 
         given = json.loads(config_json)
         kind, params = given["type"], given.get("params") or {}
-        where = params["directory_path" if kind == "filesystem" else "uri"]
+        where = params[_PARAMS[kind][0]]
     except (ValueError, KeyError, TypeError, AttributeError):
         kind = where = None
         params = {}
     urls = [where] if isinstance(where, str) else where
     if (
-        kind not in _KINDS
+        kind is None
         or not isinstance(urls, list)
         or not all(isinstance(url, str) for url in urls)
         or not urls
@@ -69,7 +77,24 @@ def destinations(directory: str, config_json: str) -> list[Destination]:
             '\'{"type": "filesystem", "params": {"directory_path": "/mnt/spill"}}\' or '
             '\'{"type": "smart_open", "params": {"uri": "s3://bucket/path"}}\'.'
         )
+    _check_params(kind, params)
     return [Destination(url, params.get("storage_options") or {}) for url in urls]
+
+
+def _check_params(kind: str, params: dict[str, Any]) -> None:
+    known = _PARAMS[kind]
+    for name in params:
+        if name not in known:
+            raise ValueError(
+                f"object_spilling_config of type {kind!r} has no parameter {name!r}. The parameters are: "
+                f"{', '.join(known)}."
+            )
+    size = params.get("buffer_size")
+    if size is not None and not isinstance(size, int):
+        raise ValueError(f"buffer_size in object_spilling_config is a number of bytes (int), got {size!r}.")
+    for name in ("override_transport_params", "storage_options"):
+        if not isinstance(params.get(name) or {}, dict):
+            raise ValueError(f"{name} in object_spilling_config is a dict, got {params[name]!r}.")
 
 
 def make_folders(session_path: str, wanted: list[Destination]) -> list[str]:
