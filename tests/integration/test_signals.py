@@ -236,7 +236,7 @@ def test_sessions_begin_and_end_whole_under_handlers_that_raise() -> None:
 
 def test_a_program_sees_its_own_handlers_and_gets_them_back() -> None:
     body = """
-    from signal import SIGINT, SIGTERM, SIGUSR1, SIG_DFL, SIG_IGN, default_int_handler, getsignal, signal
+    from signal import SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIG_DFL, SIG_IGN, default_int_handler, getsignal, signal
     import _signal
     def first(*_): pass
     def second(*_): pass
@@ -245,7 +245,7 @@ def test_a_program_sees_its_own_handlers_and_gets_them_back() -> None:
     assert getsignal(SIGUSR1) is first and getsignal(SIGINT) is default_int_handler
     assert signal(SIGUSR1, second) is first and getsignal(SIGUSR1) is second
     assert signal(SIGUSR1, SIG_IGN) is second and signal(SIGUSR1, first) == SIG_IGN
-    assert getsignal(SIGTERM) == SIG_DFL
+    assert getsignal(SIGHUP) == SIG_DFL and getsignal(SIGTERM) != SIG_DFL  # which ends the session, too
     try:
         signal(SIGUSR1, 12345)
     except TypeError:
@@ -253,6 +253,7 @@ def test_a_program_sees_its_own_handlers_and_gets_them_back() -> None:
     assert getsignal(SIGUSR1) is first
     sundog.shutdown()
     assert _signal.getsignal(SIGUSR1) is first and _signal.getsignal(SIGINT) is default_int_handler
+    assert _signal.getsignal(SIGTERM) == SIG_DFL
     assert type(_signal.signal).__name__ == "builtin_function_or_method"
     say("same")
     """
@@ -393,11 +394,13 @@ def test_names_of_actors_are_free_after_their_creation_was_interrupted() -> None
     handles = []
     for number in range(60):
         try:
-            signal.setitimer(signal.ITIMER_REAL, 1e-4 * (1 + number % 7))
-            handles.append(Empty.options(name=f"name-{number}").remote())
+            try:
+                signal.setitimer(signal.ITIMER_REAL, 1e-4 * (1 + number % 7))
+                handles.append(Empty.options(name=f"name-{number}").remote())
+            finally:
+                signal.setitimer(signal.ITIMER_REAL, 0)  # the alarm may come before this, too
         except TimeoutError:
             pass
-        signal.setitimer(signal.ITIMER_REAL, 0)
     kept = len(handles)
     from sundog.util import list_named_actors
     deadline = time.monotonic() + 20
