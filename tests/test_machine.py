@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 from sundog import machine
@@ -88,3 +90,13 @@ def test_a_process_that_is_gone_has_nothing() -> None:
     assert machine.own_bytes(2**22 + 1) == 0
     assert machine.title(2**22 + 1) == ""
     assert not machine.is_stopped(2**22 + 1)
+    assert not machine.wants_processor(2**22 + 1)
+
+
+def test_a_process_that_runs_wants_a_processor_and_one_that_waits_does_not() -> None:
+    assert machine.wants_processor(os.getpid())
+    with subprocess.Popen([sys.executable, "-c", "print(flush=True); input()"], stdin=-1, stdout=-1) as child:
+        assert child.stdout is not None and child.stdout.read(1)
+        while machine.wants_processor(child.pid):  # until it reads
+            pass
+        child.kill()

@@ -136,6 +136,11 @@ def is_stopped(pid: int) -> bool:
     return _read(f"/proc/{pid}/stat").rpartition(")")[2].split()[:1] in (["T"], ["t"])
 
 
+def wants_processor(pid: int) -> bool:
+    """Whether a process runs, or would if it had a processor or its disk answered; it does not wait for others."""
+    return _read(f"/proc/{pid}/stat").rpartition(")")[2].split()[:1] in (["R"], ["D"])
+
+
 def folder_bytes(path: str) -> int:
     """What the files of a folder occupy."""
     try:

@@ -42,6 +42,7 @@ _END_S = 5.0
 _PYTHON_SWITCH_S = 0.005
 _SWITCH_S = 0.001
 _GOODBYE_S = 2.0
+_STARVED_S = 30.0  # arbitrary: how long a node may take to say goodbye that gets no processor
 
 
 class LocalEngine:
@@ -201,9 +202,10 @@ class LocalEngine:
             self.owner.node.send(("bye",))
         except OSError:
             return
-        heard = -1
-        while not lost.wait(_GOODBYE_S) and heard != self._heard:
-            heard = self._heard  # as long as output comes, the node is not stuck
+        heard, deadline = -1, time.monotonic() + _STARVED_S
+        # As long as output comes, the node is not stuck; nor is one that waits for a processor.
+        while not lost.wait(_GOODBYE_S) and (heard != self._heard or _is_starved(deadline)):
+            heard = self._heard
         # Only now may the node end: it removes the session's files, and long messages are among them.
         with contextlib.suppress(OSError):
             self.owner.node.sock.shutdown(socket.SHUT_WR)
@@ -227,6 +229,14 @@ class LocalEngine:
                 deadline += _END_S
             time.sleep(delay)
             delay = min(0.01, delay * 1.5)
+
+
+def _is_starved(deadline: float) -> bool:
+    """Whether the node is slow because the machine is busy."""
+    from sundog import machine  # for programs on such a machine
+
+    pid = int(context.facts.session.get("node_pid") or 0)
+    return time.monotonic() < deadline and pid > 0 and machine.wants_processor(pid)
 
 
 def _show_folded(kind: type[BaseException], error: BaseException, trace: Any) -> None:

@@ -400,8 +400,8 @@ class Serving:
         if self.executor.actor_id is None:
             self._interrupt_current(task_id, recursive)
             return
+        self.executor.attention = True  # before the next line, for the call may ask and return at once
         self.executor.cancelled = {task_id}
-        self.executor.attention = True
         self.owner.cancels.childless = {task_id} if recursive else set()
         self._open_gate(task_id)
         if recursive:

@@ -126,8 +126,10 @@ class ThreadedServing(Serving):
             self.owner.cancels.cancel_children_of(task_id)
         with self._count:
             if task_id in self._running:
+                self.executor.attention = (
+                    True  # before the next line, for the call may ask and return at once
+                )
                 self.executor.cancelled.add(task_id)
-                self.executor.attention = True
                 self._open_gate(task_id)
                 return
             if task_id not in self._pending:
