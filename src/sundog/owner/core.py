@@ -435,14 +435,22 @@ class Owner:
         Raises:
             OufOfBandObjectRefSerializationException: the settings do not allow it.
         """
+        self.check_uncounted(oid, "was pickled outside of a task's arguments, a result or put()")
+        self.ops.append((oid,))
+
+    def check_uncounted(self, oid: bytes, what: str) -> None:
+        """A ref is pickled where nobody can tell when the bytes are gone.
+
+        Raises:
+            OufOfBandObjectRefSerializationException: the settings do not allow it.
+        """
         if not self.config.allow_out_of_band_object_ref_serialization:
             raise exceptions.OufOfBandObjectRefSerializationException(
-                f"ObjectRef({oid.hex()}) was pickled outside of a task's arguments, a result or put(), where it cannot "
+                f"ObjectRef({oid.hex()}) {what}, where it cannot "
                 "be counted, and allow_out_of_band_object_ref_serialization=0 forbids that. Pass the ref to a task or "
                 "actor, or put() what contains it.",
                 object_id=oid.hex(),
             )
-        self.ops.append((oid,))
 
     def job_id(self) -> bytes:
         """The job that this process works for."""

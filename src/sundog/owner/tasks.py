@@ -79,6 +79,7 @@ class Tasks(Dispatch):
 
         Raises:
             TypeError: it cannot be pickled; the message names what it captured.
+            OufOfBandObjectRefSerializationException: it captured a ref, and the settings do not allow that.
         """
         code = self._codes.get(id(function))
         if code is None:
@@ -93,6 +94,7 @@ class Tasks(Dispatch):
             if captured:
                 # Refs in a closure live for good, and so does the definition: it may be sent again at any time,
                 # and what it left in a worker is not counted there.
+                self.owner.check_uncounted(captured[0], f"is captured by the remote function or class {name}")
                 with self.owner.lock:
                     self.owner.drain()
                     for oid in captured:

@@ -1,4 +1,5 @@
-"""When it happens: a ref was pickled by hand while `allow_out_of_band_object_ref_serialization=0`. By default
+"""When it happens: a ref was pickled by hand, or captured by a remote function, while
+`allow_out_of_band_object_ref_serialization=0`. By default
 that is allowed, and keeps the object until shutdown, for nobody can tell when the bytes are gone. (The class
 is spelt as in Ray.)
 
