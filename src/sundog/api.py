@@ -486,8 +486,10 @@ def cancel(ray_waitable: Any, *, force: bool = False, recursive: bool = True) ->
     with owner.lock:
         owner.check_open()
         task = owner.table.get(task_id)
-        if task is not None:
-            owner.cancels.cancel_task(task, force=force, recursive=recursive)
+        if task is None:
+            return
+        made = owner.cancels.begin(task, force=force, recursive=recursive)
+    owner.cancels.await_told(made)
 
 
 def kill(actor: Any, *, no_restart: bool = True) -> None:

@@ -195,3 +195,76 @@ def test_a_cancelled_task_is_listed_as_finished_and_the_call_it_waited_for_as_ru
     }
     await_true(lambda: listed() == expected, "the rows of the cancelled")
     (tmp_path / "over").touch()
+
+
+def test_what_follows_a_recursive_cancel_does_not_overtake_it_on_its_way_down(
+    ray: ModuleType, tmp_path: Path
+) -> None:
+    @ray.remote(num_cpus=0)
+    class Gate:
+        def __init__(self) -> None:
+            import asyncio
+
+            self.opened = asyncio.Event()
+
+        async def wait(self) -> None:
+            await self.opened.wait()
+
+        async def open(self) -> None:
+            self.opened.set()
+
+    @ray.remote(num_cpus=0)
+    class Link:
+        def __init__(self, child: Any, gate: Any) -> None:
+            self.child, self.gate, self.ref = child, gate, None
+
+        async def run(self) -> bool:
+            if self.child is None:
+                waiting = self.gate.wait.remote()
+                (tmp_path / "down").touch()
+                await waiting
+                return True
+            self.ref = self.child.run.remote()
+            return bool(await self.ref)
+
+        async def child_ref(self) -> list[Any]:
+            return [self.ref]
+
+    gate = Gate.remote()
+    links = [Link.remote(None, gate)]
+    for _ in range(3):
+        links.append(Link.remote(links[-1], gate))
+    ref = links[-1].run.remote()
+    await_true((tmp_path / "down").exists, "the last of the chain to run")
+    ray.cancel(ref)
+    ray.get(gate.open.remote(), timeout=GET_S)
+    assert_cancelled(ray, ref)
+    for link in reversed(links[1:]):
+        assert_cancelled(ray, ray.get(link.child_ref.remote(), timeout=GET_S)[0])
+
+
+def test_a_cancel_does_not_wait_for_long_for_a_worker_that_is_stopped(
+    ray: ModuleType, tmp_path: Path
+) -> None:
+    run = make_runner(ray, tmp_path)
+
+    @ray.remote(num_cpus=0)
+    def stopped() -> None:
+        (tmp_path / "pid").write_text(str(os.getpid()))
+        run.remote("child")
+        time.sleep(LONG_S)
+
+    ref = stopped.remote()
+    await_true(
+        lambda: (tmp_path / "pid").exists() and bool((tmp_path / "pid").read_text()), "the task to run"
+    )
+    pid = int((tmp_path / "pid").read_text())
+    await_true((tmp_path / "child").exists, "its child to run")
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        ray.cancel(ref)  # returns: that is the test
+        assert ray.wait([ref], timeout=0) == ([], [ref])
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert_cancelled(ray, ref)
+    await_true((tmp_path / "child-interrupted").exists, "the child to be interrupted")

@@ -37,4 +37,53 @@ def test_a_child_is_interrupted_once_though_its_parent_was_cancelled_before_it_e
     else:
         cancels.cancel_children(1.0)
 
-    assert told == [("cancel", child.id, True)]
+    assert told == [("cancel", child.id, True, 0)]
+
+
+class Site:
+    """A process with one task of its own that runs elsewhere, and what it has told others."""
+
+    def __init__(self, task_id: bytes, parent: bytes = b"") -> None:
+        self.told: list[Any] = []
+        self.announced: list[bytes] = []
+        self.task = Task(task_id, Fn(1, "f"), None, 5.0)
+        self.task.state, self.task.parent = SENT, parent
+        self.task.lane = SimpleNamespace(worker=b"w" * 8, inflight={})
+        owner: Any = SimpleNamespace(
+            lock=threading.RLock(),
+            table={task_id: self.task},
+            concurrent=True,
+            actors=SimpleNamespace(tell=lambda _lane, message: self.told.append(message)),
+            peers=SimpleNamespace(send=lambda process, message: self.told.append((process, *message))),
+            announce=self.announced.append,
+        )
+        self.cancels = Cancels(owner)
+
+
+def test_a_recursive_cancel_is_answered_when_the_workers_of_the_children_have_answered() -> None:
+    driver, worker = Site(PARENT), Site(b"c" * 16, PARENT)
+    made = driver.cancels.begin(driver.task, force=False, recursive=True)
+    [message] = driver.told
+    assert message[:3] == ("cancel", PARENT, True) and message[3]
+    assert made.left == 1 and not driver.announced
+
+    worker.cancels.cancel_here(
+        b"d" * 8, message, lambda task_id, _recursive: worker.cancels.cancel_children_of(task_id)
+    )
+    [down] = worker.told
+    assert down[:3] == ("cancel", worker.task.id, True), (
+        "its child's worker is told, and nobody is answered yet"
+    )
+    worker.cancels.told(down[3])
+    assert worker.told[1:] == [(b"d" * 8, "cancel_told", message[3])]
+    worker.cancels.told(down[3])
+    assert len(worker.told) == 2, "an answer that comes twice is nothing new"
+
+    driver.cancels.told(message[3])
+    assert made.left == 0 and len(driver.announced) == 1
+
+
+def test_a_cancel_that_is_not_recursive_asks_for_no_answer() -> None:
+    driver = Site(PARENT)
+    made = driver.cancels.begin(driver.task, force=False, recursive=False)
+    assert driver.told == [("cancel", PARENT, False, 0)] and made.left == 0

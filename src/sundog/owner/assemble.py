@@ -73,6 +73,7 @@ def assemble(me: bytes, node: Connection, session: dict[str, Any], config: Confi
     owner.peers.handlers["cancel_owned"] = lambda _process, message: owner.cancels.cancel_for(
         message[1], force=message[2], recursive=message[3]
     )
+    owner.peers.handlers["cancel_told"] = lambda _process, message: owner.cancels.told(message[1])
     owner.peers.handlers["lost"] = lambda process, message: owner.lineage.lost_elsewhere(
         process, *message[1:]
     )

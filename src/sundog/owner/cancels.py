@@ -2,10 +2,18 @@
 
 Runs under the owner's lock. A task that waits is failed at once; one that was sent is first looked for
 in the worker's unread packets; one that runs is interrupted there (`force` ends the worker's process).
+
+A recursive cancel is a `Round`: each worker tells the workers of its task's children, and answers when they have. So
+what a program does after `cancel()` cannot overtake the cancel on its way down and let a child end well::
+
+    cancel() ─ cancel ─► worker ─ cancel ─► worker of a child
+             ◄─ cancel_told ─   ◄─ cancel_told ─
 """
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sundog import events
@@ -17,6 +25,21 @@ if TYPE_CHECKING:
     from sundog.owner.core import Owner
 
 _LOOK_S = 0.02
+_TOLD_S = 0.5  # arbitrary: as long as cancel() waits for workers that do not answer, for they may be stopped
+_HASTE_S = 5.0  # arbitrary: for so long after that, it does not wait again
+_AWAITED_MAX = 10_000  # answers of workers that died never come
+_KEY = b"cancel"
+
+
+class Round:
+    """One recursive cancel: whom to answer when all have been told, and how many answers are to come."""
+
+    __slots__ = ("left", "number", "process")
+
+    def __init__(self, process: bytes, number: int) -> None:
+        self.process = process  # empty: a thread of this process waits
+        self.number = number
+        self.left = 1
 
 
 class Cancels:
@@ -26,6 +49,73 @@ class Cancels:
         self.owner = owner
         # Tasks run here that were cancelled with their children, and have not ended yet.
         self.childless: set[bytes] = set()
+        self._round: Round | None = None  # of the cancel that is being carried out
+        self._numbers = 0
+        self._awaited: dict[int, Round] = {}  # by the number of the message that is to be answered
+        self._hasty_until_s = 0.0
+
+    # ------------------------------------------------------------------ rounds
+    def begin(self, task: Task, *, force: bool, recursive: bool) -> Round:
+        """Cancel one of our tasks for a thread that then waits until its children have been told.
+
+        Raises:
+            ValueError: `force` on an actor call.
+        """
+        self._numbers += 1
+        made = Round(b"", self._numbers)
+        self._carry_out(made, lambda: self.cancel_task(task, force=force, recursive=recursive))
+        return made
+
+    def await_told(self, made: Round) -> None:
+        """Wait, without the lock, until all workers concerned have been told; not long if one does not answer."""
+        if made.left and time.monotonic() >= self._hasty_until_s:
+            key = _KEY + made.number.to_bytes(8, "little")
+            if not self.owner.getting.block_until(lambda: not made.left, key, _TOLD_S):
+                self._hasty_until_s = time.monotonic() + _HASTE_S
+
+    def cancel_here(self, process: bytes, message: Any, cancel: Callable[[bytes, bool], None]) -> None:
+        """The owner of a task that this worker has cancels it."""
+        _, task_id, recursive, number = message
+        if number:
+            self._carry_out(Round(process, number), lambda: cancel(task_id, recursive))
+        else:
+            cancel(task_id, recursive)
+
+    def told(self, number: int) -> None:
+        """A worker has carried out a cancel of ours, and so have those of its task's children."""
+        made = self._awaited.pop(number, None)
+        if made is not None:
+            self._settle(made)
+
+    def _carry_out(self, made: Round, cancel: Callable[[], None]) -> None:
+        before, self._round = self._round, made
+        try:
+            cancel()
+        finally:
+            self._round = before
+            self._settle(made)
+
+    def _settle(self, made: Round) -> None:
+        made.left -= 1
+        if made.left:
+            return
+        if made.process:
+            self.owner.peers.send(made.process, ("cancel_told", made.number))
+        else:
+            self.owner.announce(_KEY + made.number.to_bytes(8, "little"))
+
+    def _tell(self, task: Task, lane: Any, recursive: bool) -> None:
+        number = 0
+        if recursive and self._round is not None and lane.worker:
+            self._numbers += 1
+            number = self._numbers
+            self._round.left += 1
+            self._awaited[number] = self._round
+            if len(self._awaited) > _AWAITED_MAX:
+                del self._awaited[next(iter(self._awaited))]
+        self.owner.actors.tell(lane, ("cancel", task.id, recursive, number))
+
+    # ------------------------------------------------------------------ tasks
 
     def cancel_task(self, task: Task, *, force: bool, recursive: bool, quiet: bool = False) -> None:
         """Cancel one of our tasks; one that is done is left alone.
@@ -59,10 +149,10 @@ class Cancels:
                 self.owner.tasks.dispatch_all()
                 return
         if not force:
-            self.owner.actors.tell(lane, ("cancel", task.id, recursive))
+            self._tell(task, lane, recursive)
         elif self._behind_another(task, lane):
             # The worker takes it out of its queue; should it begin before that, it is killed then.
-            self.owner.actors.tell(lane, ("cancel", task.id, recursive))
+            self._tell(task, lane, recursive)
             self.owner.agenda.after(_LOOK_S, task, self._kill_once_it_runs, task, lane)
         else:
             self._kill(lane)

@@ -10,7 +10,8 @@ never blocks: what the socket does not take waits in a queue until it does.
     lost(oid, segment) ─► owner of oid              its copy is gone: answered by the next one
     free(oids, who) ─► owner ─► freed(oids, who)    the program frees objects: told to whoever may have their values
     borrow, borrowed, unborrow, unhold              the reference tables (state/references.py)
-    cancel(task), consumed(task, n)                 to the worker that runs a task
+    cancel(task) ─► worker ─► cancel_told            to the worker that runs a task
+    consumed(task, n)                               the same
 """
 
 from __future__ import annotations

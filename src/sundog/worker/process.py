@@ -103,7 +103,9 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     handlers["may_act"] = lambda: owner.control.send(("act_ok", may_exit(owner)))
     handlers["may_exit"] = lambda: owner.control.send(("exit_ok", may_exit(owner)))
     owner.control.on_lost = lambda: os._exit(1)
-    owner.peers.handlers["cancel"] = lambda _process, message: life.serving.cancel(message[1], message[2])
+    owner.peers.handlers["cancel"] = lambda process, message: owner.cancels.cancel_here(
+        process, message, life.serving.cancel
+    )
     owner.peers.handlers["expire"] = lambda process, message: executor.deadlines.expire(
         process, message, list(life.serving.lanes.values())
     )
