@@ -90,7 +90,9 @@ class JobConfig:
         if isinstance(logging_config, dict):
             logging_config = LoggingConfig(**logging_config)
         if not isinstance(logging_config, LoggingConfig):
-            raise TypeError(f"{logging_config!r} is no LoggingConfig, nor a dict of its fields.")
+            raise TypeError(
+                f"logging_config={logging_config!r} is no LoggingConfig, nor a dict of its fields."
+            )
         self.py_logging_config = logging_config
 
     def set_ray_namespace(self, ray_namespace: str) -> None:

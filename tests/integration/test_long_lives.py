@@ -34,17 +34,20 @@ def owner_of_driver() -> Any:
 
 
 # ---------------------------------------------------------------------- generators
-def test_a_generator_that_is_dropped_while_it_runs_is_forgotten(ray: ModuleType, tmp_path: Path) -> None:
+def test_a_generator_that_is_dropped_while_it_runs_is_forgotten_at_its_end(
+    ray: ModuleType, tmp_path: Path
+) -> None:
     @ray.remote
     def source() -> Iterator[int]:
         yield 1
-        await_file(tmp_path / "never")
+        await_file(tmp_path / "go")
         yield 2
 
     generator = source.remote()
     ray.get(next(generator), timeout=GET_S)
     assert len(owner_of_driver().streams.streams) == 1
-    del generator
+    del generator  # as in Ray its task goes on
+    (tmp_path / "go").touch()
     await_true(lambda: not owner_of_driver().streams.streams, "an empty table of generators")
 
 
