@@ -99,15 +99,26 @@ def apply_lease(setup: dict[str, Any]) -> None:
 
 def note_lease(ring: Ring | NoRing, setup: dict[str, Any]) -> None:
     """Record what the lease holds: said once here, it need not stand in the record of each task."""
+    resources = setup.get("resources") or {}
+    group = setup["pg_id"].hex() if setup.get("pg_id") else ""
+    now = time.time()
+    text = lease_text(resources, group, context.facts.runtime_env or {})
+    ring.write(events.LEASE, b"", ring.name(text, "lease"), now, now, now)
+
+
+def lease_text(resources: dict[str, float], group: str, env: dict[str, Any]) -> str:
+    """What a lease holds, as JSON.
+
+    >>> lease_text({"CPU": 1.0}, "", {})
+    '{"resources": {"CPU": 1.0}, "pg": "", "env": {}}'
+    """
+    if not env and all(name.isidentifier() and name.isascii() for name in resources):
+        # The common case by hand: the import of json would be a part of the first task's wait.
+        amounts = ", ".join(f'"{name}": {float(amount)!r}' for name, amount in resources.items())
+        return f'{{"resources": {{{amounts}}}, "pg": "{group}", "env": {{}}}}'
     import json
 
-    held = {
-        "resources": setup.get("resources") or {},
-        "pg": setup["pg_id"].hex() if setup.get("pg_id") else "",
-        "env": context.facts.runtime_env or {},
-    }
-    now = time.time()
-    ring.write(events.LEASE, b"", ring.name(json.dumps(held, default=repr), "lease"), now, now, now)
+    return json.dumps({"resources": resources, "pg": group, "env": env}, default=repr)
 
 
 def _limit_loaded_libraries(threads: int) -> None:
