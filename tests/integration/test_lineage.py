@@ -343,6 +343,20 @@ def test_results_of_a_task_that_raised_are_freed_like_any(ray: ModuleType) -> No
     )
 
 
+def test_a_lost_item_of_a_generator_that_waits_for_its_consumer_is_made_again(ray: ModuleType) -> None:
+    @ray.remote(num_returns="streaming", _generator_backpressure_num_objects=1)
+    def items() -> Iterator[bytes]:
+        for number in range(4):
+            yield bytes([number]) * LARGE
+
+    generator = items.remote()
+    first = next(generator)
+    assert ray.get(first, timeout=30)[:1] == b"\0"
+    remove_copy(first)  # the generator has not ended: it waits until somebody reads on
+    assert ray.get(first, timeout=30)[:1] == b"\0"
+    assert [ray.get(ref, timeout=30)[0] for ref in generator] == [1, 2, 3]
+
+
 # ---------------------------------------------------------------------- cannot be
 def test_a_lost_put_says_what_and_where(ray: ModuleType) -> None:
     ref = ray.put(b"p" * LARGE)

@@ -190,6 +190,7 @@ class Recovery:
         """Want one more result of a task that runs."""
         if task.rebuilding is None or (not isinstance(task.fn.returns, int) and oid not in task.rebuilding):
             self._later.setdefault(task.id, set()).add(oid)
+            self.owner.streams.hurry(task)
         else:
             task.rebuilding.add(oid)
 

@@ -19,13 +19,25 @@ if TYPE_CHECKING:
     from sundog.owner.core import Owner
 
 _COMPLETION = (1 << 32) - 1  # no generator gets that far: the index of the object that stands for its end
+_ALL = 1 << 62  # consumed, as far as the producer is concerned
 _NOTHING: Value = (OK, pack(None, 1 << 10)[0], None, None, None)
 
 
 class Stream:
     """The items of one generator task so far."""
 
-    __slots__ = ("arrived", "closed", "completion", "end", "error", "error_at", "given", "task", "wakers")
+    __slots__ = (
+        "arrived",
+        "closed",
+        "completion",
+        "end",
+        "error",
+        "error_at",
+        "given",
+        "hurried",
+        "task",
+        "wakers",
+    )
 
     def __init__(self, task: Task) -> None:
         self.task = task
@@ -36,6 +48,7 @@ class Stream:
         self.error: Value | None = None  # what ended it from outside; its own error is an item
         self.closed = False
         self.completion = False  # somebody has a ref to its end
+        self.hurried = False  # its producer waits for no consumer any more
         self.wakers: list[Callable[[], None]] = []
 
 
@@ -188,8 +201,16 @@ class Streams:
         if stream is None or task.fn.backpressure <= 0 or task.lane is None or task.state == DONE:
             return
         worker = task.lane.worker
-        if worker and stream.given:
-            self.owner.peers.send(worker, ("consumed", task.id, stream.given))
+        count = _ALL if stream.hurried else stream.given
+        if worker and count:
+            self.owner.peers.send(worker, ("consumed", task.id, count))
+
+    def hurry(self, task: Task) -> None:
+        """Let a producer run on to its end: its consumer waits for a lost item, which is made again only after that."""
+        stream = self.streams.get(task.id)
+        if stream is not None and task.fn.backpressure > 0 and not stream.hurried:
+            stream.hurried = True
+            self.tell_consumed(task)
 
     def completion(self, task_id: bytes) -> bytes:
         """The object that becomes ready when the generator has ended, None or what ended it; one more hold of it."""
