@@ -77,3 +77,9 @@ def turn(dice: random.Random) -> bool:
     Path(f"{path}.new").write_text(dice.choice(_OFFSETS), encoding="ascii")
     os.replace(f"{path}.new", path)
     return True
+
+
+def tidy(pid: int) -> None:
+    """Remove what the library keeps in shared memory for a program: one that is killed cannot do so itself."""
+    for name in (f"faketime_shm_{pid}", f"sem.faketime_sem_{pid}"):
+        Path("/dev/shm", name).unlink(missing_ok=True)

@@ -96,6 +96,7 @@ class Harness:
                 report.add(Report.from_json(text))
         finally:
             driver.close()
+            clocks.tidy(driver.process.pid)
         for each in driver.sessions:
             report.violations.extend(_left_of(seed, each))
         if report.violations:

@@ -42,15 +42,20 @@ ray.shutdown()
 
 @pytest.mark.skipif(bool(clocks.refusal()), reason=clocks.refusal())
 def test_a_clock_set_back_by_a_day_changes_nothing(tmp_path: Path) -> None:
-    out = subprocess.run(
+    program = subprocess.Popen(
         [sys.executable, "-c", _PROGRAM],
         env={**os.environ, **clocks.shifted(str(tmp_path)), "PYTHONPATH": os.getcwd()},
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        check=False,
-        timeout=55,
     )
-    assert (out.returncode, out.stdout.split()) == (0, ["spilled", "True", "True"]), out.stderr
+    try:
+        out, errors = program.communicate(timeout=55)
+    finally:
+        program.kill()
+        program.wait()
+        clocks.tidy(program.pid)
+    assert (program.returncode, out.split()) == (0, ["spilled", "True", "True"]), errors
 
 
 def test_a_program_without_a_clock_of_its_own_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
