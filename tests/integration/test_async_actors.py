@@ -112,7 +112,8 @@ def test_a_ref_that_a_plain_method_returns_stays_a_ref(ray: ModuleType) -> None:
         def keep(self) -> Any:
             return sundog.put(5)
 
-    ref = ray.get(Keeper.remote().keep.remote(), timeout=GET_S)
+    keeper = Keeper.remote()  # held: what it put ends with it
+    ref = ray.get(keeper.keep.remote(), timeout=GET_S)
     assert isinstance(ref, sundog.ObjectRef) and ray.get(ref, timeout=GET_S) == 5
 
 
