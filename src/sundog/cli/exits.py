@@ -52,6 +52,12 @@ class NoSession(CommandError):
         )
 
 
+class NoSuchSession(CommandError):
+    """No session is meant by `--session`, or it is not one that can do what was asked."""
+
+    exit_code = NO_SESSION
+
+
 def code_of(error: BaseException) -> int:
     """The exit code for an error that left a command."""
     if isinstance(error, click.exceptions.Exit):

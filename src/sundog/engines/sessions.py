@@ -193,11 +193,11 @@ def _make_shared_lock(session: dict[str, Any], lock: int) -> int:
 # ---------------------------------------------------------------------- finding
 def find_sessions(temp_dir: str | None = None) -> list[SessionInfo]:
     """Live sessions of this user, the newest first."""
-    infos = [read_session(path) for path in _session_paths(temp_dir)]
+    infos = [read_session(path) for path in session_paths(temp_dir)]
     return [info for info in infos if info is not None]
 
 
-def _session_paths(temp_dir: str | None) -> list[str]:
+def session_paths(temp_dir: str | None) -> list[str]:
     """What may be folders of sessions, the newest first. Whether they are ours is asked when they are opened."""
     default = config_module.default_temp_dir()
     wanted = os.path.abspath(temp_dir or config_module.load().temp_dir or default)
@@ -272,7 +272,7 @@ def _starting(address: str, temp_dir: str | None) -> str:
     if os.path.isabs(address):
         paths = [address]
     else:
-        found = _session_paths(temp_dir)
+        found = session_paths(temp_dir)
         paths = found if address in _AUTO else [path for path in found if os.path.basename(path) == address]
     starting = (path for path in paths if not os.path.exists(f"{path}/session.json") and is_alive(path))
     return next(starting, "")

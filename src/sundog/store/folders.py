@@ -335,6 +335,20 @@ def lock_of_ended(session_path: str) -> int | None:
     return lock
 
 
+def is_session(session_path: str) -> bool:
+    """Whether this is the folder of a session of this user's, running or ended."""
+    try:
+        folder = trust.open_folder(session_path)
+    except OSError:
+        return False
+    try:
+        return os.readlink(_MARK, dir_fd=folder) == os.path.basename(session_path)
+    except OSError:
+        return False
+    finally:
+        os.close(folder)
+
+
 def withdraw(session_path: str) -> None:
     """The session is over: nobody can join it any more. Harmless if somebody did this already."""
     try:

@@ -1,0 +1,50 @@
+"""`--session`: which session a command looks at. One option, one meaning, for every command.
+
+Owns the option and what the terminal is told when there is no such session; what the words mean is
+`observe.sessions`. Runs in the terminal's process, main thread.
+"""
+
+from typing import TYPE_CHECKING
+
+import click
+
+from sundog.cli import exits
+
+if TYPE_CHECKING:
+    from sundog.observe.sessions import Opened
+
+session_option = click.option(
+    "--session",
+    metavar="latest|ID|PATH|FILE",
+    help="Which session, running or ended: its name or a part of it, its folder, or a file of "
+    "`sundog session export`. By default the newest, a running one first.",
+)
+
+
+def opened(session: str | None) -> "Opened":
+    """The session that --session means.
+
+    Raises:
+        exits.NoSuchSession: there is none, it is another user's, or the file is no session.
+    """
+    from sundog.observe import sessions
+
+    try:
+        return sessions.open_session(session)
+    except sessions.NoSuchSession as error:
+        raise exits.NoSuchSession(str(error)) from None
+
+
+def opened_live(session: str | None) -> "Opened":
+    """The same, of a command that needs the processes and not their records.
+
+    Raises:
+        exits.NoSuchSession: it is not running.
+    """
+    found = opened(session)
+    if not found.is_live:
+        raise exits.NoSuchSession(
+            f"the session {found.name} has ended, and this needs its processes. See what it left with: "
+            f"sundog why --session {found.name}"
+        )
+    return found

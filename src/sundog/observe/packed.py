@@ -1,0 +1,153 @@
+"""A session in one file: packed for a colleague, and unpacked again to be read.
+
+::
+
+    <session>/{records,rings,logs,…} ──pack──► FILE (zip) ──unpack──► <temp>/sundog-opened-<uid>/<key>/…
+
+Owns the format: a zip with a first member `sundog-session.json` that says so. Refuses on the way in: other members than
+plain files below known folders, files that grow beyond what the list of members says, and zips that are no session.
+Nothing in a file is run or unpickled. What was unpacked stays for the next question; the newest few are kept. Runs in
+the process of a command.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Callable
+
+from sundog import trust
+
+MARK = "sundog-session.json"
+FORMAT = 1
+_FOLDERS = ("logs", "records", "rings")
+_FILES = ("usage.json", "session.json")
+_KEEP = 3
+
+
+class NotPacked(ValueError):
+    """A file is no packed session. The text is half a sentence: why."""
+
+
+def pack(name: str, path: str, file: str, version: str, progress: Callable[[int, int], None]) -> int:
+    """Pack the folder of a session into one file; returns how many bytes it has.
+
+    Args:
+        name: the session's.
+        path: its folder.
+        file: where to; written beside it first, so that there is never half of one.
+        version: of sundog, for the reader of the file.
+        progress: called with bytes done and bytes in all.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    members = _members(path)
+    total = sum(size for _, size in members)
+    done = 0
+    temporary = f"{file}.{os.getpid()}.part"
+    try:
+        with zipfile.ZipFile(
+            temporary, "x", zipfile.ZIP_DEFLATED, compresslevel=1, strict_timestamps=False
+        ) as zip_:
+            zip_.writestr(MARK, json.dumps({"format": FORMAT, "name": name, "sundog": version}))
+            for member, size in members:
+                with contextlib.suppress(FileNotFoundError):  # the session goes on, and removes what is old
+                    zip_.write(os.path.join(path, member), member)
+                done += size
+                progress(done, total)
+        os.replace(temporary, file)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    return os.stat(file).st_size
+
+
+def _members(path: str) -> list[tuple[str, int]]:
+    found = []
+    for folder in _FOLDERS:
+        for place, _, names in os.walk(os.path.join(path, folder)):
+            found += [os.path.relpath(os.path.join(place, name), path) for name in sorted(names)]
+    found += [name for name in _FILES if os.path.isfile(os.path.join(path, name))]
+    plain = [name for name in found if not os.path.islink(os.path.join(path, name))]
+    return [(name, os.path.getsize(os.path.join(path, name))) for name in plain if not name.endswith(".sock")]
+
+
+def unpack(file: str) -> tuple[str, str]:
+    """The name of a packed session and the folder that it was unpacked to, now or before.
+
+    Raises:
+        NotPacked: the file is none, or not whole.
+        OSError: it cannot be read, or there is no room to unpack it.
+    """
+    info = os.stat(file)
+    key = hashlib.sha256(repr((file, info.st_ino, info.st_size, info.st_mtime_ns)).encode()).hexdigest()[:20]
+    home = os.path.join(tempfile.gettempdir(), f"sundog-opened-{os.geteuid()}")
+    trust.make_folder(home)
+    folder = os.path.join(home, key)
+    if not is_unpacked(folder):
+        part = tempfile.mkdtemp(prefix="part-", dir=home)
+        try:
+            _unpack(file, part)
+            with contextlib.suppress(OSError):  # another command was quicker
+                os.rename(part, folder)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
+        _remove_old(home)
+    with contextlib.suppress(OSError):
+        os.utime(folder)
+    return name_of(folder), folder
+
+
+def is_unpacked(folder: str) -> bool:
+    """Whether a folder is an unpacked session."""
+    return os.path.isfile(os.path.join(folder, MARK))
+
+
+def name_of(folder: str) -> str:
+    """The name of an unpacked session."""
+    try:
+        with open(os.path.join(folder, MARK), encoding="utf-8") as text:
+            return str(json.load(text)["name"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return os.path.basename(folder)
+
+
+def _unpack(file: str, folder: str) -> None:
+    try:
+        with zipfile.ZipFile(file) as zip_:
+            facts = json.loads(zip_.read(MARK))
+            if facts["format"] > FORMAT:
+                raise NotPacked(f"a newer sundog ({facts.get('sundog')}) wrote it; this one cannot read it")
+            for member in zip_.infolist():
+                _check_name(member.filename)
+                target = os.path.join(folder, member.filename)
+                os.makedirs(os.path.dirname(target), 0o700, exist_ok=True)
+                with zip_.open(member) as source, open(target, "xb") as sink:
+                    shutil.copyfileobj(source, sink, 1 << 20)
+    except NotPacked:
+        raise
+    except (zipfile.BadZipFile, EOFError) as error:
+        raise NotPacked(f"it is not whole, or no file of sundog session export ({error})") from None
+    except (KeyError, ValueError, TypeError, NotImplementedError, RuntimeError):
+        raise NotPacked("it is a zip, but not one of sundog session export") from None
+
+
+def _check_name(name: str) -> None:
+    parts = name.split("/")
+    known = name in (MARK, *_FILES) or (len(parts) > 1 and parts[0] in _FOLDERS)
+    if not known or any(part in ("", ".", "..") or "\0" in part for part in parts):
+        raise NotPacked(f"it has a member {name!r}, which no session has")
+
+
+def _remove_old(home: str) -> None:
+    with contextlib.suppress(OSError):
+        paths = [os.path.join(home, name) for name in os.listdir(home) if not name.startswith("part-")]
+        for path in sorted(paths, key=os.path.getmtime, reverse=True)[_KEEP:]:
+            trust.remove(path)
