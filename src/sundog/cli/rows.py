@@ -51,14 +51,24 @@ def examples(*lines: tuple[str, str]) -> str:
 
 
 def format_option(*, default: str) -> Callable[..., Any]:
-    """`--format`, with the format that is used without it."""
-    return click.option(
+    """`--format`, with the format that is used without it, and `--json` for short."""
+    choice = click.option(
         "--format",
         "form",
         type=click.Choice(["default", "table", "json", "yaml"]),
         default="default",
         help=f"How to show it; by default as {default}.",
     )
+
+    def as_json(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:
+        if wanted:
+            ctx.params["form"] = "json"
+
+    # Not eager: it is called after --format has been read, and wins.
+    flag = click.option(
+        "--json", is_flag=True, expose_value=False, callback=as_json, help="The same as --format json."
+    )
+    return lambda function: choice(flag(function))
 
 
 def parse_filter(text: str) -> tuple[str, str, str]:

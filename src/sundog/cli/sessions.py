@@ -45,6 +45,6 @@ def opened_live(session: str | None) -> "Opened":
     if not found.is_live:
         raise exits.NoSuchSession(
             f"the session {found.name} has ended, and this needs its processes. See what it left with: "
-            f"sundog why --session {found.name}"
+            f"sundog list tasks --session {found.name}"
         )
     return found
