@@ -153,7 +153,7 @@ class Requests:
         return found
 
     def do_get_actor(self, _process: Process, _number: int, name: str, namespace: str) -> Any:
-        """The handle of a named actor: (actor id, what a handle needs)."""
+        """The handle of a named actor: (actor id, what a handle needs, packed)."""
         actor_id = self.node.keeper.actors.lookup(name, namespace)
         row = self.node.keeper.actors.get(actor_id) if actor_id is not None else None
         if row is None:
