@@ -466,4 +466,4 @@ def handle_of_current_actor() -> ActorHandle:
     """A handle to the actor that runs here. It does not count: else an actor that keeps it would never end."""
     facts = context.facts
     assert facts.actor_id is not None
-    return ActorHandle(facts.actor_id, facts.actor_handle(), None)
+    return ActorHandle(facts.actor_id, facts.actor_handle, None)

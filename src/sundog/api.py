@@ -24,7 +24,6 @@ from sundog.options import MisuseError
 from sundog.owner import context
 from sundog.refs import ObjectRef
 from sundog.remote_function import RemoteFunction, make_remote_function
-from sundog.serialize.pack import unpack
 
 __tracebackhide__ = True  # pytest folds the frames of this file
 
@@ -530,8 +529,8 @@ def get_actor(name: str, namespace: str | None = None) -> ActorHandle:
     if namespace is not None and not namespace:
         raise ValueError('"" is no namespace; leave it out to use the current one.')
     engine = _live()
-    actor_id, packed = engine.owner.control.request("get_actor", name, namespace or context.facts.namespace)
-    return ActorHandle(actor_id, unpack(packed, None), None)
+    actor_id, data = engine.owner.control.request("get_actor", name, namespace or context.facts.namespace)
+    return ActorHandle(actor_id, data, None)
 
 
 # ---------------------------------------------------------------------- the session

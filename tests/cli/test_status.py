@@ -7,7 +7,7 @@ import pytest
 from click.testing import Result
 
 from sundog.cli import exits
-from sundog.cli.status import in_units, in_words
+from sundog.observe.words import in_units, in_words
 from tests.cli.conftest import FakeInfo, FakeSessions
 
 Sundog = Callable[..., Result]

@@ -24,6 +24,7 @@ COMMANDS = {
     "list": "List tasks, actors, objects and whatever else a session has.",
     "get": "Show one task, actor or object with all that is known of it.",
     "summary": "Count tasks by name, actors by class, objects by call site.",
+    "stack": "Show what every process is doing right now.",
     "logs": "Show what the processes of a session printed.",
     "session": "List sessions, running and ended; pack one into a file.",
     "microbenchmark": "Measure the headline cases on this machine.",

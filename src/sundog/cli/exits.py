@@ -115,7 +115,6 @@ LATER = {
     "profile": "Run the program under python -m cProfile, or py-spy record --subprocesses.",
     "replay": "Call the function itself in the driver.",
     "serve": "",
-    "stack": "With py-spy installed: py-spy dump --pid PID; the pids: sundog list workers",
     "timeline": "In the program, before it ends: sundog.timeline('timeline.json')",
     "why": "See: sundog status, which says what waits and why.",
 }

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sundog.cli import exits
+from sundog.observe.words import in_units, in_words
 from sundog.printable import printable
 
 if TYPE_CHECKING:
@@ -35,29 +36,6 @@ _STATES = {
 _SHOWN_MAX = 20
 _PATIENCE_S = 1.0
 _PIPE_WIDTH = 100_000  # rich wraps by width and not by line: no row is as long as this
-
-
-def in_units(size_bytes: float) -> str:
-    """1536 → '1.5 KiB'."""
-    if abs(size_bytes) < 1024:
-        return f"{size_bytes:.0f} B"
-    for unit in ("KiB", "MiB", "GiB"):
-        size_bytes /= 1024
-        if abs(size_bytes) < 1024:
-            return f"{size_bytes:.1f} {unit}"
-    return f"{size_bytes / 1024:.1f} TiB"
-
-
-def in_words(seconds: float) -> str:
-    """3725 → '1 h 2 min'; the two largest units say enough."""
-    whole = int(seconds)
-    if whole < 60:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60} s"
-    if whole < 86400:
-        return f"{whole // 3600} h {whole % 3600 // 60} min"
-    return f"{whole // 86400} d {whole % 86400 // 3600} h"
 
 
 def render(info: "SessionInfo", answer: Mapping[str, Any]) -> "list[RenderableType]":

@@ -16,7 +16,6 @@ from sundog.owner.evidence import is_async_class, runs_several
 from sundog.owner.records import WAITING, Fn, Task
 from sundog.owner.tasks import ArgumentWaiter
 from sundog.refs import site_of
-from sundog.serialize.pack import pack
 
 if TYPE_CHECKING:
     from sundog.engines.local import LocalEngine
@@ -82,8 +81,7 @@ class Creations:
             "job_id": context.facts.job_id,
             "submit_s": owner.now(),
             "hidden": not options.enable_task_events,
-            # Packed: exceptions that a method is retried for are the user's classes, which the node cannot import.
-            "handle": pack(handle_data, 1 << 62)[0],
+            "handle": handle_data,  # the dict of the handle that the creator gets, too
         }
         if owner.config.record_task_actor_creation_sites:
             site = registration["call_site"] = _users_site()

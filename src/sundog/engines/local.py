@@ -31,7 +31,7 @@ from sundog.net import sockets as socket
 from sundog.net.descriptors import raise_limit
 from sundog.net.packets import Connection
 from sundog.options import TaskOptions
-from sundog.owner import assemble, context, failures, interrupts, timeouts
+from sundog.owner import assemble, context, failures, fault_dumps, interrupts, timeouts
 from sundog.owner.core import Owner
 from sundog.owner.records import Fn
 from sundog.wire import versions
@@ -147,6 +147,7 @@ class LocalEngine:
                 signal.signal(signal.SIGTERM, _leave)
                 self._took_sigterm = True
             interrupts.install(self.owner.lock)
+            fault_dumps.listen(context.facts.session["path"], politely=True)
 
     def _node_lost(self) -> None:
         """Under the owner's lock: the node is gone, so is everything else."""
@@ -188,6 +189,7 @@ class LocalEngine:
             sessions.bury(context.facts.session)  # nothing, unless the node was killed while it did this
         context.reset()
         if self.is_driver:
+            fault_dumps.stop()
             interrupts.uninstall()  # last: what a handler raises is not to leave half a session behind
         if self._took_sigterm and threading.current_thread() is threading.main_thread():
             if signal.getsignal(signal.SIGTERM) is _leave:

@@ -41,6 +41,7 @@ from sundog.node.rows import Environment, Job, Process
 from sundog.node.store import StoreKeeper
 from sundog.node.waits import Deadlocks
 from sundog.node.workers import IDLE, Workers
+from sundog.owner import fault_dumps
 from sundog.state.instructions import (
     Grant,
     GroupReady,
@@ -117,6 +118,7 @@ class Node:
         """Serve until the session ends."""
         self.leases.add_node(self.node_id, self.params["resources"], self.params["labels"], self.now())
         self._watch_signals()
+        fault_dumps.listen(self.session["path"])
         if self.params.get("driver_fd") is not None:
             self._connected(socket.socket(fileno=self.params["driver_fd"]), "driver")
         self._open_to_others()
@@ -513,6 +515,10 @@ class Node:
     def on_described(self, process: Process, number: int, rows: list[dict[str, Any]]) -> None:
         """A process tells what it has, as it was asked."""
         self.requests.described(process, number, rows)
+
+    def on_looked(self, process: Process, token: int, row: Any) -> None:
+        """A process tells what it does, as it was asked."""
+        self.requests.looks.looked(process, token, row)
 
     def on_bye(self, process: Process) -> None:
         """A driver leaves in good order: it gets the last of what its workers printed."""

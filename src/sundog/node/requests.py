@@ -10,6 +10,7 @@ import itertools
 import os
 import time
 from collections.abc import Callable
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from sundog.exceptions import ActorUnschedulableError, RaySystemError
@@ -20,6 +21,7 @@ from sundog.state.actors import DEAD
 from sundog.state.instructions import GROUP_REMOVED, Infeasible
 
 if TYPE_CHECKING:
+    from sundog.node.looks import Looks
     from sundog.node.program import Node
 
 _LATER = object()
@@ -36,6 +38,13 @@ class Requests:
         self._group_waiters: dict[bytes, list[Callable[[], None]]] = {}
         self._tokens = itertools.count(1)
         self._gathering: dict[int, tuple[set[bytes], list[dict[str, Any]], Callable[[], None]]] = {}
+
+    @cached_property
+    def looks(self) -> Looks:
+        """Questions to processes; loaded when the first is asked."""
+        from sundog.node.looks import Looks
+
+        return Looks(self.node)
 
     def handle(self, process: Process, number: int, verb: str, args: tuple[Any, ...]) -> None:
         """Answer one request."""
@@ -107,6 +116,7 @@ class Requests:
             "session": node.session["name"],
             "path": node.session["path"],
             "pid": os.getpid(),
+            "zygote_pid": node.workers.zygote_pid,
             "uptime_s": time.time() - node.started_at,
             "resources": {"total": node.leases.totals(), "available": available},
             "workers": {k: v for k, v in kinds.items() if k != "driver"},
@@ -153,7 +163,7 @@ class Requests:
         return found
 
     def do_get_actor(self, _process: Process, _number: int, name: str, namespace: str) -> Any:
-        """The handle of a named actor: (actor id, what a handle needs, packed)."""
+        """The handle of a named actor: (actor id, what a handle needs)."""
         actor_id = self.node.keeper.actors.lookup(name, namespace)
         row = self.node.keeper.actors.get(actor_id) if actor_id is not None else None
         if row is None:
@@ -293,6 +303,25 @@ class Requests:
             raise ValueError(f"There is no list of {kind!r}.")
         return getattr(self.listings, name)(), []
 
+    def do_look(
+        self,
+        process: Process,
+        number: int,
+        question: str,
+        arguments: tuple[Any, ...] = (),
+        only: tuple[str, ...] = (),
+        patience_s: float = _GATHER_S,
+    ) -> Any:
+        """What processes tell of themselves now (`wire/looks.py`), and who did not answer in time."""
+        self.looks.ask(
+            question,
+            arguments,
+            only,
+            patience_s,
+            lambda found: process.line.send(("answer", number, True, found)),
+        )
+        return _LATER
+
     def _gather(self, process: Process, number: int, kind: str, patience_s: float) -> None:
         """Ask every process for its rows; answer when all who live have, or after a while."""
         token = next(self._tokens)
@@ -324,6 +353,8 @@ class Requests:
 
     def process_died(self, process_id: bytes) -> None:
         """It will not tell any more."""
+        if "looks" in self.__dict__:
+            self.looks.process_died(process_id)
         for asked, _, finish in list(self._gathering.values()):
             asked.discard(process_id)
             if not asked:

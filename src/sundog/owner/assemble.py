@@ -69,6 +69,7 @@ def assemble(me: bytes, node: Connection, session: dict[str, Any], config: Confi
     handlers["actor"] = owner.actors.published
     handlers["peer"] = owner.peers.opened
     handlers["died"] = lambda process, cause: _died(owner, process, cause)
+    handlers["look"] = lambda token, question, arguments: _look(owner, token, question, arguments)
     handlers["describe"] = lambda number, kind: _describe(owner, number, kind, role)
     owner.peers.handlers["cancel_owned"] = lambda _process, message: owner.cancels.cancel_for(
         message[1], force=message[2], recursive=message[3]
@@ -93,6 +94,12 @@ def _describe(owner: Owner, number: int, kind: str, role: str) -> None:
         owner.when_ready_elsewhere(_describe_objects, owner, number, role)
     else:
         owner.control.send(("described", number, describe_tasks(owner)))
+
+
+def _look(owner: Owner, token: int, question: str, arguments: tuple[Any, ...]) -> None:
+    from sundog.owner import looks  # most processes are never looked at
+
+    looks.answer(owner, token, question, arguments)
 
 
 def _describe_objects(owner: Owner, number: int, role: str) -> None:

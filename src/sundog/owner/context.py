@@ -10,7 +10,6 @@ from contextvars import ContextVar
 from typing import Any
 
 from sundog.plain import field, plain
-from sundog.serialize.pack import unpack
 
 
 @plain()
@@ -42,18 +41,9 @@ class ProcessFacts:
     actor_id: bytes | None = None
     actor_name: str = ""
     actor_namespace: str = ""
-    packed_handle: bytes | None = None  # what handles of the actor that runs here have, as the node keeps it
-    _handle: dict[str, Any] = field(default_factory=dict)  # the same, once it was asked for
+    actor_handle: Any = None
     was_reconstructed: bool = False
     actor_class: str = ""
-
-    def actor_handle(self) -> dict[str, Any]:
-        """What a handle of the actor that runs here has; empty elsewhere. Loading it may import the user's modules."""
-        if self.packed_handle is None:
-            return {}
-        if not self._handle:
-            self._handle = unpack(self.packed_handle, None)
-        return self._handle
 
 
 # The fields of a `Running`: who wants to know makes one, who runs a task does not.

@@ -120,6 +120,7 @@ class Owner:
         # A worker plugs these in: which calls it runs beside each other, with their starts (several at a time only);
         # what to do before and after it blocks in a get or wait.
         self.running_calls: Callable[[], dict[bytes, float]] = dict
+        self.call_of: Callable[[Any], Any] = lambda _frame: None  # the call that a frame of the worker's runs
         self.before_block: Callable[[], None] | None = None
         self.after_block: Callable[[], None] | None = None
         self.reactor = Reactor(

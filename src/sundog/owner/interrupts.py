@@ -35,7 +35,7 @@ from threading import get_ident
 from types import FrameType
 from typing import Any
 
-from sundog.owner import moments
+from sundog.owner import fault_dumps, moments
 
 _raw: Any = import_module(
     "_signal"
@@ -93,6 +93,8 @@ def uninstall() -> None:
 
 def _signal(number: int, handler: Any) -> Any:
     """Stands for `_signal.signal`."""
+    if number == fault_dumps.SIGNAL:
+        fault_dumps.give_up()
     if not callable(handler):
         before = _set(number, handler)
         return _handlers.pop(number, None) if before is _arrived else before

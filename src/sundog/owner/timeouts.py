@@ -14,11 +14,11 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 from typing import TYPE_CHECKING, Any
 
 from sundog.exceptions import TaskQueueTimeoutError, TaskTimeoutError
 from sundog.owner.actors import ActorLink
+from sundog.owner.fault_dumps import SIGNAL as STACK_SIGNAL
 from sundog.owner.records import SENT, WAITING, Fn, Lane, Task
 from sundog.state import backoff
 from sundog.wire.lanes import EXTRA_TIMEOUT
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from sundog.options import MethodOptions, TaskOptions
     from sundog.owner.core import Owner
 
-# Has a worker's fault handler write its stacks, even while a library keeps Python from running. A worker listens to it
-# from its first task with a timeout_s on.
-STACK_SIGNAL = signal.SIGRTMIN + 7
 _DUMP_S = 0.1
 _LOOKS = 20  # at a stack that is being written; a worker on a busy machine may take long to begin
 _ASK_AGAIN_S = 1.0

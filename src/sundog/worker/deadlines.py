@@ -24,8 +24,9 @@ from typing import Any
 from sundog.exceptions import TaskTimeoutError
 from sundog.owner import context
 from sundog.owner.core import Owner
+from sundog.owner.fault_dumps import SIGNAL as STACK_SIGNAL
 from sundog.owner.records import DONE, SENT
-from sundog.owner.timeouts import STACK_SIGNAL, queue_error, run_error
+from sundog.owner.timeouts import queue_error, run_error
 from sundog.serialize.pack import pack
 from sundog.wire import lanes as wire
 from sundog.worker import stacks
@@ -110,7 +111,7 @@ class Deadlines:
             run.state = DONE
 
     def _listen(self) -> None:
-        """From now on our fault handler writes all stacks when it is asked to; it needs no Python for it."""
+        """From now on our fault handler writes the stack to a file of this worker's own when it is asked to."""
         if self._dump is None:
             # Without it (a full disk, no descriptor) a task that hangs ends without its stack.
             with contextlib.suppress(RuntimeError, ValueError, OSError):

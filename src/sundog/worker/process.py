@@ -88,6 +88,7 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     executor.sampler = Sampler(executor, lambda: life.serving)
     owner.before_block, owner.after_block = serving.before_block, serving.after_block
     owner.waits.places = lambda main_runs: life.serving.places(main_runs)
+    owner.call_of = _call_of
     owner.running_calls = lambda: life.serving.running_calls()
     signal.signal(signal.SIGINT, serving.interrupt)
     endings.Terminations(life, executor).install()
@@ -133,6 +134,12 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     else:
         owner.control.send(("leaving", reason, not executor.exit_code))
     return executor.exit_code
+
+
+def _call_of(frame: Any) -> Any:
+    from sundog.worker.running import call_of  # for those who are looked at
+
+    return call_of(frame)
 
 
 def _write_faults_to(path: str) -> None:

@@ -29,6 +29,7 @@ from sundog.net import sockets as socket
 from sundog.net.journal import write_to
 from sundog.net.orphans import adopt
 from sundog.net.packets import Connection
+from sundog.owner import fault_dumps
 
 _QUIET_MS = 15
 _QUIET_FIRST_MS = 150  # the node may be slow to ask for the first workers: they must not wait for imports
@@ -45,6 +46,8 @@ def main(argv: list[str]) -> None:
     shm_root = _be_told(sock)
     control = Connection(sock, shm_root)
     path = _session_path(shm_root)
+    if path:
+        fault_dumps.listen(path)
     wake_r, wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(wake_w, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)

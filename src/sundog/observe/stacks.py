@@ -1,0 +1,257 @@
+"""The stacks of a running session: asked of every process, by signal of those that cannot answer, folded by likeness.
+
+Owns the way from a session to `Seen` rows and from those to `Group`s with the lines that are shown. Reads what
+processes tell (`wire/looks.py`) and source files; changes nothing. Runs in the process of whoever
+looks: a command, a dashboard.
+"""
+
+from __future__ import annotations
+
+import linecache
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from sundog.observe import fault_dumps
+from sundog.plain import field, plain
+from sundog.printable import printable
+from sundog.wire.looks import STACKS, Call, Frame, ProcessStacks, Stack, Who
+
+PATIENCE_S = 1.0
+_SOURCE_MAX = 80
+_IDLE_FILES = (
+    "worker/serving.py",
+    "worker/async_actor.py",
+    "worker/threaded_actor.py",
+    "worker/actor_life.py",
+)
+
+Ask = Callable[..., Any]
+
+
+@plain(frozen=True)
+class Seen:
+    """One process, and what was seen of it."""
+
+    who: Who
+    stacks: ProcessStacks | None
+    how: str  # python: it answered; signal: its fault handler did; "": nobody did
+    note: str = ""  # why there is no stack, or less than usual
+    stopped: bool = False
+    guessed: Call | None = None  # what it began last, where it could not say what it runs
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """What runs there."""
+        told = self.stacks.calls if self.stacks is not None else ()
+        return told or ((self.guessed,) if self.guessed is not None else ())
+
+
+@plain()
+class Group:
+    """Processes whose stacks are equal."""
+
+    title: str
+    lines: list[str]
+    members: list[Seen] = field(default_factory=list)
+
+
+def collect(
+    ask: Ask, session_path: str, only: tuple[str, ...] = (), patience_s: float = PATIENCE_S
+) -> list[Seen]:
+    """Look at the drivers and workers of a session, or at those with these ids.
+
+    Args:
+        ask: Asks the session's node: a verb and its arguments.
+        session_path: Its folder.
+        only: Ids of processes in hexadecimal; all by default.
+        patience_s: How long a process may take to answer before its fault handler is asked.
+    """
+    told, silent = ask("look", STACKS, (), only, patience_s)
+    seen = [
+        Seen(who, None, "", row) if isinstance(row, str) else Seen(who, row, "python") for who, row in told
+    ]
+    begun = _begun(session_path) if silent else {}
+    for who in silent:
+        found = fault_dumps.ask(session_path, who.pid, who.process_id)
+        guessed = begun.get(who.process_id)
+        if isinstance(found, fault_dumps.Silence):
+            seen.append(Seen(who, None, "", found.why, found.stopped, guessed))
+        else:
+            note = "it does not let Python run; its fault handler wrote this"
+            seen.append(Seen(who, found, "signal", note, guessed=_named(guessed, found)))
+    return sorted(seen, key=lambda each: (each.who.kind != "driver", each.who.started_s, each.who.pid))
+
+
+def see_by_signal(session_path: str, pid: int, kind: str) -> Seen:
+    """Look at the node or the zygote, which nobody but their fault handler answers for."""
+    who = Who(pid, "", kind, "", "", 0.0)
+    found = fault_dumps.ask(session_path, pid)
+    if isinstance(found, fault_dumps.Silence):
+        return Seen(who, None, "", found.why, found.stopped)
+    return Seen(who, found, "signal")
+
+
+def _begun(session_path: str) -> dict[str, Call]:
+    """The task that each worker began last, by the worker's id; its name is not known yet."""
+    from sundog.observe.records import read_begun
+
+    begun = read_begun(session_path).begun
+    return {worker.hex(): Call(task.hex(), "", at_s) for task, (worker, _, at_s) in begun.items()}
+
+
+def _named(call: Call | None, stacks: ProcessStacks) -> Call | None:
+    """The call with the name of the outermost function of the user's, if its frames tell that it runs."""
+    for stack in stacks.threads:
+        users = [frame for frame in stack.frames if not frame.ours]
+        if call is not None and users and stack.frames[-1].ours and stack.frames[-1] is not users[-1]:
+            return call._replace(name=users[-1].function)
+    return None
+
+
+# ---------------------------------------------------------------------- as text
+def fold(seen: Iterable[Seen], *, everything: bool = False) -> list[Group]:
+    """Groups of processes that look the same, in the order of their first one."""
+    groups: dict[tuple[str, ...], Group] = {}
+    for each in seen:
+        title = _title(each)
+        lines = list(_lines(each, everything))
+        key = (each.who.kind, title, *lines)
+        groups.setdefault(key, Group(title, lines)).members.append(each)
+    return list(groups.values())
+
+
+def heading(group: Group, now: float) -> str:
+    """The first line of a group: who, which pids, what runs and for how long."""
+    members = group.members
+    pids = ", ".join(str(each.who.pid) for each in members)
+    count = f"{len(members)} × " if len(members) > 1 else ""
+    ages = [now - call.start_s for each in members for call in each.calls[:1]]
+    running = f" for {_span(ages)}" if ages and any(each.calls for each in members) else ""
+    return f"{count}{group.title}{running}  (pid {pids})"
+
+
+def _title(seen: Seen) -> str:
+    who = seen.who
+    if who.kind in ("node", "zygote"):
+        return who.kind
+    if who.kind == "driver":
+        return f"driver {printable(who.entrypoint)}".rstrip()
+    what = "worker"
+    if who.actor_class:
+        named = f" {who.actor_name!r}" if who.actor_name else ""
+        what = printable(f"actor {who.actor_class}{named}")
+    if seen.stopped:
+        what += ", stopped"
+    names = sorted({call.name for call in seen.calls if call.name})
+    if len(seen.calls) > 1:
+        return printable(f"{what} running {len(seen.calls)} calls of {', '.join(names)}")
+    if names:
+        return printable(f"{what} running {names[0]}")
+    return what if seen.calls or seen.stacks is None or _is_busy(seen) else f"{what}, idle"
+
+
+def _is_busy(seen: Seen) -> bool:
+    assert seen.stacks is not None
+    return any(_users(stack) for stack in (*seen.stacks.threads, *seen.stacks.tasks) if not stack.ours)
+
+
+def _lines(seen: Seen, everything: bool) -> Iterable[str]:
+    if seen.note:
+        yield f"  {printable(seen.note)}"
+    if seen.stacks is None:
+        return
+    stacks = [*seen.stacks.threads, *seen.stacks.tasks]
+    shown = [stack for stack in stacks if everything or (not stack.ours and _users(stack))]
+    folded: dict[tuple[str, ...], list[Stack]] = {}
+    for stack in shown:
+        folded.setdefault(tuple(_stack_lines(stack, everything)), []).append(stack)
+    for lines, alike in folded.items():
+        # One thread alone, the main one, needs no name.
+        if len(shown) > 1 or alike[0].loop or alike[0].name != "MainThread":
+            yield f"  {_names(alike)}"
+        yield from lines
+    if seen.stacks.tasks_omitted:
+        yield f"  … and {seen.stacks.tasks_omitted} more asyncio tasks"
+
+
+def _names(alike: Sequence[Stack]) -> str:
+    what = "asyncio task" if alike[0].loop else "thread"
+    names = printable(
+        ", ".join(each.name.removeprefix("thread ") for each in alike[:4]) + (", …" if len(alike) > 4 else "")
+    )
+    call = alike[0].call
+    runs = f", running {printable(call.name)}" if call is not None and alike[0].loop else ""
+    return f"{what} {names}{runs}" if len(alike) == 1 else f"{len(alike)} × {what}{runs} ({names})"
+
+
+def _users(stack: Stack) -> list[Frame]:
+    """The frames that are not sundog's; none where a worker waits for work in the standard library."""
+    if stack.call is None and stack.frames:
+        outer = [frame for frame in stack.frames if frame.ours]
+        if outer and outer[0].file.endswith(_IDLE_FILES):
+            return []
+    return [frame for frame in stack.frames if not frame.ours]
+
+
+def _stack_lines(stack: Stack, everything: bool) -> Iterable[str]:
+    """The frames, the most recent call first; those of sundog in a row are one line."""
+    if stack.waits_for:
+        yield f"    waits for {printable(stack.waits_for)}"
+    folded: list[Frame] = []
+    frames = stack.frames
+    if not everything:
+        # What runs a call is no news below it.
+        while frames and frames[-1].ours:
+            frames = frames[:-1]
+    for frame in frames:
+        if frame.ours and not everything:
+            folded.append(frame)
+            continue
+        yield from _folded(folded)
+        folded = []
+        yield _frame_line(frame)
+    yield from _folded(folded)
+    if stack.omitted:
+        yield f"    … {stack.omitted} frames in the middle are left out"
+
+
+def _folded(frames: Sequence[Frame]) -> Iterable[str]:
+    if frames:
+        name = frames[-1].function  # what the user's code called
+        more = f", {len(frames) - 1} frames deeper" if len(frames) > 1 else ""
+        yield f"    [sundog] {name}{more}"
+
+
+def _frame_line(frame: Frame) -> str:
+    source = linecache.getline(frame.file, frame.line).strip()[:_SOURCE_MAX]
+    text = f"    {frame.function} ({frame.file}:{frame.line})"
+    return printable(f"{text}  {source}" if source else text)
+
+
+def _span(ages: Sequence[float]) -> str:
+    from sundog.observe.words import in_words
+
+    low, high = in_words(max(0.0, min(ages))), in_words(max(0.0, max(ages)))
+    return low if low == high else f"{low} to {high}"
+
+
+def as_dict(seen: Seen) -> dict[str, Any]:
+    """One process as JSON can hold it."""
+    now = time.time()
+    row: dict[str, Any] = {**seen.who._asdict(), "how": seen.how, "note": seen.note, "stopped": seen.stopped}
+    row["running"] = [call._asdict() | {"for_s": now - call.start_s} for call in seen.calls]
+    stacks = [*seen.stacks.threads, *seen.stacks.tasks] if seen.stacks is not None else []
+    row["stacks"] = [
+        {
+            "name": stack.name,
+            "asyncio": stack.loop,
+            "sundog": stack.ours,
+            "task_id": stack.call.task_id if stack.call is not None else None,
+            "waits_for": stack.waits_for or None,
+            "frames": [frame._asdict() for frame in stack.frames],
+            "omitted": stack.omitted,
+        }
+        for stack in stacks
+    ]
+    return row

@@ -1,0 +1,80 @@
+"""Stacks of a process that cannot run Python: written by the fault handler when a signal asks for them.
+
+Owns the signal, and the file of the session that the dumps go to. The handler is C code of Python's own `faulthandler`:
+it needs neither the interpreter lock nor the main thread. The zygote registers it once and its workers inherit it, so
+it costs a worker nothing; node and driver register it at their start. A program's own handler for the signal comes
+first: where there is one, ours is not registered, or gives up its place, and a mark beside the file says so. Who asks
+is `observe/fault_dumps.py`, in the command's process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import os
+import signal
+
+# The last of the signals that no library is known to use; timeouts ask by it too (`owner/timeouts.py`).
+SIGNAL = signal.SIGRTMIN + 7
+FILE = "stacks.txt"
+
+_fd = -1
+_path = ""
+_pid = 0
+
+
+def listen(session_path: str, *, politely: bool = False) -> None:
+    """From now on this process, and those it forks, write their stacks when they are asked to.
+
+    Args:
+        session_path: The folder of the session.
+        politely: Only if nobody else in this process listens to the signal.
+    """
+    global _fd, _path, _pid
+    path = f"{session_path}/{FILE}"
+    if politely and is_caught("/proc/self/status"):
+        _path = path
+        give_up()
+        return
+    # Without it (a full disk, no descriptor) only a process that runs Python can be looked at.
+    with contextlib.suppress(OSError, RuntimeError, ValueError):
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        faulthandler.register(SIGNAL, fd, all_threads=True)
+        _fd, _path, _pid = fd, path, os.getpid()
+
+
+def stop() -> None:
+    """Undo `listen`, in the process that called it."""
+    global _fd
+    if _fd >= 0 and _pid == os.getpid():
+        if _path:
+            faulthandler.unregister(SIGNAL)
+        fd, _fd = _fd, -1
+        with contextlib.suppress(OSError):
+            os.close(fd)
+
+
+def give_up() -> None:
+    """The program sets a handler of its own for the signal: leave a mark, so that nobody sends it."""
+    global _path
+    if _path:
+        path, _path = _path, ""
+        with contextlib.suppress(OSError):
+            os.close(os.open(mark(path, os.getpid()), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+
+
+def mark(path: str, pid: int) -> str:
+    """The file that says: this process must not be sent the signal."""
+    return f"{path}.not-{pid}"
+
+
+def is_caught(status_path: str) -> bool:
+    """Whether a process has a handler for the signal; else the signal would end it."""
+    try:
+        with open(status_path, encoding="ascii", errors="replace") as file:
+            for line in file:
+                if line.startswith("SigCgt:"):
+                    return bool(int(line.split()[1], 16) >> (SIGNAL - 1) & 1)
+    except (OSError, ValueError):
+        pass
+    return False

@@ -1,0 +1,43 @@
+"""Answers of this process to who looks at it: stacks, pulse, references, retention paths (`wire/looks.py`).
+
+Owns the table from question to answer. Each answer is made by a short thread of its own: the thread that reads the
+sockets may be the one to be looked at, and goes on meanwhile. Loaded with the first question. Runs in drivers and
+workers.
+"""
+
+from __future__ import annotations
+
+import _thread
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from sundog.owner.stacks import stacks_here
+from sundog.wire import looks
+
+if TYPE_CHECKING:
+    from sundog.owner.core import Owner
+
+
+def answer(owner: Owner, token: int, question: str, arguments: tuple[Any, ...]) -> None:
+    """Begin to answer (locked: the reader calls this)."""
+    try:
+        _thread.start_new_thread(_answer, (owner, token, question, arguments))
+    except RuntimeError:
+        _answer(owner, token, question, arguments)  # the system allows no more threads
+
+
+def _answer(owner: Owner, token: int, question: str, arguments: tuple[Any, ...]) -> None:
+    try:
+        row = _ANSWERS[question](owner, *arguments)
+    except Exception as error:
+        row = f"{type(error).__name__}: {error}"  # it stands where the answer would, and is shown
+    with owner.lock:
+        if owner.closed is None:
+            owner.control.send(("looked", token, row))
+
+
+def _stacks(owner: Owner) -> looks.ProcessStacks:
+    return stacks_here(owner.call_of)
+
+
+_ANSWERS: dict[str, Callable[..., Any]] = {looks.STACKS: _stacks}

@@ -1,0 +1,132 @@
+"""Where every thread and every asyncio task of this process is, as rows that another process can show.
+
+Reads frames and keeps nothing: a frame holds its variables, so none may outlive the call. Runs in the process that is
+looked at, in a thread made for the look; needs the interpreter, and nothing else: no lock of ours, no user code.
+`worker/stacks.py` words a single stack for an error; this module tells all of them as data.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from types import FrameType
+from typing import Any
+
+from sundog.wire.looks import Call, Frame, ProcessStacks, Stack
+
+PACKAGE_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_INNER_MAX = 80
+_OUTER_MAX = 20
+_TASKS_MAX = 2_000
+_TRIES = 20
+_CHAINS = (("cr_frame", "cr_await"), ("gi_frame", "gi_yieldfrom"), ("ag_frame", "ag_await"))
+
+# Which call a frame runs, if it is the frame of the worker that runs one.
+CallOf = Callable[[FrameType], Call | None]
+
+
+def stacks_here(call_of: CallOf) -> ProcessStacks:
+    """Tell all stacks of this process but that of the thread which asks."""
+    names = {thread.ident: thread for thread in threading.enumerate()}
+    frames = sys._current_frames()
+    frames.pop(threading.get_ident(), None)
+    calls: dict[str, Call] = {}
+    threads = []
+    try:
+        for ident, frame in frames.items():
+            thread = names.get(ident)
+            name = thread.name if thread is not None else f"thread {ident:#x}"
+            stack = _stack(name, _outwards(frame), call_of, calls)
+            threads.append(stack._replace(ours=name.startswith("sundog-") and stack.call is None))
+    finally:
+        frames.clear()  # else this frame, which is among them, would keep every thread's variables
+    tasks, omitted = _loop_tasks(call_of, calls)
+    threads.sort(key=lambda each: (each.ours, each.name != "MainThread", each.name))
+    return ProcessStacks(tuple(threads), tuple(tasks), tuple(calls.values()), omitted)
+
+
+def _stack(name: str, frames: Iterable[FrameType], call_of: CallOf, calls: dict[str, Call]) -> Stack:
+    """One stack; frames outside of the one that runs a call are how its worker began, and are left out."""
+    found: list[Frame] = []
+    call: Call | None = None
+    for frame in frames:
+        code = frame.f_code
+        file = code.co_filename
+        found.append(Frame(code.co_qualname, file, frame.f_lineno or 0, file.startswith(PACKAGE_DIR)))
+        if found[-1].ours and call is None:
+            call = call_of(frame)
+            if call is not None:
+                calls[call.task_id] = call
+                break
+    omitted = max(0, len(found) - _INNER_MAX - _OUTER_MAX)
+    if omitted:
+        del found[_INNER_MAX : _INNER_MAX + omitted]
+    return Stack(name, tuple(found), call, omitted=omitted)
+
+
+def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+# ---------------------------------------------------------------------- event loops
+def _loop_tasks(call_of: CallOf, calls: dict[str, Call]) -> tuple[list[Stack], int]:
+    """The tasks of all event loops, each with its chain of awaits; and how many more there are."""
+    if "asyncio" not in sys.modules:
+        return [], 0
+    tasks = [task for task in _all_tasks() if not task.done()]
+    found = []
+    for task in tasks[:_TASKS_MAX]:
+        chain, last = _await_chain(task.get_coro())
+        stack = _stack(task.get_name(), chain, call_of, calls)
+        waits_for = _awaited(getattr(task, "_fut_waiter", None) or last)
+        found.append(stack._replace(loop=True, waits_for=waits_for))
+    return found, len(tasks) - len(found)
+
+
+def _all_tasks() -> list[Any]:
+    from asyncio import tasks as module
+
+    for name in ("_all_tasks", "_scheduled_tasks"):  # by version of Python
+        known: Any = getattr(module, name, None)
+        for _ in range(_TRIES if known is not None else 0):
+            try:
+                return [*known, *(getattr(module, "_eager_tasks", None) or ())]
+            except RuntimeError:
+                continue  # it changed while we read
+    import gc
+
+    return [each for each in gc.get_objects() if isinstance(each, module.Task)]
+
+
+def _await_chain(awaited: Any) -> tuple[list[FrameType], Any]:
+    """Frames of a coroutine and of those that it awaits, innermost first; and what the last one awaits."""
+    frames: list[FrameType] = []
+    while awaited is not None:
+        for frame_name, next_name in _CHAINS:
+            frame = getattr(awaited, frame_name, None)
+            if frame is not None:
+                frames.append(frame)
+                awaited = getattr(awaited, next_name, None)
+                break
+        else:
+            break
+    frames.reverse()
+    return frames, awaited
+
+
+def _awaited(future: Any) -> str:
+    """What an asyncio task waits for, in words; no code of the user's is called for it."""
+    if future is None:
+        return ""
+    children = getattr(future, "_children", None)
+    if isinstance(children, list):
+        return f"gather of {len(children)}, {sum(not child.done() for child in children)} not done"
+    kind = type(future).__name__
+    name = getattr(future, "get_name", None)
+    if callable(name) and kind == "Task":
+        return f"task {name()}"
+    return kind

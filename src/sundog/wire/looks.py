@@ -1,0 +1,116 @@
+"""What processes tell about themselves when somebody looks: stacks, a pulse, references, retention paths.
+
+Owns: values only, and the names of the questions. A process makes these rows in `owner/looks.py`, the node carries them
+(`node/looks.py`), `observe/` and the command line show them. Refuses: judging, formatting.
+
+::
+
+    command ──rpc look(question, arguments)──► node ──look──► every process
+    command ◄──answer (rows, silent)────────── node ◄─looked── each, by a thread of its own
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+# The questions.
+STACKS = "stacks"
+PULSE = "pulse"
+MEMORY = "memory"
+RETENTION = "retention"
+
+
+class Who(NamedTuple):
+    """A process of the session, as the node knows it."""
+
+    pid: int
+    process_id: str
+    kind: str  # driver | worker
+    state: str  # driver, starting, idle, leased, actor, stopping
+    job_id: str
+    started_s: float
+    actor_id: str = ""
+    actor_class: str = ""
+    actor_name: str = ""
+    entrypoint: str = ""  # of a driver: its command line
+
+
+class Frame(NamedTuple):
+    """One frame of a stack."""
+
+    function: str
+    file: str
+    line: int
+    ours: bool = False  # of sundog's own code
+
+
+class Call(NamedTuple):
+    """A task or call that runs in a process."""
+
+    task_id: str
+    name: str
+    start_s: float
+
+
+class Stack(NamedTuple):
+    """Where one thread, or one task of an event loop, is; the most recent call first."""
+
+    name: str
+    frames: tuple[Frame, ...]
+    call: Call | None = None
+    ours: bool = False  # a thread that sundog started for itself
+    omitted: int = 0  # frames in the middle of a deep recursion that are left out
+    waits_for: str = ""  # of an asyncio task: what it awaits at the end of its chain
+    loop: bool = False  # an asyncio task, not a thread
+
+
+class ProcessStacks(NamedTuple):
+    """All stacks of one process."""
+
+    threads: tuple[Stack, ...]
+    tasks: tuple[Stack, ...] = ()  # of event loops
+    calls: tuple[Call, ...] = ()  # what runs there, whichever thread or loop it is in
+    tasks_omitted: int = 0
+
+
+class Pulse(NamedTuple):
+    """What one process does now, in numbers."""
+
+    calls: tuple[Call, ...]  # running here
+    waiting: tuple[
+        tuple[str, int, int, int], ...
+    ]  # of its own tasks: name, for arguments, for a worker, sent
+    cpu_s: float
+    rss_bytes: int
+    shared_bytes: int
+
+
+class Reference(NamedTuple):
+    """One process's hold on one object."""
+
+    object_id: str
+    size_bytes: int  # -1: not known
+    kind: str  # LOCAL_REFERENCE, PINNED_IN_MEMORY, USED_BY_PENDING_TASK, CAPTURED_IN_OBJECT, ACTOR_HANDLE
+    status: str  # of the task that makes it: FINISHED, SUBMITTED_TO_WORKER, …; NIL: the object is another process's
+    attempt: int
+    call_site: str
+    where: str  # memory, shared memory, disk, elsewhere, ""
+    local: int  # references counted in this process
+    borrowers: tuple[str, ...] = ()  # process ids that hold it too, as its owner knows
+
+
+class MemoryReport(NamedTuple):
+    """What one process holds, and its own memory."""
+
+    references: tuple[Reference, ...]
+    rss_bytes: int
+    shared_bytes: int
+    omitted: int = 0
+
+
+class Retention(NamedTuple):
+    """Why one process holds an object: from the ref, or the array over its bytes, to what keeps that alive."""
+
+    object_id: str
+    paths: tuple[tuple[str, ...], ...]  # each: "variable x of f() (train.py:3)", "list[2]", "ObjectRef"
+    complete: bool  # False: the search ended at its limit
