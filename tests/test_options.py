@@ -11,6 +11,7 @@ from sundog.options import (
     ActorOptions,
     MethodOptions,
     TaskOptions,
+    check_shares,
     parse_actor_options,
     parse_method_options,
     parse_task_options,
@@ -125,7 +126,8 @@ def test_a_value_of_the_wrong_type_is_a_type_error_that_names_the_option(given: 
         {"num_cpus": 0.00001},
         {"num_cpus": float("nan")},
         {"num_cpus": float("inf")},
-        {"num_gpus": 1.5},
+        {"resources": {"TPU": 3}},
+        {"resources": {"neuron_cores": 0.5}},
         {"memory": -1},
         {"resources": {"CPU": 1}},
         {"resources": {"a": -1}},
@@ -347,3 +349,15 @@ def test_a_decorator_that_is_written_wrong_is_an_error_of_every_kind_that_is_exp
             sundog.remote(3)
         with pytest.raises(kind, match="foo"):
             sundog.method(foo=1)
+
+
+@pytest.mark.parametrize("given", [{"num_gpus": 1.5}, {"resources": {"NPU": 1.5}}])
+def test_one_and_a_half_accelerators_are_refused_when_the_task_is_submitted(given: dict[str, Any]) -> None:
+    demand = parse_task_options(given).demand()
+    with pytest.raises(ValueError, match=r"1\.5 (GPU|NPU) cannot be had"):
+        check_shares(demand)
+
+
+def test_bytes_of_memory_are_whole() -> None:
+    assert parse_task_options({"memory": 2.9}).demand()["memory"] == 2
+    assert "memory" not in parse_task_options({"memory": 0.5}).demand()

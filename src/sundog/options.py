@@ -13,10 +13,11 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Mapping
-from math import isfinite
+from math import floor, isfinite
 from operator import attrgetter, index
 from typing import Any, Self
 
+from sundog.accelerator_kinds import KINDS
 from sundog.plain import fields, plain
 
 __all__ = [
@@ -237,7 +238,7 @@ def parse_method_options(given: Mapping[str, Any]) -> MethodOptions:
 
 
 def _demand(options: TaskOptions | ActorOptions, cpus: float) -> Resources:
-    amounts = {"CPU": cpus, "GPU": options.num_gpus or 0.0, "memory": options.memory or 0.0}
+    amounts = {"CPU": cpus, "GPU": options.num_gpus or 0.0, "memory": floor(options.memory or 0.0)}
     if options.resources:
         amounts.update(options.resources)
     if options.accelerator_type:
@@ -247,6 +248,17 @@ def _demand(options: TaskOptions | ActorOptions, cpus: float) -> Resources:
 
 # Each check takes the option's name, for the error, and its value, and gives back what is stored.
 _Check = Callable[[str, Any], Any]
+
+
+def check_shares(demand: Resources) -> None:
+    """Of what comes in pieces, a task may have a share of one, or several whole ones. Checked when it is submitted.
+
+    Raises:
+        ValueError: it asks for one and a half.
+    """
+    for name, amount in demand.items():
+        if amount > 1 and amount != int(amount) and name in KINDS:
+            raise ValueError(f"{amount:g} {name} cannot be had: a share of one (below 1), or whole ones.")
 
 
 def _wrong_type(name: str, wanted: str, value: object) -> TypeError:
@@ -285,13 +297,6 @@ def _seconds(name: str, value: Any) -> float:
     if not isfinite(seconds) or seconds <= 0:
         raise ValueError(f"{name}={value!r} is not allowed: more than zero seconds, or None for no bound.")
     return seconds
-
-
-def _gpus(name: str, value: Any) -> float:
-    amount = _amount(name, value)
-    if amount > 1 and amount != int(amount):
-        raise ValueError(f"{name}={value!r} is not allowed: a share of one GPU (below 1) or whole GPUs.")
-    return amount
 
 
 def _whole(low: int, meaning: str, *, default_at: int | None = None) -> _Check:
@@ -337,7 +342,21 @@ def _resources(name: str, value: Any) -> Resources:
             use = _OWN_KEYWORD.get(resource)
             hint = f"use {use}= for it" if use else "a resource needs a name"
             raise ValueError(f"{name}={{{resource!r}: ...}} is not allowed: {hint}.")
-    return {resource: _amount(f"{name}[{resource!r}]", amount) for resource, amount in value.items()}
+    found = {resource: _amount(f"{name}[{resource!r}]", amount) for resource, amount in value.items()}
+    for resource in found.keys() & KINDS.keys():
+        _check_pieces(name, resource, found[resource])
+    return found
+
+
+def _check_pieces(name: str, resource: str, amount: float) -> None:
+    kind = KINDS[resource]
+    if kind.amounts and amount and amount not in kind.amounts:
+        allowed = ", ".join(map(str, kind.amounts))
+        raise ValueError(
+            f"{name}={{{resource!r}: {amount:g}}} is not allowed: it can be had in amounts of {allowed}."
+        )
+    if not kind.shared and amount != int(amount):
+        raise ValueError(f"{name}={{{resource!r}: {amount:g}}} is not allowed: it can only be had whole.")
 
 
 def _returns(name: str, value: Any) -> int | str:
@@ -457,7 +476,7 @@ _FOREVER = "-1 (no limit), zero or more"
 
 _CHECKS: dict[str, _Check] = {
     "num_cpus": _amount,
-    "num_gpus": _gpus,
+    "num_gpus": _amount,
     "memory": _amount,
     "enforce_memory": _FLAG,
     "resources": _resources,

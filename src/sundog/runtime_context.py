@@ -10,13 +10,12 @@ from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
 from sundog import engines
+from sundog.accelerator_kinds import KINDS
 from sundog.notices import RayDeprecationWarning
 from sundog.owner import context
 from sundog.public_ids import ActorID, JobID, NodeID, PlacementGroupID, TaskID, WorkerID
 
 # The kinds of accelerators that have a resource of their own. Of kinds other than GPUs no ids are kept.
-_ACCELERATORS = ("GPU", "TPU", "neuron_cores", "HPU", "NPU", "RBLN", "MBLT", "FURIOSA", "TTNPU")
-
 
 M = TypeVar("M", bound=Callable[..., Any])
 
@@ -200,7 +199,8 @@ class RuntimeContext:
 
     def get_accelerator_ids(self) -> dict[str, list[str]]:
         """Ids of the assigned accelerators by kind."""
-        return {name: [] for name in _ACCELERATORS} | {"GPU": [str(each) for each in context.facts.gpu_ids]}
+        held = context.facts.accelerators
+        return {kind: [str(each) for each in held.get(kind, ())] for kind in KINDS}
 
     def get_session_name(self) -> str:
         """The session's name."""

@@ -54,7 +54,7 @@ def available_resources() -> dict[str, float]:
 
 def get_gpu_ids() -> list[int] | list[str]:
     """Ids of the GPUs given to this task or actor."""
-    return list(context.facts.gpu_ids)  # type: ignore[return-value]  # all of one kind
+    return list(context.facts.accelerators.get("GPU", ()))  # type: ignore[return-value]  # all of one kind
 
 
 def timeline(filename: str | None = None) -> list[dict[str, Any]] | None:

@@ -15,9 +15,11 @@ import pytest
 
 import sundog
 from sundog.engines import sessions
+from sundog.exceptions import DeadlockError
 from tests.integration import drivers
 from tests.integration.gates import Gate
 
+GET_S = 30
 Start = Callable[..., ModuleType]
 
 
@@ -161,6 +163,23 @@ def test_a_blocked_wait_gives_its_cpu_back(ray_session: Start) -> None:
         return len(done)
 
     assert ray.get(outer.remote(), timeout=30) == 3
+
+
+def test_a_blocked_actor_keeps_the_cpu_that_it_asked_for(ray_session: Start) -> None:
+    ray = ray_session(num_cpus=1, _system_config={"deadlock_check_s": 0.1})
+
+    @ray.remote
+    def one() -> int:
+        return 1
+
+    @ray.remote
+    class Waiter:
+        def wait_for_one(self) -> int:
+            return int(ray.get(one.remote()))
+
+    assert ray.get(Waiter.remote().wait_for_one.remote(), timeout=GET_S) == 1
+    with pytest.raises(DeadlockError, match="CPU"):
+        ray.get(Waiter.options(num_cpus=1).remote().wait_for_one.remote(), timeout=GET_S)
 
 
 def test_custom_resources_stay_with_a_blocked_task(ray_session: Start) -> None:

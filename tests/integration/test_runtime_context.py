@@ -106,6 +106,38 @@ def test_settings_say_whether_the_variable_is_set_or_emptied(
     assert ray.get(task.options(num_gpus=1).remote()) == ([0], with_one, ["0"])
 
 
+def test_accelerators_of_other_makers_have_ids_and_variables_while_they_are_held(
+    ray_session: Callable[..., ModuleType], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEURON_RT_VISIBLE_CORES", "4,6")
+    monkeypatch.setenv("RAY_OVERRIDE_RESOURCES", '{"TPU": 4, "CPU": 1, "slot": 2}')
+    monkeypatch.setenv("RAY_OVERRIDE_LABELS", '{"zone": "a"}')
+    ray = ray_session(
+        num_cpus=3, resources={"neuron_cores": 2, "slot": 5}, labels={"zone": "b", "disk": "ssd"}
+    )
+    assert {"CPU": 1, "slot": 2, "TPU": 4}.items() <= ray.cluster_resources().items()
+    assert {"zone": "a", "disk": "ssd"}.items() <= ray.nodes()[0]["Labels"].items()
+    names = ("NEURON_RT_VISIBLE_CORES", "TPU_VISIBLE_CHIPS", "TPU_CHIPS_PER_HOST_BOUNDS")
+
+    @ray.remote
+    def held() -> tuple[dict[str, list[str]], list[str | None]]:
+        import os
+
+        found = sundog.get_runtime_context().get_accelerator_ids()
+        return {kind: ids for kind, ids in found.items() if ids}, [os.environ.get(name) for name in names]
+
+    def held_with(**resources: float) -> Any:
+        return ray.get(held.options(resources=resources).remote())
+
+    assert held_with(neuron_cores=1) == ({"neuron_cores": ["4"]}, ["4", None, None])
+    assert held_with(TPU=2) == ({"TPU": ["0", "1"]}, ["4,6", "0,1", "1,2,1"])
+    assert held_with(TPU=4, neuron_cores=2) == (
+        {"TPU": ["0", "1", "2", "3"], "neuron_cores": ["4", "6"]},
+        ["4,6", "0,1,2,3", None],
+    )
+    assert held_with(slot=1) == ({}, ["4,6", None, None])
+
+
 def test_an_attribute_of_the_instance_does_not_hide_a_method(ray: ModuleType) -> None:
     class Counter:
         def __init__(self) -> None:

@@ -34,7 +34,7 @@ def test_replies_that_an_actor_sent_before_it_died_are_read_whatever_calls_it_ha
 def test_what_a_lease_needs_is_told_with_every_packet_until_one_is_answered() -> None:
     ours, theirs = make_pair()
     lane = Lane(b"w", 1, ours, theirs)
-    lane.setup = {"gpu_ids": (0,), "lease": 3}
+    lane.setup = {"accelerators": (("GPU", (0,)),), "lease": 3}
     owner: Any = SimpleNamespace(
         ops=None, ready={}, table={}, waiters={}, dependents={}, freed_early=set(), control=None
     )
@@ -47,7 +47,7 @@ def test_what_a_lease_needs_is_told_with_every_packet_until_one_is_answered() ->
         assert Dispatch._send(dispatch, lane, None, [bytes([number])])
         return pickle.loads(theirs.recv(1 << 16))[3]
 
-    assert send(1) == send(2) == {"gpu_ids": (0,), "lease": 3}
+    assert send(1) == send(2) == {"accelerators": (("GPU", (0,)),), "lease": 3}
     Replies(owner).handle(lane, [(b"\x01", 0, b"", 0.0)])
     assert send(3) is None
     ours.close()

@@ -122,7 +122,7 @@ def test_gpus_of_a_bundle_keep_their_ids() -> None:
     for index in (0, 1):
         (grant,) = leases.want(OWNER, index, LeaseSpec((("GPU", 0.5),), "env", ("pg", PG, index)), 1, 0.0)
         assert isinstance(grant, Grant)
-        ids.append(grant.gpu_ids)
+        ids.append(dict(grant.accelerators)["GPU"])
     assert ids == [(0,), (1,)]
 
 

@@ -241,7 +241,8 @@ def test_whole_gpus_are_told_by_id_and_fractions_share_one() -> None:
     leases = machine(cpus=8, workers=8)
     whole = the_grant(leases.want(A, "whole", LeaseSpec((("GPU", 1.0),), "env"), 1, 0.0))
     halves = grants(leases.want(A, "half", LeaseSpec((("GPU", 0.5),), "env"), 3, 0.0))
-    assert whole.gpu_ids == (0,) and [half.gpu_ids for half in halves] == [(1,), (1,)]
+    assert whole.accelerators == (("GPU", (0,)),)
+    assert [half.accelerators for half in halves] == [(("GPU", (1,)),)] * 2
 
 
 def test_what_exceeds_every_node_is_reported_once_and_waits_for_a_node() -> None:

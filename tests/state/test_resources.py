@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from sundog.state.resources import Pool, at_least_both, demand_of, from_units, to_units
+from sundog.state.resources import Holding, Pool, at_least_both, demand_of, from_units, slots_of, to_units
 
 
 def pool(**totals: float) -> Pool:
     return Pool(demand_of(totals))
+
+
+def ids_of(holding: Holding) -> tuple[int, ...]:
+    return dict(holding.ids)["GPU"]
 
 
 def test_a_thousand_tenths_are_a_hundred() -> None:
@@ -37,11 +41,11 @@ def test_the_larger_of_two_demands_is_taken_for_each_resource() -> None:
 
 def test_what_is_taken_and_given_back_leaves_the_pool_as_it_was() -> None:
     machine = pool(CPU=4, GPU=2, memory=100)
-    before = dict(machine.free), dict(machine.gpu_free)
+    before = dict(machine.free), dict(machine.slots_free["GPU"])
     holdings = [machine.take(demand_of({"CPU": 0.3, "GPU": 0.3, "memory": 7})) for _ in range(6)]
     for holding in holdings:
         machine.give(holding)
-    assert (machine.free, machine.gpu_free) == before
+    assert (machine.free, machine.slots_free["GPU"]) == before
 
 
 def test_taking_what_does_not_fit_draws_nothing() -> None:
@@ -54,15 +58,15 @@ def test_taking_what_does_not_fit_draws_nothing() -> None:
 def test_whole_gpus_have_distinct_ids() -> None:
     machine = pool(GPU=4)
     first, second = machine.take(demand_of({"GPU": 2})), machine.take(demand_of({"GPU": 2}))
-    assert sorted(first.gpu_ids + second.gpu_ids) == [0, 1, 2, 3]
+    assert sorted(ids_of(first) + ids_of(second)) == [0, 1, 2, 3]
 
 
 def test_fractions_share_the_gpu_with_the_least_room_left() -> None:
     machine = pool(GPU=2)
-    assert machine.take(demand_of({"GPU": 0.3})).gpu_ids == (0,)
-    assert machine.take(demand_of({"GPU": 0.5})).gpu_ids == (0,)
-    assert machine.take(demand_of({"GPU": 0.3})).gpu_ids == (1,)
-    assert machine.take(demand_of({"GPU": 0.2})).gpu_ids == (0,)
+    assert ids_of(machine.take(demand_of({"GPU": 0.3}))) == (0,)
+    assert ids_of(machine.take(demand_of({"GPU": 0.5}))) == (0,)
+    assert ids_of(machine.take(demand_of({"GPU": 0.3}))) == (1,)
+    assert ids_of(machine.take(demand_of({"GPU": 0.2}))) == (0,)
 
 
 def test_fractions_left_on_two_gpus_do_not_make_a_whole_one() -> None:
@@ -75,7 +79,7 @@ def test_fractions_left_on_two_gpus_do_not_make_a_whole_one() -> None:
 
 
 def test_one_gpu_and_a_half_are_two_ids() -> None:
-    assert pool(GPU=2).take(demand_of({"GPU": 1.5})).gpu_ids == (0, 1)
+    assert ids_of(pool(GPU=2).take(demand_of({"GPU": 1.5}))) == (0, 1)
 
 
 def test_a_forced_cpu_may_go_below_zero_and_nothing_that_needs_cpu_fits_then() -> None:
@@ -101,9 +105,21 @@ def test_what_is_reserved_fits_its_holder_alone() -> None:
 def test_a_dissolved_bundle_gives_back_what_is_free_in_it() -> None:
     machine = pool(CPU=4, GPU=2)
     drawn = machine.take(demand_of({"CPU": 2, "GPU": 1}))
-    bundle = Pool(drawn.units, dict(drawn.gpus))
+    bundle = Pool(drawn.units, slots_of(drawn.pieces))
     lease = bundle.take(demand_of({"CPU": 1, "GPU": 0.5}))
-    assert lease.gpu_ids == drawn.gpu_ids
+    assert lease.ids == drawn.ids
     machine.absorb(bundle)
     machine.give(lease)
-    assert machine.free == machine.totals and machine.gpu_free == machine.gpu_totals
+    assert machine.free == machine.totals and machine.slots_free == machine.slots
+
+
+def test_every_kind_of_accelerator_has_ids_of_its_own() -> None:
+    machine = pool(CPU=4, GPU=2, TPU=4, neuron_cores=2)
+    first = machine.take(demand_of({"CPU": 1, "TPU": 2, "GPU": 1}))
+    second = machine.take(demand_of({"TPU": 2, "neuron_cores": 1}))
+    assert dict(first.ids) == {"GPU": (0,), "TPU": (0, 1)}
+    assert dict(second.ids) == {"TPU": (2, 3), "neuron_cores": (0,)}
+    assert not machine.fits(demand_of({"TPU": 1})) and machine.fits(demand_of({"neuron_cores": 1}))
+    machine.give(first)
+    machine.give(second)
+    assert machine.free == machine.totals and machine.slots_free == machine.slots

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sundog.options import ActorOptions, TaskOptions, is_a
+from sundog.options import ActorOptions, TaskOptions, check_shares, is_a
 from sundog.owner import context
 from sundog.state.lease_spec import LeaseSpec
 
@@ -128,6 +128,7 @@ def _selector(labels: dict[str, str] | None) -> tuple[tuple[str, str], ...]:
 def lease_of(options: TaskOptions | ActorOptions, env_key: str) -> tuple[LeaseSpec, dict[str, Any]]:
     """The lease that a task or actor needs, and the setup of its worker."""
     demand = options.demand()
+    check_shares(demand)
     is_actor = isinstance(options, ActorOptions)
     placement: tuple[tuple[str, float], ...] = ()
     if isinstance(options, ActorOptions):

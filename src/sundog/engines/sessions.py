@@ -129,7 +129,7 @@ def spawn_node(
         "node_id": node_id.hex(),
         "config": as_dict(config),
         "resources": resources,
-        "labels": {**labels, "ray.io/node-id": node_id.hex()},
+        "labels": {**labels, **_from_variable("RAY_OVERRIDE_LABELS", str), "ray.io/node-id": node_id.hex()},
         "persistent": persistent,
         "driver_fd": None if persistent else early.SOCKET_FD,
         "environ": config_module.user_environ(),
@@ -528,10 +528,32 @@ def node_resources(
         if not isinstance(amount, (int, float)) or not amount < float("inf"):
             raise ValueError(f"resources[{name!r}] must be a number, not {amount!r}.")
         out[name] = float(amount)
+    out.update(_from_variable("RAY_OVERRIDE_RESOURCES", float))
+    _from_variable("RAY_OVERRIDE_LABELS", str)  # refused, if it is wrong, before anything is started
+    out["memory"] = float(int(out["memory"]))
     for name, amount in out.items():
         if amount < 0:
             raise ValueError(f"A machine cannot have {amount} of {name}: amounts must not be negative.")
     return {name: amount for name, amount in out.items() if amount > 0 or name == "CPU"}
+
+
+def _from_variable(variable: str, kind: type) -> dict[str, Any]:
+    """What a launcher says of this machine, as JSON: stronger than what the program says.
+
+    Raises:
+        ValueError: it is no JSON of such values by name.
+    """
+    text = config_module.user_environ().get(variable)
+    if not text:
+        return {}
+    import json
+
+    try:
+        return {str(name): kind(value) for name, value in json.loads(text).items()}
+    except (AttributeError, TypeError, ValueError) as error:
+        raise ValueError(
+            f"The variable {variable} must be a JSON object of names and values: {error}."
+        ) from None
 
 
 def memory_bytes() -> int:

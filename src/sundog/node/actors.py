@@ -332,7 +332,7 @@ class ActorKeeper:
         spec = dict(_spec(row))
         grant = self._leases[step.actor_id]
         spec.pop("lease")
-        spec["setup"] = dict(spec["setup"], gpu_ids=grant.gpu_ids)
+        spec["setup"] = dict(spec["setup"], accelerators=grant.accelerators)
         spec["owner"] = row.owner
         worker.line.send(("construct", step.actor_id, step.incarnation, spec))
         _spec(row)["pid"] = worker.pid  # of its last process, for who asks when that is gone

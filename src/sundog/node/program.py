@@ -564,7 +564,7 @@ class Node:
         if owner is not None:
             owner.peers.add(step.worker)
             worker.peers.add(step.owner)
-            owner.line.send(("grant", step.key, step.lease, step.worker, worker.pid, step.gpu_ids))
+            owner.line.send(("grant", step.key, step.lease, step.worker, worker.pid, step.accelerators))
 
 
 def run(params: dict[str, Any], zygote: tuple[int, int], lifeline_read: int, lifeline_write: int) -> None:

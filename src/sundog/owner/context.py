@@ -33,7 +33,7 @@ class ProcessFacts:
     session: dict[str, Any] = field(default_factory=dict)
     namespace: str = ""
     detached_by_default: bool = False  # actors of this job that say nothing of their lifetime
-    gpu_ids: tuple[int | str, ...] = ()
+    accelerators: dict[str, tuple[int | str, ...]] = field(default_factory=dict)  # kind -> ids of the pieces
     resources: dict[str, float] = field(default_factory=dict)
     runtime_env: dict[str, Any] = field(default_factory=dict)
     placement_group: bytes | None = None

@@ -314,7 +314,7 @@ class Dispatch:
         shape.wanted = need
         self.owner.control.want(shape, need)
 
-    def granted(self, key: int, lease: int, worker: bytes, pid: int, gpu_ids: tuple[int, ...]) -> None:
+    def granted(self, key: int, lease: int, worker: bytes, pid: int, accelerators: Any) -> None:
         """The node leases us a worker."""
         shape = self.shapes_by_key.get(key)
         if shape is None:  # it was withdrawn when this was on its way
@@ -330,7 +330,7 @@ class Dispatch:
         lane.lease = lease
         lane.shape = shape
         lane.blocked = lane.reclaim = False
-        lane.setup = dict(shape.setup, gpu_ids=gpu_ids, lease=lease)
+        lane.setup = dict(shape.setup, accelerators=accelerators, lease=lease)
         lane.idle_since = _perf()
         self.leases[lease] = lane
         shape.lanes.append(lane)

@@ -17,11 +17,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from sundog.accelerator_kinds import GPU
 from sundog.exceptions import RaySystemError
 from sundog.plain import field, plain
 from sundog.state import labels
 from sundog.state.nodes import Node
-from sundog.state.resources import CPU, GPU, Demand, Holding, Pool, demand_of
+from sundog.state.resources import CPU, Demand, Holding, Pool, demand_of, slots_of
 from sundog.state.shapes import Reservation
 
 STRATEGIES = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
@@ -154,7 +155,7 @@ class Groups:
             demand = group.demands[index]
             holding = node.pool.take(demand)
             node.set_aside.update(dict(demand))
-            group.bundles[index] = Bundle(index, node, holding, Pool(demand, dict(holding.gpus)))
+            group.bundles[index] = Bundle(index, node, holding, Pool(demand, slots_of(holding.pieces)))
         group.state, group.created_at, group.reservation = CREATED, now, None
         del self._incomplete[group.pg_id]
         return True

@@ -242,7 +242,7 @@ class Granting:
                 worker.worker,
                 lease.node.node_id,
                 lease.shape.spec.resources,
-                lease.holding.gpu_ids,
+                lease.holding.ids,
             )
         )
 

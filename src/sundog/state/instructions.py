@@ -61,7 +61,7 @@ class Grant(Instruction):
     worker: bytes
     node_id: bytes
     resources: tuple[tuple[str, float], ...]
-    gpu_ids: tuple[int, ...] = ()
+    accelerators: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
 
 @plain(frozen=True)

@@ -280,14 +280,15 @@ class Leases(Granting):
         return out
 
     def blocked(self, worker: bytes, now: float) -> list[Instruction]:
-        """The worker waits in a get: others may use its CPU (nothing else of it) meanwhile."""
+        """The worker waits in a get: others may use its CPU (nothing else of it) meanwhile; an actor keeps its own."""
         found = self._workers.get(worker)
         if found is None or found.blocked or found.lease is None or found.stopping:
             return []
         self._set_blocked(found, True)
         lease = found.lease
-        lease.cpu_lent = True
-        lease.pool.lend_cpu(lease.holding.cpu)
+        if not lease.shape.spec.permanent:
+            lease.cpu_lent = True
+            lease.pool.lend_cpu(lease.holding.cpu)
         out: list[Instruction] = []
         self._schedule_all(now, out)
         return out
@@ -298,8 +299,9 @@ class Leases(Granting):
         if found is None or not found.blocked or found.lease is None or found.stopping:
             return []
         self._set_blocked(found, False)
-        found.lease.cpu_lent = False
-        found.lease.pool.force_cpu(found.lease.holding.cpu)
+        if found.lease.cpu_lent:
+            found.lease.cpu_lent = False
+            found.lease.pool.force_cpu(found.lease.holding.cpu)
         return []
 
     def retire(self, env_key: str, now: float) -> list[Instruction]:

@@ -29,7 +29,7 @@ class Worker:
     idle_since: float = 0.0
     last_owner: bytes = b""
     with_gpu: bool | None = None
-    """Whether what it served had a share of a GPU. None: it has served nobody yet, and may serve either."""
+    """Whether what it served had a share of an accelerator. None: it has served nobody yet, and may serve either."""
 
     def suits(self, shape: Shape) -> bool:
         """Whether it may serve ``shape``: libraries see the GPUs of their first moment, so the kinds never mix."""

@@ -1,4 +1,4 @@
-"""Logical resources: whole-number arithmetic, pools that are drawn from, and GPU ids.
+"""Logical resources: whole-number arithmetic, pools that are drawn from, and ids of what comes in pieces.
 
 Owns: the conversion between the user's floats and the integers used inside (one unit is 1e-4, so sums never
 drift), and ``Pool``: what a node, or one bundle of a placement group, has, and what of it is free right now.
@@ -10,14 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from sundog.accelerator_kinds import KINDS
 from sundog.plain import plain
 
 UNIT = 10_000
 CPU = "CPU"
-GPU = "GPU"
 
 Demand = tuple[tuple[str, int], ...]
 """Sorted (name, units) pairs without zeros."""
+
+Slots = dict[str, dict[int, int]]
+"""Kind of accelerator → id of a piece → units of it."""
+
+Piece = tuple[str, int, int]
+"""(Kind of accelerator, id of the piece, units of it)."""
+
+Ids = tuple[tuple[str, tuple[int, ...]], ...]
+"""(Kind of accelerator, ids of its pieces)."""
 
 
 def to_units(amount: float) -> int:
@@ -79,12 +88,15 @@ class Holding:
     """What one lease or bundle has drawn from a pool, to be given back as it is."""
 
     units: Demand
-    gpus: tuple[tuple[int, int], ...] = ()
-    """(GPU id, units of that GPU)."""
+    pieces: tuple[Piece, ...] = ()
 
     @property
-    def gpu_ids(self) -> tuple[int, ...]:
-        return tuple(gpu for gpu, _ in self.gpus)
+    def ids(self) -> Ids:
+        """The pieces that it has, by kind."""
+        found: dict[str, list[int]] = {}
+        for name, piece, _ in self.pieces:
+            found.setdefault(name, []).append(piece)
+        return tuple((name, tuple(pieces)) for name, pieces in found.items())
 
     @property
     def cpu(self) -> int:
@@ -94,8 +106,16 @@ class Holding:
         return 0
 
 
-def gpu_slots(units: int) -> dict[int, int]:
-    """Return GPU id → units for a machine with ``units`` of GPU (the last one may be a fraction)."""
+def slots_of(pieces: Iterable[Piece]) -> Slots:
+    """Return the slots of a bundle that has these pieces."""
+    slots: Slots = {}
+    for name, piece, units in pieces:
+        slots.setdefault(name, {})[piece] = units
+    return slots
+
+
+def _numbered(units: int) -> dict[int, int]:
+    """Return id → units for a machine with ``units`` of a kind (the last piece may be a fraction)."""
     whole, rest = divmod(units, UNIT)
     slots = dict.fromkeys(range(whole), UNIT)
     if rest:
@@ -114,23 +134,24 @@ class Pool:
     beside it.
     """
 
-    __slots__ = ("free", "gpu_free", "gpu_totals", "reserved", "reserved_for", "totals")
+    __slots__ = ("free", "reserved", "reserved_for", "slots", "slots_free", "totals")
 
-    def __init__(self, totals: Demand, gpus: Mapping[int, int] | None = None) -> None:
+    def __init__(self, totals: Demand, slots: Slots | None = None) -> None:
         self.totals: dict[str, int] = dict(totals)
         self.free: dict[str, int] = dict(totals)
-        slots = dict(gpus) if gpus is not None else gpu_slots(self.totals.get(GPU, 0))
-        self.gpu_totals: dict[int, int] = slots
-        self.gpu_free: dict[int, int] = dict(slots)
+        if slots is None:
+            slots = {name: _numbered(units) for name, units in totals if name in KINDS}
+        self.slots = slots
+        self.slots_free: Slots = {name: dict(pieces) for name, pieces in slots.items()}
         self.reserved_for: object | None = None
         self.reserved: dict[str, int] = {}
 
     def copy(self, *, empty: bool = False) -> Pool:
         """Return a pool to plan on: as it is now, or (``empty``) as if nothing had been drawn."""
-        twin = Pool(tuple(self.totals.items()), self.gpu_totals)
+        twin = Pool(tuple(self.totals.items()), self.slots)
         if not empty:
             twin.free = dict(self.free)
-            twin.gpu_free = dict(self.gpu_free)
+            twin.slots_free = {name: dict(pieces) for name, pieces in self.slots_free.items()}
             twin.reserved_for, twin.reserved = self.reserved_for, self.reserved
         return twin
 
@@ -138,7 +159,7 @@ class Pool:
         """Whether ``need`` would fit if nobody else drew anything."""
         totals = self.totals
         for name, units in need:
-            if units > totals.get(name, 0) or (name == GPU and _pick_gpus(self.gpu_totals, units) is None):
+            if units > totals.get(name, 0) or (name in KINDS and _pick(self.slots[name], units) is None):
                 return False
         return True
 
@@ -152,10 +173,10 @@ class Pool:
             have = free.get(name, 0)
             if units > have:
                 return False
-            if reserved and name in reserved and (name == GPU or have - units < reserved[name]):
+            if reserved and name in reserved and (name in KINDS or have - units < reserved[name]):
                 # GPUs: a fraction anywhere may break up the whole ones that are being collected.
                 return False
-            if name == GPU and _pick_gpus(self.gpu_free, units) is None:
+            if name in KINDS and _pick(self.slots_free[name], units) is None:
                 return False
         return True
 
@@ -166,7 +187,7 @@ class Pool:
             have = self.free.get(name, 0)
             if units > have:
                 short[name] = units - have
-            elif name == GPU and _pick_gpus(self.gpu_free, units) is None:
+            elif name in KINDS and _pick(self.slots_free[name], units) is None:
                 short[name] = units  # enough in sum, but in pieces
         return short
 
@@ -177,21 +198,21 @@ class Pool:
             ValueError: it does not fit; nothing was drawn.
         """
         free = self.free
-        gpus: tuple[tuple[int, int], ...] = ()
+        pieces: list[Piece] = []
         for name, units in demand:
             picked: tuple[tuple[int, int], ...] | None = ()
-            if name == GPU:
-                picked = _pick_gpus(self.gpu_free, units)
+            if name in KINDS:
+                picked = _pick(self.slots_free.get(name, {}), units)
             if units > free.get(name, 0) or picked is None:
                 raise ValueError(
                     f"{describe(demand)} does not fit what is free: {describe(tuple(free.items()))}"
                 )
-            gpus = picked or gpus
+            pieces.extend((name, piece, part) for piece, part in picked)
         for name, units in demand:
             free[name] -= units
-        for gpu, units in gpus:
-            self.gpu_free[gpu] -= units
-        return Holding(demand, gpus)
+        for name, piece, units in pieces:
+            self.slots_free[name][piece] -= units
+        return Holding(demand, tuple(pieces))
 
     def give(self, holding: Holding, *, without_cpu: bool = False) -> None:
         """Take ``holding`` back (``without_cpu``: its CPU is lent, and back already)."""
@@ -199,8 +220,8 @@ class Pool:
         for name, units in holding.units:
             if not (without_cpu and name == CPU):
                 free[name] += units
-        for gpu, units in holding.gpus:
-            self.gpu_free[gpu] += units
+        for name, piece, units in holding.pieces:
+            self.slots_free[name][piece] += units
 
     def lend_cpu(self, units: int) -> None:
         """Make the CPU of a blocked worker available to others."""
@@ -216,8 +237,9 @@ class Pool:
         """Take back what is free in ``other``, a bundle cut from this pool that is being dissolved."""
         for name, units in other.free.items():
             self.free[name] += units
-        for gpu, units in other.gpu_free.items():
-            self.gpu_free[gpu] += units
+        for name, pieces in other.slots_free.items():
+            for piece, units in pieces.items():
+                self.slots_free[name][piece] += units
 
     def reserve(self, holder: object, need: Demand) -> None:
         self.reserved_for = holder
@@ -236,19 +258,21 @@ class Pool:
         return share
 
 
-def _pick_gpus(slots: Mapping[int, int], units: int) -> tuple[tuple[int, int], ...] | None:
-    """Return the (id, units) to draw for ``units`` of GPU, or None when the pieces left do not allow it.
+def _pick(slots: Mapping[int, int], units: int) -> tuple[tuple[int, int], ...] | None:
+    """Return the (id, units) to draw for ``units`` of a kind, or None when the pieces left do not allow it.
 
-    Whole GPUs get ids of their own; a fraction goes to the GPU with the least left that still has room, so
+    Whole pieces get ids of their own; a fraction goes to the piece with the least left that still has room, so
     that whole ones stay whole for as long as possible.
     """
     whole, fraction = divmod(units, UNIT)
-    full = [gpu for gpu, left in slots.items() if left == UNIT]
+    full = [piece for piece, left in slots.items() if left == UNIT]
     if len(full) < whole:
         return None
-    picked = [(gpu, UNIT) for gpu in full[:whole]]
+    picked = [(piece, UNIT) for piece in full[:whole]]
     if fraction:
-        spare = [(left, gpu) for gpu, left in slots.items() if left >= fraction and gpu not in full[:whole]]
+        spare = [
+            (left, piece) for piece, left in slots.items() if left >= fraction and piece not in full[:whole]
+        ]
         if not spare:
             return None
         picked.append((min(spare)[1], fraction))

@@ -13,9 +13,10 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterator
 from typing import TYPE_CHECKING
 
+from sundog.accelerator_kinds import KINDS
 from sundog.plain import field, plain
 from sundog.state.instructions import LeaseSpec
-from sundog.state.resources import GPU, Demand, Pool, at_least_both, demand_of
+from sundog.state.resources import Demand, Pool, at_least_both, demand_of
 
 if TYPE_CHECKING:
     from sundog.state.nodes import Lease, Node
@@ -77,7 +78,7 @@ class Shape:
     def __init__(self, spec: LeaseSpec) -> None:
         self.spec = spec
         self.hold: Demand = demand_of(spec.resources)
-        self.with_gpu = any(name == GPU for name, _ in self.hold)
+        self.with_gpu = any(name in KINDS for name, _ in self.hold)
         self.need: Demand = at_least_both(self.hold, demand_of(spec.placement))
         self.epoch = -1  # of the topology that the next four were worked out for
         self.candidates: list[tuple[Pool, Node]] = []

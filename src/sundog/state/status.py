@@ -35,7 +35,7 @@ class HeldRow:
     worker: bytes
     node_id: bytes
     resources: tuple[tuple[str, float], ...]
-    gpu_ids: tuple[int, ...]
+    accelerators: tuple[tuple[str, tuple[int, ...]], ...]
     held_s: float
     blocked: bool
     ending: bool
@@ -116,7 +116,7 @@ def held_rows(leases: Iterable[Lease], now: float) -> list[HeldRow]:
                     lease.worker.worker,
                     lease.node.node_id,
                     amounts(lease.holding.units),
-                    lease.holding.gpu_ids,
+                    lease.holding.ids,
                     now - lease.since,
                     lease.worker.blocked,
                     lease.ended,

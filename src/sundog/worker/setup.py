@@ -76,12 +76,13 @@ def apply_lease(setup: dict[str, Any]) -> None:
     facts = context.facts
     resources = setup.get("resources") or {}
     facts.resources = dict(resources)
-    gpus = accelerators.named(setup.get("gpu_ids") or ()) if accelerators is not None else ()
-    facts.gpu_ids = gpus
-    context.inherit(setup.get("pg_id"), bool(setup.get("capture")))
-    updates: dict[str, str] = {}
+    updates: dict[str, str | None] = {}
     if accelerators is not None:
-        updates = accelerators.variables(gpus)
+        facts.accelerators = {
+            kind: accelerators.named(kind, ids) for kind, ids in setup.get("accelerators") or ()
+        }
+        updates = accelerators.variables(facts.accelerators)
+    context.inherit(setup.get("pg_id"), bool(setup.get("capture")))
     threads = str(max(1, int(resources.get("CPU", 1))))
     environ = user_environ()
     global _users_own

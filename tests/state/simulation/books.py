@@ -116,7 +116,7 @@ class Books:
             if not held.in_group:
                 used.update(amounts)
             share = amounts.get("GPU", 0)
-            for gpu in grant.gpu_ids:
+            for gpu in dict(grant.accelerators).get("GPU", ()):
                 gpus[gpu] += min(share, UNIT)
         totals = self.totals[new.node_id]
         for name, _ in new.resources:
@@ -250,7 +250,7 @@ def check_node(leases: Leases, node: Node) -> None:
         assert lease.worker is None or lease.worker.worker in node.workers
     for pool, units, slots in owed.values():
         assert pool.free == units, f"the sum is wrong: {pool.free} are free, it should be {units}"
-        assert pool.gpu_free == slots
+        assert pool.slots_free.get("GPU", {}) == slots
         for name, left in units.items():
             assert left >= 0 or name == CPU
         for left in slots.values():
@@ -263,12 +263,12 @@ def check_node(leases: Leases, node: Node) -> None:
 
 
 def _all_of(pool: Pool) -> tuple[Pool, dict[str, int], dict[int, int]]:
-    return pool, dict(pool.totals), dict(pool.gpu_totals)
+    return pool, dict(pool.totals), dict(pool.slots.get("GPU", {}))
 
 
 def _subtract(owed: tuple[Pool, dict[str, int], dict[int, int]], holding: Holding, cpu_lent: bool) -> None:
     for name, units in holding.units:
         if not (name == CPU and cpu_lent):
             owed[1][name] -= units
-    for gpu, units in holding.gpus:
+    for _, gpu, units in holding.pieces:
         owed[2][gpu] -= units

@@ -1,0 +1,33 @@
+"""Resources that come in single pieces, each with an id: GPUs, and the accelerators of other makers.
+
+Owns their names, the variables by which the makers' libraries find the pieces that they may use, and which of them
+can be shared by several tasks. Names and variables are those of Ray 2.60. Constants only.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+GPU = "GPU"
+
+
+class Kind(NamedTuple):
+    """What there is to know of one kind of accelerator."""
+
+    variable: str
+    noset: str  # the variable by which users forbid to set it
+    shared: bool = False  # a task may ask for a share of one piece
+    amounts: tuple[int, ...] = ()  # the only amounts that a task may ask for
+
+
+KINDS = {
+    GPU: Kind("CUDA_VISIBLE_DEVICES", "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES", shared=True),
+    "TPU": Kind("TPU_VISIBLE_CHIPS", "RAY_EXPERIMENTAL_NOSET_TPU_VISIBLE_CHIPS", amounts=(1, 2, 4, 8)),
+    "neuron_cores": Kind("NEURON_RT_VISIBLE_CORES", "RAY_EXPERIMENTAL_NOSET_NEURON_RT_VISIBLE_CORES"),
+    "HPU": Kind("HABANA_VISIBLE_MODULES", "RAY_EXPERIMENTAL_NOSET_HABANA_VISIBLE_MODULES"),
+    "NPU": Kind("ASCEND_RT_VISIBLE_DEVICES", "RAY_EXPERIMENTAL_NOSET_ASCEND_RT_VISIBLE_DEVICES", shared=True),
+    "RBLN": Kind("RBLN_DEVICES", "RAY_EXPERIMENTAL_NOSET_RBLN_RT_VISIBLE_DEVICES"),
+    "MBLT": Kind("QBRUNTIME_VISIBLE_DEVICES", "RAY_EXPERIMENTAL_NOSET_MBLT_RT_VISIBLE_DEVICES"),
+    "FURIOSA": Kind("FURIOSA_DEVICES", "RAY_EXPERIMENTAL_NOSET_FURIOSA_DEVICES"),
+    "TTNPU": Kind("TT_VISIBLE_DEVICES", "RAY_EXPERIMENTAL_NOSET_TENSTORRENT_VISIBLE_DEVICES"),
+}
