@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Iterator
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sundog import config as config_module
 from sundog import engines, isolation
@@ -34,8 +34,12 @@ from sundog.options import TaskOptions
 from sundog.owner import assemble, context, failures, fault_dumps, interrupts, timeouts
 from sundog.owner.core import Owner
 from sundog.owner.records import Fn
+from sundog.plain import replaced
 from sundog.wire import versions
 from sundog.wire.lanes import EXTRA_HIDDEN
+
+if TYPE_CHECKING:
+    from sundog.owner.crews import Crew
 
 _BAR_TOKEN = "__ray_tqdm_magic_token__"
 _END_S = 5.0
@@ -110,6 +114,13 @@ class LocalEngine:
         fn.shape = self.owner.tasks.shape_for(spec, setup)
         self.owner.tasks.number(fn)
         return fn
+
+    def crew(self, options: TaskOptions, size: int, *, spoiled: bool) -> Crew:
+        """So many workers for tasks with these options, held until they are given back."""
+        from sundog.owner.crews import Crew  # for those who use a pool
+
+        spec, setup = lease_of(options, self.env_key(options.runtime_env))
+        return Crew(self.owner, size, replaced(spec, permanent=True), setup, spoiled)
 
     # ------------------------------------------------------------------ the driver's side
     def take_over_driver(self, log_to_driver: bool, *, prefixed: bool = True) -> None:

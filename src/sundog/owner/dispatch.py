@@ -97,6 +97,8 @@ class Dispatch:
 
     # ------------------------------------------------------------------ sending
     def _dispatch(self, shape: Shape) -> None:
+        if shape.crew is not None and shape.crew.mustering:
+            return
         queue, lanes = shape.queue, shape.lanes
         # Those that ended while they waited, perhaps for a worker that never comes.
         while queue and queue[0].state != QUEUED:
@@ -141,7 +143,7 @@ class Dispatch:
                 estimate = _UNKNOWN_S
             # One that may not run again, or has died with a worker before, has a packet of its own: what
             # finishes in a packet before a crash in it would be lost with its unsent replies.
-            alone = task.attempt or not task.retries
+            alone = task.attempt or not (task.retries or fn.together)
             if items and (alone or load + estimate > enough):
                 break
             args, extra = task.args, task.extra
@@ -284,16 +286,12 @@ class Dispatch:
 
     # ------------------------------------------------------------------ leases
     def _update_want(self, shape: Shape) -> None:
-        """Tell the node how many more leases would help: one for each task that waits for a worker."""
-        need = len(shape.queue)
-        for lane in shape.lanes:
-            # Behind a long task even the spare packet waits; behind short ones it is next in a moment, unless
-            # one of them is longer than those before it.
-            count = len(lane.inflight)
-            if count > 1 and (
-                lane.load_s > self.ahead_s or lane.blocked or _perf() - lane.last >= _STEAL_AFTER_S
-            ):
-                need += count - 1
+        """Tell the node how many more leases would help."""
+        crew = shape.crew
+        if crew is None:
+            need = self._need(shape)
+        else:
+            need = max(0, crew.size - len(shape.lanes)) if crew.open or shape.queue else 0
         wanted = shape.wanted
         if need == wanted:
             return
@@ -313,6 +311,19 @@ class Dispatch:
             self._release_idle_elsewhere(shape)
         shape.wanted = need
         self.owner.control.want(shape, need)
+
+    def _need(self, shape: Shape) -> int:
+        """How many leases more would help: one for each task that waits for a worker."""
+        need = len(shape.queue)
+        for lane in shape.lanes:
+            # Behind a long task even the spare packet waits; behind short ones it is next in a moment, unless
+            # one of them is longer than those before it.
+            count = len(lane.inflight)
+            if count > 1 and (
+                lane.load_s > self.ahead_s or lane.blocked or _perf() - lane.last >= _STEAL_AFTER_S
+            ):
+                need += count - 1
+        return need
 
     def granted(self, key: int, lease: int, worker: bytes, pid: int, accelerators: Any) -> None:
         """The node leases us a worker."""
@@ -334,6 +345,8 @@ class Dispatch:
         lane.idle_since = _perf()
         self.leases[lease] = lane
         shape.lanes.append(lane)
+        if shape.crew is not None and shape.crew.mustering and shape.queue:
+            self._push(lane, shape.queue, 1)
         self.owner.reactor.start_ticking()
 
     def reclaim(self, lease: int) -> None:
@@ -351,9 +364,13 @@ class Dispatch:
         """Give a lease back; the lane stays for the next time."""
         if self.leases.pop(lane.lease, None) is None:
             return
-        if lane.shape is not None and lane in lane.shape.lanes:
-            lane.shape.lanes.remove(lane)
-        self.owner.control.send(("release", lane.lease, not lane.leaving))
+        shape = lane.shape
+        reusable = not lane.leaving
+        if shape is not None:
+            if lane in shape.lanes:
+                shape.lanes.remove(lane)
+            reusable = reusable and (shape.crew is None or not shape.crew.spoiled)
+        self.owner.control.send(("release", lane.lease, reusable))
         lane.lease = 0
         lane.shape = None
 
@@ -362,7 +379,7 @@ class Dispatch:
         now = _perf()
         for lane in list(self.leases.values()):
             if not lane.inflight and not lane.blocked and now - lane.idle_since >= self.idle_lease_s:
-                if lane.shape is None or not lane.shape.queue:
+                if lane.shape is None or not (lane.shape.queue or held(lane)):
                     self.release(lane)
         for shape in self.shapes:
             if len(shape.lanes) > 1 and not shape.queue:
@@ -371,13 +388,19 @@ class Dispatch:
             self._untold = False
             for shape in self.shapes:
                 self._update_want(shape)
-        if not self.leases and not self.owner.actors.unopened and not self._untold:
-            self.owner.reactor.ticking = False
+        if not self.owner.actors.unopened and not self._untold:
+            self.owner.reactor.ticking = any(lane.inflight or not held(lane) for lane in self.leases.values())
 
     def _release_idle_elsewhere(self, shape: Shape) -> None:
         for lane in list(self.leases.values()):
-            if not lane.inflight and lane.shape is not shape and not lane.blocked:
+            if not lane.inflight and lane.shape is not shape and not lane.blocked and not held(lane):
                 self.release(lane)
+
+
+def held(lane: Lane) -> bool:
+    """Whether a lane's worker stays leased while it has nothing to do."""
+    shape = lane.shape
+    return shape is not None and shape.crew is not None and shape.crew.open
 
 
 def _reader(owner: Owner, lane: Lane) -> Any:

@@ -80,6 +80,7 @@ class Fn:
         "returns",
         "shape",
         "timeout_s",
+        "together",
     )
 
     def __init__(self, number: Any, name: str) -> None:
@@ -100,6 +101,7 @@ class Fn:
         self.extra: dict[str, Any] | None = None
         self.estimate_s = -1.0  # unknown
         self.shape: Shape | None = None
+        self.together = False  # may share a packet with others although it is not tried again
 
 
 class Task:
@@ -157,7 +159,7 @@ _reserve()
 class Shape:
     """Tasks that want the same kind of lease share a queue and the workers leased for it."""
 
-    __slots__ = ("crowded", "key", "lanes", "queue", "setup", "spec", "wanted")
+    __slots__ = ("crew", "crowded", "key", "lanes", "queue", "setup", "spec", "wanted")
 
     def __init__(self, key: int, spec: LeaseSpec, setup: dict[str, Any]) -> None:
         self.key = key
@@ -167,6 +169,19 @@ class Shape:
         self.lanes: list[Lane] = []
         self.wanted = 0  # leases the node believes we want
         self.crowded = False  # some lane has more than the task it runs
+        self.crew: Crew | None = None  # the workers are held, so many and no more
+
+
+class Crew:
+    """How many workers a shape holds for itself, from the first task to the end of the crew (owner/crews.py)."""
+
+    __slots__ = ("mustering", "open", "size", "spoiled")
+
+    def __init__(self, size: int, spoiled: bool) -> None:
+        self.size = size
+        self.open = True  # its workers are held while they have nothing to do
+        self.mustering = True  # each worker that comes gets one task, its first
+        self.spoiled = spoiled  # its workers serve nobody else afterwards
 
 
 class Lane:

@@ -142,6 +142,11 @@ class Tasks(Dispatch):
                 shape = self.shapes_by_spec[key] = self.look_at(Shape(next(self._keys), spec, setup))
             return shape
 
+    def private_shape(self, spec: LeaseSpec, setup: dict[str, Any]) -> Shape:
+        """A shape of one user's own: equal demands of others do not share its queue and its workers."""
+        with self.owner.lock:
+            return Shape(next(self._keys), spec, setup)
+
     def _sweep_shapes(self) -> None:
         """Forget shapes without work: placement groups come and go. A function that is still bound to one brings it
         back with its next task."""

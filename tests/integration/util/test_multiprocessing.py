@@ -1,4 +1,4 @@
-"""Pool: the standard library's interface and promises, on actors."""
+"""Pool: the standard library's interface and promises, on workers of the session."""
 
 from __future__ import annotations
 
@@ -248,6 +248,100 @@ def test_by_default_there_is_a_process_per_cpu(ray: ModuleType) -> None:
         assert pool._crew.size == int(ray.cluster_resources()["CPU"])
 
 
-def test_remote_args_reach_the_actors(ray: ModuleType) -> None:
+def test_remote_args_reach_the_processes(ray: ModuleType) -> None:
     with Pool(1, ray_remote_args={"num_cpus": 1}) as pool:
         assert pool.apply(lambda: ray.get_runtime_context().get_assigned_resources()["CPU"]) == 1
+
+
+def _pids(pool: Pool) -> set[int]:
+    return set(pool.map(lambda _: os.getpid(), range(20), chunksize=1))
+
+
+def test_a_pool_gives_its_processes_to_the_next_one(ray: ModuleType) -> None:
+    with Pool(2) as pool:
+        first = _pids(pool)
+    with Pool(2) as pool:
+        assert _pids(pool) & first
+
+
+def test_processes_that_an_initializer_has_prepared_serve_no_other_pool(ray: ModuleType) -> None:
+    pool = Pool(1, initializer=os.putenv, initargs=("POOL_TEST", "1"))
+    first = _pids(pool)
+    pool.close()
+    pool.join()
+    with Pool(1) as pool:
+        assert not _pids(pool) & first
+
+
+def test_a_slow_item_holds_up_none_of_many_short_ones(ray: ModuleType) -> None:
+    from sundog.util.queue import Queue
+
+    gate = Queue()
+
+    def work(item: int) -> int:
+        return int(gate.get()) if item == 150 else item
+
+    with Pool(2) as pool:
+        results = pool.imap_unordered(work, range(400))
+        assert {results.next(timeout=30) for _ in range(399)} == {*range(400)} - {150}
+        gate.put(-1)
+        assert list(results) == [-1]
+
+
+def test_imap_reads_little_more_items_than_results_were_taken(ray: ModuleType) -> None:
+    read = itertools.count()
+    source = iter(lambda: next(read), -1)
+    with Pool(2) as pool:
+        results = pool.imap(lambda x: x, source)
+        for _ in range(10):
+            next(results)
+    assert next(read) <= 10 * 4 + 8
+
+
+def test_an_item_that_is_a_ref_arrives_as_a_ref(ray: ModuleType) -> None:
+    ref = ray.put("value")
+    with Pool(1) as pool:
+        assert list(pool.imap(ray.get, [ref])) == ["value"]
+        assert pool.map(ray.get, [ref, ref]) == ["value", "value"]
+        assert pool.apply(ray.get, (ref,)) == "value"
+
+
+def test_a_process_that_dies_among_short_items_costs_few_of_them(ray: ModuleType) -> None:
+    def work(item: int) -> int:
+        if item == 100:
+            os._exit(3)
+        return item
+
+    with Pool(2) as pool:
+        results = list(pool.imap_unordered(work, range(300)))
+    failed = [each for each in results if isinstance(each, PoolTaskError)]
+    assert len(results) == 300
+    assert failed and all(isinstance(each.underlying, ActorDiedError) for each in failed)
+    assert len(failed) < 150
+
+
+def test_a_function_sees_a_global_that_was_changed_between_two_calls(ray: ModuleType) -> None:
+    scope: dict[str, Any] = {"__name__": "__main__", "value": 1}
+    exec("def look(): return value", scope)
+    with Pool(1) as pool:
+        assert pool.apply(scope["look"]) == 1
+        scope["value"] = 2
+        assert pool.apply(scope["look"]) == 2
+
+
+def test_a_pool_that_nobody_holds_gives_its_processes_back(ray: ModuleType) -> None:
+    from sundog.util.queue import Queue
+
+    gate = Queue()
+    Pool(2, ray_remote_args={"num_cpus": 1})
+    # Both CPUs were held by the pool: this runs when they are free again.
+    ray.get(ray.remote(num_cpus=2)(lambda: gate.put(1)).remote(), timeout=30)
+    assert gate.get() == 1
+
+
+def test_a_pool_within_a_task_works(ray: ModuleType) -> None:
+    def outer() -> list[int]:
+        with Pool(2) as pool:
+            return pool.map(abs, [-1, -2, -3])
+
+    assert ray.get(ray.remote(outer).remote(), timeout=30) == [1, 2, 3]

@@ -1,96 +1,93 @@
-"""The actors of a pool, and who works on what.
+"""The workers of a pool, and the functions that they know.
 
-```
- user's threads ──submit(chunk)──► Crew ──run_chunk.remote──► PoolActor × processes
-                                    ▲                              │ ref.future() done
- pool's result thread ◄── events ───┴──────────────────────────────┘
-   stores results, runs callbacks, hands out the next chunk
-```
+::
 
-Owns the actors, the chunks that wait, and one thread that handles everything that arrives. A lock
-guards what submitters and that thread share. An actor has at most two chunks: one that runs and one
-that waits there, so that it never idles between them and a slow chunk holds up only one other.
+    user's thread ── function(func, way).remote(…) ──► queue of the crew ──► worker × processes
+                  ◄────────────── ref ── get, wait ◄───────────────────────┘
+
+Owns the crew (`sundog.owner.crews`): which worker runs what, how much waits at each, what is taken back from a busy
+one is decided there. Functions are pickled once and travel once to each worker. Any thread may use it.
 """
 
 from __future__ import annotations
 
-import queue
+import os
 import threading
-import traceback
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
 
 import sundog
-from sundog.exceptions import ActorDiedError
-from sundog.util.multiprocessing.results import Failure
+from sundog.api import engine_or_init
+from sundog.exceptions import ActorDiedError, TaskCancelledError, WorkerCrashedError
+from sundog.options import TaskOptions, parse_task_options
+from sundog.plain import replaced
+from sundog.remote_function import RemoteFunction
+from sundog.serialize.pack import pack_function
+from sundog.util.multiprocessing.calls import Calls, Initializer
 
-CHUNKS_PER_ACTOR = 2
-# How long the actors of a closed pool may take for their exit handlers.
-GRACE_S = 5.0
-
-
-class Sink(Protocol):
-    """Where the results of a chunk go."""
-
-    def chunk_done(self, index: int, values: list[Any]) -> None: ...
-
-
-@dataclass(slots=True, eq=False)
-class Chunk:
-    """Some calls of one function. `func` is the function, or a ref to it."""
-
-    sink: Sink
-    index: int
-    func: Any
-    calls: list[Any]
-    style: str
-
-    def fail(self, error: BaseException) -> None:
-        self.sink.chunk_done(self.index, [Failure(error)])
+_FUNCTIONS_MAX = 64  # arbitrary: a program that makes its functions anew for each call uses each of them once
+# Options of actors that a task does not have: programs written for a pool of actors may give them.
+_OF_ACTORS = frozenset({"max_restarts", "max_concurrency", "max_pending_calls", "lifetime"})
+_TERMINATED = "The Pool was terminated before this was done, so there is no result."
 
 
-class PoolActor:
-    """One process of a pool."""
-
-    def __init__(self, initializer: Callable[..., Any] | None, initargs: tuple[Any, ...]) -> None:
-        if initializer is not None:
-            initializer(*initargs)
-
-    def ping(self) -> None:
-        """Answer once the initializer is through."""
-
-    def run_chunk(self, func: Callable[..., Any], calls: list[Any], style: str) -> list[Any]:
-        """Call `func` for each entry: an argument ("map"), its arguments ("star"), or (args, kwargs)."""
-        results: list[Any] = []
-        for call in calls:
-            try:
-                if style == "map":
-                    results.append(func(call))
-                elif style == "star":
-                    results.append(func(*call))
-                else:
-                    results.append(func(*call[0], **call[1]))
-            except Exception as error:
-                results.append(Failure(error, traceback.format_exc()))
-        return results
+def pool_error(error: BaseException) -> BaseException:
+    """The error of a chunk as users of a pool know it: a process of theirs died, or the pool was terminated."""
+    if isinstance(error, TaskCancelledError):
+        return ActorDiedError(_TERMINATED)
+    if isinstance(error, WorkerCrashedError):
+        return ActorDiedError(str(error), exit_code=error.exit_code, signal=error.signal)
+    return error
 
 
-@dataclass(slots=True, eq=False)
-class _Member:
-    """An actor of the crew."""
+class _CrewFunction(RemoteFunction):
+    """A remote function whose tasks only this crew runs."""
 
-    handle: Any
-    started: int = 0
-    running: list[Chunk] = field(default_factory=list)
-    dismissed: bool = False
-    # The chunk it was running when it died; those behind it had not begun.
-    died_on: Chunk | None = None
+    def __init__(self, crew: Any, calls: Calls, options: TaskOptions) -> None:
+        super().__init__(calls, options)
+        self._crew = crew
+
+    def _bind(self) -> Any:
+        engine = super()._bind()
+        assert self._fn is not None
+        self._crew.employ(self._fn)
+        return engine
+
+    def remote_each(self, items: list[Any]) -> list[Any]:
+        """Run a task for each item, which is its argument; the refs."""
+        if self._fn is None:
+            self._bind()
+        if self._fn is None or not self._fn.one:
+            return [self.remote(item) for item in items]
+        refs: list[Any] = self._crew.submit(self._fn, items)
+        return refs
 
 
-class Crew:
-    """A fixed number of actors that share one queue of chunks."""
+class _ByArgument:
+    """A function that travels with each call: it holds refs, or the workers count the chunks of all functions."""
+
+    def __init__(self, run: RemoteFunction, func: Callable[..., Any], way: str) -> None:
+        self._run = run
+        self._func = sundog.put(func)
+        self._way = way
+
+    def remote(self, *args: Any, **kwargs: Any) -> Any:
+        """Run as a task of the crew."""
+        return self._run.remote(self._func, self._way, args, kwargs)
+
+    def remote_each(self, items: list[Any]) -> list[Any]:
+        """Run a task for each item, which is its argument; the refs."""
+        return [self.remote(item) for item in items]
+
+
+class PoolCrew:
+    """A fixed number of workers that share one queue.
+
+    Raises:
+        RayActorError: the initializer failed.
+    """
 
     def __init__(
         self,
@@ -98,159 +95,124 @@ class Crew:
         initializer: Callable[..., Any] | None,
         initargs: tuple[Any, ...],
         chunks_per_life: int | None,
-        actor_options: dict[str, Any],
+        remote_args: dict[str, Any],
     ) -> None:
-        self._initializer = initializer
-        self._initargs = initargs
-        self._chunks_per_life = chunks_per_life
-        # With one call at a time, a chunk behind another has not begun, and may move to another actor.
-        self._in_order = actor_options.get("max_concurrency", 1) in (1, None)
-        self._actor_class = sundog.remote(PoolActor).options(**{"num_cpus": 0, **actor_options})
+        self._options = _task_options(remote_args, chunks_per_life)
+        self._counts = chunks_per_life is not None
+        self._initializer: Initializer | None = None
+        if initializer is not None:
+            self._prepares = sundog.put((initializer, initargs))  # held: workers may be replaced
+            self._initializer = (os.urandom(8), self._prepares.binary())
+        engine = engine_or_init()
+        self._crew = engine.crew(self._options, size, spoiled=initializer is not None)
+        self._any = self._made(b"", "any", "Pool")
         self._lock = threading.Lock()
-        self._waiting: deque[Chunk] = deque()
-        self._events: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._members = [self._recruit() for _ in range(size)]
-        self._leaving: list[_Member] = []
-        self._closing = False
-        self._stopped = False
+        self._by_blob: OrderedDict[tuple[bytes, str], RemoteFunction] = OrderedDict()
+        self._by_function: OrderedDict[tuple[int, str], tuple[Any, tuple[Any, ...], Any]] = OrderedDict()
+        self._greet()
+
+    def _greet(self) -> None:
+        # No chunk of the user's: it does not count as one.
+        options = replaced(self._options, name="Pool", max_calls=0)
+        greet = _CrewFunction(self._crew, Calls(b"", "greet", self._initializer), options)
         try:
-            # An initializer that fails shows up here, not in the first result.
-            sundog.get([member.handle.ping.remote() for member in self._members])
-        except BaseException:
-            for member in self._members:
-                sundog.kill(member.handle)
-            raise
-        self._thread = threading.Thread(target=self._serve, name="pool-results", daemon=True)
-        self._thread.start()
+            sundog.get(self._crew.muster(greet.remote))
+        except BaseException as error:
+            self._crew.abort("its Pool could not be started")
+            if isinstance(error, sundog.exceptions.RayTaskError):
+                raise ActorDiedError.from_task_error(error) from None
+            raise pool_error(error) from None
+        self._crew.mustered()
 
     @property
     def size(self) -> int:
-        """How many actors there are."""
-        return len(self._members)
+        """How many workers there are."""
+        return self._crew.size
 
-    def _recruit(self) -> _Member:
-        return _Member(self._actor_class.remote(self._initializer, self._initargs))
-
-    def submit(self, chunk: Chunk) -> None:
-        """Run a chunk as soon as an actor is free."""
+    # ------------------------------------------------------------------ functions
+    def function(self, func: Callable[..., Any], way: str) -> Any:
+        """Something whose `.remote()` has a worker call `func` in this way (`calls.WAYS`)."""
         with self._lock:
-            if not self._stopped:
-                self._waiting.append(chunk)
-                self._assign()
-                return
-        chunk.fail(_terminated())
+            return self._function(func, way)
 
-    def _assign(self) -> None:
-        """Hand waiting chunks to the actors with least to do. Called with the lock held."""
-        while self._waiting:
-            free = [member for member in self._members if self._may_take(member)]
-            if not free:
-                return
-            member = min(free, key=lambda candidate: len(candidate.running))
-            self._start(member, self._waiting.popleft())
-
-    def _may_take(self, member: _Member) -> bool:
-        if member.dismissed or len(member.running) >= CHUNKS_PER_ACTOR:
-            return False
-        return self._chunks_per_life is None or member.started < self._chunks_per_life
-
-    def _start(self, member: _Member, chunk: Chunk) -> None:
-        try:
-            ref = member.handle.run_chunk.remote(chunk.func, chunk.calls, chunk.style)
-        except Exception as error:
-            # Arguments that cannot be pickled fail their own chunk, and no other.
-            failure = error
-            self._events.put(lambda: chunk.fail(failure))
-            return
-        member.started += 1
-        member.running.append(chunk)
-        # The future's callback runs in a thread of the runtime: it only leaves a note for ours.
-        ref.future().add_done_callback(
-            lambda future: self._events.put(lambda: self._finished(member, chunk, future))
-        )
-
-    def _finished(self, member: _Member, chunk: Chunk, future: Any) -> None:
-        error = future.exception()
-        with self._lock:
-            if chunk not in member.running:
-                return
-            died = isinstance(error, sundog.exceptions.RayActorError)
-            if died and member.died_on is None:
-                member.died_on = member.running[0]
-            moved = died and self._in_order and member.died_on is not chunk
-            member.running.remove(chunk)
-            if moved:
-                self._waiting.appendleft(chunk)
-            worn_out = self._chunks_per_life is not None and member.started >= self._chunks_per_life
-            if not member.dismissed and (died or (worn_out and not member.running)):
-                self._replace(member, died)
-            self._assign()
-        if moved:
-            return
-        if error is not None:
-            chunk.fail(error)
+    def known(self, func: Callable[..., Any], way: str) -> Any:
+        """Like `function`, without pickling one again that has no state of its own: for a caller of a single call."""
+        if type(func) is FunctionType and func.__closure__ is None:
+            found = func.__globals__
+            state = (
+                func.__defaults__,
+                func.__kwdefaults__,
+                *[found.get(name) for name in func.__code__.co_names],
+            )
+        elif type(func) is BuiltinFunctionType:
+            state = ()
         else:
-            chunk.sink.chunk_done(chunk.index, future.result())
-
-    def _replace(self, member: _Member, died: bool) -> None:
-        member.dismissed = True
-        if not died:
-            member.handle.__ray_terminate__.remote()
-        self._members[self._members.index(member)] = self._recruit()
-        # Its other chunks are told one by one that it is dead; until then they are nobody else's.
-        self._leaving.append(member)
-
-    def _serve(self) -> None:
-        while True:
-            event = self._events.get()
-            if event is None:
-                break
-            event()
-            with self._lock:
-                self._leaving = [member for member in self._leaving if member.running]
-                busy = self._waiting or self._leaving or any(member.running for member in self._members)
-                if self._closing and not busy and self._events.empty():
-                    break
-        self._stop()
-
-    def _stop(self) -> None:
+            return self.function(func, way)
+        key = (id(func), way)
         with self._lock:
-            self._stopped = True
-            members, unfinished = list(self._members), list(self._waiting)
-            self._waiting.clear()
-            for member in [*members, *self._leaving]:
-                unfinished.extend(member.running)
-                member.running.clear()
-        if sundog.is_initialized():
-            if not unfinished:
-                ends = [member.handle.__ray_terminate__.remote() for member in members]
-                sundog.wait(ends, num_returns=len(ends), timeout=GRACE_S)
-            for member in members:
-                sundog.kill(member.handle)
-        for chunk in unfinished:
-            chunk.fail(_terminated())
+            kept = self._by_function.get(key)
+            if kept is not None and len(kept[1]) == len(state):
+                if all(old is new for old, new in zip(kept[1], state, strict=True)):
+                    return kept[2]
+            made = self._function(func, way)
+            self._by_function[key] = (func, state, made)  # held, so that its id stays its own
+            if len(self._by_function) > _FUNCTIONS_MAX:
+                self._by_function.popitem(last=False)
+            return made
 
+    def _function(self, func: Callable[..., Any], way: str) -> Any:
+        if self._counts:
+            return _ByArgument(self._any, func, way)
+        blob, captured = pack_function(func)
+        if captured:
+            return _ByArgument(self._any, func, way)
+        key = (blob, way)
+        made = self._by_blob.get(key)
+        if made is None:
+            made = self._by_blob[key] = self._made(
+                blob, way, getattr(func, "__name__", "") or type(func).__name__
+            )
+            if len(self._by_blob) > _FUNCTIONS_MAX:
+                self._by_blob.popitem(last=False)
+        else:
+            self._by_blob.move_to_end(key)
+        return made
+
+    def _made(self, blob: bytes, way: str, name: str) -> RemoteFunction:
+        return _CrewFunction(self._crew, Calls(blob, way, self._initializer), self._options.merged(name=name))
+
+    def ready(self, oids: list[bytes], timeout_s: float | None, *, in_order: bool) -> list[bytes]:
+        """Those of the results that are there, after the first of them has come (in order: none after one that is
+        not). Empty if the time was over before."""
+        found: list[bytes] = self._crew.ready(oids, timeout_s, in_order=in_order)
+        return found
+
+    # ------------------------------------------------------------------ the end
     def close(self) -> None:
-        """Let what was submitted finish, then end the actors."""
-        with self._lock:
-            self._closing = True
-        self._events.put(_nothing)
-
-    def terminate(self) -> None:
-        """End the actors now; what has not finished never will."""
-        with self._lock:
-            self._closing = True
-        self._events.put(None)
+        """Let what was submitted finish; then the workers go back to the session."""
+        self._crew.close()
 
     def join(self) -> None:
-        """Wait until the actors have been ended."""
-        if threading.current_thread() is not self._thread:
-            self._thread.join()
+        """Wait until everything has ended and the workers are given back."""
+        if sundog.is_initialized():
+            self._crew.await_idle()
+            self._crew.end()
+
+    def terminate(self) -> None:
+        """End what runs now; what has not finished never will."""
+        if sundog.is_initialized():
+            self._crew.abort("its Pool was terminated")
+
+    def abandon(self) -> None:
+        """Nobody holds the pool any more. Called by the garbage collector, at any moment: in a thread of its own."""
+        threading.Thread(target=self.terminate, name="pool-end", daemon=True).start()
 
 
-def _terminated() -> ActorDiedError:
-    return ActorDiedError("The Pool was terminated before this was done, so there is no result.")
-
-
-def _nothing() -> None:
-    """Wakes the result thread so that it looks around."""
+def _task_options(given: dict[str, Any], chunks_per_life: int | None) -> TaskOptions:
+    # A chunk runs at most once, as in the standard library, unless the user says otherwise.
+    options: dict[str, Any] = {"num_cpus": 0, "max_retries": given.get("max_task_retries") or 0}
+    options |= {name: value for name, value in given.items() if name not in _OF_ACTORS}
+    options.pop("max_task_retries", None)
+    if chunks_per_life is not None:
+        options["max_calls"] = chunks_per_life
+    return parse_task_options(options)

@@ -1,7 +1,7 @@
 """`Pool`: the interface of `multiprocessing.Pool`, over the machines of a session.
 
-Owns the shape of the calls: chunking, argument styles, open and closed. `crew.py` runs the chunks,
-`results.py` collects them. Any thread may use a pool.
+Owns the shape of the calls: chunking, argument styles, open and closed. Each chunk is a task of the pool's own workers
+(`crew.py`), read by whoever wants its result (`results.py`). Any thread may use a pool.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Sized
 from typing import Any
 
 import sundog
+from sundog.refs import ObjectRef
 from sundog.util.debug import log_once
-from sundog.util.multiprocessing.crew import Chunk, Crew
-from sundog.util.multiprocessing.results import AsyncResult, IMapIterator, PoolTaskError
+from sundog.util.multiprocessing.crew import PoolCrew
+from sundog.util.multiprocessing.results import AsyncResult, Callbacks, IMapIterator, PoolTaskError
 
 __all__ = ["AsyncResult", "IMapIterator", "Pool", "PoolTaskError"]
 
@@ -26,7 +27,7 @@ CHUNKS_PER_PROCESS = 4
 
 
 class Pool:
-    """A pool of processes, each of them an actor.
+    """A pool of processes: workers of the session, held by the pool until it ends.
 
     Args:
         processes: How many; by default one per CPU of the session.
@@ -35,7 +36,7 @@ class Pool:
         maxtasksperchild: After so many chunks a process is replaced by a fresh one.
         context: Accepted for compatibility, without effect.
         ray_address: The session to join when there is none yet.
-        ray_remote_args: Options of the actors, e.g. `{"num_cpus": 1}`; by default they reserve nothing.
+        ray_remote_args: Options of the processes, e.g. `{"num_cpus": 1}`; by default they reserve nothing.
 
     Raises:
         ValueError: `processes` is not positive, or more than the session has CPUs.
@@ -57,17 +58,20 @@ class Pool:
         ray_remote_args: dict[str, Any] | None = None,
     ) -> None:
         if context is not None and log_once("pool_context"):
-            logger.warning("Pool(context=...) has no effect: its processes are actors of the session.")
+            logger.warning("Pool(context=...) has no effect: its processes are workers of the session.")
         if maxtasksperchild is not None and maxtasksperchild <= 0:
             raise ValueError(f"maxtasksperchild must be a positive int or None, got {maxtasksperchild}")
         self._closed = False
         self._unread: weakref.WeakSet[IMapIterator] = weakref.WeakSet()
         count = _process_count(processes, ray_address)
-        self._crew = Crew(
+        self._crew = PoolCrew(
             count, initializer, tuple(initargs or ()), maxtasksperchild, dict(ray_remote_args or {})
         )
-        # A pool that nobody holds any more ends its actors; results hold their pool.
-        self._finalizer = weakref.finalize(self, self._crew.terminate)
+        self._callbacks = Callbacks()
+        # A pool that nobody holds any more ends what it runs; results hold their pool. At the end of the program the
+        # session ends all the same.
+        self._finalizer = weakref.finalize(self, _abandon, self._crew, self._callbacks)
+        self._finalizer.atexit = False
 
     def apply(
         self,
@@ -96,9 +100,16 @@ class Pool:
             error_callback: Called with the exception instead.
         """
         self._check_running()
-        result = AsyncResult(self, 1, single=True, callback=callback, error_callback=error_callback)
-        self._crew.submit(Chunk(result, 0, func, [(tuple(args or ()), dict(kwargs or {}))], "apply"))
-        return result
+        given, named = tuple(args or ()), dict(kwargs or {})
+        if any(type(each) is ObjectRef for each in (*given, *named.values())):
+            ref = self._crew.known(func, "apply").remote(
+                (given, named)
+            )  # the function is given the ref itself
+        else:
+            ref = self._crew.known(func, "call").remote(*given, **named)
+        return AsyncResult(
+            self, [ref], [False], single=True, callback=callback, error_callback=error_callback
+        )
 
     def map(
         self, func: Callable[[Any], Any], iterable: Iterable[Any], chunksize: int | None = None
@@ -156,12 +167,11 @@ class Pool:
         items = list(iterable)
         size = self._chunksize(items, chunksize)
         chunks = [items[start : start + size] for start in range(0, len(items), size)]
-        result = AsyncResult(self, len(chunks), callback=callback, error_callback=error_callback)
-        # One put for all chunks: a function may carry much data in its closure.
-        shared = sundog.put(func) if len(chunks) > 1 else func
-        for index, calls in enumerate(chunks):
-            self._crew.submit(Chunk(result, index, shared, calls, style))
-        return result
+        # Pickled once for all chunks: a function may carry much data in its closure.
+        run = self._crew.function(func, style)
+        refs = [run.remote(calls) for calls in chunks]
+        whole = [True] * len(refs)
+        return AsyncResult(self, refs, whole, callback=callback, error_callback=error_callback)
 
     def imap(
         self, func: Callable[[Any], Any], iterable: Iterable[Any], chunksize: int | None = 1
@@ -184,17 +194,18 @@ class Pool:
         self._check_running()
         size = self._chunksize(iterable, chunksize)
         items = iter(iterable)
-        shared = sundog.put(func)
-        crew = self._crew
+        run_one, run_many = self._crew.function(func, "call"), self._crew.function(func, "map")
 
-        def submit_next(results: IMapIterator, index: int) -> bool:
-            calls = list(itertools.islice(items, size))
-            if calls:
-                crew.submit(Chunk(results, index, shared, calls, "map"))
-            return bool(calls)
+        def submit(count: int) -> list[tuple[Any, bool]]:
+            calls = list(itertools.islice(items, size * count))
+            # A ref among the items is an item like others: a task of its own would be given its value.
+            if size == 1 and ObjectRef not in {type(each) for each in calls}:
+                return [(ref, False) for ref in run_one.remote_each(calls)]
+            return [
+                (run_many.remote(calls[start : start + size]), True) for start in range(0, len(calls), size)
+            ]
 
-        results = IMapIterator(self, submit_next, ordered)
-        results.submit(2 * crew.size)
+        results = IMapIterator(self, self._crew, submit, ordered)
         self._unread.add(results)
         return results
 
@@ -212,23 +223,24 @@ class Pool:
             raise ValueError("Pool not running")
 
     def close(self) -> None:
-        """Take no more work; the processes end when what was submitted is done."""
+        """Take no more work; the processes go back to the session when what was submitted is done."""
         if not self._closed:
             self._closed = True
             # From here on nobody may wait for the reader: join() comes before the last next().
             for results in list(self._unread):
-                results.submit(float("inf"))
+                results.submit_all()
             self._crew.close()
 
     def terminate(self) -> None:
-        """End the processes now, and wait for that. Results that are not there yet become errors."""
+        """End what runs now, and wait for that. Results that are not there yet become errors."""
         self._closed = True
         self._finalizer.detach()
         self._crew.terminate()
         self._crew.join()
+        self._callbacks.join()
 
     def join(self) -> None:
-        """Wait until the processes have ended.
+        """Wait until everything has ended, callbacks too, and the processes have gone back to the session.
 
         Raises:
             ValueError: Neither `close()` nor `terminate()` was called before.
@@ -236,6 +248,7 @@ class Pool:
         if not self._closed:
             raise ValueError("Pool is still running")
         self._crew.join()
+        self._callbacks.join()
 
     def __enter__(self) -> Pool:
         self._check_running()
@@ -243,6 +256,11 @@ class Pool:
 
     def __exit__(self, *_: object) -> None:
         self.terminate()
+
+
+def _abandon(crew: PoolCrew, callbacks: Callbacks) -> None:
+    crew.abandon()
+    callbacks.stop()
 
 
 def _process_count(processes: int | None, address: str | None) -> int:

@@ -1,12 +1,14 @@
-"""What a pool gives back: results that arrive chunk by chunk.
+"""What a pool gives back: refs, read by the thread that wants the results.
 
-Written by the pool's result thread, read by any thread of the user's; each object has one condition
-that guards it. Knows nothing of actors.
+Owns nothing that moves by itself: a `get` or `next` reads what workers sent in the user's own thread, without a
+hand-over. Only callbacks need another thread, for they run when nobody asks: one of the pool's, started with the first.
 """
 
 from __future__ import annotations
 
+import itertools
 import logging
+import queue
 import threading
 import time
 from collections import deque
@@ -14,14 +16,18 @@ from collections.abc import Callable, Iterator
 from multiprocessing import TimeoutError
 from typing import Any
 
+import sundog
+from sundog.util.multiprocessing.calls import Failure, RemoteTraceback
+from sundog.util.multiprocessing.crew import PoolCrew, pool_error
+
+__all__ = ["AsyncResult", "Callbacks", "Failure", "IMapIterator", "PoolTaskError", "RemoteTraceback"]
+
 logger = logging.getLogger(__name__)
 
-
-class RemoteTraceback(Exception):
-    """Shows, as the cause of an exception, where it was raised in the other process."""
-
-    def __str__(self) -> str:
-        return f'\n"""\n{self.args[0]}"""'
+# imap keeps as many chunks under way as are taken in this time: many short ones share a packet, and long ones are
+# read no earlier than they are needed.
+_AHEAD_S = 0.02
+_AHEAD_MAX = 1024
 
 
 class PoolTaskError(Exception):
@@ -35,18 +41,79 @@ class PoolTaskError(Exception):
         self.underlying = underlying
 
 
-class Failure:
-    """An exception in the place of a result, so that one bad item does not lose its chunk."""
+def read(refs: list[Any], whole: list[bool]) -> list[Any]:
+    """The results of chunks that are there, or for which it waits: one after another. `whole`: of each, whether its
+    value is a list of results; otherwise it is one."""
+    try:
+        values = sundog.get(refs)
+    except Exception:
+        values = [_read_one(ref) for ref in refs]
+    out: list[Any] = []
+    for value, is_list in zip(values, whole, strict=True):
+        if is_list and type(value) is list:
+            out.extend(value)
+        else:
+            out.append(value)
+    return out
 
-    def __init__(self, error: BaseException, traceback_text: str = "") -> None:
-        self.error = error
-        self.traceback_text = traceback_text
 
-    def exception(self) -> BaseException:
-        """Give the exception, caused by its remote traceback as in the standard library."""
-        if self.traceback_text and self.error.__cause__ is None:
-            self.error.__cause__ = RemoteTraceback(self.traceback_text)
-        return self.error
+def _read_one(ref: Any) -> Any:
+    try:
+        return sundog.get(ref)
+    except Exception as error:
+        return Failure(pool_error(error))
+
+
+class Callbacks:
+    """The thread of a pool in which callbacks run: they may take their time, and submit more."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._events: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._pending = 0
+        self._idle = threading.Condition(self._lock)
+
+    def when_done(self, refs: list[Any], call: Callable[[], None]) -> None:
+        """Have `call` called in this thread when all the refs are ready."""
+        with self._lock:
+            self._pending += 1
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._serve, name="pool-callbacks", daemon=True)
+                self._thread.start()
+        left = itertools.count(len(refs) - 1, -1)
+
+        def arrived(_future: Any) -> None:
+            # In a thread of the runtime: it only leaves a note for ours.
+            if next(left) == 0:
+                self._events.put(call)
+
+        if not refs:
+            self._events.put(call)
+        for ref in refs:
+            ref.future().add_done_callback(arrived)
+
+    def _serve(self) -> None:
+        while (event := self._events.get()) is not None:
+            event()
+            with self._lock:
+                self._pending -= 1
+                self._idle.notify_all()
+
+    def join(self) -> None:
+        """Wait until every callback has run, and end the thread."""
+        if self._thread is None or threading.current_thread() is self._thread:
+            return
+        with self._lock:
+            self._idle.wait_for(lambda: not self._pending)
+        self.stop()
+
+    def stop(self) -> None:
+        """End the thread after what has arrived."""
+        with self._lock:
+            thread, self._thread = self._thread, None
+        if thread is not None:
+            self._events.put(None)
 
 
 class AsyncResult:
@@ -54,69 +121,64 @@ class AsyncResult:
 
     Args:
         pool: Held while the result is, so that dropping the pool's last name does not end its work.
-        chunk_count: How many chunks make up the result.
+        refs: Of the chunks, in order.
+        whole: Of each chunk, whether its value is a list of results.
         single: The result is one value, not a list.
-        callback: Called with the result, in the pool's result thread.
+        callback: Called with the result, in the pool's thread for callbacks.
         error_callback: Called with the exception instead.
     """
 
     def __init__(
         self,
-        pool: object,
-        chunk_count: int,
+        pool: Any,
+        refs: list[Any],
+        whole: list[bool],
         *,
         single: bool = False,
         callback: Callable[[Any], Any] | None = None,
         error_callback: Callable[[BaseException], Any] | None = None,
     ) -> None:
         self._pool = pool
+        self._refs = refs
+        self._whole = whole
         self._single = single
         self._callback = callback
         self._error_callback = error_callback
-        self._chunks: list[list[Any] | None] = [None] * chunk_count
-        self._missing = chunk_count
+        self._values: list[Any] | None = None
         self._error: BaseException | None = None
-        self._error_chunk = chunk_count
-        self._done = False
-        self._condition = threading.Condition()
-        if chunk_count == 0:
-            self._finish()
-
-    def chunk_done(self, index: int, values: list[Any]) -> None:
-        """Take the results of a chunk. Called by the pool."""
-        failed = next((value.exception() for value in values if isinstance(value, Failure)), None)
-        with self._condition:
-            if self._chunks[index] is not None or self._missing == 0:
-                return
-            self._chunks[index] = values
-            self._missing -= 1
-            # The error of the first item counts, whichever chunk happens to fail first.
-            if failed is not None and index < self._error_chunk:
-                self._error, self._error_chunk = failed, index
-            finished = self._missing == 0
-        if finished:
-            self._finish()
-
-    def _finish(self) -> None:
-        # The callback comes first: who has got the result may rely on its effects.
-        self._call_back()
-        with self._condition:
-            self._done = True
-            self._condition.notify_all()
+        self._lock = threading.Lock()
+        # Who has got the result may rely on the effects of its callback.
+        self._called: threading.Event | None = None
+        if callback is not None or error_callback is not None:
+            self._called = threading.Event()
+            pool._callbacks.when_done(refs, self._call_back)
 
     def _call_back(self) -> None:
-        callback = self._callback if self._error is None else self._error_callback
-        if callback is None:
-            return
         try:
-            callback(self._value() if self._error is None else PoolTaskError(self._error))
+            self._collect()
+            callback = self._callback if self._error is None else self._error_callback
+            if callback is not None:
+                callback(self._value() if self._error is None else PoolTaskError(self._error))
         except Exception:
             # As a callback of the user's it must not end the thread that serves the whole pool.
             logger.exception("A callback given to a Pool raised")
+        finally:
+            assert self._called is not None
+            self._called.set()
+
+    def _collect(self) -> None:
+        with self._lock:
+            if self._values is None:
+                values = read(self._refs, self._whole)
+                # The error of the first item counts, whichever chunk happened to fail first.
+                failed = next((value for value in values if isinstance(value, Failure)), None)
+                self._error = None if failed is None else failed.exception()
+                self._values = values
+                self._refs = []
 
     def _value(self) -> Any:
-        values = [value for chunk in self._chunks for value in (chunk or [])]
-        return values[0] if self._single else values
+        assert self._values is not None
+        return self._values[0] if self._single else list(self._values)
 
     def get(self, timeout: float | None = None) -> Any:
         """Give the result, waiting for it.
@@ -128,25 +190,30 @@ class AsyncResult:
             multiprocessing.TimeoutError: It was not there in time.
             Exception: Whatever the call raised.
         """
-        self.wait(timeout)
-        with self._condition:
-            if not self._done:
-                raise TimeoutError(
-                    f"{self._missing} of {len(self._chunks)} chunks were not done within {timeout} s."
-                )
-            if self._error is not None:
-                raise self._error
-            return self._value()
+        if timeout is not None or self._called is not None:
+            self.wait(timeout)
+            if not self.ready():
+                raise TimeoutError(f"The result was not there within {timeout} s.")
+        self._collect()
+        if self._error is not None:
+            raise self._error
+        return self._value()
 
     def wait(self, timeout: float | None = None) -> None:
         """Wait until the result is there, or the time is over."""
-        with self._condition:
-            self._condition.wait_for(lambda: self._done, timeout)
+        if self._called is not None:
+            self._called.wait(timeout)
+        elif refs := self._refs:
+            sundog.wait(
+                list(refs), num_returns=len(refs), timeout=None if timeout is None else max(0, timeout)
+            )
 
     def ready(self) -> bool:
         """Whether the result, or an error, is there."""
-        with self._condition:
-            return self._done
+        if self._called is not None:
+            return self._called.is_set()
+        refs = self._refs
+        return not refs or len(sundog.wait(list(refs), num_returns=len(refs), timeout=0)[0]) == len(refs)
 
     def successful(self) -> bool:
         """Whether it came without an error.
@@ -154,10 +221,10 @@ class AsyncResult:
         Raises:
             ValueError: It is not there yet.
         """
-        with self._condition:
-            if not self._done:
-                raise ValueError(f"{self!r} not ready")
-            return self._error is None
+        if not self.ready():
+            raise ValueError(f"{self!r} not ready")
+        self._collect()
+        return self._error is None
 
 
 class IMapIterator:
@@ -165,43 +232,74 @@ class IMapIterator:
 
     Args:
         pool: Held while the iterator is.
-        submit_next: Submits one more chunk; returns whether there was one.
+        crew: Who runs the chunks.
+        submit: Submits up to so many chunks: of each its ref, and whether its value is a list. Fewer: the items ended.
         ordered: Give results in the order of the items.
     """
 
-    def __init__(self, pool: object, submit_next: Callable[[IMapIterator, int], bool], ordered: bool) -> None:
+    def __init__(
+        self, pool: object, crew: PoolCrew, submit: Callable[[int], list[tuple[Any, bool]]], ordered: bool
+    ) -> None:
         self._pool = pool
-        self._submit_next = submit_next
+        self._crew = crew
+        self._submit = submit
         self._ordered = ordered
-        self._condition = threading.Condition()
+        self._least = self._window = 2 * crew.size
+        self._taking = threading.Lock()  # held while results are read
         # Held while items are read: the reader and Pool.close() may both want to submit.
         self._reading = threading.Lock()
-        self._arrived: dict[int, list[Any]] = {}
+        self._submitted: deque[tuple[Any, bool]] = deque()
+        self._waited: dict[bytes, tuple[Any, bool]] = {}  # the reader's own: those that it waits for
         self._values: deque[Any] = deque()
-        self._submitted = 0
-        self._consumed = 0
         self._exhausted = False
+        self._given = 0  # chunks
+        self._took_at = time.monotonic()
+        self._fill(self._window)
 
-    def submit(self, count: float) -> None:
-        """Submit up to `count` more chunks."""
+    def _fill(self, most: int) -> None:
+        """Submit chunks until so many are under way."""
         with self._reading:
-            while count > 0 and not self._exhausted:
-                count -= 1
-                if self._submit_next(self, self._submitted):
-                    self._submitted += 1
-                else:
-                    self._exhausted = True
+            missing = most - len(self._waited) - len(self._submitted)
+            if missing > 0 and not self._exhausted:
+                made = self._submit(missing)
+                self._exhausted = len(made) < missing
+                self._submitted.extend(made)
 
-    def chunk_done(self, index: int, values: list[Any]) -> None:
-        """Take the results of a chunk. Called by the pool."""
-        with self._condition:
-            self._arrived[index] = values
-            self._condition.notify_all()
+    def submit_all(self) -> None:
+        """Submit all that is left of the items."""
+        with self._reading:
+            while not self._exhausted:
+                made = self._submit(_AHEAD_MAX)
+                self._exhausted = len(made) < _AHEAD_MAX
+                self._submitted.extend(made)
 
-    def _next_chunk(self) -> list[Any] | None:
-        if self._ordered:
-            return self._arrived.pop(self._consumed, None)
-        return self._arrived.pop(next(iter(self._arrived))) if self._arrived else None
+    def _take(self, timeout: float | None) -> None:
+        """Read the results that are there, after the first of them has come. Only with `_taking` held."""
+        waited = self._waited
+        while self._submitted:
+            made = self._submitted.popleft()
+            waited[made[0].binary()] = made
+        if not waited:
+            self._fill(self._window)
+            if not self._submitted:
+                raise StopIteration
+            return
+        ready = self._crew.ready(list(waited), timeout, in_order=self._ordered)
+        if not ready:
+            raise TimeoutError(f"No result within {timeout} s.")
+        taken = [waited.pop(oid) for oid in ready]
+        self._values.extend(read([ref for ref, _ in taken], [is_list for _, is_list in taken]))
+        self._refill(len(ready))
+
+    def _refill(self, taken: int) -> None:
+        now = time.monotonic()
+        pace = taken * _AHEAD_S / max(now - self._took_at, 1e-6)
+        self._took_at = now
+        # As many as were given to the user at most: who takes ten results has not had thousands of items read.
+        self._window = int(max(self._least, min(pace, self._given, _AHEAD_MAX)))
+        self._given += taken  # when the next are read
+        if self._window - len(self._waited) - len(self._submitted) >= self._window // 4:
+            self._fill(self._window)
 
     def next(self, timeout: float | None = None) -> Any:
         """Give the next result.
@@ -215,24 +313,20 @@ class IMapIterator:
 
         An item on which the call raised is given as a `PoolTaskError`, as in Ray, and the iteration goes on.
         """
-        until_s = None if timeout is None else time.monotonic() + timeout
-        while not self._values:
-            if self._exhausted and self._consumed == self._submitted:
-                raise StopIteration
-            with self._condition:
-                chunk = self._next_chunk()
-                if chunk is None:
-                    left_s = None if until_s is None else until_s - time.monotonic()
-                    if left_s is not None and left_s <= 0:
-                        raise TimeoutError(f"No result within {timeout} s.")
-                    self._condition.wait(left_s)
-                    continue
-            self._consumed += 1
-            self._values.extend(chunk)
-            # One chunk in for one chunk out: the items are read no faster than the results.
-            self.submit(1)
-        value = self._values.popleft()
-        return PoolTaskError(value.exception()) if isinstance(value, Failure) else value
+        while True:
+            try:
+                value = self._values.popleft()
+                break
+            except IndexError:
+                pass
+            if not self._taking.acquire(timeout=-1 if timeout is None else max(0, timeout)):
+                raise TimeoutError(f"No result within {timeout} s.")
+            try:
+                if not self._values:
+                    self._take(timeout)
+            finally:
+                self._taking.release()
+        return PoolTaskError(value.exception()) if type(value) is Failure else value
 
     def __next__(self) -> Any:
         return self.next()

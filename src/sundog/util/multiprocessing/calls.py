@@ -1,0 +1,121 @@
+"""What a worker of a pool runs: the user's function, called in one of a few ways.
+
+Owns the loaded function, what stands for an exception among the results, and that a pool's initializer runs once in
+each process. Made in the driver with the pickled function, which travels once to each worker; called in workers. Small,
+because every worker of a pool imports it.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+# The token of a pool, and the id of the object that has its initializer and the arguments of that.
+Initializer = tuple[bytes, bytes]
+_prepared: set[bytes] = set()  # pools whose initializer has run in this process
+
+
+class RemoteTraceback(Exception):
+    """Shows, as the cause of an exception, where it was raised in the other process."""
+
+    def __str__(self) -> str:
+        return f'\n"""\n{self.args[0]}"""'
+
+
+class Failure:
+    """An exception in the place of a result, so that one bad item does not lose its chunk."""
+
+    def __init__(self, error: BaseException, traceback_text: str = "") -> None:
+        self.error = error
+        self.traceback_text = traceback_text
+
+    def exception(self) -> BaseException:
+        """Give the exception, caused by its remote traceback as in the standard library."""
+        if self.traceback_text and self.error.__cause__ is None:
+            self.error.__cause__ = RemoteTraceback(self.traceback_text)
+        return self.error
+
+
+def _failure(error: Exception) -> Failure:
+    import traceback
+
+    return Failure(error, "".join(traceback.format_exception(error)))
+
+
+class Calls:
+    """A user's function as a pool sends it. `way` says what the arguments are: see `WAYS`."""
+
+    def __init__(self, blob: bytes, way: str, initializer: Initializer | None) -> None:
+        self._facts = (blob, way, initializer)
+        self._func: Callable[..., Any] | None = None
+        self._way = WAYS[way]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_load, self._facts)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._facts[2] is not None:
+            prepare(self._facts[2])
+        return self._way(self._func, args, kwargs)
+
+
+def _load(blob: bytes, way: str, initializer: Initializer | None) -> Calls:
+    calls = Calls(b"", way, initializer)
+    calls._func = pickle.loads(blob) if blob else None
+    return calls
+
+
+def prepare(initializer: Initializer) -> None:
+    """Run a pool's initializer, unless it has run in this process."""
+    token, ref = initializer
+    if token not in _prepared:
+        import sundog
+
+        function, arguments = sundog.get(sundog.ObjectRef(ref))
+        function(*arguments)
+        _prepared.add(token)
+
+
+def _call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    try:
+        return func(*args, **kwargs)
+    except Exception as error:
+        return _failure(error)
+
+
+def _apply(func: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    return _call(func, *args[0])
+
+
+def _map(func: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> list[Any]:
+    results: list[Any] = []
+    for item in args[0]:
+        try:
+            results.append(func(item))
+        except Exception as error:
+            results.append(_failure(error))
+    return results
+
+
+def _star(func: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> list[Any]:
+    return _map(lambda item: func(*item), args, {})
+
+
+def _greet(_func: Any, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
+    """Nothing: the initializer is what counts."""
+
+
+def _any(_func: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+    func, way, rest, kwargs = args
+    return WAYS[way](func, rest, kwargs)
+
+
+WAYS: dict[str, Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]] = {
+    "call": _call,  # the arguments themselves; one result
+    "apply": _apply,  # one pair of arguments and keyword arguments, which may be refs; one result
+    "map": _map,  # a list of items; a list of results
+    "star": _star,  # a list of tuples of arguments; a list of results
+    "any": _any,  # function, way, arguments, keyword arguments
+    "greet": _greet,  # nothing
+}
