@@ -42,6 +42,7 @@ def test_objects_are_told_while_another_thread_puts_and_drops() -> None:
     ready |= {kept: b"12345", gone: b""}
     owner: Any = SimpleNamespace(
         me=ME,
+        segments=SimpleNamespace(viewed=dict),
         ready=ready,
         value=lambda oid: whole(ready[oid]) if oid in ready else None,
         drain=lambda: None,

@@ -25,6 +25,7 @@ COMMANDS = {
     "get": "Show one task, actor or object with all that is known of it.",
     "summary": "Count tasks by name, actors by class, objects by call site.",
     "stack": "Show what every process is doing right now.",
+    "memory": "Show who holds which object, and where the memory is.",
     "logs": "Show what the processes of a session printed.",
     "session": "List sessions, running and ended; pack one into a file.",
     "microbenchmark": "Measure the headline cases on this machine.",

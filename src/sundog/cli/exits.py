@@ -111,7 +111,6 @@ LATER = {
     "debug": "Call the function itself in the driver, where breakpoint() works.",
     "doctor": "See: sundog demo, whose output has such advice.",
     "job": "Run the program itself; it joins a session with init(address='auto').",
-    "memory": "See: sundog list objects",
     "profile": "Run the program under python -m cProfile, or py-spy record --subprocesses.",
     "replay": "Call the function itself in the driver.",
     "serve": "",

@@ -94,18 +94,18 @@ def show(rows: Sequence[dict[str, Any]], form: str) -> None:
         show_table(rows)
 
 
-def show_table(rows: Sequence[dict[str, Any]]) -> None:
-    """Print rows as a table with a number before each."""
+def show_table(rows: Sequence[dict[str, Any]], *, numbered: bool = True) -> None:
+    """Print rows as a table, with a number before each unless that is not wanted."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     if not rows:
         return
-    table = Table("", *rows[0], box=None)
+    table = Table(*([""] if numbered else []), *rows[0], box=None)
     for number, row in enumerate(rows):
         cells = ["" if value is None else printable(str(value)) for value in row.values()]
-        table.add_row(str(number), *[Text(cell) for cell in cells])
+        table.add_row(*([str(number)] if numbered else []), *[Text(cell) for cell in cells])
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=_PIPE_WIDTH)

@@ -30,6 +30,7 @@ def describe_objects(owner: Owner, pid: int, role: str, sites: dict[str, str]) -
     used = {oid for task in tasks for oid in task.holds or ()}
     rows = []
     inner: set[bytes] = set()
+    pinned = owner.segments.viewed()
     for oid in list(owner.ready):  # puts come without the lock
         value = owner.value(oid)
         if value is None:
@@ -56,7 +57,9 @@ def describe_objects(owner: Owner, pid: int, role: str, sites: dict[str, str]) -
         held = owner.refs.owned.get(oid) or owner.refs.borrowed.get(oid)
         row["local_ref_count"] = held.local if held is not None else 1
         if row["reference_type"] == "LOCAL_REFERENCE":
-            if oid in used:
+            if oid in pinned:
+                row["reference_type"] = "PINNED_IN_MEMORY"  # something here reads its bytes in place
+            elif oid in used:
                 row["reference_type"] = "USED_BY_PENDING_TASK"
             elif oid in inner and row["object_id"] not in sites:
                 row["reference_type"] = "CAPTURED_IN_OBJECT"

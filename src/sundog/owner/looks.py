@@ -40,4 +40,21 @@ def _stacks(owner: Owner) -> looks.ProcessStacks:
     return stacks_here(owner.call_of)
 
 
-_ANSWERS: dict[str, Callable[..., Any]] = {looks.STACKS: _stacks}
+def _memory(owner: Owner, most: int) -> looks.MemoryReport:
+    from sundog.owner.holdings import report
+
+    return report(owner, most)
+
+
+def _retention(owner: Owner, names: tuple[str, ...]) -> list[looks.Retention]:
+    from sundog.owner.retention import explain
+
+    exported = {oid.hex(): exporter for oid, exporter in owner.segments.viewed().items()}
+    return explain(names, exported)
+
+
+_ANSWERS: dict[str, Callable[..., Any]] = {
+    looks.STACKS: _stacks,
+    looks.MEMORY: _memory,
+    looks.RETENTION: _retention,
+}

@@ -391,6 +391,11 @@ class Segments:
                 self._abandoned.discard(name)
                 self._unmap_read(name)
 
+    def viewed(self) -> dict[bytes, Any]:
+        """The objects whose bytes something in this process reads in place, each with what exports them."""
+        found = [(oid, watch()) for watch, oid, _ in list(self._views.values()) if oid]
+        return {oid: exporter for oid, exporter in found if exporter is not None}
+
     def trim(self) -> tuple[list[str], list[str], list[str], dict[str, float]]:
         """Let go of everything that only makes the next access faster: the store is full.
 

@@ -94,23 +94,33 @@ class Reference(NamedTuple):
     status: str  # of the task that makes it: FINISHED, SUBMITTED_TO_WORKER, …; NIL: the object is another process's
     attempt: int
     call_site: str
-    where: str  # memory, shared memory, disk, elsewhere, ""
+    segment: str  # the file in shared memory that holds it; "" for a value in the memory of its owner
     local: int  # references counted in this process
-    borrowers: tuple[str, ...] = ()  # process ids that hold it too, as its owner knows
+    since_s: float  # when it was made, or its task was submitted; 0.0: not known here
+    borrowers: tuple[str, ...] = ()  # processes that hold it too, as its owner knows
+
+
+class Total(NamedTuple):
+    """All references of one kind in one process."""
+
+    kind: str
+    references: int
+    size_bytes: int
 
 
 class MemoryReport(NamedTuple):
-    """What one process holds, and its own memory."""
+    """What one process holds: the largest references, and the sums over all of them."""
 
     references: tuple[Reference, ...]
-    rss_bytes: int
-    shared_bytes: int
+    totals: tuple[Total, ...]
     omitted: int = 0
 
 
 class Retention(NamedTuple):
-    """Why one process holds an object: from the ref, or the array over its bytes, to what keeps that alive."""
+    """Why one process holds an object: from the ref, or the bytes that are read in place, to what keeps it alive."""
 
     object_id: str
-    paths: tuple[tuple[str, ...], ...]  # each: "variable x of f() (train.py:3)", "list[2]", "ObjectRef"
+    paths: tuple[
+        tuple[str, ...], ...
+    ]  # each the way in words: what is held, what holds it, and so on to the root
     complete: bool  # False: the search ended at its limit
