@@ -16,6 +16,7 @@ from sundog.refs import ObjectRef
 from sundog.serialize.pack import pack_function
 from sundog.signatures import Signature, check_yields, is_generator
 from sundog.wire import lanes as wire
+from sundog.wire.inspect import inspect_of
 
 __tracebackhide__ = True  # pytest folds the frames of this file
 
@@ -160,6 +161,8 @@ class ActorMethod:
             extra = timeouts.bind(fn, options, extra)
         if not (options.enable_task_events and data["task_events"]):
             extra[wire.EXTRA_HIDDEN] = True
+        if (inspect := inspect_of(options)) is not None:
+            extra[wire.EXTRA_INSPECT] = inspect
         fn.extra = extra or None
         self._fn, self._link = fn, link
         return engine, link

@@ -229,6 +229,10 @@ class Config:
     dashboard_port: int = _setting(
         8265, "Port of the dashboard on 127.0.0.1; 0 takes any free one.", low=0, high=65_535
     )
+    debugger: str = _setting("pdb", "What a breakpoint() in a task waits for: pdb, or debugpy for VS Code.")
+    debug_post_mortem: bool = _setting(
+        False, "Stop every task that raises an exception there, for `sundog debug`."
+    )
     allow_out_of_band_object_ref_serialization: bool = _setting(
         True,
         "Whether a ref may be pickled by hand, which keeps its object until shutdown; if not, that raises.",

@@ -124,6 +124,7 @@ class TaskOptions(_Options):
     label_selector: dict[str, str] | None = None
     fallback_strategy: list[dict[str, Any]] | None = None
     enable_task_events: bool = True
+    post_mortem: bool = False
     _metadata: dict[str, Any] | None = None
     _labels: dict[str, str] | None = None
     _generator_backpressure_num_objects: int | None = None
@@ -167,6 +168,7 @@ class ActorOptions(_Options):
     label_selector: dict[str, str] | None = None
     fallback_strategy: list[dict[str, Any]] | None = None
     enable_task_events: bool = True
+    post_mortem: bool = False
     _metadata: dict[str, Any] | None = None
     _labels: dict[str, str] | None = None
 
@@ -214,6 +216,7 @@ class MethodOptions(_Options):
     queue_timeout_s: float | None = None
     name: str | None = None
     enable_task_events: bool = True
+    post_mortem: bool = False
     _generator_backpressure_num_objects: int | None = None
 
 
@@ -507,6 +510,7 @@ _CHECKS: dict[str, _Check] = {
     "label_selector": check_labels,
     "fallback_strategy": _fallbacks,
     "enable_task_events": _FLAG,
+    "post_mortem": _FLAG,
     "_metadata": _DICT,
     "_labels": _DICT,
     "_generator_backpressure_num_objects": _backpressure,

@@ -12,31 +12,6 @@ import pytest
 from tests.integration import drivers
 
 
-def test_breakpoint_in_a_task_or_actor_says_what_to_do_and_goes_on() -> None:
-    with drivers.running(
-        """
-        ray.init(num_cpus=1)
-        @ray.remote
-        def task():
-            for _ in range(3): breakpoint()
-            return 7
-        @ray.remote
-        class Actor:
-            def call(self):
-                breakpoint()
-                return 8
-        print(ray.get(task.remote()), ray.get(Actor.remote().call.remote()))
-        """
-    ) as driver:
-        out = driver.rest()
-        driver.close()
-    assert "7 8" in out
-    told = [line for line in driver.errors if "breakpoint() at" in line]
-    assert len(told) == 2 and all("is passed over" in line and "f._function(...)" in line for line in told), (
-        told
-    )
-
-
 def test_a_programs_own_debugger_is_left_in_place() -> None:
     with drivers.running(
         """

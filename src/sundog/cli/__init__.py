@@ -28,6 +28,8 @@ COMMANDS = {
     "memory": "Show who holds which object, and where the memory is.",
     "logs": "Show what the processes of a session printed.",
     "session": "List sessions, running and ended; pack one into a file.",
+    "debug": "List paused tasks and attach pdb to one.",
+    "break": "Set a breakpoint in a running session.",
     "microbenchmark": "Measure the headline cases on this machine.",
 }
 

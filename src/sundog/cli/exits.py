@@ -108,7 +108,6 @@ def mapped() -> Iterator[None]:
 # Commands of a later version, and what does the same until then.
 LATER = {
     "dashboard": "See: sundog status",
-    "debug": "Call the function itself in the driver, where breakpoint() works.",
     "doctor": "See: sundog demo, whose output has such advice.",
     "job": "Run the program itself; it joins a session with init(address='auto').",
     "profile": "Run the program under python -m cProfile, or py-spy record --subprocesses.",

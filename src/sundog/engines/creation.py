@@ -16,6 +16,7 @@ from sundog.owner.evidence import is_async_class, runs_several
 from sundog.owner.records import WAITING, Fn, Task
 from sundog.owner.tasks import ArgumentWaiter
 from sundog.refs import site_of
+from sundog.wire.inspect import inspect_of
 
 if TYPE_CHECKING:
     from sundog.engines.local import LocalEngine
@@ -81,6 +82,7 @@ class Creations:
             "job_id": context.facts.job_id,
             "submit_s": owner.now(),
             "hidden": not options.enable_task_events,
+            "inspect": inspect_of(options),
             "handle": handle_data,  # the dict of the handle that the creator gets, too
         }
         if owner.config.record_task_actor_creation_sites:

@@ -36,7 +36,8 @@ from sundog.owner.core import Owner
 from sundog.owner.records import Fn
 from sundog.plain import replaced
 from sundog.wire import versions
-from sundog.wire.lanes import EXTRA_HIDDEN
+from sundog.wire.inspect import inspect_of
+from sundog.wire.lanes import EXTRA_HIDDEN, EXTRA_INSPECT
 
 if TYPE_CHECKING:
     from sundog.owner.crews import Crew
@@ -108,6 +109,9 @@ class LocalEngine:
             fn.extra = {"b": limit}
         if not options.enable_task_events:
             fn.extra = {**(fn.extra or {}), EXTRA_HIDDEN: True}
+        inspect = inspect_of(options)
+        if inspect is not None:
+            fn.extra = {**(fn.extra or {}), EXTRA_INSPECT: inspect}
         if options.timeout_s or options.queue_timeout_s:
             fn.extra = timeouts.bind(fn, options, fn.extra)
         spec, setup = lease_of(options, self.env_key(options.runtime_env))
@@ -175,6 +179,8 @@ class LocalEngine:
     def shutdown(self) -> None:
         """Leave the session; it ends with its last driver. Waits until nothing of it is left."""
         owner = self.owner
+        if self.is_driver:
+            owner.pauses.await_prompts(lambda: owner.closed is not None)
         if engines.current() is self:
             engines.plug(None)
         if self._switched and sys.getswitchinterval() == _SWITCH_S:

@@ -219,6 +219,7 @@ class Listings:
     # ------------------------------------------------------------------ one row
     def _worker(self, process: Process) -> Row:
         started = _ms(process.started_at)
+        paused, port = self.node.pauses.of_worker(process.process_id.hex())
         return {
             "worker_id": process.process_id.hex(),
             "is_alive": True,
@@ -234,8 +235,8 @@ class Listings:
             "worker_launched_time_ms": started,
             "start_time_ms": started,
             "end_time_ms": 0,
-            "debugger_port": None,
-            "num_paused_threads": None,
+            "debugger_port": port or None,
+            "num_paused_threads": paused,
         }
 
     def _job(self, job: Job) -> Row:

@@ -34,6 +34,7 @@ from sundog.node.failed_starts import FailedStarts
 from sundog.node.logs import LogTails
 from sundog.node.memory import MemoryKeeper
 from sundog.node.own_folder import OwnFolder
+from sundog.node.pauses import Pauses
 from sundog.node.records import Records
 from sundog.node.remains import Remains
 from sundog.node.requests import Requests
@@ -98,6 +99,7 @@ class Node:
         self.records = Records(self)
         self.remains = Remains(self)
         self.deadlocks = Deadlocks(self)
+        self.pauses = Pauses(self)
         self.store = StoreKeeper(self)
         self.logs = LogTails()
         self.memory = MemoryKeeper(self)
@@ -389,6 +391,7 @@ class Node:
         self.deadlocks.process_died(process.process_id)
         self.requests.process_died(process.process_id)
         self.requests.listings.process_died(process, cause)
+        self.pauses.process_died(process)
         for peer_id in process.peers:
             peer = self.processes.get(peer_id)
             if peer is not None:
@@ -457,6 +460,14 @@ class Node:
     def on_waits_told(self, process: Process, number: int, report: Any) -> None:
         """A process tells of its waits, as it was asked."""
         self.deadlocks.told(process, number, report)
+
+    def on_paused(self, process: Process, pause: Any) -> None:
+        """A task stands in a debugger."""
+        self.pauses.paused(process, pause)
+
+    def on_resumed(self, process: Process, pause_id: str) -> None:
+        """It goes on."""
+        self.pauses.resumed(pause_id)
 
     def on_lane(self, process: Process, worker_id: bytes, fd: int) -> None:
         """An owner opens a lane to a worker."""

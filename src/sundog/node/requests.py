@@ -143,6 +143,23 @@ class Requests:
             for row in self.node.leases.table(self.node.now())
         ]
 
+    # ------------------------------------------------------------------ debugging
+    def do_paused(self, _process: Process, _number: int) -> list[Any]:
+        """The tasks that stand in a debugger."""
+        return list(self.node.pauses.rows.values())
+
+    def do_triggers(self, _process: Process, _number: int) -> list[Any]:
+        """The breakpoints that were set from outside."""
+        return list(self.node.pauses.triggers.values())
+
+    def do_add_trigger(self, _process: Process, _number: int, trigger: Any) -> int:
+        """Set one more; its number."""
+        return self.node.pauses.add(trigger)
+
+    def do_clear_triggers(self, _process: Process, _number: int, numbers: list[int]) -> list[int]:
+        """Remove some, or all; the numbers of those that were there."""
+        return self.node.pauses.clear(numbers)
+
     def do_stop(self, _process: Process, _number: int, reason: str) -> bool:
         """End the session."""
         self.node.loop.after(0.01, lambda: self.node.stop(reason))

@@ -174,6 +174,8 @@ class Workers:
         process.pid = pid
         process.state = "idle"
         self.by_pid[pid] = worker_id
+        if node.pauses.triggers:
+            node.pauses.arm(process)
         node.logs.add(worker_id, pid, process.job_id, process.out_path, process.err_path)
         node.wake_logs()
         node.do(node.leases.worker_started(worker_id, node.node_id, env_key, node.now()))

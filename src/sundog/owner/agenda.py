@@ -54,6 +54,18 @@ class Agenda:
         if heap[0][0] == due_s:
             self._set(due_s)
 
+    def bound(self, delay_s: float, task: Ends, call: Callable[..., None], *args: Any) -> None:
+        """As `after`, for a bound on time: while somebody debugs a task of this session, its clock stands still."""
+        self.after(delay_s, task, self._over, task, self.owner.pauses.total_s(), call, args)
+
+    def _over(self, task: Ends, before_s: float, call: Callable[..., None], args: tuple[Any, ...]) -> None:
+        pauses = self.owner.pauses
+        owed_s = pauses.owed_s(before_s)
+        if owed_s:
+            self.after(owed_s, task, self._over, task, pauses.total_s(), call, args)
+        else:
+            call(*args)
+
     def _set(self, due_s: float | None) -> None:
         if self._alarm is None:
             from sundog.net.alarm import Alarm

@@ -6,7 +6,7 @@ import os
 from collections import deque
 from typing import Any
 
-from sundog import refs
+from sundog import notices, refs
 from sundog.config import Config
 from sundog.events import NoRing, Ring
 from sundog.net.packets import Connection
@@ -22,6 +22,7 @@ from sundog.owner.getting import Getting
 from sundog.owner.lineage import Recovery
 from sundog.owner.memory import MemoryLosses
 from sundog.owner.nested import Nested
+from sundog.owner.pauses import Pauses
 from sundog.owner.peers import Peers
 from sundog.owner.replies import Replies
 from sundog.owner.room import Room
@@ -54,6 +55,7 @@ def assemble(me: bytes, node: Connection, session: dict[str, Any], config: Confi
     owner.cancels = Cancels(owner)
     owner.lineage = Recovery(owner)
     owner.frees = Frees(owner)
+    owner.pauses = Pauses()
     owner.agenda = Agenda(owner)
     owner.timeouts = Timeouts(owner)
     owner.unread = UnreadErrors(owner)
@@ -66,6 +68,8 @@ def assemble(me: bytes, node: Connection, session: dict[str, Any], config: Confi
     handlers["reclaim"] = owner.tasks.reclaim
     handlers["running"] = owner.memory.running
     handlers["notice"] = owner.memory.notice
+    handlers["pauses"] = owner.pauses.told
+    handlers["pause_notice"] = lambda text: owner.when_ready_elsewhere(notices.note, text)
     handlers["actor"] = owner.actors.published
     handlers["peer"] = owner.peers.opened
     handlers["died"] = lambda process, cause: _died(owner, process, cause)

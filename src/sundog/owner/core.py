@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from sundog.owner.lineage import Recovery
     from sundog.owner.memory import MemoryLosses
     from sundog.owner.nested import Nested
+    from sundog.owner.pauses import Pauses
     from sundog.owner.peers import Peers
     from sundog.owner.replies import Replies
     from sundog.owner.streams import Streams
@@ -86,6 +87,7 @@ class Owner:
     lineage: Recovery
     frees: Frees
     agenda: Agenda
+    pauses: Pauses
     timeouts: Timeouts
     unread: UnreadErrors
     waits: Waits

@@ -190,6 +190,7 @@ class Getting:
         """
         owner = self.owner
         deadline = limit = None if timeout_s is None else _perf() + timeout_s
+        paused_s = owner.pauses.total_s() if deadline is not None else 0.0
         patience_s = owner.waits.patience_s
         if deadline is None and target is not None and patience_s is not None:
             waited_s = _time() - started if started else 0.0
@@ -226,7 +227,11 @@ class Getting:
                 if over():
                     break
                 if owner.closed is not None or (deadline is not None and _perf() >= deadline):
-                    return over()
+                    owed_s = owner.pauses.owed_s(paused_s) if owner.closed is None else 0.0
+                    if not owed_s:
+                        return over()
+                    paused_s = owner.pauses.total_s()
+                    deadline = limit = _perf() + owed_s
                 if limit is not None and target is not None and _perf() >= limit:
                     limit, long = None, owner.waits.note(target, started or _time() - (patience_s or 0.0))
             if long is not None and long.links is not None and not ended:

@@ -55,7 +55,7 @@ class Timeouts:
         bound_s = task.fn.queue_timeout_s
         if bound_s is not None:
             with self.owner.lock:
-                self.owner.agenda.after(delay_s + bound_s, task, self._not_begun, task, task.attempt)
+                self.owner.agenda.bound(delay_s + bound_s, task, self._not_begun, task, task.attempt)
 
     def _not_begun(self, task: Task, attempt: int) -> None:
         if task.attempt != attempt or task.began == attempt or task.cancelled:
@@ -96,7 +96,7 @@ class Timeouts:
         """Its worker says that an attempt began."""
         task.began = task.attempt
         if task.fn.timeout_s is not None:
-            self.owner.agenda.after(
+            self.owner.agenda.bound(
                 task.fn.timeout_s + self.grace_s, task, self._did_not_stop, task, task.attempt
             )
 

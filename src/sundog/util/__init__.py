@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sundog.serialize.inspect import inspect_serializability
     from sundog.util import accelerators, iter, queue, state
+    from sundog.util import debugpy as ray_debugpy
+    from sundog.util import rpdb as pdb
     from sundog.util.actor_pool import ActorPool
     from sundog.util.addresses import get_node_instance_id, get_node_ip_address
     from sundog.util.completion import as_completed, map_unordered
@@ -57,6 +59,7 @@ _SUBMODULES = frozenset(
         "check_serialize",
         "completion",
         "debug",
+        "debugpy",
         "helpers",
         "iter",
         "iter_metrics",
@@ -64,19 +67,23 @@ _SUBMODULES = frozenset(
         "metrics",
         "multiprocessing",
         "queue",
+        "rpdb",
         "scheduling_strategies",
         "serialization",
         "state",
     }
 )
 
+# Other names of submodules.
+_ALIASES = {"pdb": "rpdb", "ray_debugpy": "debugpy"}
+
 
 def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is not None:
         value = getattr(importlib.import_module(home), name)
-    elif name in _SUBMODULES:
-        value = importlib.import_module(f"{__name__}.{name}")
+    elif name in _SUBMODULES or name in _ALIASES:
+        value = importlib.import_module(f"{__name__}.{_ALIASES.get(name, name)}")
     else:
         from sundog import absent
 
@@ -106,7 +113,7 @@ sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES, *_SUBMODULES})
+    return sorted({*globals(), *_HOMES, *_SUBMODULES, *_ALIASES})
 
 
 __all__ = [
@@ -125,9 +132,11 @@ __all__ = [
     "list_named_actors",
     "log_once",
     "map_unordered",
+    "pdb",
     "placement_group",
     "placement_group_table",
     "queue",
+    "ray_debugpy",
     "register_serializer",
     "remove_placement_group",
     "state",

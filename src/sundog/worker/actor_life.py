@@ -74,6 +74,7 @@ class ActorLife:
         executor.title.become(spec["class_name"])
         executor.actor_id = actor_id
         executor.actor_retry = spec.get("retry_exceptions", False)
+        executor.inspection.of_actor = spec.get("inspect")
         received: list[bytes] = []
         start = owner.now()
         creator: bytes = spec["owner"]
@@ -104,6 +105,7 @@ class ActorLife:
             self.serving.stopping = executor.exit_after
         except BaseException as error:
             failed |= events.FAILED
+            executor.inspection.construction_failed(f"{spec['class_name']}.__init__", error)
             stored = RayTaskError.from_exception(
                 error,
                 function_name=f"{spec['class_name']}.__init__",

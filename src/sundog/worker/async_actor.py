@@ -253,6 +253,7 @@ class AsyncServing(Serving):
             lane.reply((task_id, wire.R_VALUES, payload, _time() - start), size, self.spill_dir)
         except BaseException as error:
             failed |= executor.flags_of(task_id, error)
+            executor.inspection.failed(lane, item, name, error)
             if isinstance(error, asyncio.CancelledError):
                 if self.stopping is not None:
                     return  # the actor ends under it: the node tells the caller why

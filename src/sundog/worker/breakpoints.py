@@ -1,37 +1,202 @@
-"""`breakpoint()` in a task or actor: a worker has no terminal, so it says what to do instead, and goes on.
+"""Breakpoints in a worker: `breakpoint()`, an exception with post_mortem, and what `sundog break` has set.
 
-Owns `sys.breakpointhook` of a worker, unless the program chose another by PYTHONBREAKPOINT or a debugger is attached.
-Without it pdb would read the end of its input at once and end the task with `BdbQuit`. Runs in a worker, on any
-thread.
+Owns `sys.breakpointhook` of a worker, unless the program chose another by PYTHONBREAKPOINT or a debugger is attached,
+and the way from a stop to the terminal that attaches to it::
+
+    breakpoint() ─► RemotePdb ─► Desk ── socket ── `sundog debug`
+                       └─("paused", row)──► node ──► the driver says where; no bound on time ends meanwhile
+
+The task keeps its CPU while it stands: otherwise a breakpoint in a function that is called a thousand times would start
+a thousand workers. Tasks that wait behind it here go back to their owners. Runs in a worker, on any thread; what does
+the work is imported at the first stop.
 """
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
-from typing import Any
+import threading
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING, Any
 
 from sundog import notices
 from sundog.config import user_environ
+from sundog.ids import random_id
+from sundog.owner import context
+from sundog.wire.pauses import Pause, Trigger
 
-_told: set[tuple[str, int]] = set()
+if TYPE_CHECKING:
+    from sundog.debugging.desk import Desk
+    from sundog.debugging.remote_pdb import RemotePdb
+    from sundog.debugging.triggers import Watch
+    from sundog.owner.core import Owner
+    from sundog.worker.actor_life import ActorLife
+
+_LOOK_S = 0.1
 
 
-def install() -> None:
-    """Have `breakpoint()` do as this file says."""
-    if "PYTHONBREAKPOINT" not in user_environ():
-        sys.breakpointhook = _hook
+class Breakpoints:
+    """The stops of one worker."""
 
+    def __init__(self, owner: Owner, life: ActorLife) -> None:
+        self.owner = owner
+        self._life = life
+        self._desks: dict[bytes, Desk] = {}  # task -> where its client sits
+        self._watch: Watch | None = None
 
-def _hook(*args: Any, **kwargs: Any) -> Any:
-    if sys.gettrace() is not None:
-        return sys.__breakpointhook__(*args, **kwargs)  # noqa: T100 (a debugger is here already)
-    frame = sys._getframe(1)
-    place = (frame.f_code.co_filename, frame.f_lineno)
-    if place not in _told:
-        _told.add(place)
-        notices.warn(
-            f"breakpoint() at {place[0]}:{place[1]} is passed over: a worker has no terminal to debug in. Call the "
-            "function itself in the driver instead, where breakpoint() works (a remote function f as "
-            "f._function(...)), or name a debugger of your own in the variable PYTHONBREAKPOINT."
+    def install(self) -> None:
+        """Have `breakpoint()` stop the task, and hear of breakpoints that are set from outside."""
+        if "PYTHONBREAKPOINT" not in user_environ():
+            sys.breakpointhook = self._hook
+        self.owner.control.handlers["triggers"] = self._set_triggers
+
+    # ------------------------------------------------------------------ stops
+    def _hook(self, *args: Any, **kwargs: Any) -> Any:
+        self.stop(sys._getframe(1), *args, **kwargs)
+
+    def stop(self, frame: FrameType, *args: Any, **kwargs: Any) -> Any:
+        """Stop at the line after the one that this frame is at."""
+        tracer = sys.gettrace()
+        own = _pdb_of(tracer)
+        if own is not None:
+            own.set_trace(frame)
+        elif tracer is not None and not self._is_ours(tracer):
+            sys.__breakpointhook__(*args, **kwargs)  # noqa: T100 (another debugger is here already)
+        elif self.owner.config.debugger == "debugpy":
+            self.stop_in_editor(frame, "breakpoint()")
+        else:
+            self._pdb().set_trace(frame)
+
+    def post_mortem(self, error: BaseException) -> None:
+        """Stop where an exception came from, before the task fails with it."""
+        trace = error.__traceback__
+        if trace is None or trace.tb_next is None:
+            return  # it was raised before the user's code began
+        why = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
+        self._pdb().post_mortem(trace, why)
+
+    def _pdb(self) -> RemotePdb:
+        from sundog.debugging.remote_pdb import RemotePdb
+
+        running = context.current()
+        task_id = running.task_id if running is not None else b""
+        made = RemotePdb(lambda *place: self._desk(task_id, *place), self._is_running(task_id))
+        made.on_end = self._arm_here
+        made.to_editor = self.stop_in_editor
+        return made
+
+    def _is_running(self, task_id: bytes) -> Callable[[], bool]:
+        serving = self._life.serving
+        return lambda: serving.current == task_id or task_id in serving.running_calls()
+
+    def _desk(self, task_id: bytes, path: str, line: int, function: str, why: str) -> Desk:
+        """Where the client of this task sits: the one of its last stop, if it is still there."""
+        from sundog.debugging.desk import Desk
+
+        found = self._desks.get(task_id)
+        if found is not None and found.stop(path, line, function, why):
+            return found
+        made = self._desks[task_id] = Desk(
+            str(self.owner.control.session["path"]),
+            self._pause(path, line, function, why),
+            self._announce,
+            self._withdraw,
         )
-    return None
+        return made
+
+    def _pause(self, path: str, line: int, function: str, why: str) -> Pause:
+        running = context.current()
+        return Pause(
+            random_id(6).hex(),
+            running.task_id.hex() if running is not None else "",
+            running.name if running is not None else threading.current_thread().name,
+            running.attempt if running is not None else 0,
+            path,
+            line,
+            function,
+            why,
+            time.time(),
+            os.getpid(),
+            self.owner.me.hex(),
+        )
+
+    def _announce(self, pause: Pause) -> None:
+        self._life.serving.before_pause()
+        self.owner.control.send(("paused", pause))
+
+    def _withdraw(self, pause_id: str) -> None:
+        self.owner.control.send(("resumed", pause_id))
+        for task_id, desk in list(self._desks.items()):
+            if not desk.is_open:
+                del self._desks[task_id]
+        self._life.serving.after_pause()
+
+    # ------------------------------------------------------------------ editors
+    def stop_in_editor(self, frame: FrameType, why: str) -> None:
+        """Stop at the next line of this frame, for an editor that connects."""
+        from sundog.debugging import vscode
+
+        try:
+            port = vscode.listen()
+        except vscode.NotThere as error:
+            notices.warn(f"{error} This breakpoint waits for pdb instead.")
+            return self._pdb().set_trace(frame)
+        code = frame.f_code
+        pause = self._pause(code.co_filename, frame.f_lineno, code.co_qualname, why)._replace(port=port)
+        self._announce(pause)
+        try:
+            vscode.stop_at(frame)
+        except BaseException:
+            self._withdraw(pause.id)
+            raise
+        # It stops when this returns: for as long as an editor is there, the task counts as paused.
+        is_running = self._is_running(context.current_id() or b"")
+
+        def look() -> None:
+            while vscode.is_attached() and is_running():
+                time.sleep(_LOOK_S)
+            self._withdraw(pause.id)
+
+        threading.Thread(target=look, daemon=True, name="sundog-debug").start()
+
+    # ------------------------------------------------------------------ breakpoints from outside
+    def _set_triggers(self, triggers: tuple[Trigger, ...]) -> None:
+        """By the reader thread: the main thread is armed in its handler of SIGINT, wherever it is."""
+        if self._watch is None:
+            from sundog.debugging.triggers import Watch
+
+            self._watch = Watch(self._met)
+        self._watch.set(triggers)
+        self._life.executor.on_signal = self._arm_main
+        self._life.executor.inspection.arm(
+            self._arm_here if triggers and sys.version_info < (3, 12) else None
+        )
+        signal.pthread_kill(self._life.serving.main_thread, signal.SIGINT)
+
+    def _arm_main(self, frame: FrameType | None) -> None:
+        self._life.executor.on_signal = None
+        if self._watch is not None:
+            self._watch.arm_thread(frame)
+
+    def _arm_here(self) -> None:
+        if self._watch is not None:
+            self._watch.arm_thread(None)
+
+    def _met(self, frame: FrameType, why: str) -> Any:
+        return self._pdb().stop_at(frame, why)
+
+    def _is_ours(self, tracer: Any) -> bool:
+        return self._watch is not None and tracer == self._watch.trace
+
+
+def _pdb_of(tracer: Any) -> RemotePdb | None:
+    """The pdb of ours that traces this thread."""
+    if tracer is None or "sundog.debugging.remote_pdb" not in sys.modules:
+        return None
+    from sundog.debugging.remote_pdb import RemotePdb
+
+    owner = getattr(tracer, "__self__", None)
+    return owner if isinstance(owner, RemotePdb) else None

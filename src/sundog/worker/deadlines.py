@@ -100,7 +100,7 @@ class Deadlines:
             lane.reply((run.task_id, wire.R_STARTED, None, 0.0), 16, self.spill_dir)
             lane.flush(self.spill_dir)
             with self.owner.lock:
-                self.owner.agenda.after(run.timeout_s, run, self._overdue, run)
+                self.owner.agenda.bound(run.timeout_s, run, self._overdue, run)
         return True
 
     def end(self, task_id: bytes) -> None:

@@ -30,6 +30,7 @@ from sundog.wire import lanes as wire
 from sundog.worker import exits, stdio
 from sundog.worker.answers import FLUSH_BYTES, AnswerLane, LoadedFn
 from sundog.worker.deadlines import Deadlines
+from sundog.worker.inspection import Inspection
 from sundog.worker.meter import Meter
 from sundog.worker.results import Partial, Results
 from sundog.worker.unsent import Unsent
@@ -76,6 +77,11 @@ class Executor:
         self.left: set[bytes] = set()  # calls that called exit_actor(): not answered, whatever they return
         self.attention = False  # a call was cancelled or has left: look at each that returns
         self.cancel_wins = False  # a cancelled call has no say in its outcome (asyncio)
+        self.on_signal: Callable[[Any], None] | None = (
+            None  # the reader wants the main thread to look at something
+        )
+        self.breakpoints: Any = None  # plugged in by the process
+        self.inspection = Inspection(self)
 
     def disown(self) -> None:
         """In a child that user code forked: what it does is not recorded, the ring is its parent's."""
@@ -257,10 +263,11 @@ class Executor:
                 self.unsent.sent()
                 reply = (task_id, wire.R_VALUES, ([value], self.held(lane, received)), seconds)
         except BaseException as error:
+            end = _time()
+            self.inspection.failed(lane, item, name, error)
             if stdio.holding:
                 stdio.end_lines()
             context.main_task = None
-            end = _time()
             if type(error) is not CopyLost:
                 flags = self.flags_of(task_id, error)
                 self.meter.write(kind, task_id, name_id, submit_s, start, end, flags)
@@ -387,6 +394,7 @@ class Executor:
                 self._count_call(lane, task_id, fn)
         except BaseException as error:
             end = _time()
+            self.inspection.failed(lane, item, name or str(what), error)
             if type(error) is not CopyLost:
                 kind = events.TASK if fn is not None else events.CALL
                 if fn is not None:

@@ -26,9 +26,10 @@ from sundog.net import sockets as socket
 from sundog.net.packets import Connection
 from sundog.owner import context, interrupts
 from sundog.owner.assemble import assemble
-from sundog.worker import breakpoints, endings, setup, stdio
+from sundog.worker import endings, setup, stdio
 from sundog.worker.accelerators import Accelerators
 from sundog.worker.actor_life import ActorLife, own_repr
+from sundog.worker.breakpoints import Breakpoints
 from sundog.worker.executor import Executor
 from sundog.worker.sampler import Sampler
 from sundog.worker.serving import Serving
@@ -111,7 +112,8 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
         process, message, list(life.serving.lanes.values())
     )
     owner.peers.handlers["consumed"] = lambda _process, message: _consumed(executor, message[1], message[2])
-    breakpoints.install()
+    executor.breakpoints = Breakpoints(owner, life)
+    executor.breakpoints.install()
     engines.plug_later(lambda: _make_engine(owner, executor))
     _apply_runtime_env(owner, spec)
     if job.get("compat"):

@@ -72,7 +72,7 @@ class Serving:
         self.buffer = memoryview(bytearray(packets.RECV_BYTES))
         self.main_thread = threading.get_ident()
         self.current: bytes | None = None
-        self.blocked = False
+        self.blocked = self.paused = False
         self.stopping: str | None = None
         self.watch = ModuleWatch()
         self._lease = 0  # the last one that this process was prepared for
@@ -359,6 +359,25 @@ class Serving:
                 lane.reply((b"", wire.R_BLOCKED, False, 0.0), 16, self.spill_dir)
         self._flush_all()
 
+    def before_pause(self) -> None:
+        """The running task stands in a debugger: it keeps its CPU, and the tasks behind it go elsewhere."""
+        self._flush_all()
+        if self.executor.actor_id is None and threading.get_ident() == self.main_thread and not self.paused:
+            self.paused = True
+            self.hand_back()
+            self._tell_blocked(True)
+
+    def after_pause(self) -> None:
+        """It goes on."""
+        if self.paused and threading.get_ident() == self.main_thread:
+            self.paused = False
+            self._tell_blocked(False)
+
+    def _tell_blocked(self, blocked: bool) -> None:
+        for lane in list(self.lanes.values()):
+            lane.reply((b"", wire.R_BLOCKED, blocked, 0.0), 16, self.spill_dir)
+        self._flush_all()
+
     def hand_back(self) -> None:
         """Return tasks that were not begun, read or unread, to their owners."""
         for fd, lane in list(self.lanes.items()):
@@ -454,6 +473,8 @@ class Serving:
 
     def interrupt(self, _signal: int, _frame: Any) -> None:
         """SIGINT in the main thread: raise in the task that is to be cancelled, if it still runs."""
+        if self.executor.on_signal is not None:
+            self.executor.on_signal(_frame)
         if self.current is None or self.current != self.executor.interrupting:
             return
         if context.current() is None:

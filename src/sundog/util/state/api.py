@@ -26,7 +26,7 @@ from sundog.util.state.schema import (
     TaskState,
     WorkerState,
 )
-from sundog.util.state.source import find_source
+from sundog.util.state.source import Source, find_source
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +62,8 @@ def ask(kind: str, detail: bool, address: str | None, whole: bool = True) -> lis
             raise RayStateApiException(f"{text}. raise_on_missing_output=False gives what is known.")
         logger.warning("%s", text)
     if kind == "tasks":
-        return rows_of(read_session(source.path), rows, source.node_id(), source.path, detail=detail)
+        found = rows_of(read_session(source.path), rows, source.node_id(), source.path, detail=detail)
+        return _with_pauses(found, source) if detail else found
     return rows
 
 
@@ -230,6 +231,15 @@ def list_workers(
 ) -> list[WorkerState]:
     """List processes. Arguments and errors as for `list_actors`."""
     return _list("workers", address, filters, limit, detail, raise_on_missing_output)
+
+
+def _with_pauses(rows: list[dict[str, Any]], source: Source) -> list[dict[str, Any]]:
+    """Say of tasks that run whether they stand in a debugger."""
+    paused = {(each.task_id, each.attempt) for each in source.ask("paused")}
+    for row in rows:
+        if row["state"].startswith("RUNNING"):
+            row["is_debugger_paused"] = (row["task_id"], row["attempt_number"]) in paused
+    return rows
 
 
 def list_tasks(

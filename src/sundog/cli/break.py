@@ -1,0 +1,141 @@
+"""`sundog break`: breakpoints in a running session, without an edit of the program.
+
+Owns the check of what was asked; the watching is `debugging.triggers`, in every worker. Runs in the terminal's
+process, main thread; it joins no session.
+"""
+
+import os
+
+import click
+
+from sundog.cli import exits, rows
+
+_EXAMPLES = rows.examples(
+    ('sundog break f.py:41 --when "x > 3"', "stop at line 41 when x is large"),
+    ("sundog break --on-exception ValueError", "stop where a ValueError is raised"),
+    ("sundog break f.py:41 --attempt 2", "stop only when the task is tried again"),
+    ("sundog break --list", "what is set"),
+    ("sundog break --clear 1", "remove number 1; without a number, all"),
+)
+
+
+@click.command("break", short_help="Set a breakpoint in a running session.", epilog=_EXAMPLES)
+@click.argument("place", required=False, metavar="[FILE[:LINE]]")
+@click.option(
+    "--when", default="", metavar="EXPRESSION", help="Only if this holds, with the names at that line."
+)
+@click.option(
+    "--on-exception",
+    "exception",
+    default="",
+    metavar="CLASS",
+    help="Where an exception of this class is raised.",
+)
+@click.option(
+    "--attempt",
+    type=click.IntRange(min=1),
+    default=None,
+    help="Only in this attempt of a task; 1 is the first.",
+)
+@click.option("--list", "only_list", is_flag=True, help="List what is set.")
+@click.option("--clear", is_flag=True, help="Remove breakpoints: the numbers given, or all.")
+@rows.address_option
+def command(
+    place: str | None,
+    when: str,
+    exception: str,
+    attempt: int | None,
+    only_list: bool,
+    clear: bool,
+    address: str | None,
+) -> int:
+    """Set a breakpoint in a running session, without an edit of the program.
+
+    Every worker watches for it, also those that start later. A task that meets it is paused; `sundog debug` attaches.
+    While none is set, nothing is watched.
+    """
+    from sundog.util.state.source import find_source
+    from sundog.wire.pauses import Trigger
+
+    source = rows.asked(lambda: find_source(address))
+    if clear:
+        gone = source.ask("clear_triggers", [] if place is None else _numbers(place))
+        click.echo(
+            f"Removed: {', '.join(map(str, gone))}."
+            if gone
+            else "Nothing was removed. See: sundog break --list"
+        )
+        return exits.OK
+    if only_list:
+        for each in source.ask("triggers"):
+            click.echo(f"{each.number:>3}  {each.text()}")
+        return exits.OK
+    path, line = parse_place(place or "")
+    if not line and not exception:
+        raise click.UsageError("say where: FILE:LINE, or --on-exception CLASS.")
+    if when:
+        _check_expression(when)
+    number = source.ask("add_trigger", Trigger(0, path, line, when, exception, attempt or 0))
+    click.echo(
+        f"Breakpoint {number} is set: {Trigger(number, path, line, when, exception, attempt or 0).text()}"
+    )
+    click.echo("A task that meets it is paused. Attach with: sundog debug --wait 60")
+    return exits.OK
+
+
+def parse_place(place: str) -> tuple[str, int]:
+    """FILE:LINE into its parts; a file that is here gets its whole path, and the line must hold code.
+
+    Raises:
+        UsageError: the line is no number, or holds no code.
+    """
+    path, colon, number = place.rpartition(":")
+    if not colon:
+        path, number = place, ""
+    if number and not number.isdigit():
+        raise click.UsageError(f"{place!r} is no place: FILE:LINE, where LINE is a number.")
+    line = int(number or 0)
+    if path and os.path.isfile(path):
+        path = os.path.abspath(path)
+        if line:
+            _check_line(path, line)
+    elif path and os.path.isabs(path):
+        raise click.UsageError(f"there is no file {path}.")
+    return path, line
+
+
+def _check_line(path: str, line: int) -> None:
+    with open(path, encoding="utf-8", errors="replace") as file:
+        text = file.read()
+    try:
+        lines = _code_lines(compile(text, path, "exec"))
+    except (SyntaxError, ValueError):
+        return
+    if line not in lines:
+        later = min((each for each in lines if each > line), default=None)
+        hint = f" The next line that does is {later}." if later else ""
+        raise click.UsageError(f"line {line} of {path} holds no code that runs.{hint}")
+
+
+def _code_lines(code: object) -> set[int]:
+    from types import CodeType
+
+    assert isinstance(code, CodeType)
+    lines = {line for _, _, line in code.co_lines() if line is not None}
+    for each in code.co_consts:
+        if isinstance(each, CodeType):
+            lines |= _code_lines(each)
+    return lines
+
+
+def _check_expression(when: str) -> None:
+    try:
+        compile(when, "--when", "eval")
+    except SyntaxError as error:
+        raise click.UsageError(f"--when {when!r} is no expression: {error.msg}.") from None
+
+
+def _numbers(text: str) -> list[int]:
+    if not all(each.isdigit() for each in text.split(",")):
+        raise click.UsageError(f"--clear takes the numbers of `sundog break --list`, not {text!r}.")
+    return [int(each) for each in text.split(",")]

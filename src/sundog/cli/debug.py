@@ -1,0 +1,157 @@
+"""`sundog debug`: the tasks that stand at a breakpoint, and a pdb in the one you choose.
+
+Owns the choice; the prompt is `debugging.client`, pdb itself runs with the task. Runs in the terminal's process, main
+thread; it joins no session.
+"""
+
+import os
+import time
+from typing import Any
+
+import click
+
+from sundog.cli import exits, rows
+from sundog.wire.pauses import Pause
+
+_EXAMPLES = rows.examples(
+    ("sundog debug", "the paused tasks; the only one is attached to at once"),
+    ("sundog debug 2", "the paused task of this number; the id of the task does as well"),
+    ("sundog debug --list", "only the list"),
+    ("sundog debug --vscode", "a port for VS Code, and the launch configuration for it"),
+)
+
+
+@click.command("debug", short_help="List paused tasks and attach pdb to one.", epilog=_EXAMPLES)
+@click.argument("task", required=False)
+@click.option("--list", "only_list", is_flag=True, help="List the paused tasks, and end.")
+@click.option(
+    "--wait", "patience_s", type=float, default=0.0, metavar="SECONDS", help="Wait for one to pause."
+)
+@click.option("--vscode", is_flag=True, help="Have debugpy take over, and print how VS Code attaches.")
+@rows.address_option
+def command(task: str | None, only_list: bool, patience_s: float, vscode: bool, address: str | None) -> int:
+    """List the tasks that stand at a breakpoint, and attach pdb to one of them.
+
+    A task is paused by `breakpoint()` in its code, by post_mortem=True at its exception, or by `sundog break`. Leaving
+    the prompt (quit, Ctrl-D) lets it go on. If this terminal vanishes, the task waits for the next one.
+    """
+    from sundog.debugging import client
+    from sundog.util.state.source import find_source
+
+    source = rows.asked(lambda: find_source(address))
+    while True:
+        paused = _paused(source, task, patience_s)
+        if only_list:
+            _show(paused)
+            return exits.OK
+        chosen = _choose(paused)
+        if chosen is None:
+            return exits.OK
+        if vscode:
+            return _open_port(source.path, chosen)
+        _attach(source.path, chosen)
+        if task is not None or not client.is_terminal() or not source.ask("paused"):
+            return exits.OK
+
+
+def _paused(source: Any, task: str | None, patience_s: float) -> list[Pause]:
+    """The paused tasks, oldest first."""
+    deadline = time.monotonic() + patience_s
+    while True:
+        found: list[Pause] = sorted(rows.asked(lambda: source.ask("paused")), key=lambda each: each.since_s)
+        wanted = [each for each in found if task is None or task in (str(each.number), each.task_id)]
+        if wanted or time.monotonic() >= deadline:
+            break
+        time.sleep(0.1)
+    if not wanted:
+        which = f"no task {task} is paused" if task is not None else "no task is paused"
+        raise exits.CommandError(
+            f"{which}. Put breakpoint() in its code, or set one with: sundog break FILE:LINE"
+        )
+    return wanted
+
+
+def _show(paused: list[Pause]) -> None:
+    for each in paused:
+        since = time.strftime("%H:%M:%S", time.localtime(each.since_s))
+        who = f"  (pid {each.attached} is attached)" if each.attached else ""
+        port = f"  debugpy on 127.0.0.1:{each.port}" if each.port else ""
+        click.echo(
+            f"{each.number:>3}  {each.name}  {each.place}  since {since}  {each.why}  task {each.task_id}{port}{who}"
+        )
+
+
+def _choose(paused: list[Pause]) -> Pause | None:
+    if len(paused) == 1:
+        return paused[0]
+    _show(paused)
+    from sundog.debugging import client
+
+    if not client.is_terminal():
+        raise exits.CommandError(
+            f"{len(paused)} tasks are paused: say which, as in: sundog debug {paused[0].number}"
+        )
+    while True:
+        answer = click.prompt("Which one? (a number, q to leave)", prompt_suffix=" ").strip()
+        if answer.lower() in ("q", "quit"):
+            return None
+        for each in paused:
+            if answer == str(each.number):
+                return each
+        click.echo(f"{answer} is none of them.")
+
+
+def _connect(path: str, pause: Pause) -> Any:
+    from sundog.debugging import channel
+
+    try:
+        return channel.connect(path, pause.id)
+    except OSError as error:
+        raise exits.CommandError(
+            f"{pause.name} (number {pause.number}) cannot be attached to ({error.strerror}): it may have gone on. "
+            "See: sundog debug --list"
+        ) from None
+
+
+def _attach(path: str, pause: Pause) -> None:
+    from sundog.debugging import client
+
+    if pause.port:
+        _show_port(pause.port, pause)
+        return
+    if pause.attached:
+        raise exits.CommandError(
+            f"somebody is at the prompt of {pause.name} already (pid {pause.attached}). See: sundog debug --list"
+        )
+    channel = _connect(path, pause)
+    click.echo(f"{pause.name} (task {pause.task_id}, pid {pause.pid}), paused by {pause.why}")
+    try:
+        client.visit(channel, os.path.join(path, "debug", "history"))
+    finally:
+        channel.close()
+
+
+def _open_port(path: str, pause: Pause) -> int:
+    if pause.port:
+        return _show_port(pause.port, pause)
+    channel = _connect(path, pause)
+    try:
+        channel.send("debugpy")
+        while (message := channel.receive()) is not None:
+            if message["kind"] == "port":
+                return _show_port(int(message["port"]), pause)
+            if message["kind"] == "end":
+                raise exits.CommandError(str(message["text"]).strip())
+    finally:
+        channel.close()
+    raise exits.CommandError("the task's process is gone.")
+
+
+def _show_port(port: int, pause: Pause) -> int:
+    from sundog.debugging import vscode
+
+    click.echo(
+        f"The debugger is listening on 127.0.0.1:{port}. Add this to .vscode/launch.json and start it:"
+    )
+    click.echo(vscode.launch_configuration(port, pause.name))
+    return exits.OK

@@ -1,0 +1,1 @@
+"""The debugger for tasks: a pdb that a terminal attaches to. Nothing of it is imported before the first breakpoint."""

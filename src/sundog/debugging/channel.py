@@ -1,0 +1,134 @@
+"""The socket between a paused task and the terminal at its prompt: rows of JSON, one a line.
+
+::
+
+    worker: Desk ── <session>/debug/<pause id>.sock ── Channel: `sundog debug`
+        ask(text, prompt) ──►        ◄── line(text)          one line typed at the prompt; end: true for Ctrl-D
+        completions(found) ──►       ◄── complete(…)         TAB was pressed
+        show(text) ──►               ◄── debugpy             hand the task over to debugpy
+        port(port) ──►
+        end(text) ──►
+
+Owns the address, who may connect (only the user whose session it is: the folder is 0700, and both ends look at the
+other's credentials before a byte is read), and the framing. Refuses pickles: what arrives is text. One client at a
+time; one that vanishes makes room for the next. Runs in the thread of the paused task, and in the command's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+from typing import Any
+
+from sundog import trust
+
+_CHUNK_BYTES = 1 << 16
+_LINE_MAX_BYTES = 64 << 20
+
+Message = dict[str, Any]
+
+
+class Channel:
+    """One connected end."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self._bytes = b""
+
+    def send(self, kind: str, **fields: Any) -> None:
+        """Raises: OSError: the other end is gone."""
+        data = json.dumps({"kind": kind, **fields}, default=str)
+        self.sock.sendall(data.encode("utf-8", "backslashreplace") + b"\n")
+
+    def receive(self) -> Message | None:
+        """The next message; None once the other end is gone."""
+        while b"\n" not in self._bytes:
+            try:
+                data = self.sock.recv(_CHUNK_BYTES)
+            except OSError:
+                return None
+            if not data or len(self._bytes) > _LINE_MAX_BYTES:
+                return None
+            self._bytes += data
+        line, _, self._bytes = self._bytes.partition(b"\n")
+        try:
+            message = json.loads(line)
+        except ValueError:
+            return None
+        return message if isinstance(message, dict) else None
+
+    def is_open(self) -> bool:
+        """Whether the other end is still there."""
+        try:
+            return bool(self.sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+
+    def close(self) -> None:
+        """Hang up."""
+        self.sock.close()
+
+
+def listen(session_path: str, name: str) -> socket.socket:
+    """A socket in the session's folder that only this user can connect to.
+
+    Raises:
+        OSError: the folder is not this user's alone, or the disk is full.
+    """
+    path = f"{session_path}/debug"
+    trust.make_folder(path)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    folder = trust.open_folder(path)
+    try:
+        # By the descriptor: an address has room for 107 bytes only.
+        listener.bind(f"/proc/self/fd/{folder}/{name}.sock")
+        listener.listen(4)
+    except BaseException:
+        listener.close()
+        raise
+    finally:
+        os.close(folder)
+    return listener
+
+
+def accept(listener: socket.socket) -> tuple[Channel, int]:
+    """Wait for a client of this user; others are hung up on. Returns its channel and its pid."""
+    while True:
+        sock, _ = listener.accept()
+        try:
+            pid = trust.check_peer(sock)
+        except OSError:
+            sock.close()
+            continue
+        return Channel(sock), pid
+
+
+def connect(session_path: str, name: str) -> Channel:
+    """Connect to a paused task.
+
+    Raises:
+        OSError: it is not paused any more, or it is another user's.
+    """
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    folder = -1
+    try:
+        folder = trust.open_folder(f"{session_path}/debug")
+        sock.connect(f"/proc/self/fd/{folder}/{name}.sock")
+        trust.check_peer(sock)
+    except BaseException:
+        sock.close()
+        raise
+    finally:
+        if folder >= 0:
+            os.close(folder)
+    return Channel(sock)
+
+
+def remove(session_path: str, name: str) -> None:
+    """Take a paused task's address away; it may be gone."""
+    with contextlib.suppress(OSError):
+        os.unlink(f"{session_path}/debug/{name}.sock")

@@ -1,0 +1,116 @@
+"""The terminal at a paused task's prompt: a line editor with history and completion, and nothing else.
+
+Owns readline in the command's process. pdb itself runs with the task; this end sends lines and shows what comes back.
+Ctrl-D and `quit` leave, and the task goes on. Ctrl-C at the prompt drops the line; while the task runs it ends the
+visit. Runs in the terminal's process, main thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from sundog.debugging.channel import Channel
+
+_DELIMITERS = " \t\n`@#$%^&*()=+[{]}\\|;:'\",<>?"
+_HISTORY_MAX = 1000
+
+
+def visit(channel: Channel, history: str) -> str:
+    """Sit at the prompt until the task goes on or is gone.
+
+    Args:
+        history: The file in which typed lines are kept for the next visit.
+
+    Returns:
+        How it ended: "end", "gone" (the task's process ended) or "left" (Ctrl-C while the task ran).
+    """
+    with _line_editor(channel, history):
+        while True:
+            try:
+                message = channel.receive()
+            except KeyboardInterrupt:
+                print("\nLeft. The task runs on.")
+                return "left"
+            if message is None:
+                print("The task's process is gone.")
+                return "gone"
+            print(message.get("text", ""), end="", flush=True)
+            if message["kind"] == "end":
+                return "end"
+            if message["kind"] == "ask" and not _answer(channel, str(message.get("prompt", ""))):
+                print("The task's process is gone.")
+                return "gone"
+
+
+def _answer(channel: Channel, prompt: str) -> bool:
+    while True:
+        try:
+            line = input(prompt)
+        except EOFError:
+            print()
+            return _send(channel, text="", end=True)
+        except KeyboardInterrupt:
+            print()
+            continue
+        return _send(channel, text=line)
+
+
+def _send(channel: Channel, **fields: Any) -> bool:
+    try:
+        channel.send("line", **fields)
+    except OSError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def _line_editor(channel: Channel, history: str) -> Iterator[None]:
+    """Arrow keys, history and TAB, as far as this Python has them."""
+    try:
+        import readline
+    except ImportError:
+        yield
+        return
+    found: list[str] = []
+
+    def complete(text: str, state: int) -> str | None:
+        if state == 0:
+            found[:] = _completions(channel, text, readline)
+        return found[state] if state < len(found) else None
+
+    before = readline.get_completer(), readline.get_completer_delims()
+    readline.set_completer_delims(_DELIMITERS)
+    readline.set_completer(complete)
+    readline.parse_and_bind("tab: complete")
+    with contextlib.suppress(OSError):
+        readline.read_history_file(history)
+    try:
+        yield
+    finally:
+        readline.set_history_length(_HISTORY_MAX)
+        with contextlib.suppress(OSError):
+            os.close(os.open(history, os.O_WRONLY | os.O_CREAT, 0o600))  # what was typed is nobody else's
+            readline.write_history_file(history)
+        readline.set_completer(before[0])
+        readline.set_completer_delims(before[1])
+
+
+def _completions(channel: Channel, text: str, readline: Any) -> list[str]:
+    line = readline.get_line_buffer()
+    stripped = len(line) - len(line.lstrip())
+    begin, end = readline.get_begidx() - stripped, readline.get_endidx() - stripped
+    try:
+        channel.send("complete", text=text, line=line.lstrip(), begin=begin, end=end)
+        answer = channel.receive()
+    except (OSError, KeyboardInterrupt):
+        return []
+    return [str(each) for each in (answer or {}).get("found", ())]
+
+
+def is_terminal() -> bool:
+    """Whether somebody can be asked."""
+    return sys.stdin.isatty()

@@ -1,0 +1,186 @@
+"""One paused task and who sits at its prompt: the files that pdb reads from and writes to.
+
+Owns the pause from its announcement to its end: the socket, the client, what was printed and not yet shown. `readline`
+is what pdb blocks in: it shows what was printed, asks the client for a line, and meanwhile completes words. While
+nobody is attached it waits for the next client, which is shown where the task stands. Refuses to give up: a client
+that vanishes leaves the task where it is. Runs in the thread of the task, in a worker.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from sundog.debugging import channel
+from sundog.wire.pauses import Pause
+
+_LOOK_S = 0.05
+
+
+class Debugger(Protocol):
+    """What the desk asks of the pdb that sits at it."""
+
+    def complete_line(self, text: str, line: str, begin: int, end: int) -> list[str]:
+        """Words that `text` may become."""
+
+    def show_place(self) -> None:
+        """Print where the task stands."""
+
+    def hand_over(self) -> None:
+        """Let debugpy take over; raises `Left` if it does."""
+
+
+class Left(Exception):
+    """The client has handed the task over to another debugger: end the prompt."""
+
+
+class Desk:
+    """A paused task; `announce` and `withdraw` tell the node."""
+
+    def __init__(
+        self,
+        session_path: str,
+        pause: Pause,
+        announce: Callable[[Pause], None],
+        withdraw: Callable[[str], None],
+    ) -> None:
+        self.session_path = session_path
+        self.pause = pause
+        self.debugger: Debugger | None = None
+        self.is_open = True
+        self._announce, self._withdraw = announce, withdraw
+        self._listener = channel.listen(session_path, pause.id)
+        self._client: channel.Channel | None = None
+        self._unshown: list[str] = []
+        self._lock = threading.Lock()
+        self._is_running = False  # the task goes on between two stops, and a thread looks for its end
+        announce(pause)
+
+    # ------------------------------------------------------------------ what pdb writes
+    def write(self, text: str) -> int:
+        """Keep it for the client."""
+        self._unshown.append(str(text))
+        return len(text)
+
+    # ------------------------------------------------------------------ what pdb reads
+    def readline(self) -> str:
+        """One line of the client's, "" for the end of its input; blocks as long as it takes."""
+        while True:
+            is_new = self._attach()
+            text, prompt = self._take()
+            if is_new and not text and self.debugger is not None:
+                self.debugger.show_place()
+                text, _ = self._take()
+            try:
+                line = self._answer(text, prompt)
+            except OSError:
+                line = None
+            if line is not None:
+                return line
+            self._detach()
+            self._unshown.insert(0, prompt)
+
+    def _answer(self, text: str, prompt: str) -> str | None:
+        """Ask the client for a line; None if it vanishes."""
+        assert self._client is not None
+        self._client.send("ask", text=text, prompt=prompt)
+        while (message := self._client.receive()) is not None:
+            kind = message.get("kind")
+            if kind == "line":
+                return "" if message.get("end") else str(message.get("text", "")) + "\n"
+            if kind == "complete" and self.debugger is not None:
+                self._client.send("completions", found=self._complete(message))
+            elif kind == "debugpy" and self.debugger is not None:
+                self.debugger.hand_over()
+        return None
+
+    def _complete(self, message: channel.Message) -> list[str]:
+        assert self.debugger is not None
+        try:
+            return self.debugger.complete_line(
+                str(message["text"]), str(message["line"]), int(message["begin"]), int(message["end"])
+            )
+        except Exception:  # of a property of the user's, say
+            return []
+
+    def _take(self) -> tuple[str, str]:
+        """What was written, and its last line, which pdb means as a prompt."""
+        text = "".join(self._unshown)
+        self._unshown.clear()
+        shown, newline, prompt = text.rpartition("\n")
+        return shown + newline, prompt
+
+    # ------------------------------------------------------------------ clients
+    def _attach(self) -> bool:
+        """Have a client; whether it is a new one."""
+        if self._client is not None:
+            return False
+        self._client, pid = channel.accept(self._listener)
+        self.pause = self.pause._replace(attached=pid)
+        self._announce(self.pause)
+        return True
+
+    def _detach(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+            self.pause = self.pause._replace(attached=0)
+            if self.is_open:
+                self._announce(self.pause)
+
+    def tell(self, kind: str, **fields: Any) -> None:
+        """Send the client something, if there is one."""
+        with contextlib.suppress(OSError):
+            if self._client is not None:
+                self._client.send(kind, **fields)
+
+    # ------------------------------------------------------------------ stops
+    def stop(self, path: str, line: int, function: str, why: str) -> bool:
+        """The task has stopped again; False if this desk is closed meanwhile, and another one is needed."""
+        with self._lock:
+            if not self.is_open:
+                return False
+            self._is_running = False
+        self.pause = self.pause._replace(path=path, line=line, function=function, why=why)
+        self._announce(self.pause)
+        return True
+
+    def go_on(self, is_running: Callable[[], bool]) -> None:
+        """The task goes on with its client attached, until it stops again or ends, which a thread looks for."""
+        if self._client is None:
+            self.close("")
+            return
+        self._is_running = True
+        self._withdraw(self.pause.id)
+        client = self._client
+
+        def look() -> None:
+            while self._is_running:
+                if not is_running():
+                    self._close("The task has ended.", only_running=True)
+                elif not client.is_open():
+                    self._close("", only_running=True)
+                else:
+                    time.sleep(_LOOK_S)
+
+        with contextlib.suppress(RuntimeError):  # no thread can be had: then the next stop finds out
+            threading.Thread(target=look, daemon=True, name="sundog-debug").start()
+
+    def close(self, text: str) -> None:
+        """The visit of the client is over, and the task goes on."""
+        self._close(text, only_running=False)
+
+    def _close(self, text: str, *, only_running: bool) -> None:
+        with self._lock:
+            if not self.is_open or (only_running and not self._is_running):
+                return
+            self.is_open = self._is_running = False
+        shown, prompt = self._take()
+        self.tell("end", text=shown + prompt + (text + "\n" if text else ""))
+        self._detach()
+        self._listener.close()
+        channel.remove(self.session_path, self.pause.id)
+        self._withdraw(self.pause.id)

@@ -1,0 +1,313 @@
+"""pdb in a worker, with its prompt in another terminal.
+
+Owns what differs from the pdb that everybody knows: where lines come from (`desk.py`), that leaving lets the task go
+on, that the frames of sundog itself are not shown, several lines at a prompt and `interact` also on Pythons whose pdb
+has neither. Refuses `run` and `restart`: a task is not started by its debugger. Runs in the thread of the task.
+"""
+
+from __future__ import annotations
+
+import code
+import codeop
+import contextlib
+import os
+import pdb  # noqa: T100
+import sys
+import traceback
+from collections.abc import Callable
+from types import FrameType, TracebackType
+from typing import Any
+
+from sundog.debugging.desk import Desk, Left
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_WORKER = f"{_PACKAGE}worker{os.sep}"
+# Stepping passes over these: they run the task, and are not what is being debugged.
+_SKIPPED = ("sundog", "sundog.*", "asyncio", "asyncio.*", "selectors")
+
+# Makes a desk for a stop: (path, line, function, why).
+OpenDesk = Callable[[str, int, str, str], Desk]
+
+
+class RemotePdb(pdb.Pdb):
+    """A pdb at a desk."""
+
+    def __init__(self, open_desk: OpenDesk, is_running: Callable[[], bool]) -> None:
+        self._open_desk = open_desk
+        self._is_running = is_running
+        self._desk: Desk | None = None
+        self._why = "breakpoint()"
+        self._is_interactive = False
+        self._leaves = False
+        self.is_handed_over = False
+        self.to_editor: Callable[[FrameType, str], None] = _no_editor  # has debugpy stop a frame
+        self.on_end: Callable[[], None] = _nothing  # tracing is over: whoever traced before may go on
+        front = _Front(self)
+        super().__init__(stdin=front, stdout=front, skip=_SKIPPED, nosigint=True)  # type: ignore[arg-type]
+        self.use_rawinput = False
+
+    @property
+    def desk(self) -> Desk:
+        """Where the client sits now."""
+        assert self._desk is not None
+        return self._desk
+
+    # ------------------------------------------------------------------ where a stop begins
+    def stop_at(self, frame: FrameType, why: str) -> Any:
+        """Stop at a frame now: for who is called in the middle of a line event, where nothing is traced.
+
+        Returns:
+            What traces the frame from now on; None if the task just goes on.
+        """
+        self._why = why
+        self.reset()
+        each: FrameType | None = frame
+        while each is not None:
+            each.f_trace = self.trace_dispatch
+            self.botframe = each
+            each = each.f_back
+        self.set_step()
+        sys.settrace(self.trace_dispatch)
+        self.interaction(frame, None)
+        return self.trace_dispatch if sys.gettrace() is not None else None
+
+    def post_mortem(self, trace: TracebackType, why: str) -> None:
+        """Stop where an exception came from; nothing can go on there, so leaving ends the visit."""
+        self._why = why
+        self.reset()
+        self.interaction(None, trace)
+
+    def interaction(self, frame: FrameType | None, tb_or_exc: Any) -> None:
+        """The prompt. Every stop comes here."""
+        self._leaves = False
+        at, line = _place_of(frame, tb_or_exc)
+        path, function = at.f_code.co_filename, at.f_code.co_qualname
+        if self._desk is None or not self._desk.stop(path, line, function, self._why):
+            self._desk = self._open_desk(path, line, function, self._why)
+        self._desk.debugger = self
+        try:
+            super().interaction(frame, tb_or_exc)
+        except Left:
+            return
+        except BaseException:  # a cancel: the task ends, and nobody waits for its prompt
+            self._end("The task was interrupted.")
+            raise
+        if self._leaves:
+            self._end("The task goes on.")
+        elif tb_or_exc is not None:
+            self._end("The task goes on, and fails with its exception.")
+        elif sys.gettrace() is None:
+            self._desk.go_on(self._is_running)
+            self.on_end()
+
+    def _end(self, text: str) -> None:
+        self.clear_all_breaks()
+        self.set_continue()
+        if self._desk is not None:
+            self._desk.close(text)
+        self.on_end()
+
+    def _cmdloop(self) -> None:
+        # Not as pdb does: a KeyboardInterrupt here is the cancel of the task, not a key at the client's terminal.
+        self.allow_kbdint = False
+        self.cmdloop()
+
+    # ------------------------------------------------------------------ frames
+    def get_stack(self, f: FrameType | None, t: TracebackType | None) -> Any:
+        """The user's frames: those of the worker that called them are left out."""
+        stack, index = super().get_stack(f, t)
+        cut = 0
+        for number, (frame, _) in enumerate(stack[: index + 1]):
+            if frame.f_code.co_filename.startswith(_WORKER):
+                cut = number + 1
+        if cut > index:
+            return stack, index
+        return stack[cut:], index - cut
+
+    def trace_dispatch(self, frame: FrameType, event: str, arg: Any) -> Any:
+        """What Python calls; once another debugger has the frame, that one's."""
+        traced_by = super().trace_dispatch(frame, event, arg)
+        if not self.is_handed_over:
+            return traced_by
+        # That debugger has not heard of the line that the frame is about to run, and it may be the last one.
+        tracer: Any = frame.f_trace
+        return tracer(frame, event, arg) if tracer is not None else None
+
+    def dispatch_line(self, frame: FrameType) -> Any:
+        """A line of the worker itself: the task has returned, so tracing ends."""
+        if frame.f_code.co_filename.startswith(_WORKER):
+            self._end("The task has ended.")
+            sys.settrace(None)
+            return None
+        return super().dispatch_line(frame)
+
+    def user_line(self, frame: FrameType) -> None:
+        """A stop by a step or a breakpoint of the client's own."""
+        super().user_line(frame)
+        self._why = "breakpoint()"
+
+    # ------------------------------------------------------------------ commands that differ
+    def do_quit(self, arg: str) -> bool:
+        """q(uit) | exit
+        Leave: the task goes on as if nobody had stopped it.
+        """
+        self._leaves = True
+        self.set_continue()
+        return True
+
+    do_q = do_quit
+    do_exit = do_quit
+
+    def do_EOF(self, arg: str) -> bool:
+        """EOF
+        As quit.
+        """
+        return self.do_quit(arg)
+
+    def do_run(self, arg: str) -> None:
+        """run | restart
+        Not here: a task is started by its program.
+        """
+        self.error("A task cannot be started anew from here.")
+
+    do_restart = do_run
+
+    def do_interact(self, arg: str) -> None:
+        """interact
+        An interactive interpreter with the names of the current frame; Ctrl-D leaves it.
+        """
+        frame = self.curframe
+        assert frame is not None
+        names = {**frame.f_globals, **frame.f_locals}
+        self._is_interactive = True
+        try:
+            with contextlib.redirect_stdout(self.stdout):
+                _Console(self.stdin, self.stdout, names).interact("*interactive*", exitmsg="")
+        finally:
+            self._is_interactive = False
+
+    def default(self, line: str) -> None:
+        """A statement; one that is not finished goes on in the next lines."""
+        text = line[1:] if line[:1] == "!" else line
+        try:
+            while codeop.compile_command(text, "<stdin>", "single") is None:
+                self.stdout.write("...   ")
+                more = self.stdin.readline()
+                if not more:
+                    return
+                text = f"{text}\n{more.rstrip(chr(10))}"
+        except (SyntaxError, ValueError, OverflowError):
+            pass  # as pdb says it
+        super().default(f"!{text}" if line[:1] == "!" else text)
+
+    # ------------------------------------------------------------------ what the desk asks
+    def complete_line(self, text: str, line: str, begin: int, end: int) -> list[str]:
+        """Words that `text`, at this place of the line, may become: commands and names of the frame."""
+        if self._is_interactive or line.startswith("!"):
+            return self._names(text, line, begin, end)
+        found: list[str] = []
+        command, _, _ = self.parseline(line)
+        if begin > 0 and command:
+            complete = getattr(self, f"complete_{command}", None)
+            if complete is not None:
+                return list(complete(text, line, begin, end) or [])
+        elif begin == 0:
+            found += [
+                each for each in self.completenames(text) if not each.startswith(("EOF", "run", "restart"))
+            ]
+        return sorted({*found, *self._names(text, line, begin, end)})
+
+    def _names(self, text: str, line: str, begin: int, end: int) -> list[str]:
+        return list(self._complete_expression(text, line, begin, end) or [])
+
+    def completenames(self, text: str, *_: Any) -> list[str]:
+        """Commands that begin so."""
+        return [name[3:] for name in self.get_names() if name.startswith(f"do_{text}")]
+
+    def show_place(self) -> None:
+        """Print where the task stands: for a client that comes after another one vanished."""
+        if self.stack:
+            self.print_stack_entry(self.stack[self.curindex])
+
+    def hand_over(self) -> None:
+        """Let debugpy stop this frame instead; the client is told its port."""
+        from sundog.debugging import vscode
+
+        frame = self.curframe
+        assert frame is not None
+        try:
+            port = vscode.listen()
+        except vscode.NotThere as error:
+            self.desk.tell("end", text=f"{error}\n")
+            return
+        desk = self.desk
+        self.clear_all_breaks()
+        self.set_continue()
+        self.is_handed_over = True
+        desk.tell("port", port=port)
+        desk.close("")
+        self.to_editor(frame, self._why)
+        raise Left
+
+
+class _Front:
+    """The files of a pdb: those of whichever desk it sits at."""
+
+    encoding = "utf-8"
+    errors = "replace"
+
+    def __init__(self, owner: RemotePdb) -> None:
+        self._owner = owner
+
+    def readline(self, *_: Any) -> str:
+        return self._owner.desk.readline()
+
+    def write(self, text: str) -> int:
+        desk = self._owner._desk
+        return desk.write(text) if desk is not None else len(text)
+
+    def flush(self) -> None:
+        return
+
+    def isatty(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+
+class _Console(code.InteractiveConsole):
+    """`interact` at the client's terminal."""
+
+    def __init__(self, stdin: Any, stdout: Any, names: dict[str, Any]) -> None:
+        super().__init__(names, filename="<stdin>")
+        self._stdin, self._stdout = stdin, stdout
+
+    def raw_input(self, prompt: str = "") -> str:
+        self._stdout.write(prompt)
+        line = self._stdin.readline()
+        if not line:
+            raise EOFError
+        return str(line).rstrip("\n")
+
+    def write(self, data: str) -> None:
+        self._stdout.write(data)
+
+
+def _place_of(frame: FrameType | None, tb_or_exc: Any) -> tuple[FrameType, int]:
+    """The frame and line that a stop is at."""
+    if isinstance(tb_or_exc, BaseException):
+        tb_or_exc = tb_or_exc.__traceback__
+    if isinstance(tb_or_exc, TracebackType):
+        last = list(traceback.walk_tb(tb_or_exc))[-1]
+        return last[0], last[1]
+    assert frame is not None
+    return frame, frame.f_lineno
+
+
+def _no_editor(_frame: FrameType, _why: str) -> None:
+    return None
+
+
+def _nothing() -> None:
+    return None

@@ -1,0 +1,85 @@
+"""debugpy in a worker, for VS Code and other editors that speak its protocol.
+
+Owns the one port of this process: on 127.0.0.1, opened when somebody asks for it and not before, served by a thread of
+this process (no adapter process is left behind). debugpy is an extra (`pip install 'sundog[debug]'`). Refuses nothing
+else: who can connect to the port can run code here, so it is open only while asked for. Runs in a worker, in the
+thread of the task.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from types import FrameType
+from typing import Any
+
+_HOST = "127.0.0.1"
+
+
+class NotThere(Exception):
+    """debugpy cannot be used here; the text says why."""
+
+
+class _State:
+    port = 0
+
+
+def listen() -> int:
+    """Open the port, once; returns it.
+
+    Raises:
+        NotThere: debugpy is not installed, or cannot listen.
+    """
+    if _State.port:
+        return _State.port
+    try:
+        import debugpy  # noqa: T100
+    except ImportError:
+        raise NotThere(
+            "debugpy is not installed in the worker's Python. Install it with: pip install 'sundog[debug]'"
+        ) from None
+    try:
+        address = (_HOST, _free_port())
+        _, port = debugpy.listen(address, in_process_debug_adapter=True)  # noqa: T100
+    except Exception as error:
+        raise NotThere(f"debugpy cannot listen: {type(error).__name__}: {error}") from error
+    _State.port = int(port)
+    return _State.port
+
+
+def _free_port() -> int:
+    """A port that is free now: the in-process adapter does not tell which one it took."""
+    import socket
+
+    with socket.socket() as sock:
+        sock.bind((_HOST, 0))
+        return int(sock.getsockname()[1])
+
+
+def stop_at(frame: FrameType) -> None:
+    """Wait for an editor, and have it stop at this frame."""
+    import debugpy  # noqa: T100
+
+    debugpy.wait_for_client()  # noqa: T100
+    pydevd: Any = sys.modules["pydevd"]
+    pydevd.settrace(
+        suspend=True, trace_only_current_thread=True, patch_multiprocessing=False, stop_at_frame=frame
+    )
+
+
+def is_attached() -> bool:
+    """Whether an editor is connected."""
+    debugpy: Any = sys.modules.get("debugpy")
+    return debugpy is not None and bool(debugpy.is_client_connected())
+
+
+def launch_configuration(port: int, name: str) -> str:
+    """The entry for `.vscode/launch.json` that connects to a paused task."""
+    entry = {
+        "name": f"sundog: {name}",
+        "type": "debugpy",
+        "request": "attach",
+        "connect": {"host": _HOST, "port": port},
+        "justMyCode": False,
+    }
+    return json.dumps(entry, indent=4)

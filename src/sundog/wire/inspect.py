@@ -1,0 +1,33 @@
+"""What a user asked to see of a task or of the calls of an actor: the options that change nothing of its result.
+
+A row that travels in a task's `extra` (`EXTRA_INSPECT`), or with the description of an actor. Values only.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Protocol
+
+
+class Asked(Protocol):
+    """The options of a task, an actor or a method."""
+
+    @property
+    def post_mortem(self) -> bool:
+        """Stop at an exception."""
+
+
+class Inspect(NamedTuple):
+    """The options that were given."""
+
+    post_mortem: bool = False
+
+
+def inspect_of(options: Asked) -> Inspect | None:
+    """What to send along; None if nothing was asked for.
+
+    >>> from sundog.options import parse_task_options
+    >>> inspect_of(parse_task_options({"num_cpus": 1})), inspect_of(parse_task_options({"post_mortem": True}))
+    (None, Inspect(post_mortem=True))
+    """
+    asked = Inspect(options.post_mortem)
+    return asked if any(asked) else None
