@@ -9,7 +9,7 @@ from sundog import engines
 from sundog.engines.creation import lives_on
 from sundog.ids import RESULT_SUFFIX
 from sundog.options import ActorOptions, MethodOptions, MisuseError, parse_actor_options, parse_method_options
-from sundog.owner import context, timeouts
+from sundog.owner import call_sites, context, timeouts
 from sundog.owner.records import DONE, Fn
 from sundog.printable import printable
 from sundog.refs import ObjectRef
@@ -98,9 +98,12 @@ class ActorMethod:
         if not link.inflight and task.state == DONE and not link.queue:
             link.keep = None  # answered before we got here
         caller = _getframe(1)
+        code, at = caller.f_code, caller.f_lasti
+        if at != fn.site_at or code is not fn.site_code:
+            call_sites.note(owner.ring, fn, task.id, code, at)
         if fn.one:
-            return ObjectRef(task.id + RESULT_SUFFIX, caller.f_code, caller.f_lasti)
-        return owner.tasks.refs_of(task, caller.f_code, caller.f_lasti)
+            return ObjectRef(task.id + RESULT_SUFFIX, code, at)
+        return owner.tasks.refs_of(task, code, at)
 
     def _remote(self, args: Any = None, kwargs: Any = None, **options: Any) -> Any:
         """Call the method with arguments in a list and a dict, and options for this call alone."""
@@ -140,7 +143,7 @@ class ActorMethod:
         if returns is None:
             returns = "streaming" if self._name in data["generators"] else 1
         fn.returns = returns
-        fn.one = returns == 1 and not engine.owner.config.record_task_actor_creation_sites
+        fn.one = returns == 1
         retries = options.max_task_retries
         fn.max_retries = data["max_task_retries"] if retries is None else retries
         extra: dict[str, Any] = {}

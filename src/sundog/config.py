@@ -195,14 +195,21 @@ class Config:
 
     record_enabled: bool = _setting(True, "Record task states, gets, puts and waits.")
     record_task_actor_creation_sites: bool = _setting(
-        False, "Record where in the program each task was submitted and each actor created (`call_site`)."
+        False,
+        "Accepted as in Ray; without effect, for call sites are always recorded.",
     )
     record_ring_events: int = _setting(
         65_536, "Events each process keeps in its ring before the oldest are overwritten.", low=64
     )
+    record_events_max: int = _setting(
+        16_000_000, "Events that a session keeps, 64 bytes each; beyond, the oldest are dropped.", low=512
+    )
+    record_age_s: float = _setting(
+        0.0, "Events that are older than this are dropped; 0 keeps them by their number alone.", low=0.0
+    )
     dead_process_files: int = _setting(
         1000,
-        "Processes that are gone whose records and logs stay in a running session, and as many that failed.",
+        "Processes that are gone whose logs stay in a running session, and as many that failed.",
         low=0,
     )
     dead_process_bytes: int = _setting(512 << 20, "Bytes of such files that stay, the newest first.", low=0)

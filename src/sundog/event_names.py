@@ -72,6 +72,33 @@ def read_notes(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
                     yield kind, facts
 
 
+def parse(data: bytes) -> tuple[list[tuple[int, str, str, str]], list[tuple[str, dict[str, Any]]], int]:
+    """A part of a file of names: names (number, text, code, function), notes, and how many bytes were whole lines."""
+    import ast
+    import json
+
+    names: list[tuple[int, str, str, str]] = []
+    notes: list[tuple[str, dict[str, Any]]] = []
+    whole = data.rfind(b"\n") + 1
+    for line in data[:whole].decode(errors="replace").split("\n")[:-1]:
+        with contextlib.suppress(ValueError, SyntaxError, IndexError):
+            if line[:1].isdigit():
+                parts = line.split("\t")
+                own = str(ast.literal_eval(parts[3])) if len(parts) > 3 else ""
+                names.append((int(parts[0]), str(ast.literal_eval(parts[1])), parts[2], own))
+            else:
+                kind, _, text = line.partition("\t")
+                facts = json.loads(text)
+                if isinstance(facts, dict):
+                    notes.append((kind, facts))
+    return names, notes, whole
+
+
+def parse_names(data: bytes) -> dict[int, tuple[str, str]]:
+    """The names in a file of names, as `read_names` gives them."""
+    return {number: (text, code) for number, text, code, _ in parse(data)[0]}
+
+
 def _lines(path: str, position: int = 0) -> Iterator[tuple[str, int]]:
     """The whole lines of a ring's file of names from `position` on, each with the position after it."""
     with contextlib.suppress(OSError), open(path + ".names", "rb") as file:

@@ -65,6 +65,7 @@ _NOTES_MAX_BYTES = 4 << 20
 _HOLES_MAX = 16  # threads that may be within a write at one moment, and then some
 
 TASK, CALL, CREATE, GET, PUT, WAIT, SAMPLE, LOST, LEASE = 1, 2, 3, 4, 5, 6, 7, 8, 9
+SITE, PACKET, READY, LEASED, MOVED = 10, 11, 12, 13, 14
 KIND_NAMES = {
     TASK: "task",
     CALL: "call",
@@ -74,6 +75,11 @@ KIND_NAMES = {
     WAIT: "wait",
     SAMPLE: "sample",  # of a long task: its name is the line that ran
     LOST: "lost",  # from the owner: an attempt whose process died under it
+    SITE: "site",  # from this task on, its function is submitted from another line (owner/call_sites.py)
+    PACKET: "packet",  # tasks sent to a worker: the first; `submit` is the number of the last, `name` how many, bytes
+    READY: "ready",  # the arguments of a task that had to wait for them are there
+    LEASED: "leased",  # the owner was given a worker: its id stands in the place of the task's
+    MOVED: "moved",  # bytes of arguments (`cpu`) and of results, of a task for which they are worth a word
     LEASE: "lease",  # what follows runs on this lease: its name is what the lease holds, as JSON
 }
 FAILED = 1

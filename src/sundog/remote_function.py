@@ -9,7 +9,7 @@ from typing import Any
 from sundog import engines
 from sundog.ids import RESULT_SUFFIX
 from sundog.options import TaskOptions, parse_task_options
-from sundog.owner import context
+from sundog.owner import call_sites, context
 from sundog.owner.records import Fn
 from sundog.printable import printable
 from sundog.refs import ObjectRef
@@ -54,9 +54,12 @@ class RemoteFunction:
         fn: Any = self._fn
         task = tasks.submit(fn, args, kwargs)
         caller = _getframe(1)
+        code, at = caller.f_code, caller.f_lasti
+        if at != fn.site_at or code is not fn.site_code:
+            call_sites.note(engine.owner.ring, fn, task.id, code, at)
         if fn.one:
-            return ObjectRef(task.id + RESULT_SUFFIX, caller.f_code, caller.f_lasti)
-        return tasks.refs_of(task, caller.f_code, caller.f_lasti)
+            return ObjectRef(task.id + RESULT_SUFFIX, code, at)
+        return tasks.refs_of(task, code, at)
 
     def _remote(self, args: Any = None, kwargs: Any = None, **options: Any) -> Any:
         """Run as a task, with arguments in a list and a dict, and options for this call alone."""

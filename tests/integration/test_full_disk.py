@@ -50,7 +50,7 @@ until(lambda: (fill(disk), free_bytes(disk) == 0)[1], "the disk is full")
 kept = Sum.remote()  # a process that ends on a full disk cannot leave a count of what it did not record
 ray.get([kept.add.remote(1) for _ in range(3000)])
 work()
-from sundog.observe import records, ledger
+from sundog.observe import records, index
 [session] = [f"{disk}/{name}" for name in os.listdir(disk) if name.startswith("session_2")]
 make_room(disk)
 def recorded():
@@ -63,7 +63,7 @@ def logged():
     names = os.listdir(f"{session}/logs")
     return any("square 77" in open(f"{session}/logs/{name}").read() for name in names)
 until(logged, "a line is printed again")
-until(lambda: ledger.session_usage(session)["missed"] > 0, "what was not recorded is counted")
+until(lambda: index.session_usage(session)["missed"] > 0, "what was not recorded is counted")
 work()
 ray.shutdown()
 assert records.read_session(session).dropped > 0

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from sundog import events
-from sundog.observe.ledger import session_usage
+from sundog.observe.index import session_usage
 from sundog.observe.records import read_session
 from sundog.util import state
 from tests.integration.gates import await_file, await_true

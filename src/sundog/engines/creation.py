@@ -9,9 +9,10 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
+from sundog import events
 from sundog.engines.leases import lease_of
 from sundog.options import ActorOptions
-from sundog.owner import context
+from sundog.owner import call_sites, context
 from sundog.owner.evidence import is_async_class, runs_several
 from sundog.owner.records import WAITING, Fn, Task
 from sundog.owner.tasks import ArgumentWaiter
@@ -85,9 +86,9 @@ class Creations:
             "inspect": inspect_of(options),
             "handle": handle_data,  # the dict of the handle that the creator gets, too
         }
-        if owner.config.record_task_actor_creation_sites:
-            site = registration["call_site"] = _users_site()
-            owner.ring.note("site", task=actor_id.hex(), site=site)
+        site = registration["call_site"] = _users_site()
+        now, place = owner.now(), owner.ring.name(site, f"{call_sites.MARK}{class_name}.__init__")
+        owner.ring.write(events.SITE, actor_id, place, now, now, now)
         task = Task(actor_id, Fn(0, f"{class_name}.__init__"), None, owner.now())
         if args or kwargs:
             owner.tasks.pack_args(task, args, kwargs)

@@ -96,7 +96,7 @@ class LocalEngine:
         if returns is None:
             returns = "streaming" if generator else 1
         fn.returns = returns
-        fn.one = returns == 1 and not self.owner.config.record_task_actor_creation_sites
+        fn.one = returns == 1
         fn.max_retries = options.max_retries
         retry = options.retry_exceptions
         fn.retry_exceptions = _dumps_types(tuple(retry)) if isinstance(retry, (list, tuple)) else bool(retry)

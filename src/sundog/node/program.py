@@ -229,7 +229,7 @@ class Node:
         folders.remove_shared(self.session["shm_root"])
         self.store.close()
         folders.remove_folders(self.session["path"])
-        self.records.save()
+        self.records.close()
         for process in list(self.processes.values()):
             process.line.close()
 

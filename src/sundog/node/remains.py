@@ -2,12 +2,13 @@
 
 ::
 
-    death ──► Remains ──► kept: the newest `dead_process_files` that ended as they should, and as many that did not,
-                 │               within `dead_process_bytes` all together
-                 └──► oldest first: ring, names, logs ── their events are counted (`forgotten` in usage.json)
+    death ──► Remains ──► ring and names: removed once they are in the segments (node/records.py)
+                 │
+                 └──► logs: kept of the newest `dead_process_files` that ended as they should, and of as many that did
+                      not, within `dead_process_bytes` all together; then removed, the oldest first
 
 A program may make an actor a second for weeks, and each leaves a ring and two logs. Owns which of them go, and the
-removal. Nothing goes before the node has read it to its end (totals, lines for the driver), nor within `_GRACE_S`: a
+removal. Nothing goes before the node has read it to its end (records, lines for the driver), nor within `_GRACE_S`: a
 caller reads the ring of a dead actor to know what it had begun. The files of a running session only; folders of
 ended ones: `node/retention.py`. Runs on the node's only thread, a portion each second.
 """
@@ -59,6 +60,7 @@ class Remains:
             if left.died_at > late or self._is_read_on(left):
                 break
             self._new.popleft()
+            self._remove_ring(left)
             left = left._replace(size_bytes=sum(map(_size, self._files(left))))
             self._kept[failed].append(left)
             self._bytes += left.size_bytes
@@ -77,14 +79,19 @@ class Remains:
 
     def _remove(self, left: Left) -> None:
         self._bytes -= left.size_bytes
-        self.node.records.forget(left.process_id)
         for path in self._files(left):
             with contextlib.suppress(OSError):
                 os.unlink(path)
 
-    def _files(self, left: Left) -> list[str]:
+    def _remove_ring(self, left: Left) -> None:
+        self.node.records.forget(left.process_id)
         ring = self.node.records.ring(left.process_id)
-        found = [ring, f"{ring}.names"]
+        for path in (ring, f"{ring}.names"):
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+
+    def _files(self, left: Left) -> list[str]:
+        found = []
         for log in left.logs:
             found.append(log)
             number = 1

@@ -304,10 +304,6 @@ class Requests:
         return rows if pg_id is None else rows.get(pg_id.hex(), {})
 
     # ------------------------------------------------------------------ lists
-    def do_usage(self, _process: Process, _number: int) -> dict[str, Any]:
-        """What functions and classes used so far."""
-        return self.node.records.usage()
-
     def do_list(
         self, process: Process, number: int, kind: str, detail: bool, patience_s: float = _GATHER_S
     ) -> Any:

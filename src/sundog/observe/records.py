@@ -1,22 +1,30 @@
-"""A session's flight recorders read into rows: what every query about the past starts from.
+"""A session's records as typed rows: what timeline, state API, advice and `why` start from.
 
-Works on a running session and on a finished one: the rings are files. Pure reading, in any process.
+Owns the rows and how they come out of the index (`observe/index.py`): all of them, or those of a question. Works on a
+running session and on an ended one. Pure reading, in any process.
 """
 
 from __future__ import annotations
 
 import glob
+import json
 import os
+from collections.abc import Iterator
 from typing import Any
 
-from sundog import event_names, events
-from sundog.observe.ledger import forgotten_events
+from sundog import events
+from sundog.observe import schema
+from sundog.observe.index import Index, opened
 from sundog.observe.timeline import SpanRow, TaskRow
-from sundog.plain import field, plain, replaced
+from sundog.plain import field, plain
 
-_TASKS = frozenset({events.TASK, events.CALL, events.CREATE})
 _KINDS = {events.TASK: "task", events.CALL: "actor_task", events.CREATE: "actor_creation"}
-_LEASE = "lease"  # stands where the fingerprint of a function's code would
+_MANY = 500
+_TASKS = (
+    "SELECT a.task_id, n.text, a.submit_s, a.start_s, a.end_s, a.process, a.kind, a.attempt, a.flags, a.cpu_s, "
+    "a.peak_bytes, l.text, n.function, n.code FROM attempts a LEFT JOIN names n ON n.id = a.name "
+    "LEFT JOIN names l ON l.id = a.lease "
+)
 
 
 @plain(frozen=True)
@@ -33,7 +41,7 @@ class SampleRow:
 
 @plain()
 class ProcessRow:
-    """What a ring tells of its process, dead or alive."""
+    """What is known of a process, dead or alive."""
 
     process_id: bytes
     pid: int
@@ -44,11 +52,13 @@ class ProcessRow:
     repr_name: str = ""  # what the actor calls itself, if its class says so
     concurrent: bool = False  # several calls run at a time
     lease: str = ""  # what it held last
+    node_id: bytes = b""
+    class_name: str = ""
 
 
 @plain()
 class SessionRows:
-    """All that a session's rings hold."""
+    """What a session has recorded, or the part of it that was asked for."""
 
     tasks: list[TaskRow] = field(default_factory=list)
     spans: list[SpanRow] = field(default_factory=list)
@@ -59,128 +69,179 @@ class SessionRows:
         default_factory=list
     )  # of attempts that a worker ran (owner/failures.py)
     failures: list[dict[str, Any]] = field(default_factory=list)  # tasks that failed at their owner
-    sites: dict[str, str] = field(default_factory=dict)  # task: where it was submitted, if that was asked for
+    sites: dict[str, str] = field(default_factory=dict)  # task: where it was submitted
+    parents: dict[str, str] | None = None  # task: the one that submitted it; None: to be found among `tasks`
     dropped: int = 0
 
 
 def read_session(path: str) -> SessionRows:
-    """Everything in the rings of a session's folder, each kind in the order it began."""
-    rows = SessionRows()
-    lost: list[events.Event] = []
-    for ring in glob.glob(f"{glob.escape(path)}/rings/*.ring"):
-        read = events.read_ring(ring)
-        if read is not None:
-            # A process that died in its first task has a ring without events.
-            process_id = bytes.fromhex(os.path.basename(ring).split(".")[0])
-            _read_one(rows, lost, process_id, *read, _only_lease(ring))
-            _read_notes(rows, rows.processes[process_id], ring)
-    rows.dropped += forgotten_events(path)
-    for event in lost:
-        worker = bytes.fromhex(event.code)
-        home = rows.processes.get(worker) or ProcessRow(worker, 0, "worker", b"")
-        row = _task(event, home.actor_id, "actor_task" if home.actor_id else "task", home.lease)
-        rows.tasks.append(replaced(row, worker_id=worker, pid=home.pid, code="", lost=True))
-    rows.tasks.sort(key=lambda row: row.start_s or 0.0)
-    rows.spans.sort(key=lambda row: row.start_s)
-    rows.samples.sort(key=lambda row: row.at_s)
+    """Everything that a session has recorded, each kind in the order it began."""
+    with opened(path) as index:
+        rows = base_rows(index)
+        rows.tasks = list(tasks_where(index, rows, "WHERE NOT a.flags & 32 ORDER BY a.start_s"))
+        rows.spans = list(spans_where(index, rows, "ORDER BY s.start_s"))
+        rows.samples = [
+            SampleRow(task_id, at_s, own_bytes, line or "?", *_home(index, process))
+            for task_id, at_s, own_bytes, line, process in index.rows(
+                "SELECT s.task_id, s.at_s, s.own_bytes, n.text, s.process FROM samples s "
+                "LEFT JOIN names n ON n.id = s.line ORDER BY s.at_s"
+            )
+        ]
+        add_errors(index, rows, everything=True)
+        add_sites(index, rows)
+        return rows
+
+
+def base_rows(index: Index) -> SessionRows:
+    """The processes of a session, and which task each began last."""
+    rows = SessionRows(dropped=index.missed())
+    for each in index.dicts(
+        "SELECT p.*, n.text AS lease_text FROM processes p LEFT JOIN names n ON n.id = p.lease"
+    ):
+        process_id = each["process_id"]
+        rows.processes[process_id] = ProcessRow(
+            process_id,
+            each["pid"],
+            each["role"],
+            each["job_id"],
+            each["actor_id"],
+            each["actor_name"],
+            each["repr_name"],
+            bool(each["concurrent"]),
+            each["lease_text"] or "",
+            each["node_id"],
+            each["class_name"],
+        )
+        if each["begun"]:
+            rows.begun[each["begun"]] = (process_id, each["pid"], each["begun_s"])
     return rows
 
 
 def read_begun(path: str) -> SessionRows:
-    """Only what each process of a session is, and which task it began last: cheap, however much is recorded."""
+    """Only what each process of a running session is, and which task it began last: no index is needed."""
     rows = SessionRows()
     for ring in glob.glob(f"{glob.escape(path)}/rings/*.ring"):
         slots = events.read_slots(ring, most=1)
         if slots is not None:
-            _read_one(rows, [], bytes.fromhex(os.path.basename(ring).split(".")[0]), slots.info, (), "")
+            process_id, info = bytes.fromhex(os.path.basename(ring).split(".")[0]), slots.info
+            rows.processes[process_id] = ProcessRow(
+                process_id, info.pid, info.role, info.job_id, info.actor_id
+            )
+            if info.role == "worker" and info.current.strip(b"\0"):
+                rows.begun[info.current] = (process_id, info.pid, info.current_at)
     return rows
 
 
-def _read_one(
-    rows: SessionRows,
-    lost: list[events.Event],
-    process_id: bytes,
-    info: events.RingInfo,
-    found: Any,
-    lease: str,
-) -> None:
-    actor_id = info.actor_id
-    for event in found:
-        if event.kind == events.CREATE:
-            actor_id = event.task_id
-        if event.kind in _TASKS:
-            rows.tasks.append(_task(event, actor_id, _KINDS[event.kind], lease))
-        elif event.kind == events.LEASE:
-            lease = event.name
-        elif event.kind == events.LOST:
-            lost.append(event)
-        elif event.kind == events.SAMPLE:
-            rows.samples.append(
-                SampleRow(event.task_id, event.start_s, event.own_bytes, event.name, process_id, event.pid)
-            )
+def _home(index: Index, process: int) -> tuple[bytes, int]:
+    found = index.rows("SELECT process_id, pid FROM processes WHERE id = ?", process)
+    return found[0] if found else (b"", 0)
+
+
+# ---------------------------------------------------------------------- parts of it
+def tasks_where(
+    index: Index, rows: SessionRows, rest: str = "", values: tuple[Any, ...] = ()
+) -> Iterator[TaskRow]:
+    """Attempts, as rows; `rest` is what follows in SQL, where `a` is the attempt and `n` its name."""
+    homes = {
+        number: rows.processes[id_]
+        for number, id_ in index.db.execute("SELECT id, process_id FROM processes")
+    }
+    nobody = ProcessRow(b"", 0, "", b"")
+    for (
+        task_id,
+        name,
+        submit,
+        start,
+        end,
+        process,
+        kind,
+        attempt,
+        flags,
+        cpu_s,
+        peak,
+        lease,
+        function,
+        code,
+    ) in index.db.execute(_TASKS + rest, values):
+        home = homes.get(process, nobody)
+        unrun = flags & schema.UNRUN
+        yield TaskRow(
+            task_id=task_id,
+            name=name or "?",
+            submit_s=submit,
+            start_s=None if unrun else start,
+            end_s=end,
+            worker_id=home.process_id,
+            pid=home.pid,
+            owner_id=task_id[:8],
+            ok=not flags & events.FAILED,
+            kind=_KINDS[kind],
+            attempt=attempt,
+            node_id=home.node_id,
+            code=code or "",
+            cpu_s=cpu_s,
+            peak_bytes=peak,
+            actor_id=b"" if kind == events.TASK else task_id if kind == events.CREATE else home.actor_id,
+            lost=bool(flags & schema.LOST),
+            function=function or "",
+            hidden=bool(flags & events.HIDDEN),
+            lease=lease or "",
+        )
+
+
+def spans_where(
+    index: Index, rows: SessionRows, rest: str = "", values: tuple[Any, ...] = ()
+) -> Iterator[SpanRow]:
+    """Gets, puts and waits, as rows; `rest` is what follows in SQL, where `s` is the span."""
+    homes = {
+        number: rows.processes[id_]
+        for number, id_ in index.db.execute("SELECT id, process_id FROM processes")
+    }
+    for kind, start, end, process, object_, size, site in index.db.execute(
+        "SELECT s.kind, s.start_s, s.end_s, s.process, s.object, s.size_bytes, n.text FROM spans s "
+        "LEFT JOIN names n ON n.id = s.site " + rest,
+        values,
+    ):
+        home = homes[process]
+        name = events.KIND_NAMES[kind]
+        where = site if site and site != name else ""
+        yield SpanRow(name, start, end, home.pid, home.process_id, object_.hex(), home.node_id, size, where)
+
+
+def add_errors(index: Index, rows: SessionRows, *, everything: bool = False) -> None:
+    """The errors of the tasks that are there: of few tasks, those; of many, all."""
+    few = {task.task_id for task in rows.tasks if not task.ok}
+    for table, column in (("errors", "task_id, attempt, type, message, in_order"), ("failures", "facts")):
+        sql = f"SELECT {column} FROM {table}"
+        if len(few) <= _MANY and not everything:
+            marks = ", ".join("?" * len(few))
+            found = index.rows(f"{sql} WHERE task_id IN ({marks})", *few)
         else:
-            rows.spans.append(_span(event))
-    rows.dropped += info.dropped
-    rows.processes[process_id] = ProcessRow(
-        process_id, info.pid, info.role, info.job_id, actor_id, lease=lease
-    )
-    if info.role == "worker" and info.current.strip(b"\0"):
-        rows.begun[info.current] = (process_id, info.pid, info.current_at)
+            found = index.rows(sql)
+        if table == "failures":
+            rows.failures = [json.loads(text) for (text,) in found]
+        else:
+            rows.errors = [
+                {
+                    "task": task.hex(),
+                    "attempt": attempt,
+                    "type": type_,
+                    "message": message,
+                    "in_order": bool(order),
+                }
+                for task, attempt, type_, message, order in found
+            ]
 
 
-def _read_notes(rows: SessionRows, process: ProcessRow, ring: str) -> None:
-    for kind, facts in event_names.read_notes(ring):
-        if kind == "error":
-            rows.errors.append(facts)
-        elif kind == "failed":
-            rows.failures.append(facts)
-        elif kind == "site":
-            rows.sites[str(facts.get("task"))] = str(facts.get("site"))
-        elif kind == "actor":
-            process.actor_id = process.actor_id or bytes.fromhex(facts.get("actor", ""))
-            process.repr_name, process.actor_name = facts.get("repr", ""), facts.get("name", "")
-            process.concurrent = bool(facts.get("concurrent"))
+def add_sites(index: Index, rows: SessionRows) -> None:
+    """Where each of the tasks that are there was submitted."""
+    from sundog.observe.sites import Sites
 
-
-def _only_lease(ring: str) -> str:
-    """What a process's leases held, if all held the same: the record of the lease itself may be overwritten."""
-    found = [text for text, code in event_names.read_names(ring).values() if code == _LEASE]
-    return found[0] if len(found) == 1 else ""
-
-
-def _task(event: events.Event, actor_id: bytes, kind: str, lease: str = "") -> TaskRow:
-    return TaskRow(
-        task_id=event.task_id,
-        name=event.name,
-        submit_s=event.submit_s,
-        start_s=event.start_s,
-        end_s=event.end_s,
-        worker_id=event.process_id,
-        pid=event.pid,
-        owner_id=event.task_id[:8],
-        ok=not event.failed,
-        kind=kind,
-        attempt=event.attempt,
-        code=event.code,
-        cpu_s=event.cpu_s,
-        peak_bytes=event.own_bytes,
-        actor_id=actor_id if kind != "task" else b"",
-        function=event.function,
-        hidden=event.hidden,
-        lease=lease,
-    )
-
-
-def _span(event: events.Event) -> SpanRow:
-    return SpanRow(
-        kind=events.KIND_NAMES[event.kind],
-        start_s=event.start_s,
-        end_s=event.end_s,
-        pid=event.pid,
-        owner_id=event.process_id,
-        detail=event.task_id.hex(),
-        size_bytes=event.own_bytes,
-    )
+    sites = Sites(index)
+    for task in rows.tasks:
+        found = sites.of(task.task_id, task.name)
+        if found:
+            rows.sites[task.task_id.hex()] = found
 
 
 def session_rows(path: str) -> tuple[list[TaskRow], list[SpanRow]]:
@@ -190,5 +251,6 @@ def session_rows(path: str) -> tuple[list[TaskRow], list[SpanRow]]:
 
 
 def dropped_events(path: str) -> int:
-    """How many events were overwritten before they were read."""
-    return read_session(path).dropped
+    """How many events no row is of."""
+    with opened(path) as index:
+        return index.missed()

@@ -71,6 +71,7 @@ class SpanRow:
     detail: str = ""
     node_id: bytes = b""
     size_bytes: int = 0  # of a put
+    site: str = ""  # the line of the program
 
 
 @plain(frozen=True)

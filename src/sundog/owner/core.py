@@ -37,6 +37,7 @@ from sundog.ids import PROCESS_BYTES, PUT_SUFFIX, TASK_BYTES, IdMaker, task_of
 from sundog.net import sockets as socket
 from sundog.net.packets import Connection
 from sundog.owner import context, losses
+from sundog.owner.call_sites import of_user
 from sundog.owner.lineage import CopyLost
 from sundog.owner.reactor import Reactor
 from sundog.owner.records import Lane, Stored, Task, Value, slim, whole
@@ -363,7 +364,7 @@ class Owner:
         name = self._name_put
         if not name:
             name = self._name_put = self.ring.name("put")
-        self.ring.write(PUT, oid[:16], name, started, started, _time(), 0, 0, 0.0, size)
+        self.ring.write(PUT, oid[:16], of_user(self.ring, name), started, started, _time(), 0, 0, 0.0, size)
         if self.reactor.dormant:
             self.reactor.rouse()
 

@@ -19,6 +19,8 @@ import time
 from pickle import dumps
 from typing import TYPE_CHECKING, Any
 
+from sundog import events
+from sundog.ids import number_of
 from sundog.net import packets
 from sundog.net import sockets as socket
 from sundog.owner.records import ALWAYS, QUEUED, ROOM_AGAIN_S, SENT, Fn, Lane, Shape, Task
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
 
 _perf = time.perf_counter
 _UNKNOWN_S = 1.0
+_AT_ONCE_S = 1e-3  # a task that is sent alone and sooner was sent when it was submitted: not worth an event
 _INFLIGHT_MAX = 256
 _WANT_MAX = 512
 _WANT_MANY = 16  # counted down by those that come: the node hears in time how many more it shall be
@@ -177,6 +180,10 @@ class Dispatch:
             inflight = lane.inflight
             if not inflight:
                 lane.last = _perf()
+            now = time.time()
+            if len(items) > 1 or now - items[0][3] > _AT_ONCE_S:
+                last = float(number_of(items[-1][0]))
+                self.owner.ring.write(events.PACKET, items[0][0], len(items), last, now, now, 0, 0, 0.0, size)
             if inflight or len(tasks) > 1:
                 lane.shape.crowded = True  # type: ignore[union-attr]
             lane.load_s = load
@@ -339,6 +346,8 @@ class Dispatch:
             self.owner.control.send(("lane", worker), (theirs.fileno(),))
             self.owner.reactor.add(ours.fileno(), _reader(self.owner, lane))
         lane.lease = lease
+        now = time.time()
+        self.owner.ring.write(events.LEASED, worker, 0, now, now, now)
         lane.shape = shape
         lane.blocked = lane.reclaim = False
         lane.setup = dict(shape.setup, accelerators=accelerators, lease=lease)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from sundog import events
 from sundog.exceptions import GetTimeoutError
 from sundog.owner import interrupts, losses
+from sundog.owner.call_sites import of_user
 from sundog.owner.description import explain_missing
 from sundog.owner.lineage import CopyLost
 from sundog.owner.records import whole
@@ -89,7 +90,7 @@ class Getting:
             # Another thread reads, or this one has been blocked for long (then the CPU is taken and lent once more).
             self._await_all([oid], None, started)
             return
-        owner.ring.write(events.GET, oid[:16], self._name_get, started, started, _time())
+        owner.ring.write(events.GET, oid[:16], of_user(owner.ring, self._name_get), started, started, _time())
 
     def get_many(self, oids: list[bytes], timeout_s: float | None) -> list[Any]:
         """The values of many objects; the first error in order is raised."""
@@ -165,7 +166,9 @@ class Getting:
                 timeout_s=timeout_s,
                 pending=[oid.hex() for oid in pending[:_PENDING_MAX]],
             )
-        owner.ring.write(events.GET, oids[0][:16], self._name_get, started, started, _time())
+        owner.ring.write(
+            events.GET, oids[0][:16], of_user(owner.ring, self._name_get), started, started, _time()
+        )
         if failed is not None:
             owner.load(failed)  # raises: what comes after it in the list may not be ready
 
@@ -368,4 +371,6 @@ class Getting:
                         callbacks.remove(arrived)
                         if not callbacks:
                             del owner.waiters[oid]
-        owner.ring.write(events.WAIT, oids[0][:16], self._name_wait, started, started, _time())
+        owner.ring.write(
+            events.WAIT, oids[0][:16], of_user(owner.ring, self._name_wait), started, started, _time()
+        )

@@ -79,6 +79,8 @@ class Fn:
         "retry_timeout",
         "returns",
         "shape",
+        "site_at",
+        "site_code",
         "timeout_s",
         "together",
     )
@@ -101,6 +103,8 @@ class Fn:
         self.extra: dict[str, Any] | None = None
         self.estimate_s = -1.0  # unknown
         self.shape: Shape | None = None
+        self.site_code: Any = None  # the line that submitted it last (owner/call_sites.py)
+        self.site_at = -1
         self.together = False  # may share a packet with others although it is not tried again
 
 

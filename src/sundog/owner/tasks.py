@@ -18,11 +18,12 @@ from _weakref import ref
 from pickle import dumps
 from typing import TYPE_CHECKING, Any
 
+from sundog import events
 from sundog.ids import RESULT_SUFFIX, result_id
 from sundog.owner import by_value, context
 from sundog.owner.dispatch import Dispatch
 from sundog.owner.records import DONE, QUEUED, WAITING, Code, Fn, Shape, Task
-from sundog.refs import ObjectRef, site_of
+from sundog.refs import ObjectRef
 from sundog.serialize.pack import SIMPLE, Slot, pack_function
 from sundog.state.lease_spec import LeaseSpec
 from sundog.wire.lanes import ERROR, EXTRA_VALUES
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 _time = time.time
 _REF = ObjectRef
 _SHAPES_MIN = 64
+_WAITED_S = 1e-4  # arguments that were there sooner are not worth an event
 _NUMBERS_MAX = 1000
 
 
@@ -200,8 +202,6 @@ class Tasks(Dispatch):
 
     def refs_of(self, task: Task, code: Any, at: int) -> Any:
         """The refs that `.remote()`, called at this place, returns for a task."""
-        if self.owner.config.record_task_actor_creation_sites:
-            self.owner.ring.note("site", task=task.id.hex(), site=site_of(code, at))
         if task.fn.queue_timeout_s is not None:
             self.owner.timeouts.watch(task)
         returns = task.fn.returns
@@ -287,6 +287,9 @@ class Tasks(Dispatch):
         if values:
             task.extra = dict(task.extra or (), **{EXTRA_VALUES: values})
         task.state = QUEUED
+        now = _time()
+        if now - task.submit_s > _WAITED_S:
+            self.owner.ring.write(events.READY, task.id, 0, task.submit_s, now, now)
         if isinstance(task.actor, ArgumentWaiter):
             task.actor.start(task)
         elif task.actor is not None:

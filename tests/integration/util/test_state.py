@@ -541,9 +541,7 @@ def test_tasks_without_events_are_not_listed(ray: ModuleType) -> None:
     assert [row.name for row in state.list_tasks()] == ["Loud.__init__", "Loud.m"]
 
 
-def test_call_sites_are_recorded_if_that_is_asked_for(ray_session: Any) -> None:
-    ray = ray_session(num_cpus=1, _system_config={"record_task_actor_creation_sites": True})
-
+def test_call_sites_are_recorded(ray: ModuleType) -> None:
     @ray.remote
     def f() -> int:
         return 1

@@ -69,7 +69,9 @@ def ask(kind: str, detail: bool, address: str | None, whole: bool = True) -> lis
 
 def ask_usage(address: str | None) -> dict[str, Any]:
     """Give what functions and classes used so far, each by name."""
-    return cast("dict[str, Any]", find_source(address).ask("usage"))
+    from sundog.observe.index import session_usage
+
+    return session_usage(find_source(address).path)
 
 
 def matches(row: Mapping[str, Any], filters: Sequence[Filter]) -> bool:

@@ -1,0 +1,249 @@
+"""The index: a session's records as rows in an SQLite file, brought up to date when somebody asks.
+
+::
+
+    records/*.seg ─┐
+                   ├─ refresh (only what is new) ──► records/index.sqlite ──► list, summary, timeline, why, sql
+    rings/*.ring ──┘   what is not in a segment yet
+
+Owns the file and how far it has read: each process' events are numbered, so an event that comes by its ring first and
+by a segment later is one row. One process at a time brings it up to date (a lock beside it); others wait for that. A
+file of another version, or a broken one, is made anew. Where none can be written (a full disk, a folder that is read
+only), it is made in memory. Nothing of what is read is run or unpickled. Runs in the process of whoever asks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import glob
+import json
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from sundog.observe import dropped, schema, segments
+from sundog.observe.intake import Intake
+from sundog.observe.ledger import Ledger
+
+FILE = "index.sqlite"
+_LOCK = "index.lock"
+_BUSY_S = 60.0
+_ROUNDS = 3  # segments are read again if a ring was emptied between them and it
+
+Progress = Callable[[int, int], None]
+
+
+def no_progress(_done: int, _total: int) -> None:
+    """Shows nothing."""
+
+
+class Index:
+    """A session's records, to be asked."""
+
+    def __init__(self, session_path: str, db: sqlite3.Connection) -> None:
+        self.session_path = session_path
+        self.db = db
+
+    # ------------------------------------------------------------------ asking
+    def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """All rows of a question."""
+        return self.db.execute(sql, values).fetchall()
+
+    def one(self, sql: str, *values: Any) -> Any:
+        """The first column of the first row; None if there is none."""
+        row = self.db.execute(sql, values).fetchone()
+        return row[0] if row is not None else None
+
+    def dicts(self, sql: str, *values: Any) -> list[dict[str, Any]]:
+        """All rows of a question, each by the names of its columns."""
+        cursor = self.db.execute(sql, values)
+        keys = [column[0] for column in cursor.description]
+        return [dict(zip(keys, row)) for row in cursor]
+
+    def meta(self, key: str, default: Any = None) -> Any:
+        """A value that the index keeps about itself."""
+        found = self.one("SELECT value FROM meta WHERE key = ?", key)
+        return default if found is None else json.loads(found)
+
+    def missed(self) -> int:
+        """Events that no row is of: dropped beyond the quota, overwritten in a ring, or not written to a full disk."""
+        gone = self.one("SELECT sum(max(unwritten, skipped) + holes) FROM processes") or 0
+        return int(gone) + int(self.meta("dropped", 0))
+
+    def usage(self) -> dict[str, Any]:
+        """What functions and classes used, each by name, and "missed": events that no total contains."""
+        ledger = Ledger()
+        ledger.load(self.meta("ledger", {}))
+        folded = int(self.meta("folded", 0))
+        return {**ledger.figures(), "missed": max(0, self.missed() - folded)}
+
+    def close(self) -> None:
+        """Close the file."""
+        self.db.close()
+
+    # ------------------------------------------------------------------ reading on
+    def refresh(self, progress: Progress = no_progress) -> None:
+        """Read what is new."""
+        db = self.db
+        db.execute("BEGIN IMMEDIATE")
+        try:
+            intake = Intake(db, self.session_path)
+            for _ in range(_ROUNDS):
+                rings = glob.glob(f"{glob.escape(self.session_path)}/rings/*.ring")
+                self._read_segments(intake, progress)
+                if intake.read_rings(rings, progress):
+                    break
+            intake.finish()
+            db.execute("COMMIT")
+        except BaseException:
+            with contextlib.suppress(sqlite3.Error):
+                db.execute("ROLLBACK")
+            raise
+
+    def _read_segments(self, intake: Intake, progress: Progress) -> None:
+        at, offset, seen = self.meta("position", [0, 0, 0])
+        found = [each for each in segments.list_segments(self.session_path) if each.number >= at]
+        if found and found[0].number > at and found[0].before > seen:
+            self._skip(intake, found[0].before - seen)
+        blocks = [
+            (segment, block)
+            for segment in found
+            for block in segments.scan(segment, offset if segment.number == at else segments.HEADER_BYTES)
+        ]
+        total = sum(block.size for _, block in blocks)
+        for segment, block in blocks:  # names first: those of a dead process come after its events
+            if block.kind == segments.NAMES:
+                intake.take_names(block.process_id, segments.payload(segment, block))
+        done = 0
+        for segment, block in blocks:
+            if block.kind == segments.EVENTS:
+                intake.take_events(segment.node_id, block, segments.payload(segment, block))
+            elif block.kind == segments.FACTS:
+                intake.take_facts(segment.node_id, segments.payload(segment, block))
+            done += block.size
+            progress(done, total)
+        if blocks:
+            segment, block = blocks[-1]
+            last = [each for each in blocks if each[0] is segment]
+            start = offset if segment.number == at else segments.HEADER_BYTES
+            before = seen if segment.number == at and start == offset and offset else segment.before
+            seen = before + sum(each.slots for _, each in last)
+            self._set("position", [segment.number, segments.after(block), seen])
+
+    def _skip(self, intake: Intake, count: int) -> None:
+        """Segments that were never read are gone; their totals are known, their rows are not."""
+        folded = dropped.read(self.session_path)
+        if folded.get("upto"):
+            intake.ledger = Ledger()
+            intake.ledger.load(folded)
+            self._set("folded", int(self.meta("folded", 0)) + count)
+        intake.dropped += count
+
+    def _set(self, key: str, value: Any) -> None:
+        self.db.execute("INSERT OR REPLACE INTO meta VALUES(?, ?)", (key, json.dumps(value)))
+
+
+# ---------------------------------------------------------------------- opening
+@contextmanager
+def opened(session_path: str, progress: Progress = no_progress) -> Iterator[Index]:
+    """A session's index, up to date.
+
+    Args:
+        session_path: the session's folder.
+        progress: called with bytes read and bytes in all, when there is more than a little.
+
+    Raises:
+        OSError: the session's folder cannot be read.
+    """
+    index = open_index(session_path, progress)
+    try:
+        yield index
+    finally:
+        index.close()
+
+
+def open_index(session_path: str, progress: Progress = no_progress) -> Index:
+    """The same, for who closes it."""
+    os.listdir(session_path)  # raises if it cannot be read
+    lock = _lock(session_path)
+    try:
+        if lock is not None:
+            try:
+                return _on_disk(session_path, progress)
+            except (sqlite3.DatabaseError, OSError):
+                # Broken, or no room for it: once more from the beginning, then in memory.
+                _remove(session_path)
+                with contextlib.suppress(sqlite3.DatabaseError, OSError):
+                    return _on_disk(session_path, progress)
+                _remove(session_path)
+        return _in_memory(session_path, progress)
+    finally:
+        if lock is not None:
+            os.close(lock)
+
+
+def _lock(session_path: str) -> int | None:
+    """The lock of the index, taken; None if nothing can be written there."""
+    folder = f"{session_path}/{segments.FOLDER}"
+    try:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder, 0o700)
+        lock = os.open(f"{folder}/{_LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError:
+        return None
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    return lock
+
+
+def _on_disk(session_path: str, progress: Progress) -> Index:
+    path = f"{session_path}/{segments.FOLDER}/{FILE}"
+    if os.path.islink(path):
+        os.unlink(path)
+    db = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
+    try:
+        os.chmod(path, 0o600)
+        # A process that is killed leaves a journal, which the next one takes back; only a crash of the whole machine
+        # may break the file, and then it is made anew.
+        db.execute("PRAGMA synchronous = OFF")
+        if db.execute("PRAGMA user_version").fetchone()[0] != schema.VERSION:
+            if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                raise sqlite3.DatabaseError("another version")
+            _create(db)
+        index = Index(session_path, db)
+        index.refresh(progress)
+        return index
+    except BaseException:
+        db.close()
+        raise
+
+
+def _in_memory(session_path: str, progress: Progress) -> Index:
+    db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    _create(db)
+    index = Index(session_path, db)
+    index.refresh(progress)
+    return index
+
+
+def _create(db: sqlite3.Connection) -> None:
+    db.executescript(schema.TABLES + schema.VIEWS)
+    db.execute(f"PRAGMA user_version = {schema.VERSION}")
+
+
+def _remove(session_path: str) -> None:
+    for end in ("", "-journal", "-wal", "-shm"):
+        with contextlib.suppress(OSError):
+            os.unlink(f"{session_path}/{segments.FOLDER}/{FILE}{end}")
+
+
+def session_usage(session_path: str) -> dict[str, Any]:
+    """What a session's functions and classes used; works when its node is gone.
+
+    Returns:
+        "functions" and "classes", each by name, and "missed": events that no total contains.
+    """
+    with opened(session_path) as index:
+        return index.usage()

@@ -1,0 +1,470 @@
+"""Raw events, names and facts on their way into the index: each becomes a row.
+
+Owns what an event means, kind by kind (`events.py` has the layout), and which events of a process are new. Refuses:
+files of segments and the position in them, which are `observe.index`'s. Runs within one transaction of the index.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from sundog import event_names, events
+from sundog.observe import schema
+from sundog.observe.ledger import Ledger
+from sundog.observe.segments import Block
+from sundog.plain import field, plain
+
+_PORTION = 1 << 16
+_TASKS = frozenset({events.TASK, events.CALL, events.CREATE})
+_FLOODS = frozenset({events.TASK, events.CALL})
+_SPANS = frozenset({events.GET, events.PUT, events.WAIT})
+_LEASE = "lease"  # stands where the fingerprint of a function's code would
+_UNKNOWN = ("?", "", "")
+_MACHINE = (
+    "cpu", "memory_used", "memory_total", "store_used", "store_total", "spilled_bytes", "descriptors", "disk_free",
+    "workers", "load",
+)  # fmt: skip
+
+Progress = Callable[[int, int], None]
+
+
+@plain()
+class Source:
+    """A process as the index knows it, and how far it was read."""
+
+    id: int
+    process_id: bytes
+    node_id: bytes = b""
+    pid: int = 0
+    role: str = ""
+    job_id: bytes = b""
+    actor_id: bytes = b""
+    actor_name: str = ""
+    repr_name: str = ""
+    concurrent: int = 0
+    class_name: str = ""
+    lease: int = 0
+    begun: bytes = b""
+    begun_s: float = 0.0
+    line: str = ""
+    own_bytes: int = 0
+    after: int = 0
+    names_at: int = 0
+    unwritten: int = 0  # events that a full disk or a slow node cost, as its process and the node say
+    skipped: int = 0  # those that its ring had lost when it was read here
+    holes: int = 0  # those that were begun and never written
+    numbers: dict[int, int] = field(default_factory=dict)
+
+
+_COLUMNS = tuple(name for name in Source.__annotations__ if name != "numbers")
+
+
+class Intake:
+    """Takes what is new into the tables."""
+
+    def __init__(self, db: sqlite3.Connection, session_path: str) -> None:
+        self.db = db
+        self.session_path = session_path
+        self.ledger = Ledger()
+        self.dropped = 0
+        self._sources: dict[bytes, Source] = {}
+        self._changed: set[bytes] = set()
+        self._names: dict[tuple[str, str, str], int] = {}
+        self._texts: dict[int, tuple[str, str, str]] = {}
+        self._lost: list[tuple[Any, ...]] = []
+        self._failures: list[tuple[Any, ...]] = []
+        self._errors: list[tuple[Any, ...]] = []
+        self._load()
+
+    def _load(self) -> None:
+        for row in self.db.execute(f"SELECT {', '.join(_COLUMNS)} FROM processes"):
+            self._sources[row[1]] = Source(*row)
+        by_id = {each.id: each for each in self._sources.values()}
+        for process, number, name in self.db.execute("SELECT process, number, name FROM numbers"):
+            by_id[process].numbers[number] = name
+        for id_, text, code, function in self.db.execute("SELECT id, text, code, function FROM names"):
+            self._names[text, code, function] = id_
+            self._texts[id_] = (text, code, function)
+        found = self.db.execute("SELECT value FROM meta WHERE key = 'ledger'").fetchone()
+        if found is not None:
+            self.ledger.load(json.loads(found[0]))
+        self._first = self.db.execute("SELECT max(id) FROM attempts").fetchone()[0] or 0
+
+    # ------------------------------------------------------------------ processes and their names
+    def _source(self, process_id: bytes) -> Source:
+        found = self._sources.get(process_id)
+        if found is None:
+            found = self._sources[process_id] = Source(len(self._sources) + 1, process_id)
+        self._changed.add(process_id)
+        return found
+
+    def _name(self, text: str, code: str = "", function: str = "") -> int:
+        key = (text, code, function)
+        found = self._names.get(key)
+        if found is None:
+            found = self._names[key] = len(self._names) + 1
+            self._texts[found] = key
+            self.db.execute("INSERT INTO names VALUES(?, ?, ?, ?)", (found, *key))
+        return found
+
+    def take_names(self, process_id: bytes, data: bytes) -> None:
+        """The whole file of names of a process that is gone; what was read of it before is not read again."""
+        source = self._source(process_id)
+        self._take_names(source, data[source.names_at :])
+
+    def _read_names(self, source: Source, ring: str) -> None:
+        with contextlib.suppress(OSError), open(f"{ring}.names", "rb") as file:
+            file.seek(source.names_at)
+            self._take_names(source, file.read())
+
+    def _take_names(self, source: Source, data: bytes) -> None:
+        names, notes, whole = event_names.parse(data)
+        source.names_at += whole
+        rows = []
+        for number, text, code, function in names:
+            name = source.numbers[number] = self._name(text, code, function)
+            rows.append((source.id, number, name))
+            if code == _LEASE and not source.lease:
+                source.lease = (
+                    name  # its event may be overwritten; the next one says when another lease began
+                )
+        self.db.executemany("INSERT OR REPLACE INTO numbers VALUES(?, ?, ?)", rows)
+        for kind, facts in notes:
+            with contextlib.suppress(KeyError, ValueError, TypeError):
+                self._take_note(source, kind, facts)
+
+    def _take_note(self, source: Source, kind: str, facts: dict[str, Any]) -> None:
+        if kind == "error":
+            task = bytes.fromhex(facts["task"])
+            in_order = int(bool(facts.get("in_order")))
+            self._errors.append((task, facts["attempt"], facts["type"], facts["message"], in_order))
+        elif kind == "failed":
+            self._failures.append((bytes.fromhex(facts["task"]), facts["attempt"], json.dumps(facts)))
+        elif kind == "actor":
+            source.actor_id = source.actor_id or bytes.fromhex(facts.get("actor", ""))
+            source.repr_name, source.actor_name = facts.get("repr", ""), facts.get("name", "")
+            source.concurrent = int(bool(facts.get("concurrent")))
+
+    # ------------------------------------------------------------------ events
+    def take_events(self, node_id: bytes, block: Block, data: bytes) -> None:
+        """The events of a block of a segment."""
+        source = self._source(block.process_id)
+        source.node_id = node_id
+        source.unwritten = max(source.unwritten, block.unwritten)
+        self._describe(source, block.pid, block.role, block.job_id, block.actor_id)
+        ring = f"{self.session_path}/rings/{block.process_id.hex()}.ring"
+        if os.path.exists(ring):
+            self._read_names(source, ring)
+        skip = max(0, source.after + 1 - block.first)
+        info = events.RingInfo(block.pid, block.role, 0, 0)
+        self._take(
+            source, events.Slots(info, block.first + skip, data[skip * events.EVENT_BYTES :]), whole=True
+        )
+
+    def read_rings(self, rings: list[str], progress: Progress) -> bool:
+        """What is in rings and in no segment yet; False if a ring was emptied meanwhile: look at the segments again.
+
+        Workers first: what their owners wrote of the same tasks is there by then.
+        """
+        total = len(rings)
+        for done, ring in enumerate(rings):
+            process_id = bytes.fromhex(os.path.basename(ring).split(".")[0])
+            source = self._source(process_id)
+            while True:
+                self._read_names(source, ring)
+                slots = events.read_slots(ring, source.after, _PORTION)
+                if slots is None:
+                    if not os.path.exists(ring):
+                        return False
+                    break
+                if (
+                    slots.first > source.after + 1
+                    and slots.first > 1
+                    and source.after == 0
+                    and not slots.data
+                ):
+                    break
+                info = slots.info
+                self._describe(source, info.pid, info.role, info.job_id, info.actor_id)
+                source.unwritten = max(source.unwritten, info.unwritten)
+                if info.role == "worker" and info.current.strip(b"\0"):
+                    source.begun, source.begun_s = info.current, info.current_at
+                if slots.first > source.after + 1 and self._is_in_segments(process_id, source.after + 1):
+                    return False
+                if not slots.data:
+                    break
+                source.skipped += slots.first - 1 - source.after
+                if not self._take(source, slots, whole=False):
+                    break
+            progress(done + 1, total)
+        return True
+
+    def _is_in_segments(self, process_id: bytes, number: int) -> bool:
+        """Whether an event that its ring has lost was copied since the segments were read."""
+        from sundog.observe import segments
+
+        found = segments.list_segments(self.session_path)[-2:]
+        blocks = (block for segment in found for block in segments.scan(segment))
+        return any(
+            block.process_id == process_id
+            and block.kind == segments.EVENTS
+            and block.first <= number < block.first + block.slots
+            for block in blocks
+        )
+
+    def _describe(self, source: Source, pid: int, role: str, job_id: bytes, actor_id: bytes) -> None:
+        source.pid, source.role, source.job_id = (
+            pid or source.pid,
+            role or source.role,
+            job_id or source.job_id,
+        )
+        source.actor_id = actor_id or source.actor_id
+
+    def _take(self, source: Source, slots: events.Slots, *, whole: bool) -> bool:
+        """Take events in order; one that is being written ends it, unless they are `whole` by now."""
+        alike = slots.columns() if slots.data else None
+        if alike is not None and alike.kind in _FLOODS:
+            self._take_alike(source, slots, alike)
+            return True
+        tasks: list[tuple[Any, ...]] = []
+        others: list[tuple[Any, ...]] = []
+        numbers, id_, lease = source.numbers, source.id, source.lease
+        expected = slots.first
+        name_of = self._name_of(source)
+        for fields in events.EVENT.iter_unpack(slots.data):
+            task_id, submit, start, end, name, kind, flags, attempt, cpu_s, own_bytes, number = fields
+            if number != expected:
+                if not whole:
+                    break
+                source.holes += 1
+                expected += 1
+                continue
+            expected += 1
+            if kind in _TASKS:
+                known = numbers.get(name) or name_of(name)
+                tasks.append(
+                    (
+                        task_id,
+                        attempt,
+                        kind,
+                        known,
+                        id_,
+                        submit,
+                        start,
+                        end,
+                        flags,
+                        cpu_s,
+                        int(own_bytes),
+                        lease,
+                    )
+                )
+                if kind == events.CREATE:
+                    source.actor_id = task_id
+                    source.class_name = self._texts[known][0].removesuffix(".__init__")
+            elif kind == events.LEASE:
+                lease = source.lease = numbers.get(name) or name_of(name)
+            else:
+                others.append(fields)
+        taken = expected - slots.first
+        if taken:
+            data = slots.data[: taken * events.EVENT_BYTES]
+            self.ledger.count(
+                source.process_id.hex(),
+                lambda number: self._texts.get(numbers.get(number, 0), _UNKNOWN)[:2],
+                events.Slots(slots.info, slots.first, data),
+            )
+        source.after = max(source.after, expected - 1)
+        self._insert_tasks(tasks)
+        for fields in others:
+            self._take_other(source, fields, name_of)
+        return taken == len(slots.data) // events.EVENT_BYTES
+
+    def _take_alike(self, source: Source, slots: events.Slots, alike: events.Columns) -> None:
+        """A flood of short tasks of one name: rows are made by the C code of struct and sqlite alone."""
+        name = source.numbers.get(alike.name) or self._name("?")
+        self.ledger.count_columns(source.process_id.hex(), lambda _: self._texts[name][:2], alike)
+        self.db.executemany(
+            "INSERT INTO attempts(task_id, submit_s, start_s, end_s, attempt, flags, cpu_s, peak_bytes, kind, name, "
+            f"process, lease) SELECT ?1, ?2, ?3, ?4, ?8, ?7, ?9, CAST(?10 AS INTEGER), {alike.kind:d}, {name:d}, "
+            f"{source.id:d}, {source.lease:d} WHERE ?5 OR ?6 OR ?11",
+            events.EVENT.iter_unpack(slots.data),
+        )
+        count = len(slots.data) // events.EVENT_BYTES
+        source.after = max(source.after, slots.first - 1 + count)
+
+    def _name_of(self, source: Source) -> Callable[[int], int]:
+        def find(number: int) -> int:
+            return source.numbers.get(number) or self._name("?")
+
+        return find
+
+    def _insert_tasks(self, rows: list[tuple[Any, ...]]) -> None:
+        self.db.executemany(
+            "INSERT INTO attempts(task_id, attempt, kind, name, process, submit_s, start_s, end_s, flags, cpu_s, "
+            "peak_bytes, lease) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            rows,
+        )
+
+    def _take_other(self, source: Source, fields: tuple[Any, ...], name_of: Callable[[int], int]) -> None:
+        task_id, _, start, end, name, kind, _, _, cpu_s, own_bytes, _ = fields
+        if kind in _SPANS:
+            site = source.numbers.get(name, 0)
+            self.db.execute(
+                "INSERT INTO spans VALUES(?, ?, ?, ?, ?, ?, ?)",
+                (kind, source.id, start, end, task_id, int(own_bytes), site),
+            )
+        elif kind == events.SAMPLE:
+            self.db.execute(
+                "INSERT INTO samples VALUES(?, ?, ?, ?, ?, ?)",
+                (task_id, source.id, start, int(own_bytes), name_of(name), cpu_s),
+            )
+        elif kind == events.LOST:
+            self._lost.append((source, fields, name_of(name)))
+        elif kind == events.SITE:
+            place, mark, _ = self._texts.get(source.numbers.get(name, 0), _UNKNOWN)
+            first = int.from_bytes(task_id[8:], "little")
+            self.db.execute("INSERT INTO sites VALUES(?, ?, ?, ?)", (task_id[:8], mark[1:], first, place))
+        elif kind == events.PACKET:
+            row = (
+                task_id[:8],
+                int.from_bytes(task_id[8:], "little"),
+                int(fields[1]),
+                name,
+                start,
+                int(own_bytes),
+            )
+            self.db.execute("INSERT INTO packets VALUES(?, ?, ?, ?, ?, ?)", row)
+        elif kind == events.READY:
+            self.db.execute("INSERT INTO ready VALUES(?, ?)", (task_id, end))
+        elif kind == events.LEASED:
+            self.db.execute("INSERT INTO leased VALUES(?, ?, ?)", (source.process_id, task_id[:8], end))
+        elif kind == events.MOVED:
+            moved = (task_id, fields[7], int(fields[8]), int(own_bytes))
+            self.db.execute("INSERT INTO transfers VALUES(?, ?, ?, ?)", moved)
+
+    # ------------------------------------------------------------------ facts of the node
+    def take_facts(self, node_id: bytes, data: bytes) -> None:
+        """Lines that the node wrote."""
+        for line in data.decode(errors="replace").splitlines():
+            with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
+                facts = json.loads(line)
+                self._take_fact(node_id, facts.pop("fact"), float(facts.pop("s")), facts)
+
+    def _take_fact(self, node_id: bytes, kind: str, at_s: float, facts: dict[str, Any]) -> None:
+        if kind == "machine":
+            values = [facts.get(name) for name in _MACHINE]
+            marks = ", ".join("?" * (len(_MACHINE) + 2))
+            self.db.execute(f"INSERT INTO machine VALUES({marks})", (at_s, node_id, *values))
+        elif kind == "begun":
+            source = self._source(bytes.fromhex(facts["process"]))
+            source.begun, source.begun_s = bytes.fromhex(facts["task"]), float(facts["at_s"])
+            source.line, source.own_bytes = str(facts.get("line", "")), int(facts.get("own_bytes", 0))
+        else:
+            subject = str(facts.get("subject", ""))
+            self.db.execute(
+                "INSERT INTO facts VALUES(?, ?, ?, ?, ?)", (at_s, kind, node_id, subject, json.dumps(facts))
+            )
+
+    # ------------------------------------------------------------------ what needs all rows
+    def finish(self) -> None:
+        """Set right what is told by two processes, and save how far everything was read."""
+        self._take_lost()
+        self._take_failures()
+        marks = ", ".join("?" * len(_COLUMNS))
+        self.db.executemany(
+            f"INSERT OR REPLACE INTO processes({', '.join(_COLUMNS)}) VALUES({marks})",
+            [tuple(getattr(self._sources[each], name) for name in _COLUMNS) for each in self._changed],
+        )
+        put = "INSERT OR REPLACE INTO meta VALUES(?, ?)"
+        self.db.execute(put, ("ledger", json.dumps(self.ledger.dump())))
+        if self.dropped:
+            found = self.db.execute("SELECT value FROM meta WHERE key = 'dropped'").fetchone()
+            self.db.execute(
+                put, ("dropped", json.dumps(self.dropped + (json.loads(found[0]) if found else 0)))
+            )
+
+    def _take_lost(self) -> None:
+        """Attempts whose process died under them, unless that process itself wrote how they ended."""
+        new = "SELECT task_id, attempt FROM attempts WHERE id > ? AND NOT flags & ?"
+        rows = []
+        for source, fields, name in self._lost:
+            task_id, submit, start, end, _, _, flags, attempt, cpu_s, own_bytes, _ = fields
+            worker = self._texts[name][1]
+            home = self._source(bytes.fromhex(worker)) if worker else source
+            kind = events.CALL if home.actor_id else events.TASK
+            text, _, function = self._texts[name]
+            known = self._name(text, "", function)
+            flags |= schema.LOST
+            rows.append(
+                (
+                    task_id,
+                    attempt,
+                    kind,
+                    known,
+                    home.id,
+                    submit,
+                    start,
+                    end,
+                    flags,
+                    cpu_s,
+                    int(own_bytes),
+                    home.lease,
+                )
+            )
+        self._insert_tasks(rows)
+        known_lost = self.db.execute(
+            "SELECT count(*) FROM attempts WHERE flags & 1 AND flags & ?", (schema.LOST,)
+        )
+        if known_lost.fetchone()[0]:
+            # Both ways: the lost are looked for among all rows when they are new, all the lost among new rows.
+            first = 0 if rows else self._first
+            self.db.execute(
+                "DELETE FROM attempts WHERE flags & 1 AND flags & ? AND (task_id, attempt) IN "
+                f"({new} AND task_id IN (SELECT task_id FROM attempts WHERE flags & 1 AND flags & ?))",
+                (schema.LOST, first, schema.LOST, schema.LOST),
+            )
+
+    def _take_failures(self) -> None:
+        """Tasks that no worker wrote a record of get a row; what ended on purpose is no failure."""
+        self.db.executemany("INSERT INTO errors VALUES(?, ?, ?, ?, ?)", self._errors)
+        self.db.executemany("INSERT INTO failures VALUES(?, ?, ?)", self._failures)
+        failed = {(task_id, attempt): text for task_id, attempt, text in self._failures}
+        for key in self._there(failed):
+            del failed[key]
+        self._insert_tasks([self._unrun(*key, json.loads(text)) for key, text in failed.items()])
+        ended = [(task_id, attempt) for task_id, attempt, *_, in_order in self._errors if in_order]
+        retried = self._there((task_id, attempt + 1) for task_id, attempt in ended)
+        self.db.executemany(
+            "UPDATE attempts SET flags = flags & ~1 WHERE flags & 1 AND task_id = ? AND attempt = ?",
+            [key for key in ended if (key[0], key[1] + 1) not in retried],
+        )
+
+    def _there(self, keys: Iterable[tuple[bytes, int]]) -> set[tuple[bytes, int]]:
+        """Which attempts have a row: one look at all rows, however many are asked for."""
+        wanted = list(keys)
+        if not wanted:
+            return set()
+        self.db.execute(
+            "CREATE TEMP TABLE wanted(task_id BLOB, attempt INTEGER, PRIMARY KEY(task_id, attempt))"
+        )
+        self.db.executemany("INSERT OR IGNORE INTO wanted VALUES(?, ?)", wanted)
+        found = self.db.execute(
+            "SELECT a.task_id, a.attempt FROM attempts a JOIN wanted w ON w.task_id = a.task_id "
+            "AND w.attempt = a.attempt"
+        ).fetchall()
+        self.db.execute("DROP TABLE wanted")
+        return set(found)
+
+    def _unrun(self, task_id: bytes, attempt: int, facts: dict[str, Any]) -> tuple[Any, ...]:
+        kinds = {"task": events.TASK, "actor_task": events.CALL}
+        name, function = facts.get("name", "?"), facts.get("function", "")
+        known = self._name(name, "", function if function != name else "")
+        kind = kinds.get(facts.get("kind", "task"), events.CREATE)
+        end = facts.get("end_s", 0.0)
+        flags = events.FAILED | schema.UNRUN
+        return (task_id, attempt, kind, known, None, facts.get("submit_s", end), end, end, flags, 0.0, 0, 0)

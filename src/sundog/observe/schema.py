@@ -1,0 +1,84 @@
+"""The tables of the index: `<session>/records/index.sqlite`, described for users in docs/records.md.
+
+Owns the names of tables, views and columns, and their version. Tables hold what was recorded, with numbers for names
+and processes; views give it words, and are what `sundog sql` is for. Pure text.
+"""
+
+from __future__ import annotations
+
+VERSION = 1
+
+# What `attempts.flags` has beyond the flags of `events`.
+LOST = 16  # told by the owner: its process died under it
+UNRUN = 32  # told by the owner: no worker wrote a record of it
+
+KINDS = {1: "NORMAL_TASK", 2: "ACTOR_TASK", 3: "ACTOR_CREATION_TASK"}
+
+TABLES = """
+CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT);
+CREATE TABLE names(id INTEGER PRIMARY KEY, text TEXT NOT NULL, code TEXT NOT NULL, function TEXT NOT NULL);
+CREATE TABLE numbers(process INTEGER, number INTEGER, name INTEGER, PRIMARY KEY(process, number)) WITHOUT ROWID;
+CREATE TABLE processes(
+    id INTEGER PRIMARY KEY, process_id BLOB UNIQUE NOT NULL, node_id BLOB, pid INTEGER, role TEXT, job_id BLOB,
+    actor_id BLOB, actor_name TEXT, repr_name TEXT, concurrent INTEGER, class_name TEXT, lease INTEGER,
+    begun BLOB, begun_s REAL, line TEXT, own_bytes INTEGER,
+    after INTEGER NOT NULL, names_at INTEGER NOT NULL, unwritten INTEGER NOT NULL, skipped INTEGER NOT NULL,
+    holes INTEGER NOT NULL);
+CREATE TABLE attempts(
+    id INTEGER PRIMARY KEY, task_id BLOB NOT NULL, attempt INTEGER, kind INTEGER, name INTEGER, process INTEGER,
+    submit_s REAL, start_s REAL, end_s REAL, flags INTEGER, cpu_s REAL, peak_bytes INTEGER, lease INTEGER);
+CREATE INDEX attempts_failed ON attempts(task_id) WHERE flags & 1;
+CREATE TABLE spans(
+    kind INTEGER, process INTEGER, start_s REAL, end_s REAL, object BLOB, size_bytes INTEGER, site INTEGER);
+CREATE TABLE samples(task_id BLOB, process INTEGER, at_s REAL, own_bytes INTEGER, line INTEGER, cpu_s REAL);
+CREATE TABLE errors(task_id BLOB, attempt INTEGER, type TEXT, message TEXT, in_order INTEGER);
+CREATE INDEX errors_task ON errors(task_id);
+CREATE TABLE failures(task_id BLOB, attempt INTEGER, facts TEXT);
+CREATE INDEX failures_task ON failures(task_id);
+CREATE TABLE sites(owner BLOB, name TEXT, first INTEGER, site TEXT);
+CREATE TABLE packets(owner BLOB, first INTEGER, last INTEGER, count INTEGER, sent_s REAL, bytes INTEGER);
+CREATE TABLE ready(task_id BLOB, ready_s REAL);
+CREATE TABLE leased(owner BLOB, worker BLOB, granted_s REAL);
+CREATE TABLE transfers(task_id BLOB, attempt INTEGER, bytes_in INTEGER, bytes_out INTEGER);
+CREATE TABLE facts(at_s REAL, kind TEXT, node_id BLOB, subject TEXT, json TEXT);
+CREATE INDEX facts_kind ON facts(kind, subject);
+CREATE TABLE machine(
+    at_s REAL, node_id BLOB, cpu REAL, memory_used INTEGER, memory_total INTEGER, store_used INTEGER,
+    store_total INTEGER, spilled_bytes INTEGER, descriptors INTEGER, disk_free INTEGER, workers INTEGER,
+    load REAL);
+"""
+
+VIEWS = """
+CREATE VIEW tasks AS SELECT
+    lower(hex(a.task_id)) AS task_id, a.attempt AS attempt,
+    CASE WHEN n.function != '' THEN n.function ELSE n.text END AS function, n.text AS name,
+    CASE a.kind WHEN 1 THEN 'NORMAL_TASK' WHEN 2 THEN 'ACTOR_TASK' ELSE 'ACTOR_CREATION_TASK' END AS type,
+    CASE WHEN a.flags & 1 THEN 'FAILED' ELSE 'FINISHED' END AS state,
+    a.submit_s AS submit_s, a.start_s AS start_s, a.end_s AS end_s, a.end_s - a.start_s AS duration_s,
+    a.start_s - a.submit_s AS queued_s, a.cpu_s AS cpu_s, a.peak_bytes AS peak_bytes,
+    lower(hex(p.process_id)) AS worker_id, p.pid AS pid, lower(hex(p.node_id)) AS node_id,
+    lower(hex(p.job_id)) AS job_id, lower(hex(substr(a.task_id, 1, 8))) AS owner_id,
+    CASE WHEN a.kind != 1 THEN lower(hex(p.actor_id)) END AS actor_id, n.code AS code,
+    (a.flags & 16) != 0 AS lost, (a.flags & 2) != 0 AS measured
+    FROM attempts a LEFT JOIN names n ON n.id = a.name LEFT JOIN processes p ON p.id = a.process
+    WHERE NOT a.flags & 4;
+CREATE VIEW gets AS SELECT
+    CASE s.kind WHEN 4 THEN 'get' WHEN 5 THEN 'put' ELSE 'wait' END AS kind, s.start_s AS start_s, s.end_s AS end_s,
+    s.end_s - s.start_s AS duration_s, lower(hex(s.object)) AS object_id, s.size_bytes AS size_bytes,
+    n.text AS call_site, lower(hex(p.process_id)) AS process_id, p.pid AS pid, p.role AS role,
+    lower(hex(p.node_id)) AS node_id
+    FROM spans s LEFT JOIN processes p ON p.id = s.process LEFT JOIN names n ON n.id = s.site;
+CREATE VIEW failed AS SELECT
+    lower(hex(e.task_id)) AS task_id, e.attempt AS attempt, e.type AS type, e.message AS message FROM errors e;
+CREATE VIEW lines AS SELECT
+    lower(hex(s.task_id)) AS task_id, s.at_s AS at_s, s.own_bytes AS own_bytes, n.text AS line, p.pid AS pid
+    FROM samples s LEFT JOIN names n ON n.id = s.line LEFT JOIN processes p ON p.id = s.process;
+CREATE VIEW events AS SELECT f.at_s AS at_s, f.kind AS kind, f.subject AS subject,
+    lower(hex(f.node_id)) AS node_id, f.json AS json FROM facts f;
+CREATE VIEW workers AS SELECT
+    lower(hex(p.process_id)) AS worker_id, p.pid AS pid, p.role AS role, lower(hex(p.job_id)) AS job_id,
+    lower(hex(p.actor_id)) AS actor_id, p.class_name AS class_name, lower(hex(p.node_id)) AS node_id,
+    p.after AS events, max(p.unwritten, p.skipped) + p.holes AS events_missed FROM processes p;
+CREATE VIEW machines AS SELECT at_s, lower(hex(node_id)) AS node_id, cpu, memory_used, memory_total, store_used,
+    store_total, spilled_bytes, descriptors, disk_free, workers, load FROM machine;
+"""

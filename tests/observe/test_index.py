@@ -1,0 +1,169 @@
+"""The index: every event one row, from rings, segments or both; what is gone is counted; a broken file is made anew."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sundog import events
+from sundog.observe import dropped, index, segments
+from sundog.observe.index import opened, session_usage
+
+WORKER, NODE = b"\xcd" * 8, b"n" * 16
+TASK_ID = b"\xef" * 8 + bytes(8)
+
+
+class Session:
+    """A session's folder, with one worker that writes and a copier in the place of its node."""
+
+    def __init__(self, folder: Path, capacity: int = 64, most: int = 1 << 20) -> None:
+        (folder / "rings").mkdir()
+        self.path = str(folder)
+        self.ring = events.Ring(
+            str(folder / "rings" / f"{WORKER.hex()}.ring"), capacity, "worker", b"\1\0\0\0"
+        )
+        self.writer = segments.Writer(self.path, NODE, most, 0.0)
+        self.after = 0
+
+    def run(self, count: int, name: str = "f") -> None:
+        for _ in range(count):
+            self.ring.write(events.TASK, TASK_ID, self.ring.name(name), 1.0, 2.0, 3.0)
+
+    def copy(self) -> None:
+        slots = events.read_slots(self.ring.path, self.after)
+        assert slots is not None
+        info = slots.info
+        where = {"pid": info.pid, "role": info.role, "job_id": info.job_id, "first": slots.first}
+        self.writer.append(segments.EVENTS, slots.data, WORKER, **where)  # type: ignore[arg-type]
+        self.after = slots.first - 1 + len(slots.data) // events.EVENT_BYTES
+
+    def end(self) -> None:
+        self.copy()
+        self.writer.append(segments.NAMES, Path(f"{self.ring.path}.names").read_bytes(), WORKER)
+        for end in ("", ".names"):
+            os.unlink(self.ring.path + end)
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    return Session(tmp_path)
+
+
+def counts(session: Session) -> tuple[int, int]:
+    """Rows, and events that are missed."""
+    with opened(session.path) as found:
+        return found.one("SELECT count(*) FROM tasks"), found.missed()
+
+
+def test_an_event_is_one_row_whichever_way_it_comes_and_however_often_is_asked(session: Session) -> None:
+    session.run(10)
+    assert counts(session) == (10, 0)  # from the ring
+    session.copy()
+    session.run(5)
+    assert counts(session) == (15, 0)  # the first ten are in a segment by now
+    session.run(60)
+    session.copy()
+    session.run(60)
+    assert counts(session) == (135, 0)
+    assert counts(session) == (135, 0)
+    session.ring.close()
+    session.writer.close()
+
+
+def test_a_process_that_is_gone_is_read_from_segments_alone(session: Session) -> None:
+    session.run(3, "one")
+    assert counts(session) == (3, 0)
+    session.run(2, "two")
+    session.end()
+    with opened(session.path) as found:
+        assert found.rows("SELECT name, count(*) FROM tasks GROUP BY name ORDER BY name") == [
+            ("one", 3),
+            ("two", 2),
+        ]
+        [row] = found.dicts("SELECT DISTINCT worker_id, pid, node_id, job_id, type, state FROM tasks")
+    assert row == {
+        "worker_id": WORKER.hex(),
+        "pid": os.getpid(),
+        "node_id": NODE.hex(),
+        "job_id": "01000000",
+        "type": "NORMAL_TASK",
+        "state": "FINISHED",
+    }
+    session.ring.close()
+    session.writer.close()
+
+
+def test_what_a_ring_overwrote_is_counted(session: Session) -> None:
+    session.run(100)
+    assert counts(session) == (64, 36)
+    assert session_usage(session.path)["missed"] == 36
+    session.ring.close()
+
+
+def test_an_event_in_the_making_is_waited_for(session: Session) -> None:
+    session.run(3)
+    at = events.HEADER_BYTES + 2 * events.EVENT_BYTES - 8
+    with open(session.ring.path, "r+b") as file:
+        file.seek(at)
+        file.write(bytes(8))
+        file.flush()
+        assert counts(session)[0] == 1
+        file.seek(at)
+        file.write((2).to_bytes(8, "little"))
+    assert counts(session) == (3, 0)
+    session.ring.close()
+
+
+def test_rows_of_dropped_segments_are_missing_and_their_totals_are_not(tmp_path: Path) -> None:
+    session = Session(tmp_path, 4096, most=512)
+    for _ in range(30):
+        session.run(50)
+        session.copy()
+        for path in session.writer.surplus():
+            dropped.fold(session.path, path)
+            os.unlink(path)
+            session.writer.removed(path)
+    kept = len(os.listdir(tmp_path / "records")) * 64
+    assert kept <= 1024
+    rows, missed = counts(session)
+    assert 0 < rows < 1500
+    assert rows + missed == 1500
+    usage = session_usage(session.path)
+    assert (usage["functions"]["f"]["count"], usage["missed"]) == (1500, 0)
+    session.run(10)
+    assert counts(session) == (rows + 10, missed)
+    assert session_usage(session.path)["functions"]["f"]["count"] == 1510
+    session.ring.close()
+    session.writer.close()
+
+
+def test_a_block_that_was_cut_off_is_not_read(session: Session) -> None:
+    session.run(4)
+    session.end()
+    path = segments.path_of(session.path, 1)
+    with open(path, "r+b") as file:
+        file.truncate(segments.HEADER_BYTES + 64 + 2 * 64)
+    assert counts(session) == (0, 0)
+    session.ring.close()
+    session.writer.close()
+
+
+@pytest.mark.parametrize("content", [b"no database", b""])
+def test_a_broken_index_is_made_anew(session: Session, content: bytes) -> None:
+    session.run(4)
+    assert counts(session) == (4, 0)
+    Path(session.path, "records", index.FILE).write_bytes(content)
+    assert counts(session) == (4, 0)
+    session.ring.close()
+
+
+def test_where_nothing_can_be_written_the_index_is_in_memory(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session.run(4)
+    monkeypatch.setattr(index, "_lock", lambda _: None)
+    assert counts(session) == (4, 0)
+    assert not os.path.exists(f"{session.path}/records")
+    session.ring.close()
