@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from typing import Any
+from typing import Any, TypeVar
 
 from sundog import config as config_module
 from sundog import engines, init_context, init_options, isolation, notices
@@ -24,6 +24,11 @@ from sundog.options import MisuseError
 from sundog.owner import context
 from sundog.refs import ObjectRef
 from sundog.remote_function import RemoteFunction, make_remote_function
+from sundog.wire.control import ActorKill, ToNode
+from sundog.wire.peers import CancelOwned
+from sundog.wire.requests import ActorInfo, GetActor, Request
+
+A = TypeVar("A")
 
 __tracebackhide__ = True  # pytest folds the frames of this file
 
@@ -481,7 +486,7 @@ def cancel(ray_waitable: Any, *, force: bool = False, recursive: bool = True) ->
     owner = engine.owner
     if task_id[:PROCESS_BYTES] != owner.me:
         with owner.lock:
-            owner.peers.send(task_id[:PROCESS_BYTES], ("cancel_owned", task_id, force, recursive))
+            owner.peers.send(task_id[:PROCESS_BYTES], CancelOwned(task_id, force, recursive))
         return
     with owner.lock:
         owner.check_open()
@@ -505,9 +510,9 @@ def kill(actor: Any, *, no_restart: bool = True) -> None:
         )
     engine = engines.current() or engine_of_session()
     core = actor._core
-    engine.owner.control.send(("actor_kill", core.actor_id, no_restart))
+    engine.owner.control.send(ActorKill(core.actor_id, no_restart))
     # Calls made after kill() fail, even if the node's word has not come yet.
-    if engine.owner.control.request("actor_info", core.actor_id) is None:
+    if engine.owner.control.request(ActorInfo(core.actor_id)) is None:
         raise ActorHandleNotFoundError(
             f"This session has no actor {core.actor_id.hex()} to kill: a handle ends with the session that made it. "
             "Create the actor again, or find one that runs with sundog.get_actor(name).",
@@ -529,19 +534,19 @@ def get_actor(name: str, namespace: str | None = None) -> ActorHandle:
     if namespace is not None and not namespace:
         raise ValueError('"" is no namespace; leave it out to use the current one.')
     engine = _live()
-    actor_id, data = engine.owner.control.request("get_actor", name, namespace or context.facts.namespace)
+    actor_id, data = engine.owner.control.request(GetActor(name, namespace or context.facts.namespace))
     return ActorHandle(actor_id, data, None)
 
 
 # ---------------------------------------------------------------------- the session
-def control(verb: str, *args: Any) -> Any:
-    """A request to the node of this session."""
-    return _live().owner.control.request(verb, *args)
+def control(question: Request[A]) -> A:
+    """The answer of this session's node to a request."""
+    return _live().owner.control.request(question)
 
 
-def tell(kind: str, *args: Any) -> None:
-    """A message to the node of this session that has no answer."""
+def tell(message: ToNode) -> None:
+    """Send a message to the node of this session that has no answer."""
     owner = _live().owner
     with owner.lock:
         owner.check_open()
-        owner.control.send((kind, *args))
+        owner.control.send(message)

@@ -14,6 +14,7 @@ from sundog.accelerator_kinds import KINDS
 from sundog.notices import RayDeprecationWarning
 from sundog.owner import context
 from sundog.public_ids import ActorID, JobID, NodeID, PlacementGroupID, TaskID, WorkerID
+from sundog.wire.requests import Nodes
 
 # The kinds of accelerators that have a resource of their own. Of kinds other than GPUs no ids are kept.
 
@@ -211,7 +212,7 @@ class RuntimeContext:
         engine = engines.current()
         if engine is None:
             return {}
-        rows = engine.owner.control.request("nodes")
+        rows = engine.owner.control.request(Nodes())
         return dict(rows[0]["Labels"])
 
     def is_cancelled(self) -> bool:

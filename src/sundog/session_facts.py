@@ -5,15 +5,18 @@ Owns the words of what users get back; the node and the recordings know the fact
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from sundog import engines
 from sundog.api import engine_of_session
 from sundog.owner import context
+from sundog.wire.requests import AvailableResources, ClusterResources, Nodes, Request
+
+A = TypeVar("A")
 
 
-def _ask(verb: str) -> Any:
-    return engine_of_session().owner.control.request(verb)
+def _ask(question: Request[A]) -> A:
+    return engine_of_session().owner.control.request(question)
 
 
 def nodes() -> list[dict[str, Any]]:
@@ -22,8 +25,7 @@ def nodes() -> list[dict[str, Any]]:
     Raises:
         RaySystemError: this process is in none.
     """
-    rows: list[dict[str, Any]] = _ask("nodes")
-    return rows
+    return _ask(Nodes())
 
 
 def cluster_resources() -> dict[str, float]:
@@ -32,8 +34,7 @@ def cluster_resources() -> dict[str, float]:
     Raises:
         RaySystemError: this process is in none.
     """
-    found: dict[str, float] = _ask("cluster_resources")
-    return found
+    return _ask(ClusterResources())
 
 
 def available_resources() -> dict[str, float]:
@@ -48,7 +49,7 @@ def available_resources() -> dict[str, float]:
         for lane in list(engine.owner.tasks.leases.values()):
             if not lane.inflight and not lane.blocked:
                 engine.owner.tasks.release(lane)
-    found: dict[str, float] = _ask("available_resources")
+    found: dict[str, float] = _ask(AvailableResources())
     return found
 
 

@@ -33,6 +33,7 @@ from typing import Any
 import sundog
 from sundog import engines
 from sundog.owner import context
+from sundog.wire.requests import ListRows
 from tests.chaos import clocks, fullness
 from tests.chaos.acts import Acts
 
@@ -153,7 +154,7 @@ class Killers(threading.Thread):
 
     # ------------------------------------------------------------------ processes
     def _workers(self, states: tuple[str, ...]) -> list[dict[str, Any]]:
-        rows = sundog.api.control("list", "workers", False)[0]
+        rows = sundog.api.control(ListRows("workers"))[0]
         return [
             row for row in rows if row["worker_type"] == "WORKER" and row["state"] in states and row["pid"]
         ]

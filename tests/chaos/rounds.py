@@ -27,6 +27,7 @@ from typing import Any
 import sundog
 from sundog import engines
 from sundog.owner.records import whole
+from sundog.wire.requests import ListRows
 from tests import leaks
 from tests.chaos import actor_moves, bound_moves, killers, object_moves, shared_moves, task_moves
 from tests.chaos.acts import Acts
@@ -193,7 +194,7 @@ class Round:
         while left := _left():
             if time.monotonic() > deadline:
                 left["leases"] = _leases()
-                left["unfinished"] = sundog.api.control("list", "tasks", False)[0]
+                left["unfinished"] = sundog.api.control(ListRows("tasks"))[0]
                 self.report.violations.append(f"seed {self.seed}: kept without a ref: {left}")
                 return
             time.sleep(0.02)
@@ -208,7 +209,7 @@ def _left() -> dict[str, Any]:
         left["CPU in use"] = totals["CPU"] - free.get("CPU", 0)
     if segments := _segments_in_use():
         left["segments"] = segments
-    alive = [row for row in sundog.api.control("list", "actors", False)[0] if row["state"] != "DEAD"]
+    alive = [row for row in sundog.api.control(ListRows("actors"))[0] if row["state"] != "DEAD"]
     if alive:
         left["actors"] = [(row["actor_id"], row["class_name"], row["state"], row["pid"]) for row in alive]
     return left
@@ -244,7 +245,7 @@ def _leases() -> list[str]:
             f"{lane.pid}: inflight {list(lane.inflight)}, blocked {lane.blocked}, reclaim {lane.reclaim}"
             for lane in owner.tasks.leases.values()
         ]
-    rows = sundog.api.control("list", "workers", False)[0]
+    rows = sundog.api.control(ListRows("workers"))[0]
     return lanes + [f"{row['pid']} {row['state']}" for row in rows if row["state"] != "idle"]
 
 

@@ -35,7 +35,8 @@ def first(array):
 
 assert ray.get([first.remote(ref) for ref in refs], timeout=60) == list(range(40))
 from sundog import api
-print("spilled", api.control("status")["store"]["spilled_bytes_total"] > 0, time.monotonic() >= steady)
+from sundog.wire.requests import Status
+print("spilled", api.control(Status())["store"]["spilled_bytes_total"] > 0, time.monotonic() >= steady)
 ray.shutdown()
 """
 

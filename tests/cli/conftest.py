@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from sundog.cli import main
+from sundog.wire.requests import ListRows, Request, Status
 
 
 @dataclass(frozen=True)
@@ -52,13 +53,13 @@ class FakeSessions:
         self.stopped.append((info.name, force, grace_s))
         return [f"node {info.node_pid} of {info.name}"]
 
-    def request(self, info: FakeInfo, verb: str, *args: object) -> Any:
+    def request(self, info: FakeInfo, question: Request[Any]) -> Any:
         if self.failure is not None:
             raise self.failure
-        if verb == "list":
-            assert args[0] == "tasks"
+        if isinstance(question, ListRows):
+            assert question.what == "tasks"
             return self.tasks, []
-        assert (verb, args) == ("status", ())
+        assert question == Status()
         return self.answer
 
 

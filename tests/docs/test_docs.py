@@ -5,25 +5,20 @@ Each check is a pure function from text to what is wrong with it, and is first s
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from sundog import config, exceptions
 from sundog.cli import COMMANDS
-from sundog.wire import lanes
 from tests.docs import settings
 
 ROOT = settings.ROOT
 PACKAGE = settings.PACKAGE
 ARCHITECTURE = ROOT / "docs" / "ARCHITECTURE.md"
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("*/README.md")])
-# The programs that speak to each other by messages whose first word is their kind.
-SPEAKERS = ("api.py", "engines", "node", "owner", "worker")
 
 _FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -87,22 +82,6 @@ def public_errors() -> list[str]:
         for name, cls in members
         if issubclass(cls, BaseException) and cls.__module__ == exceptions.__name__ and name[0] != "_"
     ]
-
-
-def messages_sent(source: str) -> Iterator[str]:
-    """The kinds of the messages that a module sends: ``….send(("kind", …))`` or ``….send(x, ("kind", …))``."""
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "send":
-            for argument in node.args:
-                match argument:
-                    case ast.Tuple(elts=[ast.Constant(value=str(kind)), *_]):
-                        yield kind
-
-
-def requests_answered(source: str) -> set[str]:
-    """The verbs that the node answers: its methods ``do_<verb>``."""
-    functions = (node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.FunctionDef))
-    return {each.name.removeprefix("do_") for each in functions if each.name.startswith("do_")}
 
 
 # ---------------------------------------------------------------------- links
@@ -179,22 +158,6 @@ def test_every_file_of_where_to_find_what_exists() -> None:
     names = files_in_table(section(page, "## Where to find what"))
     assert len(names) > 50, "the table was not read"
     assert [name for name in names if find_file(name) is None] == []
-
-
-def test_a_message_is_found_in_the_ways_in_which_we_send() -> None:
-    source = 'a.send(("one", x))\nb.send(worker, ("two",))\nc.send((kind, "no"))\nd.send(data, 3)\n'
-    assert list(messages_sent(source)) == ["one", "two"]
-
-
-def test_every_message_and_request_is_in_the_architecture() -> None:
-    said = set(_TICKED.findall(section(ARCHITECTURE.read_text(encoding="utf-8"), "## Messages")))
-    places = [PACKAGE / name for name in SPEAKERS]
-    files = [path for place in places for path in ([place] if place.is_file() else place.rglob("*.py"))]
-    sent = {kind for path in files for kind in messages_sent(path.read_text(encoding="utf-8"))}
-    assert len(sent) > 30, "the messages were not found"
-    answered = requests_answered((PACKAGE / "node" / "requests.py").read_text(encoding="utf-8"))
-    on_lanes = {name for name in vars(lanes) if name.startswith(("R_", "EXTRA_"))}
-    assert (sent | answered | on_lanes) - said == set()
 
 
 # ---------------------------------------------------------------------- errors

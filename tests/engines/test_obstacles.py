@@ -11,6 +11,7 @@ from sundog.engines import obstacles
 from sundog.net import process_limit
 from sundog.node.failed_starts import FailedStarts
 from sundog.state.leases import FIRST_BACKOFF_S, LAST_BACKOFF_S
+from sundog.wire.control import StartFailed
 
 
 def error(number: int, path: str | None = None) -> OSError:
@@ -73,6 +74,6 @@ def test_failures_in_a_row_are_counted_and_an_old_one_is_forgotten() -> None:
     starts = FailedStarts(node)  # type: ignore[arg-type]
     for moment in (0.0, 1.0, 2.0, 100.0):
         node.clock = moment
-        starts.told(Process(), "no thread.")  # type: ignore[arg-type]
+        starts.told(Process(), StartFailed("no thread."))  # type: ignore[arg-type]
     assert node.delays == [1, 2, 3, 1] and len(node.lines) == 4
     assert FIRST_BACKOFF_S < LAST_BACKOFF_S

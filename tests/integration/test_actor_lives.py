@@ -13,6 +13,7 @@ import pytest
 
 import sundog
 from sundog.exceptions import ActorDiedError, ActorUnavailableError
+from sundog.wire.requests import ListRows
 from tests.integration.counters import make_counter
 from tests.integration.gates import await_file, await_true
 
@@ -278,10 +279,10 @@ def test_an_actor_whose_last_handle_goes_during_its_constructor_ends_after_it(
             pass
 
     def alive() -> list[Any]:
-        return [row for row in sundog.api.control("list", "actors", False)[0] if row["state"] != "DEAD"]
+        return [row for row in sundog.api.control(ListRows("actors"))[0] if row["state"] != "DEAD"]
 
     def told_to_end() -> bool:
-        return any(row["state"] == "stopping" for row in sundog.api.control("list", "workers", False)[0])
+        return any(row["state"] == "stopping" for row in sundog.api.control(ListRows("workers"))[0])
 
     options = {"max_concurrency": 2} if kind == "threaded" else {"num_cpus": 0}
     handle = ray.remote(**options)(SlowAsync if kind == "asyncio" else Slow).remote()

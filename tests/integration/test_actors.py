@@ -13,6 +13,7 @@ import pytest
 
 import sundog
 from sundog.exceptions import ActorDiedError, PendingCallsLimitExceeded, RayTaskError
+from sundog.wire.requests import ListRows
 from tests.integration.counters import make_counter
 from tests.integration.gates import await_file, await_true
 
@@ -419,6 +420,6 @@ def test_an_actor_ends_with_its_last_handle_though_its_last_call_was_never_made(
     with pytest.raises(ValueError, match="no word"):
         ray.get(ref, timeout=30)
     await_true(
-        lambda: [row["state"] for row in sundog.api.control("list", "actors", False)[0]] == ["DEAD"],
+        lambda: [row["state"] for row in sundog.api.control(ListRows("actors"))[0]] == ["DEAD"],
         "the end of an actor that nobody can reach",
     )

@@ -17,6 +17,7 @@ import pytest
 
 import sundog
 from sundog.exceptions import OwnerDiedError, RaySystemError, RayTaskError
+from sundog.wire.requests import Status
 from tests.integration.gates import await_true
 
 GET_S = 30
@@ -308,7 +309,7 @@ def test_a_name_that_is_taken_is_refused(ray: ModuleType) -> None:
 def pending(ray: ModuleType) -> list[dict[str, Any]]:
     from sundog import api
 
-    found: list[dict[str, Any]] = api.control("status")["pending"]
+    found: list[dict[str, Any]] = api.control(Status())["pending"]
     return found
 
 

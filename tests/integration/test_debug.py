@@ -17,6 +17,7 @@ import pytest
 
 from sundog.util.state.exception import ServerUnavailable
 from sundog.util.state.source import find_source
+from sundog.wire.requests import PausedTasks
 from tests.integration.gates import await_true
 from tests.integration.terminals import PROMPT, Terminal, terminal
 
@@ -46,7 +47,7 @@ def program(folder: Path, text: str, **environ: str) -> Iterator[subprocess.Pope
 def paused() -> list[Any]:
     """The rows of paused tasks, as soon as there is a session to ask."""
     try:
-        found: list[Any] = find_source(None).ask("paused")
+        found: list[Any] = find_source(None).ask(PausedTasks())
     except (ConnectionError, ServerUnavailable):
         return []
     return sorted(found, key=lambda each: int(each.number))

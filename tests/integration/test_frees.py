@@ -20,6 +20,7 @@ import sundog
 from sundog.exceptions import ObjectFreedError, ObjectReconstructionFailedError, RaySystemError, RayTaskError
 from sundog.internal import free
 from sundog.owner import context
+from sundog.wire.requests import Status
 from tests.integration.copies import LARGE, large, owner
 from tests.integration.gates import Gate, await_true
 
@@ -375,7 +376,7 @@ def test_freed_objects_make_room_in_the_store_while_their_refs_live(ray_session:
     for number in range(60):
         refs.append(ray.put(np.full(MB, number, np.uint8)))
         free(refs[-1:])
-    assert owner().control.request("status")["store"]["spilled_bytes_total"] == 0
+    assert owner().control.request(Status())["store"]["spilled_bytes_total"] == 0
 
 
 def test_freed_objects_leave_the_disk_to_which_they_were_spilled(ray_session: Start) -> None:

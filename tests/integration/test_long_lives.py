@@ -20,6 +20,7 @@ from sundog.observe import records
 from sundog.observe.index import session_usage
 from sundog.owner import context, dispatch
 from sundog.owner.actors import ActorCalls, ActorLink
+from sundog.wire.requests import Nodes
 from tests.integration.gates import await_file, await_true
 
 GET_S = 30
@@ -271,8 +272,8 @@ def test_arguments_of_an_actor_whose_name_is_taken_are_not_held(ray: ModuleType)
 def test_an_answer_that_comes_too_late_is_not_kept(ray: ModuleType) -> None:
     control = owner_of_driver().control
     with pytest.raises(GetTimeoutError):
-        control.request("nodes", timeout_s=0)
-    assert control.request("nodes")  # answered after the one before
+        control.request(Nodes(), timeout_s=0)
+    assert control.request(Nodes())  # answered after the one before
     assert not control._answers and not control._asked
 
 

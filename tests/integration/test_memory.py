@@ -43,9 +43,10 @@ def fill(megabytes):
 
 def figures():
     from sundog.engines import sessions
+    from sundog.wire.requests import Status
     while not sessions.find_sessions():
         time.sleep(0.01)
-    return sessions.request(sessions.find_sessions()[0], "status")["memory"]
+    return sessions.request(sessions.find_sessions()[0], Status())["memory"]
 """
 
 

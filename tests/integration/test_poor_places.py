@@ -81,6 +81,7 @@ def test_a_program_with_more_than_1024_descriptors_joins_and_asks_a_session() ->
     program = """
         import os, resource
         from sundog.engines import sessions
+        from sundog.wire.requests import Status
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         if hard < 2000:
             raise SystemExit("skip")
@@ -91,7 +92,7 @@ def test_a_program_with_more_than_1024_descriptors_joins_and_asks_a_session() ->
             ray.init(address=info.address)
             @ray.remote
             def seven(): return 7
-            print(ray.get(seven.remote(), timeout=30), sessions.request(info, "status")["drivers"] != ())
+            print(ray.get(seven.remote(), timeout=30), sessions.request(info, Status())["drivers"] != ())
             ray.shutdown()
         finally:
             sessions.stop_session(info)
@@ -223,7 +224,8 @@ def test_a_session_goes_on_when_its_folder_is_removed(when: str) -> None:
         print(len(ray.get(ray.put(bytes(1_000_000)))))
         while not os.path.exists(session + "/session.json"): time.sleep(0.02)
         from sundog.engines import sessions
-        print(sessions.request(sessions.resolve(session), "status")["uptime_s"] > 0)
+        from sundog.wire.requests import Status
+        print(sessions.request(sessions.resolve(session), Status())["uptime_s"] > 0)
         ray.shutdown()
     """
     done = run(program)

@@ -22,6 +22,7 @@ from sundog.util.scheduling_strategies import (
     NodeLabelSchedulingStrategy,
     NotIn,
 )
+from sundog.wire.requests import Status
 from tests.integration import drivers, gates
 from tests.integration.gates import Gate
 
@@ -235,12 +236,12 @@ def test_the_node_hears_how_many_wait_although_nothing_moves(ray_session: Start)
 
     # To ask the node would make us look at our queues.
     gates.await_true(lambda: told() > 200, "the word to the node of most that wait")
-    assert 200 < sum(row["count"] for row in owner.control.request("status")["pending"]) <= 400
+    assert 200 < sum(row["count"] for row in owner.control.request(Status())["pending"]) <= 400
     gates.await_true(lambda: not owner.reactor.ticking, "the rest after that")
     for ref in waiting:
         ray.cancel(ref)
     assert told() == 0
-    assert owner.control.request("status")["pending"] == []
+    assert owner.control.request(Status())["pending"] == []
     assert len(ray.wait(waiting, num_returns=400, timeout=30)[0]) == 400
 
 

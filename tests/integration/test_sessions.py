@@ -20,6 +20,7 @@ from sundog.config import Config
 from sundog.engines import sessions
 from sundog.node.sessions import descendants, publish
 from sundog.store.folders import withdraw
+from sundog.wire.requests import Status
 from tests.integration import drivers
 
 Start = Callable[..., ModuleType]
@@ -411,7 +412,7 @@ def _is_gone(name: str, namespace: str) -> bool:
 
 
 def _resources(info: sessions.SessionInfo, which: str) -> dict[str, float]:
-    found: dict[str, float] = sessions.request(info, "status")["resources"][which]
+    found: dict[str, float] = sessions.request(info, Status())["resources"][which]
     return found
 
 

@@ -18,6 +18,7 @@ import pytest
 
 import sundog
 from sundog.owner import context
+from sundog.wire.requests import Status
 from tests.integration.gates import await_true
 
 Start = Callable[..., ModuleType]
@@ -54,7 +55,7 @@ def spilled_files() -> list[Path]:
 
 def figures() -> dict[str, int]:
     engine: Any = sundog.engines.current()
-    found: dict[str, int] = engine.owner.control.request("status")["store"]
+    found: dict[str, int] = engine.owner.control.request(Status())["store"]
     return found
 
 

@@ -20,6 +20,7 @@ from sundog.engines import sessions
 from sundog.node.sessions import publish
 from sundog.runtime_env import normalize
 from sundog.store.folders import make_lock
+from sundog.wire.requests import Status
 from tests.integration import drivers
 from tests.integration.strangers import STRANGER, VICTIM, run_as, running_as, shared_folder
 from tests.test_runtime_env import make_wheel
@@ -224,7 +225,7 @@ def test_a_node_that_runs_as_another_user_is_not_read_from(shared: Path, leak_ch
         info = sessions.read_session(session["path"])
         assert info is not None
         with pytest.raises(ConnectionError, match="runs as another user"):
-            sessions.request(info, "status")
+            sessions.request(info, Status())
         with pytest.raises(ConnectionError, match="runs as another user"):
             sundog.init(address=session["path"])
     os.close(lock)

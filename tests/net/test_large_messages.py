@@ -28,7 +28,7 @@ def test_a_large_message_that_finds_no_room_in_the_socket_leaves_no_file(tmp_pat
     ours, theirs = (Connection(each, str(tmp_path)) for each in make_pair())
     with pytest.raises(BlockingIOError):
         while True:
-            ours.send(bytes(100_000), (), socket.MSG_DONTWAIT)
+            ours.send((bytes(100_000),), (), socket.MSG_DONTWAIT)
     for _ in range(3):
         with pytest.raises(BlockingIOError):
             ours.send(("big", BIG), (), socket.MSG_DONTWAIT)

@@ -20,11 +20,11 @@ def test_all_that_a_dead_process_sent_is_drained(tmp_path: Path, open_elsewhere:
         loop, Connection(ours, str(tmp_path)), lambda message, fds: read.append(message), lambda: None
     )
     for number in range(100):
-        Connection(theirs, str(tmp_path)).send(number)
+        Connection(theirs, str(tmp_path)).send((number,))
     if not open_elsewhere:  # a child of the dead one may hold its socket open
         theirs.close()
     line.drain()
-    assert read == list(range(100))
+    assert read == [(number,) for number in range(100)]
     assert line.closed is not open_elsewhere
     line.close()
     theirs.close()

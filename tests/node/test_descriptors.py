@@ -58,7 +58,7 @@ def test_without_room_starts_wait_in_order_and_the_driver_is_told_once(monkeypat
     assert all(held.holds_back(each) for each in starts)
     node.fire()
     assert node.started == []
-    assert [message[:2] for message in node.sent] == [("warning", "descriptors")]
+    assert [message[:2] for message in node.sent] == [("warn_once", "descriptors")]
     node.used = 10
     node.fire()
     assert node.started == starts and node.timers == []

@@ -13,6 +13,8 @@ from sundog.util.state import api as state
 from sundog.util.state.api import list_objects
 from sundog.util.state.exception import RayStateApiException
 from sundog.util.state.source import Source
+from sundog.wire.control import Described, Rpc
+from sundog.wire.requests import ListRows
 
 
 class Line:
@@ -40,7 +42,7 @@ class Gathering:
             loop=SimpleNamespace(after=lambda _s, do: self.later.append(do)),
         )
         self.requests = Requests(node)  # type: ignore[arg-type]
-        self.requests.handle(self.processes[0], 7, "list", ("objects", False))
+        self.requests.handle(self.processes[0], Rpc(7, ListRows.kind, ListRows("objects")[1:]))
         self.token = self.processes[1].line.sent[0][1]
 
     def answer(self) -> Any:
@@ -51,7 +53,8 @@ class Gathering:
 
     def tell(self, *numbers: int) -> None:
         for number in numbers:
-            self.requests.described(self.processes[number], self.token, [{"object_id": number}])
+            message = Described(self.token, [{"object_id": number}])
+            self.requests.described(self.processes[number], message)
 
 
 def test_the_answer_comes_with_the_last_row_and_once() -> None:

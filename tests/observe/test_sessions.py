@@ -8,6 +8,7 @@ import pytest
 
 from sundog.observe import packed
 from sundog.observe.sessions import NoSuchSession, all_sessions, open_session
+from sundog.wire.requests import Status
 
 
 @pytest.fixture(autouse=True)
@@ -37,7 +38,7 @@ def test_latest_is_the_newest_and_a_part_of_a_name_is_enough(tmp_path: Path) -> 
         assert (found.path, found.is_live) == (str(new), False)
     assert open_session("aaaa", home).path == str(old)
     with pytest.raises(ConnectionError, match="has ended"):
-        open_session("aaaa", home).ask("status")
+        open_session("aaaa", home).ask(Status())
 
 
 def test_a_word_that_means_no_session_is_answered_in_one_sentence(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from sundog.net.packets import make_pair
 from sundog.owner.actors import ActorCalls, ActorLink
+from sundog.wire.control import ActorState
 
 ACTOR = b"a" * 16
 
@@ -30,7 +31,9 @@ def test_an_answer_of_its_next_life_ends_the_restart_before_the_node_says_so(ans
 
     assert (link.state, link.away) == (("ALIVE", False) if answered else ("RESTARTING", True))
     calls.links[ACTOR] = link
-    calls.published(ACTOR, "RESTARTING", None, 1, None)  # a word that was on its way: of this very life
+    calls.published(
+        ActorState(ACTOR, "RESTARTING", None, 1, None, 0)
+    )  # a word that was on its way: of this very life
     assert link.inflight == ({} if answered else {b"call": task})
     for sock in (ours, theirs):
         sock.close()

@@ -10,6 +10,7 @@ import pytest
 
 from sundog.owner.cancels import Cancels
 from sundog.owner.records import SENT, Fn, Task
+from sundog.wire.peers import CancelTold
 
 PARENT = b"p" * 16
 
@@ -37,7 +38,7 @@ def test_a_child_is_interrupted_once_though_its_parent_was_cancelled_before_it_e
     else:
         cancels.cancel_children(1.0)
 
-    assert told == [("cancel", child.id, True, 0)]
+    assert told == [("cancel_task", child.id, True, 0)]
 
 
 class Site:
@@ -64,26 +65,26 @@ def test_a_recursive_cancel_is_answered_when_the_workers_of_the_children_have_an
     driver, worker = Site(PARENT), Site(b"c" * 16, PARENT)
     made = driver.cancels.begin(driver.task, force=False, recursive=True)
     [message] = driver.told
-    assert message[:3] == ("cancel", PARENT, True) and message[3]
+    assert message[:3] == ("cancel_task", PARENT, True) and message[3]
     assert made.left == 1 and not driver.announced
 
     worker.cancels.cancel_here(
         b"d" * 8, message, lambda task_id, _recursive: worker.cancels.cancel_children_of(task_id)
     )
     [down] = worker.told
-    assert down[:3] == ("cancel", worker.task.id, True), (
+    assert down[:3] == ("cancel_task", worker.task.id, True), (
         "its child's worker is told, and nobody is answered yet"
     )
-    worker.cancels.told(down[3])
+    worker.cancels.told(b"w" * 8, CancelTold(down[3]))
     assert worker.told[1:] == [(b"d" * 8, "cancel_told", message[3])]
-    worker.cancels.told(down[3])
+    worker.cancels.told(b"w" * 8, CancelTold(down[3]))
     assert len(worker.told) == 2, "an answer that comes twice is nothing new"
 
-    driver.cancels.told(message[3])
+    driver.cancels.told(b"w" * 8, CancelTold(message[3]))
     assert made.left == 0 and len(driver.announced) == 1
 
 
 def test_a_cancel_that_is_not_recursive_asks_for_no_answer() -> None:
     driver = Site(PARENT)
     made = driver.cancels.begin(driver.task, force=False, recursive=False)
-    assert driver.told == [("cancel", PARENT, False, 0)] and made.left == 0
+    assert driver.told == [("cancel_task", PARENT, False, 0)] and made.left == 0

@@ -9,6 +9,7 @@ import os
 import click
 
 from sundog.cli import exits, rows
+from sundog.wire.requests import AddTrigger, ClearTriggers, ListTriggers
 
 _EXAMPLES = rows.examples(
     ('sundog break f.py:41 --when "x > 3"', "stop at line 41 when x is large"),
@@ -59,7 +60,7 @@ def command(
 
     source = rows.asked(lambda: find_source(address))
     if clear:
-        gone = source.ask("clear_triggers", [] if place is None else _numbers(place))
+        gone = source.ask(ClearTriggers([] if place is None else _numbers(place)))
         click.echo(
             f"Removed: {', '.join(map(str, gone))}."
             if gone
@@ -67,7 +68,7 @@ def command(
         )
         return exits.OK
     if only_list:
-        for each in source.ask("triggers"):
+        for each in source.ask(ListTriggers()):
             click.echo(f"{each.number:>3}  {each.text()}")
         return exits.OK
     path, line = parse_place(place or "")
@@ -75,7 +76,7 @@ def command(
         raise click.UsageError("say where: FILE:LINE, or --on-exception CLASS.")
     if when:
         _check_expression(when)
-    number = source.ask("add_trigger", Trigger(0, path, line, when, exception, attempt or 0))
+    number = source.ask(AddTrigger(Trigger(0, path, line, when, exception, attempt or 0)))
     click.echo(
         f"Breakpoint {number} is set: {Trigger(number, path, line, when, exception, attempt or 0).text()}"
     )

@@ -12,6 +12,7 @@ import click
 
 from sundog.cli import exits, rows
 from sundog.wire.pauses import Pause
+from sundog.wire.requests import PausedTasks
 
 _EXAMPLES = rows.examples(
     ("sundog debug", "the paused tasks; the only one is attached to at once"),
@@ -50,7 +51,7 @@ def command(task: str | None, only_list: bool, patience_s: float, vscode: bool, 
         if vscode:
             return _open_port(source.path, chosen)
         _attach(source.path, chosen)
-        if task is not None or not client.is_terminal() or not source.ask("paused"):
+        if task is not None or not client.is_terminal() or not source.ask(PausedTasks()):
             return exits.OK
 
 
@@ -58,7 +59,9 @@ def _paused(source: Any, task: str | None, patience_s: float) -> list[Pause]:
     """The paused tasks, oldest first."""
     deadline = time.monotonic() + patience_s
     while True:
-        found: list[Pause] = sorted(rows.asked(lambda: source.ask("paused")), key=lambda each: each.since_s)
+        found: list[Pause] = sorted(
+            rows.asked(lambda: source.ask(PausedTasks())), key=lambda each: each.since_s
+        )
         wanted = [each for each in found if task is None or task in (str(each.number), each.task_id)]
         if wanted or time.monotonic() >= deadline:
             break

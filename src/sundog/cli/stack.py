@@ -18,6 +18,7 @@ import click
 from sundog.cli import exits, rows
 from sundog.cli.sessions import opened_live, session_option
 from sundog.printable import printable
+from sundog.wire.requests import ListRows, Status
 
 if TYPE_CHECKING:
     from sundog.observe.sessions import Opened
@@ -119,7 +120,7 @@ def _programs(chosen: "Opened", pid: int | None = None) -> "list[Seen]":
     """The node and the zygote; or the one of them with this pid."""
     from sundog.observe import stacks
 
-    status = chosen.ask("status")
+    status = chosen.ask(Status())
     pids = {"node": int(status["pid"]), "zygote": int(status.get("zygote_pid") or 0)}
     return [
         stacks.see_by_signal(chosen.path, found, kind)
@@ -130,7 +131,7 @@ def _programs(chosen: "Opened", pid: int | None = None) -> "list[Seen]":
 
 def _process(chosen: "Opened", target: str) -> str:
     """The id of the process that a pid, the id of a worker, or an actor's id or name means; "" if none does."""
-    workers, _ = chosen.ask("list", "workers", False)
+    workers, _ = chosen.ask(ListRows("workers"))
     by_pid = target.isdigit()
     found = [
         row
@@ -145,7 +146,7 @@ def _process(chosen: "Opened", target: str) -> str:
             f"process {found[-1]['pid']} has ended: {_first_line(found[-1]['exit_detail'])} "
             f"What it printed: sundog logs worker {found[-1]['pid']}"
         )
-    actors, _ = chosen.ask("list", "actors", False)
+    actors, _ = chosen.ask(ListRows("actors"))
     for row in actors:
         if row["name"] == target or (_is_id(target) and row["actor_id"].startswith(target)):
             if row["state"] != "ALIVE":

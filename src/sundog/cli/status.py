@@ -19,6 +19,7 @@ import click
 from sundog.cli import exits
 from sundog.observe.words import in_units, in_words
 from sundog.printable import printable
+from sundog.wire.requests import ListRows, Status
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -164,7 +165,7 @@ def _unfinished(info: "SessionInfo", node_id: str) -> list[dict[str, Any]]:
     from sundog.observe.records import read_begun
     from sundog.observe.task_states import rows_of
 
-    told, _silent = sessions.request(info, "list", "tasks", False, _PATIENCE_S)
+    told, _silent = sessions.request(info, ListRows("tasks", _PATIENCE_S))
     rows = rows_of(read_begun(info.path), told, node_id)
     return [row for row in rows if row["state"] not in ("FINISHED", "FAILED")]
 
@@ -191,7 +192,7 @@ def command(session: str | None, address: str | None, temp_dir: str | None, as_j
         asked = session or address
         names = printable(", ".join(info.name for info in found))
         raise exits.CommandError(f"no running session is called {asked!r}; running: {names}")
-    answer = sessions.request(chosen[0], "status")
+    answer = sessions.request(chosen[0], Status())
     answer["tasks"] = _unfinished(chosen[0], str(answer.get("node", "")))
     if as_json:
         click.echo(json.dumps({"session": chosen[0].name, **answer}, default=str, indent=2))

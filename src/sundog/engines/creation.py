@@ -17,7 +17,9 @@ from sundog.owner.evidence import is_async_class, runs_several
 from sundog.owner.records import WAITING, Fn, Task
 from sundog.owner.tasks import ArgumentWaiter
 from sundog.refs import site_of
+from sundog.wire.control import ActorCreated, ActorDead, ActorFail, ActorKill, ActorRegister, ActorStart
 from sundog.wire.inspect import inspect_of
+from sundog.wire.requests import RegisterNamed
 
 if TYPE_CHECKING:
     from sundog.engines.local import LocalEngine
@@ -30,9 +32,6 @@ class Creations:
         self.engine = engine
         self.owner = engine.owner
         self._holds: dict[bytes, tuple[list[bytes], bool]] = {}
-        handlers = self.owner.control.handlers
-        handlers["created"] = self._created
-        handlers["actor_dead"] = self._dead
 
     def create(
         self,
@@ -66,7 +65,7 @@ class Creations:
         handle_data["out_of_order"] = (
             handle_data["out_of_order"] or is_async or (options.max_concurrency or 1) > 1
         )
-        registration = {
+        registration: dict[str, Any] = {
             "detached": detached,
             "max_restarts": options.max_restarts,
             "get_if_exists": options.get_if_exists,
@@ -96,11 +95,11 @@ class Creations:
             found = b""
             try:
                 found = owner.control.request(
-                    "actor_register", actor_id, options.name, registration["namespace"], registration
+                    RegisterNamed(actor_id, options.name, registration["namespace"], registration)
                 )
             except BaseException:
                 # Nothing if the name is taken. But a signal's handler may have raised before the answer came.
-                owner.control.send(("actor_kill", actor_id, True))
+                owner.control.send(ActorKill(actor_id, no_restart=True))
                 raise
             finally:
                 if found != actor_id:
@@ -110,14 +109,14 @@ class Creations:
         with owner.lock:
             owner.check_open()
             if not options.name:
-                owner.control.send(("actor_register", actor_id, registration))
+                owner.control.send(ActorRegister(actor_id, registration))
             if not detached:
                 owner.actors.scopes.add(owner.actors.scope_id(actor_id))
             self._holds[actor_id] = (task.holds or [], options.max_restarts != 0)
             if task.state == WAITING:
                 self._await(task)
             else:
-                owner.control.send(("actor_start", actor_id, task.args, task.extra))
+                owner.control.send(ActorStart(actor_id, task.args, task.extra))
         return actor_id, True
 
     def _await(self, task: Task) -> None:
@@ -128,14 +127,16 @@ class Creations:
 
     def ready(self, task: Task) -> None:
         """All arguments are here."""
-        self.owner.control.send(("actor_start", task.id, task.args, task.extra))
+        self.owner.control.send(ActorStart(task.id, task.args, task.extra))
 
     def failed(self, task: Task, error: bytes) -> None:
         """An argument failed: so does the actor."""
-        self.owner.control.send(("actor_fail", task.id, error))
+        self.owner.control.send(ActorFail(task.id, error))
 
     # ------------------------------------------------------------------ from the node (locked)
-    def _created(self, actor_id: bytes, worker: bytes, held: list[bytes]) -> None:
+    def created(self, message: ActorCreated) -> None:
+        """An actor is up: its arguments may go, unless it may have to be made again."""
+        _, actor_id, worker, held = message
         self.owner.refs.reply_held(worker, held)
         holds, restartable = self._holds.get(actor_id, ([], False))
         if not restartable:
@@ -143,10 +144,14 @@ class Creations:
             self._drop(holds)
         self.owner.carry_out()
 
-    def _dead(self, actor_id: bytes, keeps_name: bool) -> None:
+    def dead(self, message: ActorDead) -> None:
+        """An actor is gone for good."""
+        actor_id = message.actor_id
         holds, _ = self._holds.pop(actor_id, ([], False))
         self._drop(holds)
-        if not keeps_name:  # else the node is told when the last handle is gone, for then the name is free
+        if (
+            not message.keeps_name
+        ):  # else the node is told when the last handle is gone, for then the name is free
             self.owner.actors.scopes.discard(self.owner.actors.scope_id(actor_id))
 
     def _drop(self, holds: list[bytes]) -> None:

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from sundog import config as config_module
 from sundog import engines, isolation
 from sundog.config import Config
-from sundog.engines import obstacles, sessions
+from sundog.engines import messages, obstacles, sessions
 from sundog.engines.creation import Creations
 from sundog.engines.leases import lease_of
 from sundog.engines.refusals import Refusals
@@ -36,8 +36,10 @@ from sundog.owner.core import Owner
 from sundog.owner.records import Fn
 from sundog.plain import replaced
 from sundog.wire import versions
+from sundog.wire.control import Bye, Env, Goodbye, Hello, LogLines, Refused, Welcome
 from sundog.wire.inspect import inspect_of
 from sundog.wire.lanes import EXTRA_HIDDEN, EXTRA_INSPECT
+from sundog.wire.row import read
 
 if TYPE_CHECKING:
     from sundog.owner.crews import Crew
@@ -67,6 +69,11 @@ class LocalEngine:
         self.creations = Creations(self)
         self.create_actor = self.creations.create
         self.refusals = Refusals(owner)
+        self._said_goodbye = threading.Event()
+
+    def listen(self) -> None:
+        """Hear what the node tells a process that uses the API."""
+        self.owner.control.table = self.owner.control.table.joined(messages.from_node(self))
 
     # ------------------------------------------------------------------ environments
     def env_key(self, runtime_env: Any) -> str:
@@ -83,7 +90,7 @@ class LocalEngine:
         key = f"{job}:{normal.key}"
         if key not in self._environments:
             self._environments[key] = normal.key
-            self.owner.control.send(("env", key, normal.as_runtime_env(), pickle.dumps(normal, 5)))
+            self.owner.control.send(Env(key, normal.as_runtime_env(), pickle.dumps(normal, 5)))
         return key
 
     # ------------------------------------------------------------------ functions
@@ -130,7 +137,8 @@ class LocalEngine:
     def take_over_driver(self, log_to_driver: bool, *, prefixed: bool = True) -> None:
         """Show workers' output, guard against signals, and end the session with the process."""
         owner = self.owner
-        handlers = owner.control.handlers
+        self.listen()
+        owner.control.table = owner.control.table.joined(messages.to_driver(self))
         if log_to_driver:
             from sundog.owner.logs import DriverLogs
 
@@ -144,7 +152,6 @@ class LocalEngine:
                 allow=config.dedup_logs_allow_regex,
                 skip=config.dedup_logs_skip_regex,
             )
-            handlers["log"] = self._heard_log
         owner.control.on_lost = self._node_lost
         engines.when_main_thread_comes(self._guard_handlers)
         if sys.excepthook is sys.__excepthook__ and not owner.config.full_tracebacks:
@@ -214,11 +221,10 @@ class LocalEngine:
 
     def _say_goodbye(self) -> None:
         """Tell the node; it sends the last of what workers printed, then that this was all."""
-        lost = threading.Event()
+        lost = self._said_goodbye
         self.owner.control.on_lost = lost.set
-        self.owner.control.handlers["goodbye"] = lost.set
         try:
-            self.owner.node.send(("bye",))
+            self.owner.node.send(Bye())
         except OSError:
             return
         heard, deadline = -1, time.monotonic() + _STARVED_S
@@ -229,9 +235,15 @@ class LocalEngine:
         with contextlib.suppress(OSError):
             self.owner.node.sock.shutdown(socket.SHUT_WR)
 
-    def _heard_log(self, batch: Any) -> None:
-        self._heard += 1
-        self.owner.when_ready_elsewhere(self._logs.feed, batch)
+    def heard_lines(self, message: LogLines) -> None:
+        """Workers printed something (locked)."""
+        if self._logs is not None:
+            self._heard += 1
+            self.owner.when_ready_elsewhere(self._logs.feed, message.batch)
+
+    def heard_goodbye(self, _message: Goodbye) -> None:
+        """The node has sent the last of the workers' output (locked)."""
+        self._said_goodbye.set()
 
     def _await_node(self, pid: int) -> None:
         deadline = time.monotonic() + _END_S
@@ -319,7 +331,7 @@ def start(
     job_id = (1).to_bytes(4, "little")
     # If the node was killed already, whoever reads its socket says so, with the cause.
     with contextlib.suppress(ConnectionError):
-        _introduce(connection, process_id, job_id, job, log_to_driver, welcome=False)
+        _introduce(connection, process_id, job_id, job, log_to_driver, joins=False)
     return _become_driver(process_id, connection, session, config, job_id, job, log_to_driver, pid)
 
 
@@ -336,7 +348,7 @@ def join(
     raise_limit()
     connection = sessions.connect(info)
     process_id = random_id()
-    _introduce(connection, process_id, None, job, log_to_driver, welcome=True)
+    _introduce(connection, process_id, None, job, log_to_driver, joins=True)
     if not connection.wait(10.0):
         connection.close()
         raise ConnectionError(f"The session {info.name} did not welcome this program within 10 s.")
@@ -344,10 +356,10 @@ def join(
     if received is None:
         connection.close()
         raise ConnectionError(f"The session {info.name} ended while this program joined it.")
-    if received[0][0] == "refused":
+    if received[0][0] == Refused.kind:
         connection.close()
-        raise RuntimeError(received[0][1])
-    _, session, job_id, namespace = received[0]
+        raise RuntimeError(read(Refused, received[0]).text)
+    _, session, job_id, namespace = read(Welcome, received[0])
     job["namespace"] = namespace
     return _become_driver(process_id, connection, session, config, job_id, job, log_to_driver, None)
 
@@ -359,22 +371,20 @@ def _introduce(
     job: dict[str, Any],
     log_to_driver: bool,
     *,
-    welcome: bool,
+    joins: bool,
 ) -> None:
-    info = {
-        "process_id": process_id,
-        "pid": os.getpid(),
-        "job_id": job_id,
-        "job": job,
-        "entrypoint": " ".join(sys.argv),
-        "log_to_driver": log_to_driver,
-        "welcome": welcome,
-        "versions": versions.own() if welcome else None,  # who starts a session starts it with its own Python
-        "runtime_env": job.get("runtime_env") or {},
-        "prepared": b"",
-        "preload": isolation.preloadable("numpy"),
-    }
-    connection.send(("hello", info))
+    connection.send(
+        Hello(
+            process_id=process_id,
+            pid=os.getpid(),
+            job_id=job_id,
+            job=job,
+            entrypoint=" ".join(sys.argv),
+            log_to_driver=log_to_driver,
+            versions=versions.own() if joins else None,
+            preload=isolation.preloadable("numpy"),
+        )
+    )
 
 
 def _become_driver(

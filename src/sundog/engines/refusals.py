@@ -16,6 +16,7 @@ from sundog.exceptions import RuntimeEnvSetupError, TaskPlacementGroupRemoved, T
 from sundog.owner.core import Owner
 from sundog.owner.records import Shape, Task
 from sundog.state.lease_spec import GROUP_REMOVED
+from sundog.wire.control import ActorInfeasible, EnvFailed, LeaseInfeasible
 
 
 class Refusals:
@@ -24,14 +25,11 @@ class Refusals:
     def __init__(self, owner: Owner) -> None:
         self.owner = owner
         self._said: set[str] = set()
-        handlers = owner.control.handlers
-        handlers["infeasible"] = self._task
-        handlers["infeasible_actor"] = self._warn_of
-        handlers["env_failed"] = self._environment
-        handlers["warning"] = self.warn_once
         owner.actors.on_shortage = lambda text: self.warn_once("descriptors", text)
 
-    def _task(self, key: int, resources: dict[str, float], reason: str) -> None:
+    def task(self, message: LeaseInfeasible) -> None:
+        """Tasks of a shape fit no node."""
+        _, key, resources, reason = message
         shape = self.owner.tasks.shapes_by_key.get(key)
         if shape is None:
             return  # it was withdrawn when this was on its way
@@ -43,7 +41,13 @@ class Refusals:
             name = shape.queue[0].fn.name if shape.queue else "a task"
             self._warn_of(name, resources, reason)
 
-    def _environment(self, env_key: str, text: str, facts: dict[str, Any]) -> None:
+    def actor(self, message: ActorInfeasible) -> None:
+        """An actor fits no node."""
+        self._warn_of(message.class_name, message.resources, message.reason)
+
+    def environment(self, message: EnvFailed) -> None:
+        """A runtime environment cannot be set up."""
+        _, env_key, text, facts = message
         for shape in self.owner.tasks.shapes:
             if shape.spec.env_key == env_key:
                 self._fail_all(shape, lambda task: _environment_failed(task, text, facts))

@@ -13,7 +13,7 @@ import pickle
 import signal
 import sys
 import time
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from sundog import config as config_module
 from sundog import early, machine, notices, trust
@@ -26,6 +26,11 @@ from sundog.net.packets import Connection
 from sundog.plain import as_dict, plain
 from sundog.printable import printable
 from sundog.store import folders, limits
+from sundog.wire.control import Answer, Rpc
+from sundog.wire.requests import Request, StopSession
+from sundog.wire.row import read
+
+A = TypeVar("A")
 
 _AUTO = ("auto", "local-auto", "")
 _STARTING_S = 30.0
@@ -339,20 +344,22 @@ def connect(info: SessionInfo) -> Connection:
 
 
 # ---------------------------------------------------------------------- commands
-def request(info: SessionInfo, verb: str, *args: Any, timeout_s: float = 10.0) -> Any:
+def request(info: SessionInfo, question: Request[A], *, timeout_s: float = 10.0) -> A:
     """Ask a session's node from outside."""
     connection = connect(info)
     try:
-        connection.send(("rpc", 1, verb, args))
+        connection.send(Rpc(1, question.kind, question[1:]))
         if not connection.wait(timeout_s):
-            raise RaySystemError(f"The node of {info.name} did not answer {verb!r} within {timeout_s} s.")
+            raise RaySystemError(
+                f"The node of {info.name} did not answer {question.kind!r} within {timeout_s} s."
+            )
         received = connection.receive()
         if received is None:
-            raise ConnectionError(f"The node of {info.name} ended while it was asked {verb!r}.")
-        _, _, ok, value = received[0]
-        if not ok:
-            raise value
-        return value
+            raise ConnectionError(f"The node of {info.name} ended while it was asked {question.kind!r}.")
+        answer = read(Answer, received[0])
+        if not answer.ok:
+            raise answer.value
+        return cast(A, answer.value)
     finally:
         connection.close()
 
@@ -439,7 +446,7 @@ def stop_session(info: SessionInfo, force: bool = False, grace_s: float = 10.0) 
     done = []
     if not force:
         with contextlib.suppress(Exception):
-            request(info, "stop", "sundog stop", timeout_s=grace_s)
+            request(info, StopSession("sundog stop"), timeout_s=grace_s)
             done.append(f"asked the node (pid {info.node_pid}) of {info.name} to end")
     deadline = time.monotonic() + (0 if force else grace_s)
     while is_alive(info.path) and time.monotonic() < deadline:

@@ -171,9 +171,9 @@ class Connection:
         poller.register(self.sock.fileno(), select.POLLIN)
         return bool(poller.poll(timeout_s * 1000))
 
-    def send(self, message: Any, fds: tuple[int, ...] = (), flags: int = 0) -> None:
+    def send(self, message: tuple[Any, ...], fds: tuple[int, ...] = (), flags: int = 0) -> None:
         """Send one message. Raises OSError when the other side is gone (BlockingIOError if so asked)."""
-        data = pickle.dumps(message, 5)
+        data = pickle.dumps(tuple(message), 5)  # a row travels as the tuple that it is
         if len(data) > MESSAGE_MAX_BYTES:
             self._send_big(data, fds, flags)
         else:

@@ -28,6 +28,25 @@ from sundog.state.actors import (
 from sundog.state.instructions import Grant
 from sundog.state.lease_spec import LeaseSpec
 from sundog.wire.cause import Cause
+from sundog.wire.control import (
+    ActOk,
+    ActorCreated,
+    ActorDead,
+    ActorExit,
+    ActorFail,
+    ActorFailed,
+    ActorKill,
+    ActorLane,
+    ActorReady,
+    ActorRegister,
+    ActorScope,
+    ActorStart,
+    ActorState,
+    ConstructActor,
+    LaneOpened,
+    MayAct,
+    TerminateActor,
+)
 
 if TYPE_CHECKING:
     from sundog.node.program import Node
@@ -96,8 +115,8 @@ class ActorKeeper:
     # ------------------------------------------------------------------ messages of processes
     def register(
         self, process: Process, actor_id: bytes, name: str, namespace: str, options: dict[str, Any]
-    ) -> Any:
-        """Create the row of an actor.
+    ) -> bytes:
+        """Create the row of an actor; its id, or with get_if_exists that of the one that has the name.
 
         Raises:
             ActorAlreadyExistsError: the name is taken.
@@ -132,24 +151,26 @@ class ActorKeeper:
             self.node.log(f"actor {actor_id.hex()} became known after its first call")
         return actor_id
 
-    def on_actor_register(self, process: Process, actor_id: bytes, options: dict[str, Any]) -> None:
+    def register_unnamed(self, process: Process, message: ActorRegister) -> None:
         """An actor without a name: nothing can go wrong, nobody waits."""
-        self.register(process, actor_id, "", options["namespace"], options)
+        options = message.options
+        self.register(process, message.actor_id, "", options["namespace"], options)
 
-    def on_actor_start(self, process: Process, actor_id: bytes, args: Any, extra: Any) -> None:
+    def start(self, _process: Process, message: ActorStart) -> None:
         """The constructor's arguments are ready."""
-        row = self.actors.get(actor_id)
+        row = self.actors.get(message.actor_id)
         if row is not None:
             spec = _spec(row)
-            spec["args"], spec["extra"] = args, extra
-            self.do(self.actors.start(actor_id, self.node.now()))
+            spec["args"], spec["extra"] = message.args, message.extra
+            self.do(self.actors.start(message.actor_id, self.node.now()))
 
-    def on_actor_fail(self, process: Process, actor_id: bytes, error: bytes) -> None:
+    def fail(self, _process: Process, message: ActorFail) -> None:
         """The constructor's arguments failed: the actor will never be."""
-        self.do(self.actors.kill(actor_id, True, error, self.node.now()))
+        self.do(self.actors.kill(message.actor_id, True, message.error, self.node.now()))
 
-    def on_actor_lane(self, process: Process, actor_id: bytes, _incarnation: int, fd: int) -> None:
+    def open_lane(self, process: Process, message: ActorLane, fd: int) -> None:
         """A caller opens a lane."""
+        actor_id = message.actor_id
         self._callers.setdefault(actor_id, set()).add(process.process_id)
         row = self.actors.get(actor_id)
         if row is None:
@@ -166,53 +187,52 @@ class ActorKeeper:
             self._tell(process, row)
             return
         elif row.worker is not None and row.worker in self.node.processes:
-            self.node.forward(process, row.worker, ("lane", process.process_id), fd)
+            self.node.forward(process, row.worker, LaneOpened(process.process_id), fd)
             if row.state == "ALIVE":
                 self._tell(process, row)
             return
         self._lanes.setdefault(actor_id, []).append((process.process_id, fd))
 
-    def on_actor_ready(
-        self, process: Process, actor_id: bytes, incarnation: int, held: list[bytes], shown: str
-    ) -> None:
+    def ready(self, process: Process, message: ActorReady) -> None:
         """A worker has constructed its actor, which calls itself `shown`, if its class says so."""
+        actor_id = message.actor_id
         row = self.actors.get(actor_id)
         if row is not None:
-            _spec(row).update(repr_name=shown, created=True)
+            _spec(row).update(repr_name=message.shown, created=True)
             owner = self.node.processes.get(row.owner)
             if owner is not None:
                 # The creator may never call it, and yet counts what its constructor keeps.
                 owner.peers.add(process.process_id)
                 process.peers.add(owner.process_id)
-                owner.line.send(("created", actor_id, process.process_id, held))
-        self.do(self.actors.ready(actor_id, incarnation, self.node.now()))
+                owner.line.send(ActorCreated(actor_id, process.process_id, message.held))
+        self.do(self.actors.ready(actor_id, message.incarnation, self.node.now()))
 
-    def on_actor_failed(
-        self, process: Process, actor_id: bytes, incarnation: int, error: bytes, text: str
-    ) -> None:
+    def failed(self, process: Process, message: ActorFailed) -> None:
         """A constructor raised: its error, which is not read here, and what it says."""
+        actor_id = message.actor_id
         row = self.actors.get(actor_id)
         if row is not None:
-            _spec(row)["error_text"] = text
+            _spec(row)["error_text"] = message.text
         process.exit_type = "USER_ERROR"
-        process.kill_reason, process.intended = f"its constructor raised:\n{text}", True
-        self.do(self.actors.init_failed(actor_id, error, incarnation, self.node.now()))
+        process.kill_reason, process.intended = f"its constructor raised:\n{message.text}", True
+        self.do(self.actors.init_failed(actor_id, message.error, message.incarnation, self.node.now()))
 
-    def on_actor_scope(self, process: Process, actor_id: bytes) -> None:
+    def scope_ended(self, _process: Process, message: ActorScope) -> None:
         """The last handle is gone."""
-        row = self.actors.get(actor_id)
+        row = self.actors.get(message.actor_id)
         if row is not None and not row.detached:
-            self.do(self.actors.out_of_scope(actor_id, self.node.now()))
+            self.do(self.actors.out_of_scope(message.actor_id, self.node.now()))
 
-    def on_actor_kill(self, process: Process, actor_id: bytes, no_restart: bool) -> None:
+    def kill(self, _process: Process, message: ActorKill) -> None:
         """`kill(actor)`."""
         cause = Cause(reason="sundog.kill() was called on it", intended=True)
-        self.do(self.actors.kill(actor_id, no_restart, cause, self.node.now()))
+        self.do(self.actors.kill(message.actor_id, message.no_restart, cause, self.node.now()))
 
-    def on_actor_exit(self, process: Process, actor_id: bytes, reason: str) -> None:
+    def exited(self, process: Process, message: ActorExit) -> None:
         """`exit_actor()`: an intended end."""
+        reason = message.reason
         process.kill_reason, process.intended, process.exit_type = reason, True, "INTENDED_USER_EXIT"
-        self.do(self.actors.exited(actor_id, Cause(reason=reason, intended=True)))
+        self.do(self.actors.exited(message.actor_id, Cause(reason=reason, intended=True)))
 
     # ------------------------------------------------------------------ events of the node
     def granted(self, grant: Grant) -> None:
@@ -228,16 +248,16 @@ class ActorKeeper:
         if worker is not None and worker.served and grant.worker not in self._asked:
             # It would end with its actor, and others may hold objects that its tasks have made.
             self._asked[grant.worker] = grant
-            worker.line.send(("may_act",))
+            worker.line.send(MayAct())
             return
         self.do(self.actors.placed(actor_id, grant.worker, grant.lease, self.node.now()))
 
-    def on_act_ok(self, process: Process, free: bool) -> None:
+    def act_answer(self, process: Process, message: ActOk) -> None:
         """A worker that has run tasks answers whether it may become an actor; if not, another one does."""
         grant = self._asked.get(process.process_id)
         if grant is None:
             return
-        if free:
+        if message.free:
             self.granted(grant)
             self._asked.pop(process.process_id, None)
             return
@@ -334,14 +354,14 @@ class ActorKeeper:
         spec.pop("lease")
         spec["setup"] = dict(spec["setup"], accelerators=grant.accelerators)
         spec["owner"] = row.owner
-        worker.line.send(("construct", step.actor_id, step.incarnation, spec))
+        worker.line.send(ConstructActor(step.actor_id, step.incarnation, spec))
         _spec(row)["pid"] = worker.pid  # of its last process, for who asks when that is gone
         for caller, fd in self._lanes.pop(step.actor_id, []):
             process = self.node.processes.get(caller)
             if process is None:
                 os.close(fd)
             else:
-                self.node.forward(process, step.worker, ("lane", caller), fd)
+                self.node.forward(process, step.worker, LaneOpened(caller), fd)
 
     def _terminate(self, step: Terminate) -> None:
         worker = self.node.processes.get(step.worker)
@@ -354,7 +374,7 @@ class ActorKeeper:
         if step.graceful:
             worker.kill_reason, worker.intended = reason, True
             worker.state = "stopping"
-            worker.line.send(("terminate", True))
+            worker.line.send(TerminateActor(graceful=True))
         else:
             self.node.workers.kill(step.worker, reason)
 
@@ -366,7 +386,7 @@ class ActorKeeper:
         for caller in self._callers.get(actor_id, ()):
             process = self.node.processes.get(caller)
             if process is not None:
-                process.line.send(("actor", actor_id, state, worker, incarnation, cause, pid))
+                process.line.send(ActorState(actor_id, state, worker, incarnation, cause, pid))
         row = self.actors.get(actor_id)
         owner = self.node.processes.get(row.owner) if row is not None else None
         if state == DEAD:
@@ -374,7 +394,7 @@ class ActorKeeper:
             for _, fd in self._lanes.pop(actor_id, []):
                 os.close(fd)
             if owner is not None:
-                owner.line.send(("actor_dead", actor_id, row is not None and self.actors.has_name(row)))
+                owner.line.send(ActorDead(actor_id, row is not None and self.actors.has_name(row)))
             self._leases.pop(actor_id, None)
             if row is not None:
                 self._slim(row)
@@ -392,17 +412,8 @@ class ActorKeeper:
     def _tell(self, process: Process, row: ActorRow) -> None:
         cause = self.in_words(row.cause)
         worker = self.node.processes.get(row.worker) if row.worker else None
-        process.line.send(
-            (
-                "actor",
-                row.actor_id,
-                row.state,
-                row.worker,
-                row.incarnation,
-                cause,
-                worker.pid if worker else 0,
-            )
-        )
+        pid = worker.pid if worker else 0
+        process.line.send(ActorState(row.actor_id, row.state, row.worker, row.incarnation, cause, pid))
 
 
 def _environment_error(row: ActorRow, environment: Environment) -> Exception:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sundog.wire.cause import MEMORY, Cause
+from sundog.wire.control import Notice
 
 if TYPE_CHECKING:
     from sundog.node.program import Node
@@ -69,7 +70,7 @@ class Deaths:
         for job in self.node.jobs.values():
             driver = self.node.processes.get(job.driver)
             if driver is not None and job.log_to_driver:
-                driver.line.send(("notice", text))
+                driver.line.send(Notice(text))
 
 
 def _workers(count: int) -> str:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from sundog.net.descriptors import Gauge, read
 from sundog.state.instructions import StartWorker
+from sundog.wire.control import WarnOnce
 
 if TYPE_CHECKING:
     from sundog.node.program import Node
@@ -66,4 +67,4 @@ class Descriptors:
         for job in self.node.jobs.values():
             driver = self.node.processes.get(job.driver)
             if driver is not None:
-                driver.line.send(("warning", "descriptors", text))
+                driver.line.send(WarnOnce("descriptors", text))

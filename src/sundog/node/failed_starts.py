@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sundog.printable import printable
+from sundog.wire.control import StartFailed, WarnOnce
 
 if TYPE_CHECKING:
     from sundog.node.program import Node
@@ -29,7 +30,7 @@ class FailedStarts:
         self._last_at = float("-inf")
         self._said_at = float("-inf")
 
-    def told(self, process: Process, text: str) -> None:
+    def told(self, process: Process, message: StartFailed) -> None:
         """A worker says why it could not begin to serve; it ends now."""
         now = self.node.now()
         if now - self._last_at > _IN_A_ROW_S:
@@ -37,7 +38,7 @@ class FailedStarts:
         self._last_at = now
         self._counts[process.env_key] = failures = self._counts.get(process.env_key, 0) + 1
         self.node.leases.delay_starts(self.node.node_id, process.env_key, failures, now)
-        self.say(text)
+        self.say(message.text)
 
     def say(self, text: str) -> None:
         """Tell the log, and the drivers now and then."""
@@ -49,4 +50,4 @@ class FailedStarts:
         for job in self.node.jobs.values():
             driver = self.node.processes.get(job.driver)
             if driver is not None:
-                driver.line.send(("warning", "failed_starts", shown))
+                driver.line.send(WarnOnce("failed_starts", shown))

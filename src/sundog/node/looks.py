@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from sundog.node.rows import Process
 from sundog.plain import plain
+from sundog.wire.control import Look, Looked
 from sundog.wire.looks import Who
+from sundog.wire.requests import LookAt
 
 if TYPE_CHECKING:
     from sundog.node.program import Node
@@ -36,15 +38,9 @@ class Looks:
         self._tokens = itertools.count(1)
         self._open: dict[int, _Open] = {}
 
-    def ask(
-        self,
-        question: str,
-        arguments: tuple[Any, ...],
-        only: tuple[str, ...],
-        patience_s: float,
-        answer: Callable[[tuple[list[tuple[Who, Any]], list[Who]]], None],
-    ) -> None:
+    def ask(self, request: LookAt, answer: Callable[[tuple[list[tuple[Who, Any]], list[Who]]], None]) -> None:
         """Ask every process, or those with these ids; `answer` gets what they told, and who did not in time."""
+        only = request.only
         token = next(self._tokens)
         states = self.node.requests.listings.states()
         asked = {
@@ -60,18 +56,18 @@ class Looks:
 
         self._open[token] = _Open(asked, [], finish)
         for process_id in list(asked):
-            self.node.processes[process_id].line.send(("look", token, question, arguments))
+            self.node.processes[process_id].line.send(Look(token, request.question, request.arguments))
         if asked:
-            self.node.loop.after(patience_s, finish)
+            self.node.loop.after(request.patience_s, finish)
         else:
             finish()
 
-    def looked(self, process: Process, token: int, row: Any) -> None:
+    def looked(self, process: Process, message: Looked) -> None:
         """One process answers."""
-        found = self._open.get(token)
+        found = self._open.get(message.token)
         who = found.asked.pop(process.process_id, None) if found is not None else None
         if found is not None and who is not None:
-            found.told.append((who, row))
+            found.told.append((who, message.row))
             if not found.asked:
                 found.finish()
 

@@ -45,6 +45,7 @@ from sundog.state.memory import (
 from sundog.state.shapes import Want
 from sundog.state.status import HeldRow
 from sundog.wire.cause import MEMORY, Cause
+from sundog.wire.control import RunningTold, TellRunning
 
 if TYPE_CHECKING:
     from sundog.node.program import Node
@@ -169,16 +170,17 @@ class MemoryKeeper:
         self._unasked = {each for each in owners if self.node.processes[each].pid in self._frozen}
         self._asked = owners - self._unasked
         for owner in list(self._asked):
-            self.node.processes[owner].line.send(("running", token))
+            self.node.processes[owner].line.send(TellRunning(token))
         self.node.loop.after(_ANSWER_S, lambda: self._decide(token))
         if not self._asked:
             self._decide(token)
 
-    def runs(self, process: Process, token: int, rows: list[tuple[bytes, bytes, str, int]]) -> None:
+    def runs(self, process: Process, message: RunningTold) -> None:
         """An owner says what runs on the workers it has leased."""
+        token = message.token
         if token != self._token:
             return
-        for worker, task_id, name, retries in rows:
+        for worker, task_id, name, retries in message.rows:
             self._told[worker] = (task_id, name, retries)
         self._asked.discard(process.process_id)
         if not self._asked:

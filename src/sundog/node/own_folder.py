@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from sundog import trust
 from sundog.printable import printable
 from sundog.store import folders
+from sundog.wire.control import WarnOnce
 
 if TYPE_CHECKING:
     from sundog.node.program import Node
@@ -71,4 +72,4 @@ class OwnFolder:
         for job in self.node.jobs.values():
             driver = self.node.processes.get(job.driver)
             if driver is not None:
-                driver.line.send(("warning", "folder", text))
+                driver.line.send(WarnOnce("folder", text))

@@ -10,6 +10,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 from sundog.printable import printable
+from sundog.wire.control import PauseCounts, Paused, PauseNotice, Resumed, SetTriggers
 from sundog.wire.pauses import Pause, Trigger
 
 if TYPE_CHECKING:
@@ -28,8 +29,9 @@ class Pauses:
         self._numbers = itertools.count(1)
 
     # ------------------------------------------------------------------ pauses
-    def paused(self, process: Process, pause: Pause) -> None:
+    def paused(self, process: Process, message: Paused) -> None:
         """A task stands, or somebody came to its prompt or left it."""
+        pause = message.pause
         known = self.rows.get(pause.id)
         number = known.number if known is not None else next(self._numbers)
         pause = self.rows[pause.id] = pause._replace(number=number)
@@ -40,11 +42,11 @@ class Pauses:
             for each in [job] if job is not None else list(self.node.jobs.values()):
                 driver = self.node.processes.get(each.driver)
                 if driver is not None:
-                    driver.line.send(("pause_notice", text))
+                    driver.line.send(PauseNotice(text))
 
-    def resumed(self, pause_id: str) -> None:
+    def resumed(self, _process: Process, message: Resumed) -> None:
         """A task goes on."""
-        if self.rows.pop(pause_id, None) is not None:
+        if self.rows.pop(message.pause_id, None) is not None:
             self._tell_all()
 
     def process_died(self, process: Process) -> None:
@@ -63,7 +65,7 @@ class Pauses:
         attached = sum(1 for each in self.rows.values() if each.attached)
         for process in self.node.processes.values():
             if process.pid:
-                process.line.send(("pauses", len(self.rows), attached))
+                process.line.send(PauseCounts(len(self.rows), attached))
 
     def of_worker(self, worker_id: str) -> tuple[int, int]:
         """How many tasks of a worker stand, and at which port debugpy listens there (0: none)."""
@@ -92,7 +94,7 @@ class Pauses:
 
     def arm(self, process: Process) -> None:
         """Tell one worker of the breakpoints."""
-        process.line.send(("triggers", tuple(self.triggers.values())))
+        process.line.send(SetTriggers(tuple(self.triggers.values())))
 
 
 def notice_of(pause: Pause) -> str:

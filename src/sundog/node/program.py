@@ -27,7 +27,7 @@ from sundog.config import Config
 from sundog.net import sockets as socket
 from sundog.net.loop import Line, Loop
 from sundog.net.packets import FULL, Connection
-from sundog.node import retention, sessions
+from sundog.node import messages, retention, sessions
 from sundog.node.actors import ActorKeeper
 from sundog.node.descriptors import Descriptors
 from sundog.node.failed_starts import FailedStarts
@@ -57,6 +57,34 @@ from sundog.state.leases import Leases
 from sundog.store import folders
 from sundog.wire import versions
 from sundog.wire.cause import Cause
+from sundog.wire.control import (
+    Blocked,
+    Bye,
+    Died,
+    Env,
+    EnvFailed,
+    FromNode,
+    Goodbye,
+    Hello,
+    KillWorker,
+    LaneOpened,
+    LeaseGranted,
+    Leaving,
+    LogLines,
+    OpenLane,
+    OpenPeer,
+    PeerOpened,
+    Refused,
+    Release,
+    ReturnLease,
+    SetupFailed,
+    Stale,
+    Unblocked,
+    Want,
+    Welcome,
+)
+from sundog.wire.row import Malformed
+from sundog.wire.zygote import Import
 
 _TICK_S = 0.1
 _ACCEPT_AGAIN_S = 0.2
@@ -103,6 +131,7 @@ class Node:
         self.store = StoreKeeper(self)
         self.logs = LogTails()
         self.memory = MemoryKeeper(self)
+        self.table = messages.table(self)
         self._ticking = False
         self._logs_scheduled = False
         self._next_job = 1
@@ -274,7 +303,7 @@ class Node:
             for job in self.jobs.values():
                 driver = self.processes.get(job.driver)
                 if driver is not None and job.log_to_driver and batch.job_id == job.job_id:
-                    driver.line.send(("log", tuple(batch)))
+                    driver.line.send(LogLines(tuple(batch)))
 
     def _flush_logs(self) -> None:
         for _ in range(100):
@@ -296,24 +325,22 @@ class Node:
             lambda: self._driver_gone(process),
         )
 
-    def hello(self, process: Process, info: dict[str, Any]) -> None:
+    def hello(self, process: Process, message: Hello) -> None:
         """A driver introduces itself. One that its workers could not understand is turned away."""
-        if info.get("welcome"):
-            refused = versions.refusal(
-                self.session["name"], versions.own(), info.get("versions"), sys.executable
-            )
+        joins = message.versions is not None
+        if joins:
+            refused = versions.refusal(self.session["name"], versions.own(), message.versions, sys.executable)
             if refused is not None:
-                self.log(f"the program with pid {info.get('pid')} cannot join: {refused}")
-                process.line.send(("refused", refused))  # it closes the connection
+                self.refuse(process, message.pid, refused)
                 return
         process.kind = "driver"
-        process.process_id = info["process_id"]
-        process.pid = info["pid"]
+        process.process_id = message.process_id
+        process.pid = message.pid
         process.started_at = time.time()
         process.state = "driver"
-        process.job_id = info.get("job_id") or self._new_job_id()
+        process.job_id = message.job_id or self._new_job_id()
         self._next_job = max(self._next_job, int.from_bytes(process.job_id, "little") + 1)
-        config = dict(info["job"], job_id=process.job_id)
+        config = dict(message.job, job_id=process.job_id)
         namespace = config.get("namespace") or f"anonymous-{process.process_id.hex()}"
         config["namespace"] = namespace
         self.jobs[process.job_id] = Job(
@@ -321,20 +348,24 @@ class Node:
             process.process_id,
             process.pid,
             namespace,
-            info.get("entrypoint", ""),
+            message.entrypoint,
             config,
             time.time(),
-            log_to_driver=info.get("log_to_driver", True),
+            log_to_driver=message.log_to_driver,
         )
         self.processes[process.process_id] = process
-        if info.get("welcome"):
-            process.line.send(("welcome", self.session, process.job_id, namespace))
-        self.environment(
-            process, f"{process.job_id.hex()}:", info.get("runtime_env") or {}, info.get("prepared", b"")
-        )
-        self._prestart(f"{process.job_id.hex()}:")
-        if info.get("preload") and self.workers.zygote is not None:
-            self.workers.zygote.send(("import", info["preload"]))
+        if joins:
+            process.line.send(Welcome(self.session, process.job_id, namespace))
+        env_key = f"{process.job_id.hex()}:"
+        self.environment(process, Env(env_key, config.get("runtime_env") or {}, b""))
+        self._prestart(env_key)
+        if message.preload and self.workers.zygote is not None:
+            self.workers.zygote.send(Import(message.preload))
+
+    def refuse(self, process: Process, pid: int | None, text: str) -> None:
+        """Turn a driver away that cannot join; it closes the connection."""
+        self.log(f"the program with pid {pid} cannot join: {text}")
+        process.line.send(Refused(text))
 
     def _new_job_id(self) -> bytes:
         self._next_job += 1
@@ -345,12 +376,13 @@ class Node:
         for _ in range(min(cores, int(self.params["resources"].get("CPU", 0)))):
             self.do(self.leases.prestart(self.node_id, env_key, self.now()))
 
-    def environment(
-        self, process: Process, env_key: str, runtime_env: dict[str, Any], prepared: bytes
-    ) -> None:
+    def environment(self, process: Process, message: Env) -> None:
         """A process announces an environment that it will ask leases for."""
+        env_key = message.env_key
         if env_key not in self.workers.environments:
-            self.workers.environments[env_key] = Environment(env_key, process.job_id, runtime_env, prepared)
+            self.workers.environments[env_key] = Environment(
+                env_key, process.job_id, message.runtime_env, message.prepared
+            )
 
     def _driver_gone(self, process: Process) -> None:
         """A driver's socket closed: it left or it was killed. Its job ends with it."""
@@ -396,142 +428,93 @@ class Node:
             peer = self.processes.get(peer_id)
             if peer is not None:
                 peer.peers.discard(process.process_id)
-                peer.line.send(("died", process.process_id, cause))
+                peer.line.send(Died(process.process_id, cause))
         self.store.tell_unsent(process.process_id)
         self.memory.died(process, cause)
 
-    # ------------------------------------------------------------------ messages
-    def from_process(self, process: Process, message: Any, fds: list[int]) -> None:
+    # ------------------------------------------------------------------ messages (the table: messages.py)
+    def from_process(self, process: Process, message: tuple[Any, ...], fds: list[int]) -> None:
         """Handle one message of a driver, worker or command."""
-        name = "on_" + message[0]
-        handler = (
-            getattr(self, name, None) or getattr(self.keeper, name, None) or getattr(self.store, name, None)
-        )
-        if handler is None:
+        try:
+            if self.table.handle(message, process, fds=fds):
+                return
             self.log(f"unknown message {message[0]!r}")
-            for fd in fds:
-                os.close(fd)
-            return
-        handler(process, *message[1:], *fds)
+        except Malformed as error:
+            self.log(str(error))
+            if message[0] == Hello.kind:
+                other = versions.refusal(self.session["name"], versions.own(), None, sys.executable)
+                self.refuse(process, None, other or str(error))
+        for fd in fds:
+            os.close(fd)
 
-    def on_hello(self, process: Process, info: dict[str, Any]) -> None:
-        """See `hello`."""
-        self.hello(process, info)
-
-    def on_env(self, process: Process, env_key: str, runtime_env: dict[str, Any], prepared: bytes) -> None:
-        """A runtime environment that leases will be asked for."""
-        self.environment(process, env_key, runtime_env, prepared)
-
-    def on_want(
-        self, process: Process, key: Any, spec: Any, count: int, functions: tuple[str, ...] = ()
-    ) -> None:
+    def want(self, process: Process, message: Want) -> None:
         """An owner could use so many more leases, for these functions among others."""
+        key, spec, count = message.key, message.spec, message.leases
         environment = self.workers.environments.get(spec.env_key)
         if environment is not None and environment.error and count:
-            process.line.send(("env_failed", spec.env_key, environment.error, environment.facts))
+            process.line.send(EnvFailed(spec.env_key, environment.error, environment.facts))
             return
-        self.memory.wanted(process.process_id, key, functions)
+        self.memory.wanted(process.process_id, key, message.functions)
         self.do(self.leases.want(process.process_id, key, spec, count, self.now()))
         self.wake_ticks()
 
-    def on_release(self, process: Process, lease: int, reusable: bool) -> None:
+    def release(self, _process: Process, message: Release) -> None:
         """An owner gives a lease back, perhaps of a worker that runs nothing more."""
+        lease = message.lease
         self.memory.caps.released(lease)
-        if not reusable:
+        if not message.reusable:
             self.leases.retire_holder(lease)  # it ends by itself: an actor placed there would end with it
         self.do(self.leases.release(lease, self.now()))
 
-    def on_blocked(self, process: Process) -> None:
+    def blocked(self, process: Process, _message: Blocked) -> None:
         """A worker waits in a get."""
         self.do(self.leases.blocked(process.process_id, self.now()))
 
-    def on_unblocked(self, process: Process) -> None:
+    def unblocked(self, process: Process, _message: Unblocked) -> None:
         """A worker goes on."""
         self.do(self.leases.unblocked(process.process_id, self.now()))
 
-    def on_runs(self, process: Process, token: int, rows: list[Any]) -> None:
-        """An owner tells what runs on its workers, as it was asked."""
-        self.memory.runs(process, token, rows)
-
-    def on_stalled(self, process: Process, count: int) -> None:
-        """A process has gets that have been blocked for long."""
-        self.deadlocks.stalled(process, count)
-
-    def on_waits_told(self, process: Process, number: int, report: Any) -> None:
-        """A process tells of its waits, as it was asked."""
-        self.deadlocks.told(process, number, report)
-
-    def on_paused(self, process: Process, pause: Any) -> None:
-        """A task stands in a debugger."""
-        self.pauses.paused(process, pause)
-
-    def on_resumed(self, process: Process, pause_id: str) -> None:
-        """It goes on."""
-        self.pauses.resumed(pause_id)
-
-    def on_lane(self, process: Process, worker_id: bytes, fd: int) -> None:
+    def open_lane(self, process: Process, message: OpenLane, fd: int) -> None:
         """An owner opens a lane to a worker."""
-        self.forward(process, worker_id, ("lane", process.process_id), fd)
+        self.forward(process, message.worker, LaneOpened(process.process_id), fd)
 
-    def on_peer(self, process: Process, other: bytes, fd: int) -> None:
+    def open_peer(self, process: Process, message: OpenPeer, fd: int) -> None:
         """A process opens a channel to another."""
-        self.forward(process, other, ("peer", process.process_id), fd)
+        self.forward(process, message.process, PeerOpened(process.process_id), fd)
 
-    def forward(self, process: Process, to: bytes, message: tuple[Any, ...], fd: int) -> None:
+    def forward(self, process: Process, to: bytes, message: FromNode, fd: int) -> None:
         """Pass a descriptor on, and remember that the two have to know of each other's death."""
         target = self.processes.get(to)
         if target is None:
             os.close(fd)
-            process.line.send(("died", to, Cause()))
+            process.line.send(Died(to, Cause()))
             return
         target.peers.add(process.process_id)
         process.peers.add(to)
         target.line.send(message, (fd,))
 
-    def on_kill_worker(self, process: Process, worker_id: bytes, reason: str) -> None:
+    def kill_worker(self, _process: Process, message: KillWorker) -> None:
         """An owner cancels a task with force."""
-        self.workers.kill(worker_id, reason)
+        self.workers.kill(message.worker, message.reason)
 
-    def on_exit_ok(self, process: Process, may_exit: bool) -> None:
-        """An idle worker answers whether it may end."""
-        self.workers.exit_answer(process, may_exit)
-
-    def on_leaving(self, process: Process, reason: str, intended: bool = True) -> None:
+    def leaving(self, process: Process, message: Leaving) -> None:
         """A worker ends by itself; not intended: by SIGTERM, or with an exit code that tells of a failure."""
+        reason, intended = message.reason, message.intended
         told_to_stop = process.kill_reason == IDLE and reason == "idle"
         if (process.kill_reason in ("", IDLE) and not told_to_stop) or not (intended or process.killed):
             process.kill_reason, process.intended = reason, intended
 
-    def on_stale(self, process: Process, names: str) -> None:
+    def stale(self, process: Process, message: Stale) -> None:
         """A worker noticed that modules it had imported were edited."""
-        self.log(f"worker {process.process_id.hex()} (pid {process.pid}) is retired: {names} changed on disk")
+        worker = f"worker {process.process_id.hex()} (pid {process.pid})"
+        self.log(f"{worker} is retired: {message.names} changed on disk")
         self.do(self.leases.retire_worker(process.process_id))
 
-    def on_start_failed(self, process: Process, text: str) -> None:
-        """A worker could not begin to serve."""
-        self.failed_starts.told(process, text)
-
-    def on_env_failed(self, process: Process, text: str, facts: dict[str, Any]) -> None:
+    def setup_failed(self, process: Process, message: SetupFailed) -> None:
         """A worker could not set up its runtime environment."""
-        self.requests.environment_failed(process.env_key, text, facts)
+        self.requests.environment_failed(process.env_key, message.text, message.facts)
 
-    def on_rpc(self, process: Process, number: int, verb: str, args: tuple[Any, ...], *fds: int) -> None:
-        """A request that wants an answer."""
-        self.requests.handle(process, number, verb, args)
-
-    def on_pg_remove(self, process: Process, pg_id: bytes) -> None:
-        """A placement group is to go."""
-        self.requests.remove_group(pg_id)
-
-    def on_described(self, process: Process, number: int, rows: list[dict[str, Any]]) -> None:
-        """A process tells what it has, as it was asked."""
-        self.requests.described(process, number, rows)
-
-    def on_looked(self, process: Process, token: int, row: Any) -> None:
-        """A process tells what it does, as it was asked."""
-        self.requests.looks.looked(process, token, row)
-
-    def on_bye(self, process: Process) -> None:
+    def bye(self, process: Process, _message: Bye) -> None:
         """A driver leaves in good order: it gets the last of what its workers printed."""
         for each in self.processes.values():
             if each.kind == "worker" and each.job_id == process.job_id:
@@ -539,7 +522,7 @@ class Node:
                     self.logs.finish(each.process_id)  # it ends with its job: a last line needs no newline
         self._flush_logs()
         self.memory.deaths.summarise()
-        process.line.send(("goodbye",))  # it closes its end when it has read all of it
+        process.line.send(Goodbye())  # it closes its end when it has read all of it
 
     # ------------------------------------------------------------------ instructions
     def do(self, instructions: Iterable[Instruction]) -> None:
@@ -554,7 +537,7 @@ class Node:
             elif isinstance(step, Reclaim):
                 owner = self.processes.get(step.owner)
                 if owner is not None:
-                    owner.line.send(("reclaim", step.lease))
+                    owner.line.send(ReturnLease(step.lease))
             elif isinstance(step, Infeasible):
                 self.requests.infeasible(step)
             elif isinstance(step, (GroupReady, GroupRemoved)):
@@ -575,7 +558,9 @@ class Node:
         if owner is not None:
             owner.peers.add(step.worker)
             worker.peers.add(step.owner)
-            owner.line.send(("grant", step.key, step.lease, step.worker, worker.pid, step.accelerators))
+            assert isinstance(step.key, int)
+            granted = LeaseGranted(step.key, step.lease, step.worker, worker.pid, step.accelerators)
+            owner.line.send(granted)
 
 
 def run(params: dict[str, Any], zygote: tuple[int, int], lifeline_read: int, lifeline_write: int) -> None:

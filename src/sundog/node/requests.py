@@ -1,7 +1,7 @@
 """Requests that want an answer: resources, nodes, names, placement groups, the state of everything.
 
-Each verb is a method `do_<verb>`; what it returns (or raises) is the answer. A verb that must wait keeps
-the request and answers later. Runs on the node's only thread.
+Each request is a row of `wire/requests.py`, and `_table` says which method answers it: what the method returns (or
+raises) is the answer. One that must wait keeps the `Asker` and answers later. Runs on the node's only thread.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 import time
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sundog.exceptions import ActorUnschedulableError, RaySystemError
 from sundog.ids import PROCESS_BYTES, random_id
@@ -19,14 +19,53 @@ from sundog.node.listings import Listings
 from sundog.node.rows import Process
 from sundog.state.actors import DEAD
 from sundog.state.instructions import GROUP_REMOVED, Infeasible
+from sundog.wire import requests as ask
+from sundog.wire.control import (
+    ActorInfeasible,
+    Answer,
+    Describe,
+    Described,
+    EnvFailed,
+    LeaseInfeasible,
+    Looked,
+    PgRemove,
+    Rpc,
+)
+from sundog.wire.pauses import Pause, Trigger
+from sundog.wire.row import Row, read
 
 if TYPE_CHECKING:
     from sundog.node.looks import Looks
     from sundog.node.program import Node
 
-_LATER = object()
-_GATHER_S = 10.0
+R = TypeVar("R", bound=Row)
 _LISTS = ("actors", "workers", "nodes", "jobs", "placement_groups", "runtime_envs")
+
+
+class Later:
+    """What a method returns whose answer is sent later."""
+
+
+_LATER = Later()
+
+
+class Asker(NamedTuple):
+    """The process that made a request, and the number by which its answer is found."""
+
+    process: Process
+    number: int
+
+    def answer(self, value: Any) -> None:
+        """Send the answer."""
+        self.process.line.send(Answer(self.number, True, value))
+
+
+Route = tuple[type[Row], Callable[[Asker, Any], Any]]
+
+
+def answered(row: type[R], method: Callable[[Asker, R], Any]) -> tuple[str, Route]:
+    """One line of the table of requests."""
+    return row.kind, (row, method)
 
 
 class Requests:
@@ -38,6 +77,7 @@ class Requests:
         self._group_waiters: dict[bytes, list[Callable[[], None]]] = {}
         self._tokens = itertools.count(1)
         self._gathering: dict[int, tuple[set[bytes], list[dict[str, Any]], Callable[[], None]]] = {}
+        self._answers = self._table()
 
     @cached_property
     def looks(self) -> Looks:
@@ -46,29 +86,56 @@ class Requests:
 
         return Looks(self.node)
 
-    def handle(self, process: Process, number: int, verb: str, args: tuple[Any, ...]) -> None:
+    def _table(self) -> dict[str, Route]:
+        return dict(
+            (
+                answered(ask.ClusterResources, self._cluster_resources),
+                answered(ask.AvailableResources, self._available_resources),
+                answered(ask.Nodes, self._nodes),
+                answered(ask.Status, self._status),
+                answered(ask.ListRows, self._list),
+                answered(ask.LookAt, self._look_at),
+                answered(ask.PausedTasks, self._paused_tasks),
+                answered(ask.ListTriggers, self._triggers),
+                answered(ask.AddTrigger, self._add_trigger),
+                answered(ask.ClearTriggers, self._clear_triggers),
+                answered(ask.StopSession, self._stop),
+                answered(ask.RegisterNamed, self._register_named),
+                answered(ask.GetActor, self._get_actor),
+                answered(ask.ActorInfo, self._actor_info),
+                answered(ask.ListNamedActors, self._list_named_actors),
+                answered(ask.PgCreate, self._pg_create),
+                answered(ask.PgWait, self._pg_wait),
+                answered(ask.PgByName, self._pg_by_name),
+                answered(ask.PgTable, self._pg_table),
+            )
+        )
+
+    def handle(self, process: Process, message: Rpc) -> None:
         """Answer one request."""
-        method = getattr(self, "do_" + verb, None)
+        asker = Asker(process, message.number)
         try:
-            if method is None:
-                raise RaySystemError(f"The node does not know the request {verb!r}.")
-            answer = method(process, number, *args)
+            found = self._answers.get(message.verb)
+            if found is None:
+                raise RaySystemError(f"The node does not know the request {message.verb!r}.")
+            row, method = found
+            answer = method(asker, read(row, (message.verb, *message.args)))
         except Exception as error:
-            process.line.send(("answer", number, False, error))
+            process.line.send(Answer(message.number, False, error))
             return
         if answer is not _LATER:
-            process.line.send(("answer", number, True, answer))
+            asker.answer(answer)
 
     # ------------------------------------------------------------------ resources and nodes
-    def do_cluster_resources(self, _process: Process, _number: int) -> dict[str, float]:
+    def _cluster_resources(self, _asker: Asker, _request: ask.ClusterResources) -> dict[str, float]:
         """All resources."""
         return self.node.leases.totals()
 
-    def do_available_resources(self, _process: Process, _number: int) -> dict[str, float]:
+    def _available_resources(self, _asker: Asker, _request: ask.AvailableResources) -> dict[str, float]:
         """Free resources; what is used up is left out, as in Ray."""
         return {name: amount for name, amount in self.node.leases.available().items() if amount > 0}
 
-    def do_nodes(self, _process: Process, _number: int) -> list[dict[str, Any]]:
+    def _nodes(self, _asker: Asker, _request: ask.Nodes) -> list[dict[str, Any]]:
         """Rows in the shape of `nodes()`."""
         node = self.node
         host = os.uname().nodename
@@ -95,7 +162,7 @@ class Requests:
             }
         ]
 
-    def do_status(self, _process: Process, _number: int) -> dict[str, Any]:
+    def _status(self, _asker: Asker, _request: ask.Status) -> dict[str, Any]:
         """What `sundog status` shows."""
         node = self.node
         kinds: dict[str, int] = {}
@@ -144,43 +211,36 @@ class Requests:
         ]
 
     # ------------------------------------------------------------------ debugging
-    def do_paused(self, _process: Process, _number: int) -> list[Any]:
+    def _paused_tasks(self, _asker: Asker, _request: ask.PausedTasks) -> list[Pause]:
         """The tasks that stand in a debugger."""
         return list(self.node.pauses.rows.values())
 
-    def do_triggers(self, _process: Process, _number: int) -> list[Any]:
+    def _triggers(self, _asker: Asker, _request: ask.ListTriggers) -> list[Trigger]:
         """The breakpoints that were set from outside."""
         return list(self.node.pauses.triggers.values())
 
-    def do_add_trigger(self, _process: Process, _number: int, trigger: Any) -> int:
+    def _add_trigger(self, _asker: Asker, request: ask.AddTrigger) -> int:
         """Set one more; its number."""
-        return self.node.pauses.add(trigger)
+        return self.node.pauses.add(request.trigger)
 
-    def do_clear_triggers(self, _process: Process, _number: int, numbers: list[int]) -> list[int]:
+    def _clear_triggers(self, _asker: Asker, request: ask.ClearTriggers) -> list[int]:
         """Remove some, or all; the numbers of those that were there."""
-        return self.node.pauses.clear(numbers)
+        return self.node.pauses.clear(request.numbers)
 
-    def do_stop(self, _process: Process, _number: int, reason: str) -> bool:
+    def _stop(self, _asker: Asker, request: ask.StopSession) -> bool:
         """End the session."""
-        self.node.loop.after(0.01, lambda: self.node.stop(reason))
+        self.node.loop.after(0.01, lambda: self.node.stop(request.reason))
         return True
 
     # ------------------------------------------------------------------ actors
-    def do_actor_register(
-        self,
-        process: Process,
-        _number: int,
-        actor_id: bytes,
-        name: str,
-        namespace: str,
-        options: dict[str, Any],
-    ) -> bytes:
+    def _register_named(self, asker: Asker, request: ask.RegisterNamed) -> bytes:
         """Register a named actor; returns its id, or that of the one that exists."""
-        found: bytes = self.node.keeper.register(process, actor_id, name, namespace, options)
-        return found
+        _, actor_id, name, namespace, options = request
+        return self.node.keeper.register(asker.process, actor_id, name, namespace, options)
 
-    def do_get_actor(self, _process: Process, _number: int, name: str, namespace: str) -> Any:
+    def _get_actor(self, _asker: Asker, request: ask.GetActor) -> tuple[bytes, dict[str, Any]]:
         """The handle of a named actor: (actor id, what a handle needs)."""
+        _, name, namespace = request
         actor_id = self.node.keeper.actors.lookup(name, namespace)
         row = self.node.keeper.actors.get(actor_id) if actor_id is not None else None
         if row is None:
@@ -193,60 +253,52 @@ class Requests:
         assert isinstance(row.spec, dict)
         return row.actor_id, row.spec["handle"]
 
-    def do_actor_info(self, _process: Process, _number: int, actor_id: bytes) -> dict[str, Any] | None:
+    def _actor_info(self, _asker: Asker, request: ask.ActorInfo) -> dict[str, Any] | None:
         """State and process of one actor; None if it cannot be of this session."""
+        actor_id = request.actor_id
         row = self.node.keeper.actors.get(actor_id)
         if row is not None:
             return self.listings.actor(row)
         # Not known yet, or no longer: whoever made it is here.
         return {} if actor_id[:PROCESS_BYTES] in self.node.processes else None
 
-    def do_list_named_actors(self, process: Process, _number: int, all_namespaces: bool) -> list[Any]:
+    def _list_named_actors(self, asker: Asker, request: ask.ListNamedActors) -> list[Any]:
         """Names of live actors."""
-        job = self.node.jobs.get(process.job_id)
+        job = self.node.jobs.get(asker.process.job_id)
         namespace = job.namespace if job is not None else ""
         rows = [row for row in self.node.keeper.actors.rows() if row.name and row.state != DEAD]
-        if all_namespaces:
+        if request.all_namespaces:
             return [{"namespace": row.namespace, "name": row.name} for row in rows]
         return [row.name for row in rows if row.namespace == namespace]
 
     # ------------------------------------------------------------------ placement groups
-    def do_pg_create(
-        self,
-        process: Process,
-        _number: int,
-        bundles: list[dict[str, float]],
-        strategy: str,
-        name: str,
-        lifetime: str,
-        label_selectors: Any,
-        namespace: str,
-    ) -> tuple[bytes, bool]:
+    def _pg_create(self, asker: Asker, request: ask.PgCreate) -> tuple[bytes, bool]:
         """Create a placement group: its id, and whether it could be placed at once."""
         node = self.node
         pg_id = random_id(16)
         node.do(
             node.leases.create_group(
                 pg_id,
-                bundles,
-                strategy,
-                process.process_id,
+                request.bundles,
+                request.strategy,
+                asker.process.process_id,
                 node.now(),
-                name or "",
-                lifetime or "",
-                label_selectors or (),
-                namespace,
+                request.name,
+                request.lifetime or "",
+                request.label_selectors or (),
+                request.namespace,
             )
         )
         node.wake_ticks()
         return pg_id, self._group_state(pg_id) == "CREATED"
 
-    def remove_group(self, pg_id: bytes) -> None:
-        """Remove a placement group; what runs in it ends. Who asked does not wait."""
-        self.node.do(self.node.leases.remove_group(pg_id, self.node.now()))
+    def remove_group(self, _process: Process, message: PgRemove) -> None:
+        """Remove a placement group; what runs in it ends. The asker does not wait."""
+        self.node.do(self.node.leases.remove_group(message.pg_id, self.node.now()))
 
-    def do_pg_wait(self, process: Process, number: int, pg_id: bytes, timeout_s: float | None) -> Any:
+    def _pg_wait(self, asker: Asker, request: ask.PgWait) -> bool | Later:
         """Answer once the group is placed (True) or the time is over (False)."""
+        _, pg_id, timeout_s = request
         state = self._group_state(pg_id)
         if state == "CREATED":
             return True
@@ -259,7 +311,7 @@ class Requests:
         def answer(value: bool) -> None:
             if not answered[0]:
                 answered[0] = True
-                process.line.send(("answer", number, True, value))
+                asker.answer(value)
 
         def changed() -> None:
             now = self._group_state(pg_id)
@@ -280,12 +332,13 @@ class Requests:
         group = self.node.leases.group(pg_id)
         return None if group is None else group.state
 
-    def do_pg_by_name(self, _process: Process, _number: int, name: str, namespace: str) -> bytes | None:
+    def _pg_by_name(self, _asker: Asker, request: ask.PgByName) -> bytes | None:
         """The id of the placement group with this name in this namespace."""
-        return self.node.leases.group_named(name, namespace)
+        return self.node.leases.group_named(request.name, request.namespace)
 
-    def do_pg_table(self, _process: Process, _number: int, pg_id: bytes | None) -> dict[str, Any]:
+    def _pg_table(self, _asker: Asker, request: ask.PgTable) -> dict[str, Any]:
         """Rows in the shape of `placement_group_table()`."""
+        pg_id = request.pg_id
         rows = {}
         for row in self.node.leases.group_table():
             if pg_id is not None and row.pg_id != pg_id:
@@ -304,38 +357,26 @@ class Requests:
         return rows if pg_id is None else rows.get(pg_id.hex(), {})
 
     # ------------------------------------------------------------------ lists
-    def do_list(
-        self, process: Process, number: int, kind: str, detail: bool, patience_s: float = _GATHER_S
-    ) -> Any:
+    def _list(self, asker: Asker, request: ask.ListRows) -> tuple[list[dict[str, Any]], list[int]] | Later:
         """Rows for the state API, and the pids of processes that did not tell theirs in time."""
-        if kind in ("objects", "tasks"):
-            self._gather(process, number, kind, patience_s)
+        if request.what in ("objects", "tasks"):
+            self._gather(asker, request.what, request.patience_s)
             return _LATER
-        name = kind.replace("-", "_")
+        name = request.what.replace("-", "_")
         if name not in _LISTS:
-            raise ValueError(f"There is no list of {kind!r}.")
+            raise ValueError(f"There is no list of {request.what!r}.")
         return getattr(self.listings, name)(), []
 
-    def do_look(
-        self,
-        process: Process,
-        number: int,
-        question: str,
-        arguments: tuple[Any, ...] = (),
-        only: tuple[str, ...] = (),
-        patience_s: float = _GATHER_S,
-    ) -> Any:
+    def _look_at(self, asker: Asker, request: ask.LookAt) -> Later:
         """What processes tell of themselves now (`wire/looks.py`), and who did not answer in time."""
-        self.looks.ask(
-            question,
-            arguments,
-            only,
-            patience_s,
-            lambda found: process.line.send(("answer", number, True, found)),
-        )
+        self.looks.ask(request, asker.answer)
         return _LATER
 
-    def _gather(self, process: Process, number: int, kind: str, patience_s: float) -> None:
+    def looked(self, process: Process, message: Looked) -> None:
+        """A process tells what it does, as it was asked."""
+        self.looks.looked(process, message)
+
+    def _gather(self, asker: Asker, what: str, patience_s: float) -> None:
         """Ask every process for its rows; answer when all who live have, or after a while."""
         token = next(self._tokens)
         asked = {p.process_id for p in self.node.processes.values() if p.pid}
@@ -344,23 +385,23 @@ class Requests:
         def finish() -> None:
             if self._gathering.pop(token, None) is not None:
                 silent = [p.pid for p in self.node.processes.values() if p.process_id in asked]
-                process.line.send(("answer", number, True, (rows, silent)))
+                asker.answer((rows, silent))
 
-        if kind == "tasks":
+        if what == "tasks":
             rows += self.listings.creations()
         self._gathering[token] = (asked, rows, finish)
         for process_id in list(asked):
-            self.node.processes[process_id].line.send(("describe", token, kind))
+            self.node.processes[process_id].line.send(Describe(token, what))
         self.node.loop.after(patience_s, finish)
 
-    def described(self, process: Process, token: int, rows: list[dict[str, Any]]) -> None:
+    def described(self, process: Process, message: Described) -> None:
         """The rows of one process."""
-        found = self._gathering.get(token)
+        found = self._gathering.get(message.number)
         if found is None:
             return
         asked, collected, finish = found
         asked.discard(process.process_id)
-        collected.extend(dict(row, job=process.job_id.hex()) for row in rows)
+        collected.extend(dict(row, job=process.job_id.hex()) for row in message.rows)
         if not asked:
             finish()
 
@@ -380,7 +421,8 @@ class Requests:
         if len(step.owner) == 8:
             process = node.processes.get(step.owner)
             if process is not None:
-                process.line.send(("infeasible", step.key, dict(step.spec.resources), step.reason))
+                assert isinstance(step.key, int)
+                process.line.send(LeaseInfeasible(step.key, dict(step.spec.resources), step.reason))
             return
         row = node.keeper.infeasible(step.owner)
         if row is None:
@@ -397,14 +439,8 @@ class Requests:
         process = node.processes.get(row.owner)
         if process is not None:
             assert isinstance(row.spec, dict)
-            process.line.send(
-                (
-                    "infeasible_actor",
-                    row.spec["class_name"],
-                    dict(step.spec.placement or step.spec.resources),
-                    step.reason,
-                )
-            )
+            resources = dict(step.spec.placement or step.spec.resources)
+            process.line.send(ActorInfeasible(row.spec["class_name"], resources, step.reason))
 
     def environment_failed(self, env_key: str, text: str, facts: dict[str, Any]) -> None:
         """A runtime environment cannot be set up: fail what waits for it."""
@@ -415,7 +451,7 @@ class Requests:
         self.node.keeper.environment_failed(environment)
         for process in list(self.node.processes.values()):
             if process.job_id == environment.job_id:
-                process.line.send(("env_failed", env_key, text, facts))
+                process.line.send(EnvFailed(env_key, text, facts))
 
 
 def _store_figures(shm_root: str) -> dict[str, int]:

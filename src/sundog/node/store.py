@@ -31,6 +31,19 @@ from sundog.state.store import Store
 from sundog.state.store_steps import Place, Step
 from sundog.store.folders import Destination, destinations
 from sundog.store.segments import RESTORED
+from sundog.wire.control import (
+    FromNode,
+    StoreAsk,
+    StoreCollect,
+    StoreFreed,
+    StoreGrant,
+    StoreNotice,
+    StoreRestore,
+    StoreRestored,
+    StoreTrim,
+    StoreTrimmed,
+    StoreUnsent,
+)
 
 if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -79,23 +92,25 @@ class StoreKeeper:
         self._failed_once = False
 
     # ------------------------------------------------------------------ messages
-    def on_store_ask(self, process: Process, number: int, missing: int, left: int, got: int) -> None:
+    def ask(self, process: Process, message: StoreAsk) -> None:
         """A process needs credit."""
         self._know_all()
+        _, number, missing, left, got = message
         self.do(self.store.ask(process.process_id, number, missing, left, got, self.node.now()))
 
-    def on_store_restore(self, process: Process, number: int, name: str, directly: bool) -> None:
+    def restore(self, process: Process, message: StoreRestore) -> None:
         """A process found no file for an object."""
         self._know_all()
+        _, number, name, directly = message
         self.do(self.store.restore(process.process_id, number, name, directly, self.node.now()))
 
-    def on_store_freed(self, _process: Process, name: str) -> None:
+    def freed(self, _process: Process, message: StoreFreed) -> None:
         """An object is free whose file was not there."""
-        self.do(self.store.freed([name]))
+        self.do(self.store.freed([message.name]))
 
-    def on_store_trimmed(self, process: Process, *facts: Any) -> None:
+    def trimmed(self, process: Process, message: StoreTrimmed) -> None:
         """A process let go of what it could."""
-        self.do(self.store.trimmed(process.process_id, *facts))
+        self.do(self.store.trimmed(process.process_id, *message[1:]))
 
     def _know_all(self) -> None:
         """Also who never asked may have views and mappings, so a round must reach everyone who is there."""
@@ -110,7 +125,7 @@ class StoreKeeper:
     def tell_unsent(self, maker: bytes) -> None:
         """After an owner heard of a death: spilled results of its tasks, in case the dead did not live to tell."""
         for owner, names in self.store.made_by(maker).items():
-            self._send(owner, ("store_unsent", names))
+            self._send(owner, StoreUnsent(names))
 
     def figures(self) -> dict[str, int]:
         """For `sundog status`."""
@@ -158,7 +173,7 @@ class StoreKeeper:
         self.node.log(text)
         for process in self.node.processes.values():
             if process.kind == "driver":
-                process.line.send(("store_notice", text))
+                process.line.send(StoreNotice(text))
 
     # ------------------------------------------------------------------ instructions
     def do(self, steps: Iterable[Step]) -> None:
@@ -169,27 +184,27 @@ class StoreKeeper:
             self._ticking = True
             self.node.loop.after(_TICK_S, self._tick)
 
-    def _send(self, process_id: bytes, message: tuple[Any, ...]) -> None:
+    def _send(self, process_id: bytes, message: FromNode) -> None:
         process = self.node.processes.get(process_id)
         if process is not None:
             process.line.send(message)
 
     def _granted(self, step: machine.Granted) -> None:
-        self._send(step.process, ("store_grant", step.number, "granted", step.amount))
+        self._send(step.process, StoreGrant(step.number, "granted", step.amount))
 
     def _refused(self, step: machine.Refused) -> None:
-        self._send(step.process, ("store_grant", step.number, "full" if step.full else "disk", 0))
+        self._send(step.process, StoreGrant(step.number, "full" if step.full else "disk", 0))
 
     def _trim(self, step: machine.Trim) -> None:
         if step.process not in self.node.processes:
             self.process_died(step.process)
         else:
-            self._send(step.process, ("store_trim", step.round))
+            self._send(step.process, StoreTrim(step.round))
 
     def _collect(self, _step: machine.Collect) -> None:
         for process in self.node.processes.values():
             if process.state != "starting":
-                process.line.send(("store_collect",))
+                process.line.send(StoreCollect())
 
     def _scan(self, step: machine.Scan) -> None:
         from sundog.store import spill
@@ -282,9 +297,9 @@ class StoreKeeper:
     def _here(self, step: machine.Here) -> None:
         place = step.place
         if place is None:
-            self._send(step.process, ("store_restored", step.number, None if step.lost else RESTORED))
+            self._send(step.process, StoreRestored(step.number, None if step.lost else RESTORED))
         elif self._is_local(place):
-            self._send(step.process, ("store_restored", step.number, (place.url, place.offset)))
+            self._send(step.process, StoreRestored(step.number, (place.url, place.offset)))
         else:
             self._fetch(step, place)
 
@@ -301,7 +316,7 @@ class StoreKeeper:
             if error is not None:
                 self.node.log(f"{place.url} cannot be fetched: {error!r}")
             answer = (path, 0) if error is None else None if _is_loss(error) else (f"{place.url}: {error}",)
-            self._send(step.process, ("store_restored", step.number, answer))
+            self._send(step.process, StoreRestored(step.number, answer))
             # Who asked has it mapped in a moment; the pages outlive the name.
             self.node.loop.after(30.0, lambda: self._in_thread(lambda: _unlink_all([path])))
 

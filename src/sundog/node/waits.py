@@ -10,12 +10,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from sundog.node.rows import Process
+from sundog.wire.control import Deadlock, Stalled, TellWaits, WaitsTold
 
 if TYPE_CHECKING:
     from sundog.node.program import Node
     from sundog.state.deadlock_text import Who
     from sundog.state.inquiry import Ask, Break, Search
-    from sundog.state.wait_facts import Report
 
 
 class Deadlocks:
@@ -36,15 +36,16 @@ class Deadlocks:
         return self._search
 
     # ------------------------------------------------------------------ events
-    def stalled(self, process: Process, count: int) -> None:
+    def stalled(self, process: Process, message: Stalled) -> None:
         """A process has so many gets that have been blocked for long."""
         search = self._search or self._begin()
-        search.on_stalled(process.process_id, count, self.node.now())
+        search.on_stalled(process.process_id, message.waits, self.node.now())
         self._plan(search)
 
-    def told(self, process: Process, number: int, report: Report) -> None:
+    def told(self, process: Process, message: WaitsTold) -> None:
         """A process answers."""
         if self._search is not None:
+            _, number, report = message
             told = self._search.on_told(process.process_id, number, report, self.node.now())
             self._do(self._search, told)
 
@@ -78,11 +79,11 @@ class Deadlocks:
                     nothing = Report(exclusive=False)
                     self._do(search, search.on_told(step.process, step.number, nothing, self.node.now()))
                 else:
-                    process.line.send(("tell_waits", step.number, step.tasks))
+                    process.line.send(TellWaits(step.number, step.tasks))
             elif process is not None:
                 names = ", ".join(link["name"] for link in step.links)
                 self.node.log(f"deadlock: {names}; the get of the first, pid {process.pid}, raises")
-                process.line.send(("deadlock", step.serial, step.links))
+                process.line.send(Deadlock(step.serial, step.links))
         self._plan(search)
 
     # ------------------------------------------------------------------ what the node knows

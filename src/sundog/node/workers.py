@@ -2,8 +2,8 @@
 
 ::
 
-    Leases: StartWorker ─► fork request + control socket ─► zygote ─► ("forked", id, pid)
-    zygote: ("exit", pid, status)  or  SIGCHLD here, if the zygote died and its children became ours
+    Leases: StartWorker ─► fork request + control socket ─► zygote ─► Forked(id, pid)
+    zygote: Exited(pid, status)  or  SIGCHLD here, if the zygote died and its children became ours
             └─► Cause ─► leases, actors, and every process that dealt with the dead one
 
 Owns the zygote and the processes' rows. Runs on the node's only thread.
@@ -27,6 +27,9 @@ from sundog.node.launch import spawn_zygote
 from sundog.node.rows import Environment, Process
 from sundog.plain import as_dict
 from sundog.state.instructions import StartWorker, StopWorker
+from sundog.wire.control import ExitOk, MayExit, StopServing
+from sundog.wire.row import Table, on
+from sundog.wire.zygote import Exited, Fork, Forked, ForkFailed
 
 if TYPE_CHECKING:
     from sundog.node.program import Node
@@ -51,6 +54,11 @@ class Workers:
         self._failed_starts = 0
         self._unstarted: dict[bytes, str] = {}
         self.causes = Causes(f"{node.session['path']}/rings")
+        self._from_zygote = Table(
+            on(Forked, self._forked),
+            on(ForkFailed, self._fork_failed),
+            on(Exited, lambda message: self.exited(message.pid, message.status, message.peak_kib * 1024)),
+        )
 
     # ------------------------------------------------------------------ the zygote
     def use_zygote(self, zygote: tuple[int, int], lifeline_read: int) -> None:
@@ -63,26 +71,22 @@ class Workers:
         self.zygote = Line(
             self.node.loop,
             Connection(sock, shm_root),
-            self._from_zygote,
+            self._heard_zygote,
             self._zygote_gone,
         )
 
-    def _from_zygote(self, message: Any, _fds: list[int]) -> None:
-        kind = message[0]
-        if kind == "forked":
-            self._zygote_served = True
-            self._forked(message[1], message[2])
-        elif kind == "exit":
-            self.exited(message[1], message[2], message[3] * 1024)
-        elif kind == "fork_failed":
-            env_key = self._unstarted.pop(message[1], "")
-            process = self.node.processes.pop(message[1], None)
-            if process is not None:
-                process.line.close()
-            from sundog.net import process_limit  # for those who need it
+    def _heard_zygote(self, message: tuple[Any, ...], _fds: list[int]) -> None:
+        self._from_zygote.handle(message)
 
-            self.node.failed_starts.say(f"{message[2]}. {process_limit.text()}")
-            self.node.do(self.node.leases.worker_start_failed(self.node.node_id, env_key, self.node.now()))
+    def _fork_failed(self, message: ForkFailed) -> None:
+        env_key = self._unstarted.pop(message.worker, "")
+        process = self.node.processes.pop(message.worker, None)
+        if process is not None:
+            process.line.close()
+        from sundog.net import process_limit  # for those who need it
+
+        self.node.failed_starts.say(f"{message.reason}. {process_limit.text()}")
+        self.node.do(self.node.leases.worker_start_failed(self.node.node_id, env_key, self.node.now()))
 
     def _zygote_gone(self) -> None:
         """The zygote died: its children are ours now (we are a subreaper); start another."""
@@ -163,10 +167,11 @@ class Workers:
         )
         node.processes[worker_id] = process
         self._unstarted[worker_id] = instruction.env_key
-        self.zygote.send(("fork", worker_id, pickle.dumps(spec, 5)), (theirs.detach(),))
+        self.zygote.send(Fork(worker_id, pickle.dumps(spec, 5)), (theirs.detach(),))
 
-    def _forked(self, worker_id: bytes, pid: int) -> None:
-        node = self.node
+    def _forked(self, message: Forked) -> None:
+        self._zygote_served = True
+        node, worker_id, pid = self.node, message.worker, message.pid
         env_key = self._unstarted.pop(worker_id, None)
         process = node.processes.get(worker_id)
         if process is None or env_key is None:
@@ -189,7 +194,7 @@ class Workers:
         if instruction.reason in ("idle", "retired", "released", ""):
             process.state = "stopping"
             self.lingering.add(instruction.worker)
-            process.line.send(("may_exit",))
+            process.line.send(MayExit())
             self._check_later(instruction.worker)
             return
         self.kill(instruction.worker, instruction.reason)
@@ -198,18 +203,18 @@ class Workers:
         def ask() -> None:
             process = self.node.processes.get(worker_id)
             if process is not None and worker_id in self.lingering:
-                process.line.send(("may_exit",))
+                process.line.send(MayExit())
                 self._check_later(worker_id)
 
         self.node.loop.after(_EXIT_ASK_S, ask)
 
-    def exit_answer(self, process: Process, may_exit: bool) -> None:
+    def exit_answer(self, process: Process, message: ExitOk) -> None:
         """A worker says whether anybody needs it."""
-        if may_exit and process.process_id in self.lingering:
+        if message.free and process.process_id in self.lingering:
             self.lingering.discard(process.process_id)
             if not process.kill_reason:  # it may be leaving by itself, and have said why
                 process.kill_reason, process.intended = IDLE, True
-            process.line.send(("stop", "idle"))
+            process.line.send(StopServing("idle"))
 
     def kill(self, worker_id: bytes, reason: str, intended: bool = True) -> None:
         """End a worker now, with the children it may have."""

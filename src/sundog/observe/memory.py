@@ -20,6 +20,7 @@ from typing import Any
 from sundog import events
 from sundog.plain import field, plain
 from sundog.wire.looks import MEMORY, RETENTION, MemoryReport, Reference, Retention, Who
+from sundog.wire.requests import LookAt, Request, Status
 
 KINDS = (
     "LOCAL_REFERENCE",
@@ -33,7 +34,7 @@ _PATIENCE_S = 5.0
 _MOST = 10_000
 _WHY_S = 15.0
 
-Ask = Callable[..., Any]
+Ask = Callable[[Request[Any]], Any]
 
 
 @plain(frozen=True)
@@ -87,8 +88,8 @@ class Picture:
 
 def collect(ask: Ask, session_path: str, shm_root: str) -> Picture:
     """Ask every process of a session what it holds."""
-    told, silent = ask("look", MEMORY, (_MOST,), (), _PATIENCE_S)
-    status = ask("status")
+    told, silent = ask(LookAt(MEMORY, (_MOST,), (), _PATIENCE_S))
+    status = ask(Status())
     reports = [(who, row) for who, row in told if isinstance(row, MemoryReport)]
     holdings = join(reports, _made_at(session_path, reports), _places(shm_root, reports), time.time())
     totals: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
@@ -115,7 +116,7 @@ def explain(ask: Ask, picture: Picture, holdings: Sequence[Holding]) -> None:
     names = tuple(dict.fromkeys(each.reference.object_id for each in holdings))
     only = tuple(dict.fromkeys(each.who.process_id for each in holdings))
     if names:
-        told, _ = ask("look", RETENTION, (names,), only, _WHY_S)
+        told, _ = ask(LookAt(RETENTION, (names,), only, _WHY_S))
         for who, rows in told:
             for row in rows if isinstance(rows, list) else ():
                 picture.retention[who.pid, row.object_id] = row

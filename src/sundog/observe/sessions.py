@@ -12,7 +12,7 @@ caller's process and thread; starts nothing, joins nothing.
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TypeVar
 
 from sundog import trust
 from sundog.engines import sessions
@@ -20,6 +20,9 @@ from sundog.observe import packed
 from sundog.plain import plain
 from sundog.printable import printable
 from sundog.store import folders
+from sundog.wire.requests import Request
+
+A = TypeVar("A")
 
 LATEST = "latest"
 _ANY = frozenset({"", LATEST, "auto", "local"})
@@ -45,7 +48,7 @@ class Opened:
         """Whether its node runs."""
         return self.info is not None
 
-    def ask(self, verb: str, *args: Any, timeout_s: float = _TIMEOUT_S) -> Any:
+    def ask(self, question: Request[A], timeout_s: float = _TIMEOUT_S) -> A:
         """Ask the node of a running session.
 
         Raises:
@@ -55,7 +58,7 @@ class Opened:
             raise ConnectionError(
                 f"The session {printable(self.name)} has ended: only its records can be asked."
             )
-        return sessions.request(self.info, verb, *args, timeout_s=timeout_s)
+        return sessions.request(self.info, question, timeout_s=timeout_s)
 
 
 def open_session(which: str | None = None, temp_dir: str | None = None) -> Opened:

@@ -16,6 +16,7 @@ from sundog.observe import fault_dumps
 from sundog.plain import field, plain
 from sundog.printable import printable
 from sundog.wire.looks import STACKS, Call, Frame, ProcessStacks, Stack, Who
+from sundog.wire.requests import LookAt, Request
 
 PATIENCE_S = 1.0
 _SOURCE_MAX = 80
@@ -26,7 +27,7 @@ _IDLE_FILES = (
     "worker/actor_life.py",
 )
 
-Ask = Callable[..., Any]
+Ask = Callable[[Request[Any]], Any]
 
 
 @plain(frozen=True)
@@ -62,12 +63,12 @@ def collect(
     """Look at the drivers and workers of a session, or at those with these ids.
 
     Args:
-        ask: Asks the session's node: a verb and its arguments.
+        ask: Asks the session's node.
         session_path: Its folder.
         only: Ids of processes in hexadecimal; all by default.
         patience_s: How long a process may take to answer before its fault handler is asked.
     """
-    told, silent = ask("look", STACKS, (), only, patience_s)
+    told, silent = ask(LookAt(STACKS, (), only, patience_s))
     seen = [
         Seen(who, None, "", row) if isinstance(row, str) else Seen(who, row, "python") for who, row in told
     ]

@@ -37,7 +37,9 @@ from sundog.owner.lost_attempts import record_lost
 from sundog.owner.records import ALWAYS, DONE, QUEUED, ROOM_AGAIN_S, SENT, WAITING, Fn, Task
 from sundog.serialize.pack import SIMPLE
 from sundog.wire.cause import Cause
+from sundog.wire.control import ActorLane, ActorScope, ActorState
 from sundog.wire.lanes import EXTRA_GROUP
+from sundog.wire.peers import ToPeer
 
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
@@ -67,7 +69,7 @@ class ActorLink:
         self.sock: socket.socket | None = None
         self.peer: socket.socket | None = None  # the actor's end, until it is up: to take calls back
         self.fns: dict[Any, Fn] = {}
-        self.untold: list[tuple[Any, ...]] = []  # to be sent once we know whose process it is
+        self.untold: list[ToPeer] = []  # to be sent once we know whose process it is
         self.max_pending = -1
         self.out_of_order = False  # a call does not wait for the arguments of those before it
         self.by_group = False  # ... but for those of its concurrency group
@@ -123,7 +125,7 @@ class ActorCalls:
         """If this stands for an actor of ours, its last handle is gone: it ends when it has done what was asked."""
         if oid in self.scopes:
             self.scopes.discard(oid)
-            self.owner.control.send(("actor_scope", oid[:-4]))
+            self.owner.control.send(ActorScope(oid[:-4]))
 
     # ------------------------------------------------------------------ calls
     def link(self, actor_id: bytes, name: str) -> ActorLink:
@@ -148,7 +150,7 @@ class ActorCalls:
         ours, theirs = packets.make_pair()
         link.sock, link.peer = ours, theirs
         self.owner.reactor.add(ours.fileno(), self._reader(link, ours))
-        self.owner.control.send(("actor_lane", link.actor_id, link.incarnation), (theirs.fileno(),))
+        self.owner.control.send(ActorLane(link.actor_id, link.incarnation), (theirs.fileno(),))
 
     def _open_waiting(self) -> None:
         for _ in range(len(self.unopened)):
@@ -183,7 +185,7 @@ class ActorCalls:
         for message in untold:
             self.owner.peers.send(worker, message)
 
-    def tell(self, lane: Any, message: tuple[Any, ...]) -> None:
+    def tell(self, lane: Any, message: ToPeer) -> None:
         """Send a message to the worker behind a lane or link, now or as soon as we know who it is (locked)."""
         if lane.worker:
             self.owner.peers.send(lane.worker, message)
@@ -411,10 +413,9 @@ class ActorCalls:
         return True
 
     # ------------------------------------------------------------------ what the node publishes
-    def published(
-        self, actor_id: bytes, state: str, worker: bytes | None, incarnation: int, cause: Any, pid: int = 0
-    ) -> None:
+    def published(self, message: ActorState) -> None:
         """An actor of interest changed its state."""
+        _, actor_id, state, worker, incarnation, cause, pid = message
         link = self.links.get(actor_id)
         if link is None:
             return

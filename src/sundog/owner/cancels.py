@@ -20,6 +20,8 @@ from sundog import events
 from sundog.exceptions import TaskCancelledError
 from sundog.owner.actors import ActorLink
 from sundog.owner.records import DONE, SENT, Lane, Task
+from sundog.wire.control import KillWorker
+from sundog.wire.peers import CancelOwned, CancelTask, CancelTold
 
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
@@ -73,7 +75,7 @@ class Cancels:
             if not self.owner.getting.block_until(lambda: not made.left, key, _TOLD_S):
                 self._hasty_until_s = time.monotonic() + _HASTE_S
 
-    def cancel_here(self, process: bytes, message: Any, cancel: Callable[[bytes, bool], None]) -> None:
+    def cancel_here(self, process: bytes, message: CancelTask, cancel: Callable[[bytes, bool], None]) -> None:
         """The owner of a task that this worker has cancels it."""
         _, task_id, recursive, number = message
         if number:
@@ -81,9 +83,9 @@ class Cancels:
         else:
             cancel(task_id, recursive)
 
-    def told(self, number: int) -> None:
+    def told(self, _process: bytes, message: CancelTold) -> None:
         """A worker has carried out a cancel of ours, and so have those of its task's children."""
-        made = self._awaited.pop(number, None)
+        made = self._awaited.pop(message.number, None)
         if made is not None:
             self._settle(made)
 
@@ -100,7 +102,7 @@ class Cancels:
         if made.left:
             return
         if made.process:
-            self.owner.peers.send(made.process, ("cancel_told", made.number))
+            self.owner.peers.send(made.process, CancelTold(made.number))
         else:
             self.owner.announce(_KEY + made.number.to_bytes(8, "little"))
 
@@ -113,7 +115,7 @@ class Cancels:
             self._awaited[number] = self._round
             if len(self._awaited) > _AWAITED_MAX:
                 del self._awaited[next(iter(self._awaited))]
-        self.owner.actors.tell(lane, ("cancel", task.id, recursive, number))
+        self.owner.actors.tell(lane, CancelTask(task.id, recursive, number))
 
     # ------------------------------------------------------------------ tasks
 
@@ -173,7 +175,7 @@ class Cancels:
             self._kill(lane)
 
     def _kill(self, lane: Any) -> None:
-        self.owner.control.send(("kill_worker", lane.worker, "its task was cancelled with force=True"))
+        self.owner.control.send(KillWorker(lane.worker, "its task was cancelled with force=True"))
 
     def fail(self, task: Task, when: str = "before it ran") -> None:
         """End a task that was cancelled and does not run (again)."""
@@ -213,9 +215,9 @@ class Cancels:
             else:
                 self.cancel_children(since_s)
 
-    def cancel_for(self, task_id: bytes, *, force: bool, recursive: bool) -> None:
+    def cancel_for(self, _process: bytes, message: CancelOwned) -> None:
         """Another process, which has a ref to a result of our task, cancels it."""
-        task = self.owner.table.get(task_id)
+        task = self.owner.table.get(message.task_id)
         if task is not None:
             # Whether it is an actor's call is known here alone: there `force` cannot be met, the rest can.
-            self.cancel_task(task, force=force and task.actor is None, recursive=recursive)
+            self.cancel_task(task, force=message.force and task.actor is None, recursive=message.recursive)

@@ -7,18 +7,23 @@ under the owner's lock by whichever thread reads.
 from __future__ import annotations
 
 import itertools
+import os
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sundog.exceptions import GetTimeoutError, LocalRayletDiedError, RaySystemError
 from sundog.net.packets import RECV_BYTES, NoRoom
 from sundog.owner.deaths import child_cause
 from sundog.owner.records import ROOM_AGAIN_S, Shape
+from sundog.wire.control import Answer, Rpc, ToNode, Want
+from sundog.wire.requests import Request
+from sundog.wire.row import Table
 
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
 
+A = TypeVar("A")
 _RPC = b"rpc"
 _ROOM_TRIES = 40
 
@@ -31,7 +36,7 @@ class Control:
         self.session = session
         self.spill_dir: str = session["shm_root"]
         self.receive_buffer = memoryview(bytearray(RECV_BYTES))
-        self.handlers: dict[str, Callable[..., None]] = {}
+        self.table = Table()  # what is heard: owner/messages.py, and what the driver or the worker adds to it
         self.on_lost: Callable[[], None] | None = None
         self._requests = itertools.count(1)
         self._asked: set[int] = set()
@@ -50,7 +55,7 @@ class Control:
         return f"{self.session['path']}/logs/worker-{process.hex()}.stack"
 
     # ------------------------------------------------------------------ sending
-    def send(self, message: tuple[Any, ...], fds: tuple[int, ...] = ()) -> None:
+    def send(self, message: ToNode, fds: tuple[int, ...] = ()) -> None:
         """Send one message; if the node is gone, that is noticed by its reader.
 
         Raises:
@@ -64,13 +69,13 @@ class Control:
                 tries += 1
                 if tries > _ROOM_TRIES:
                     raise RaySystemError(
-                        f"The message {message[0]!r} cannot be sent to the node. {error.strerror}. Free refs that you "
-                        "no longer need, or close files. See: df -h, ulimit -n"
+                        f"The message {message.kind!r} cannot be sent to the node. {error.strerror}. Free refs that "
+                        "you no longer need, or close files. See: df -h, ulimit -n"
                     ) from None
                 time.sleep(ROOM_AGAIN_S)
                 continue
             except OSError:
-                if self.owner.closed is None and message[0] == "rpc":
+                if self.owner.closed is None and type(message) is Rpc:
                     raise self.lost_error() from None
             return
 
@@ -78,11 +83,9 @@ class Control:
         """Tell how many more leases a shape could use, and for which functions (the first and last that wait)."""
         queue = shape.queue
         functions = tuple({queue[0].fn.name, queue[-1].fn.name}) if count and queue else ()
-        self.send(("want", shape.key, shape.spec, count, functions))
+        self.send(Want(shape.key, shape.spec, count, functions))
 
-    def request(
-        self, verb: str, *args: Any, timeout_s: float | None = None, fds: tuple[int, ...] = ()
-    ) -> Any:
+    def request(self, question: Request[A], timeout_s: float | None = None) -> A:
         """Ask the node and wait for its answer.
 
         Raises:
@@ -94,11 +97,11 @@ class Control:
         with self.owner.lock:
             self.owner.check_open()
             self._asked.add(number)
-            self.send(("rpc", number, verb, args), fds)
+            self.send(Rpc(number, question.kind, question[1:]))
         try:
             if not self.owner.getting.block_until(lambda: number in self._answers, key, timeout_s):
                 self.owner.check_open()
-                raise GetTimeoutError(f"The node did not answer {verb!r} within {timeout_s} s.")
+                raise GetTimeoutError(f"The node did not answer {question.kind!r} within {timeout_s} s.")
         finally:
             with self.owner.lock:
                 self._asked.discard(number)
@@ -107,7 +110,7 @@ class Control:
             error = [value if isinstance(value, BaseException) else RaySystemError(str(value))]
             del value  # an error that its own traceback leads to would keep what the callers' frames hold
             raise error.pop()
-        return value
+        return cast(A, value)
 
     # ------------------------------------------------------------------ receiving (locked)
     def read(self) -> None:
@@ -126,16 +129,16 @@ class Control:
                     self.on_lost()
                 return
             message, fds = received
-            if message[0] == "answer":
-                _, number, ok, value = message
-                if number not in self._asked:
-                    continue  # whoever asked has given up
-                self._answers[number] = (ok, value)
-                owner.announce(_RPC + number.to_bytes(8, "little"))
-                continue
-            handler = self.handlers.get(message[0])
-            if handler is not None:
-                handler(*message[1:], *fds)
+            if not self.table.handle(message, fds=fds):
+                for fd in fds:
+                    os.close(fd)
+
+    def answered(self, message: Answer) -> None:
+        """The node answers a request; nothing if the asker has given up."""
+        number = message.number
+        if number in self._asked:
+            self._answers[number] = (message.ok, message.value)
+            self.owner.announce(_RPC + number.to_bytes(8, "little"))
 
     def _last_words(self) -> str:
         """The end of the node's log, if it says anything but that it was asked to stop."""

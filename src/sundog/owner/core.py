@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from sundog.owner.pauses import Pauses
     from sundog.owner.peers import Peers
     from sundog.owner.replies import Replies
+    from sundog.owner.room import Room
     from sundog.owner.streams import Streams
     from sundog.owner.tasks import Tasks
     from sundog.owner.timeouts import Timeouts
@@ -81,6 +82,7 @@ class Owner:
     streams: Streams
     control: Control
     replies: Replies
+    room: Room
     memory: MemoryLosses
     getting: Getting
     nested: Nested

@@ -26,6 +26,7 @@ from sundog.owner.records import Fn, Task
 from sundog.refs import ObjectRef
 from sundog.serialize.pack import SIMPLE
 from sundog.state.lease_spec import LeaseSpec
+from sundog.wire.control import KillWorker
 
 if TYPE_CHECKING:
     from typing import Any
@@ -134,7 +135,7 @@ class Crew:
             for lane in self._shape.lanes:
                 for task in lane.inflight.values():
                     task.cancelled = True
-                owner.control.send(("kill_worker", lane.worker, reason))
+                owner.control.send(KillWorker(lane.worker, reason))
 
     def _is_idle(self) -> bool:
         shape = self._shape

@@ -25,6 +25,7 @@ from sundog.net import packets
 from sundog.net import sockets as socket
 from sundog.owner.records import ALWAYS, QUEUED, ROOM_AGAIN_S, SENT, Fn, Lane, Shape, Task
 from sundog.state.lease_spec import LeaseSpec
+from sundog.wire.control import LeaseGranted, OpenLane, Release, ReturnLease
 from sundog.wire.lanes import EXTRA_ATTEMPT, FnWire
 
 if TYPE_CHECKING:
@@ -332,18 +333,19 @@ class Dispatch:
                 need += count - 1
         return need
 
-    def granted(self, key: int, lease: int, worker: bytes, pid: int, accelerators: Any) -> None:
+    def granted(self, message: LeaseGranted) -> None:
         """The node leases us a worker."""
+        _, key, lease, worker, pid, accelerators = message
         shape = self.shapes_by_key.get(key)
         if shape is None:  # it was withdrawn when this was on its way
-            self.owner.control.send(("release", lease, True))
+            self.owner.control.send(Release(message.lease, True))
             return
         shape.wanted = max(0, shape.wanted - 1)
         lane = self.lanes.get(worker)
         if lane is None or lane.retired:
             ours, theirs = packets.make_pair()
             lane = self.lanes[worker] = Lane(worker, pid, ours, theirs)
-            self.owner.control.send(("lane", worker), (theirs.fileno(),))
+            self.owner.control.send(OpenLane(worker), (theirs.fileno(),))
             self.owner.reactor.add(ours.fileno(), _reader(self.owner, lane))
         lane.lease = lease
         now = time.time()
@@ -358,9 +360,9 @@ class Dispatch:
             self._push(lane, shape.queue, 1)
         self.owner.reactor.start_ticking()
 
-    def reclaim(self, lease: int) -> None:
+    def reclaim(self, message: ReturnLease) -> None:
         """The node needs a lease back: send nothing more there, return it when what runs has ended."""
-        lane = self.leases.get(lease)
+        lane = self.leases.get(message.lease)
         if lane is None:
             return
         lane.reclaim = True
@@ -379,7 +381,7 @@ class Dispatch:
             if lane in shape.lanes:
                 shape.lanes.remove(lane)
             reusable = reusable and (shape.crew is None or not shape.crew.spoiled)
-        self.owner.control.send(("release", lane.lease, reusable))
+        self.owner.control.send(Release(lane.lease, reusable))
         lane.lease = 0
         lane.shape = None
 

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING, Any
 
 from sundog.ids import PROCESS_BYTES, task_of
 from sundog.owner import losses
-from sundog.owner.losses import FreedBy
 from sundog.owner.records import Value
 from sundog.wire.lanes import ERROR
+from sundog.wire.peers import FreedBy, FreeObjects, ObjectsFreed
 
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
@@ -39,8 +39,6 @@ class Frees:
 
     def __init__(self, owner: Owner) -> None:
         self.owner = owner
-        owner.peers.handlers["free"] = lambda _process, message: self._free_owned(*message[1:])
-        owner.peers.handlers["freed"] = lambda _process, message: self._freed_elsewhere(*message[1:])
 
     def free(self, oids: Iterable[bytes], by: FreedBy) -> None:
         """Free objects, ours or borrowed. Not locked."""
@@ -57,7 +55,7 @@ class Frees:
                     continue
                 # What is not here is asked for, and that question comes to its owner after this message.
                 self._freed_elsewhere(its, by)
-                owner.peers.send(process, ("free", its, by))
+                owner.peers.send(process, FreeObjects(its, by))
             owner.tasks.dispatch_all()
             owner.actors.dispatch_all()
         owner.reactor.wake()  # another thread may wait for one of them in `poll`, where nothing will come
@@ -68,6 +66,14 @@ class Frees:
         return value is not None and _is_freed(value)
 
     # ------------------------------------------------------------------ both sides (locked)
+    def asked_to_free(self, _process: bytes, message: FreeObjects) -> None:
+        """A borrower frees objects of ours."""
+        self._free_owned(message.oids, message.by)
+
+    def heard_freed(self, _process: bytes, message: ObjectsFreed) -> None:
+        """Another process freed objects of its own."""
+        self._freed_elsewhere(message.oids, message.by)
+
     def _free_owned(self, oids: list[bytes], by: FreedBy) -> None:
         owner = self.owner
         freed, segments = [], []
@@ -86,7 +92,7 @@ class Frees:
             owner.lineage.give_up(oid)
             segments += self._replace(oid, value, by)
         if freed:
-            owner.peers.send_all(("freed", freed, by))
+            owner.peers.send_all(ObjectsFreed(freed, by))
         self._unmap(segments)
         owner.carry_out()
 

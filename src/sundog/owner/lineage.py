@@ -25,6 +25,7 @@ from sundog.owner import losses
 from sundog.owner.records import WAITING, Task, Value, whole
 from sundog.state.lineage import FREED, Instruction, Lineage
 from sundog.wire.lanes import EXTRA_BACKPRESSURE, EXTRA_VALUES, OK
+from sundog.wire.peers import CopyGone
 
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
@@ -151,10 +152,10 @@ class Recovery:
         """Whether an object of ours that is not here is a result in use that a task of ours made."""
         return self.machine.is_live(oid)
 
-    def lost_elsewhere(self, process: bytes, oid: bytes, segment: str) -> None:
+    def lost_elsewhere(self, process: bytes, message: CopyGone) -> None:
         """A borrower could not open this segment of an object of ours: it gets the next copy."""
-        self.lost(oid, segment)
-        self.owner.peers.asked_for(process, oid)
+        self.lost(message.oid, message.segment)
+        self.owner.peers.asked_for(process, message.oid)
 
     def argument_lost(self, task: Task, oid: bytes, segment: str) -> None:
         """A worker could not open an argument, so the task did not begin: it waits for the argument again."""

@@ -13,27 +13,28 @@ from typing import TYPE_CHECKING, Any
 
 from sundog.owner.stacks import stacks_here
 from sundog.wire import looks
+from sundog.wire.control import Look, Looked
 
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
 
 
-def answer(owner: Owner, token: int, question: str, arguments: tuple[Any, ...]) -> None:
+def answer(owner: Owner, message: Look) -> None:
     """Begin to answer (locked: the reader calls this)."""
     try:
-        _thread.start_new_thread(_answer, (owner, token, question, arguments))
+        _thread.start_new_thread(_answer, (owner, message))
     except RuntimeError:
-        _answer(owner, token, question, arguments)  # the system allows no more threads
+        _answer(owner, message)  # the system allows no more threads
 
 
-def _answer(owner: Owner, token: int, question: str, arguments: tuple[Any, ...]) -> None:
+def _answer(owner: Owner, message: Look) -> None:
     try:
-        row = _ANSWERS[question](owner, *arguments)
+        row = _ANSWERS[message.question](owner, *message.arguments)
     except Exception as error:
         row = f"{type(error).__name__}: {error}"  # it stands where the answer would, and is shown
     with owner.lock:
         if owner.closed is None:
-            owner.control.send(("looked", token, row))
+            owner.control.send(Looked(message.token, row))
 
 
 def _stacks(owner: Owner) -> looks.ProcessStacks:

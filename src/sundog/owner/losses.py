@@ -22,13 +22,12 @@ from sundog.ids import PROCESS_BYTES, index_of, task_of
 from sundog.owner.records import Task
 from sundog.state.lineage import EVICTED, FREED, Plan
 from sundog.wire.cause import Cause
+from sundog.wire.peers import FreedBy
 
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
 
 _CHAIN_SHOWN = 20
-# Who freed an object: id of the process in hexadecimal, its pid, the line that called free().
-FreedBy = tuple[str, int, str]
 
 
 def why_not(task: Task) -> str:

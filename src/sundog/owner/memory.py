@@ -15,6 +15,7 @@ from sundog.exceptions import OutOfMemoryError
 from sundog.owner.records import Lane, Task
 from sundog.state import backoff
 from sundog.wire.cause import Cause
+from sundog.wire.control import Notice, RunningTold, TellRunning
 
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
@@ -54,18 +55,18 @@ class MemoryLosses:
         return retry == COUNTED
 
     # ------------------------------------------------------------------ from the node
-    def running(self, token: int) -> None:
+    def running(self, message: TellRunning) -> None:
         """The node wants to know what runs on our workers: it has to choose one of them."""
         rows = []
         for worker, lane in self.owner.tasks.lanes.items():
             task = next(iter(lane.inflight.values()), None)  # packets run in order: the oldest runs
             if task is not None:
                 rows.append((worker, task.id, task.fn.name, task.retries))
-        self.owner.control.send(("runs", token, rows))
+        self.owner.control.send(RunningTold(message.token, rows))
 
-    def notice(self, text: str) -> None:
+    def notice(self, message: Notice) -> None:
         """The node has something to say to the user."""
-        self.owner.when_ready_elsewhere(notices.warn, text)
+        self.owner.when_ready_elsewhere(notices.warn, message.text)
 
 
 def error_of(task: Task, lane: Lane, cause: Cause) -> OutOfMemoryError:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 
 from sundog import notices
+from sundog.wire.control import PauseCounts
 
 _SHUTDOWN_LOOK_S = 0.1
 _LEAST_S = 0.05
@@ -25,8 +26,9 @@ class Pauses:
         self._before_s = 0.0  # of pauses that are over
         self._since_s = 0.0
 
-    def told(self, count: int, attached: int) -> None:
+    def told(self, message: PauseCounts) -> None:
         """The node says how many tasks stand, and at how many prompts somebody sits."""
+        _, count, attached = message
         now = time.monotonic()
         if count and not self.count:
             self._since_s = now

@@ -6,19 +6,20 @@ never blocks: what the socket does not take waits in a queue until it does.
 
 ::
 
-    want(oid) ─► owner of oid ─► value(oid, …)      a borrowed ref is read
-    lost(oid, segment) ─► owner of oid              its copy is gone: answered by the next one
-    free(oids, who) ─► owner ─► freed(oids, who)    the program frees objects: told to whoever may have their values
-    borrow, borrowed, unborrow, unhold              the reference tables (state/references.py)
-    cancel(task) ─► worker ─► cancel_told            to the worker that runs a task
-    consumed(task, n)                               the same
+    AskValue(oid) ─► owner of oid ─► TellValue(oid, …)      a borrowed ref is read
+    CopyGone(oid, segment) ─► owner of oid                  its copy is gone: answered by the next one
+    FreeObjects(oids) ─► owner ─► ObjectsFreed(oids)        the program frees objects: told to all who may have values
+    Borrow, Borrowed, Unborrow, Unhold                      the reference tables (state/references.py)
+    CancelTask(task) ─► worker ─► CancelTold                to the worker that runs a task
+    Consumed(task, items)                                   the same
+
+The rows are in `wire/peers.py`, the tables of their handlers in `owner/messages.py` and `worker/messages.py`.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections import deque
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sundog.ids import PROCESS_BYTES, task_of
@@ -28,13 +29,28 @@ from sundog.net.packets import Connection
 from sundog.owner import losses
 from sundog.owner.records import ALWAYS, ROOM_AGAIN_S, whole
 from sundog.wire.cause import Cause
+from sundog.wire.control import OpenPeer, PeerOpened
 from sundog.wire.lanes import ERROR
+from sundog.wire.peers import (
+    AskValue,
+    Borrow,
+    Borrowed,
+    CopyGone,
+    TellValue,
+    ToPeer,
+    Unborrow,
+    Unhold,
+    ValuePending,
+)
+from sundog.wire.row import Table
 
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
 
 _DEAD_MAX = 10_000
-_REFERENCE_WORDS = frozenset({"borrow", "borrowed", "unborrow", "unhold"})
+ReferenceWord = tuple[
+    object, ...
+]  # as `state/references.py` makes them: the rows of the same name, as plain tuples
 
 
 class Peer:
@@ -61,20 +77,20 @@ class Peers:
         )  # those of them whose owner has not said yet whether they are ready
         self._asked: dict[bytes, list[bytes]] = {}  # our objects -> processes to tell when ready
         self.dead: dict[bytes, Cause] = {}
-        self.handlers: dict[str, Callable[[bytes, Any], None]] = {}
+        self.table = Table()  # what is heard: owner/messages.py, and what a worker adds to it
 
     # ------------------------------------------------------------------ sending
-    def send(self, process: bytes, message: tuple[Any, ...]) -> None:
+    def send(self, process: bytes, message: ToPeer | ReferenceWord) -> None:
         """Tell another process something; to a dead one it is lost, which is right."""
         if process in self.dead:
             return
         if process == self.owner.me:
-            self._handle(process, message)
+            self.table.handle(message, process)
             return
         peer = self._out.get(process)
         if peer is None:
             ours, theirs = packets.make_pair()
-            self.owner.control.send(("peer", process), (theirs.fileno(),))
+            self.owner.control.send(OpenPeer(process), (theirs.fileno(),))
             theirs.close()
             peer = self._out[process] = Peer(process, Connection(ours, self.owner.control.spill_dir))
             self.owner.reactor.add(ours.fileno(), lambda: self._read(process, peer.connection))
@@ -89,7 +105,7 @@ class Peers:
         except OSError:
             pass  # its death is announced by the node
 
-    def send_all(self, message: tuple[Any, ...]) -> None:
+    def send_all(self, message: ToPeer) -> None:
         """Tell everyone with whom there is a channel: whoever was ever given a value by us is among them."""
         for process in {*self._out, *(process for process, _ in self._in.values())}:
             self.send(process, message)
@@ -119,8 +135,9 @@ class Peers:
         self.owner.reactor.watch_writable(peer.connection.fileno(), None)
 
     # ------------------------------------------------------------------ receiving
-    def opened(self, process: bytes, fd: int) -> None:
+    def opened(self, message: PeerOpened, fd: int) -> None:
         """Another process opened a channel to us."""
+        process = message.process
         connection = Connection(socket.socket(fileno=fd), self.owner.control.spill_dir)
         self._in[fd] = (process, connection)
         self.owner.reactor.add(fd, lambda: self._read(process, connection))
@@ -136,7 +153,7 @@ class Peers:
             if received is None:
                 self._closed(process, connection)
                 return
-            self._handle(process, received[0])
+            self.table.handle(received[0], process)
 
     def _closed(self, process: bytes, connection: Connection) -> None:
         fd = connection.fileno()
@@ -147,26 +164,23 @@ class Peers:
         if peer is not None and peer.connection is connection:
             del self._out[process]
 
-    def _handle(self, process: bytes, message: Any) -> None:
-        kind = message[0]
+    def asked(self, process: bytes, message: AskValue) -> None:
+        """Another process wants an object of ours."""
+        self.asked_for(process, message.oid, tell_pending=message.tell_pending)
+
+    def pending(self, _process: bytes, message: ValuePending) -> None:
+        """The owner of an object that we asked for says that it is not ready."""
+        self.unanswered.discard(message.oid)
+
+    def counted(self, process: bytes, message: Borrow | Borrowed | Unborrow | Unhold) -> None:
+        """A word of another process' reference table."""
         owner = self.owner
-        if kind == "value":
-            self._value(process, message)
-        elif kind == "want":
-            self.asked_for(process, message[1], tell_pending=message[2])
-        elif kind == "pending":
-            self.unanswered.discard(message[1])
-        elif kind in _REFERENCE_WORDS:
-            if owner.ops:
-                owner.drain()
-            # What was freed before its task has ended has no hold left that could be counted.
-            known = message[1] in owner.ready if kind == "unborrow" else self._has(message[1])
-            owner.refs.on_message(process, message, known)
-            owner.carry_out()
-        else:
-            handler = self.handlers.get(kind)
-            if handler is not None:
-                handler(process, message)
+        if owner.ops:
+            owner.drain()
+        # What was freed before its task has ended has no hold left that could be counted.
+        known = message.oid in owner.ready if type(message) is Unborrow else self._has(message.oid)
+        owner.refs.on_message(process, message, known)
+        owner.carry_out()
 
     def _has(self, oid: bytes) -> bool:
         owner = self.owner
@@ -190,7 +204,7 @@ class Peers:
         lends = self.owner.before_block is not None
         if lends:  # whether it keeps its CPU depends on the answer
             self.unanswered.add(oid)
-        self.send(process, ("want", oid, lends))
+        self.send(process, AskValue(oid, lends))
 
     def report_lost(self, oid: bytes, segment: str) -> None:
         """Tell the owner of a borrowed object that this copy of it is gone; it answers with the next one."""
@@ -199,9 +213,10 @@ class Peers:
             self.owner.fail_object(oid, losses.owner_died(self.owner, oid))
             return
         self._wanted.add(oid)
-        self.send(process, ("lost", oid, segment))
+        self.send(process, CopyGone(oid, segment))
 
-    def _value(self, process: bytes, message: Any) -> None:
+    def value_told(self, process: bytes, message: TellValue) -> None:
+        """The value of a borrowed object is here."""
         _, oid, flag, meta, location, inner = message
         if inner:
             self.owner.refs.accept(process, inner)
@@ -228,7 +243,7 @@ class Peers:
             self._tell(process, oid)
             return
         if tell_pending:
-            self.send(process, ("pending", oid))
+            self.send(process, ValuePending(oid))
         askers = self._asked.get(oid)
         if askers is None:
             self._asked[oid] = [process]
@@ -257,7 +272,7 @@ class Peers:
         self.owner.unread.oids.discard(oid)
         if inner:
             self.owner.refs.give(process, inner)
-        self.send(process, ("value", oid, flag, meta, location, inner))
+        self.send(process, TellValue(oid, flag, meta, location, inner))
 
     def forget(self, oid: bytes) -> None:
         """A borrowed object is not held here any more."""

@@ -19,12 +19,24 @@ import contextlib
 import gc
 import itertools
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sundog import notices
 from sundog.exceptions import ObjectStoreFullError, RaySystemError
 from sundog.owner import interrupts
 from sundog.store.segments import RESTORED
+from sundog.wire.control import (
+    StoreAsk,
+    StoreCollect,
+    StoreFreed,
+    StoreGrant,
+    StoreNotice,
+    StoreRestore,
+    StoreRestored,
+    StoreTrim,
+    StoreTrimmed,
+)
 
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
@@ -42,13 +54,6 @@ class Room:
         self._asked: dict[int, tuple[int, int]] = {}  # number -> bytes asked for, and bytes to set aside
         self._answers: dict[int, Any] = {}
         self._got = 0  # all that the node ever granted
-        handlers = owner.control.handlers
-        handlers["store_grant"] = self._on_grant
-        handlers["store_restored"] = self._on_restored
-        handlers["store_trim"] = self._on_trim
-        handlers["store_collect"] = self._on_collect
-        handlers["store_notice"] = self._on_notice
-        handlers["store_unsent"] = lambda names: owner.replies.remove_unknown(set(names))
         owner.segments.live_within(limit_bytes, self)
 
     # ------------------------------------------------------------------ asking (any thread, not locked)
@@ -58,7 +63,12 @@ class Room:
         Raises:
             ObjectStoreFullError: there is no room, and falling back to disk is switched off.
         """
-        verdict = self._ask("store_ask", (missing, aside), missing)
+
+        def question(number: int) -> StoreAsk:
+            credit = self.owner.segments.credit
+            return StoreAsk(number, missing, credit.left + credit.reserved, self._got)
+
+        verdict = self._ask(question, (missing, aside))
         if verdict == "full":
             raise ObjectStoreFullError(
                 f"There is no room for {missing:,} bytes more in the object store ({self.limit_bytes:,} bytes): all "
@@ -76,7 +86,7 @@ class Room:
         Raises:
             RaySystemError: it was spilled to somewhere that does not answer.
         """
-        place = self._ask("store_restore", (0, 0), name, directly)
+        place = self._ask(lambda number: StoreRestore(number, name, directly), (0, 0))
         if place == RESTORED:
             return f"{self.owner.segments.shm_root}/{RESTORED}/{name}", 0
         if place is not None and len(place) == 1:
@@ -89,12 +99,12 @@ class Room:
     def freed(self, name: str) -> None:
         """An object is free whose file the node has moved."""
         if self.owner.closed is None:
-            self.owner.control.send(("store_freed", name))
+            self.owner.control.send(StoreFreed(name))
 
-    def _ask(self, kind: str, sums: tuple[int, int], *args: Any) -> Any:
+    def _ask(self, question: Callable[[int], StoreAsk | StoreRestore], sums: tuple[int, int]) -> Any:
         owner = self.owner
         if owner.lock._is_owned():  # type: ignore[attr-defined]
-            raise RaySystemError(f"{kind} was asked under the owner's lock, where its answer cannot arrive.")
+            raise RaySystemError("Room was asked for under the owner's lock, where the answer cannot arrive.")
         number = next(self._numbers)
         key = _KEY + number.to_bytes(8, "little")
         gate = threading.Lock()
@@ -108,10 +118,7 @@ class Room:
             owner.check_open()
             self._asked[number] = sums
             owner.waiters[key] = [open_gate]
-            if kind == "store_ask":
-                credit = owner.segments.credit
-                args = (*args, credit.left + credit.reserved, self._got)
-            owner.control.send((kind, number, *args))
+            owner.control.send(question(number))
         try:
             while True:
                 owner.reactor.wait_in(gate.acquire)
@@ -136,32 +143,35 @@ class Room:
                 self.owner.segments.credit.granted(sums[0], -sums[1])
 
     # ------------------------------------------------------------------ the node's words (locked)
-    def _on_grant(self, number: int, verdict: str, amount: int) -> None:
+    def granted(self, message: StoreGrant) -> None:
+        """Credit; or a word that there is none."""
+        _, number, verdict, amount = message
         missing, aside = self._asked.get(number, (0, 0))
         if verdict == "granted":
             self._got += amount
             self.owner.segments.credit.granted(amount - missing, aside)
         self._answer(number, verdict)
 
-    def _on_restored(self, number: int, place: Any) -> None:
-        self._answer(number, place)
+    def restored(self, message: StoreRestored) -> None:
+        """Where an object is that was brought back."""
+        self._answer(message.number, message.place)
 
     def _answer(self, number: int, answer: Any) -> None:
         if self._asked.pop(number, None) is not None:
             self._answers[number] = answer
             self.owner.announce(_KEY + number.to_bytes(8, "little"))
 
-    def _on_trim(self, round_number: int) -> None:
+    def trim(self, message: StoreTrim) -> None:
+        """Return what is not needed, and say what is looked at."""
         segments = self.owner.segments
         if self.owner.ops:
             self.owner.drain()  # a view that died a moment ago may free its object
         live, writing, free, used = segments.trim()
-        self.owner.control.send(
-            ("store_trimmed", round_number, segments.credit.surrender(), self._got, live, writing, free, used)
-        )
+        reserved = segments.credit.surrender()
+        self.owner.control.send(StoreTrimmed(message.round, reserved, self._got, live, writing, free, used))
 
-    def _on_collect(self) -> None:
-        """Finalizers of the program run there, and may call `get`: so neither here nor where futures are set."""
+    def collect(self, _message: StoreCollect) -> None:
+        """Collect garbage, in a thread of its own: finalizers of the program run there, and may call `get`."""
         with contextlib.suppress(RuntimeError):  # the system allows no thread: the program collects by itself
             threading.Thread(target=self._collect, daemon=True, name="sundog-collect").start()
 
@@ -171,7 +181,9 @@ class Room:
             if self.owner.closed is None:
                 self.owner.drain()
 
-    def _on_notice(self, text: str) -> None:
+    def notice(self, message: StoreNotice) -> None:
+        """Show a line of the node's."""
+        text = message.text
         warning = text.removeprefix("WARNING: ")
         if warning != text:
             self.owner.when_ready_elsewhere(notices.warn, warning)

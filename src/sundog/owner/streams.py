@@ -14,6 +14,7 @@ from sundog.ids import RESULT_SUFFIX, index_of, result_id, task_of
 from sundog.owner.records import DONE, Lane, Task, Value, slim
 from sundog.serialize.pack import pack
 from sundog.wire.lanes import OK
+from sundog.wire.peers import Consumed
 
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
@@ -203,7 +204,7 @@ class Streams:
         worker = task.lane.worker
         count = _ALL if stream.hurried else stream.given
         if worker and count:
-            self.owner.peers.send(worker, ("consumed", task.id, count))
+            self.owner.peers.send(worker, Consumed(task.id, count))
 
     def hurry(self, task: Task) -> None:
         """Let a producer run on to its end: its consumer waits for a lost item, which is made again only after that."""

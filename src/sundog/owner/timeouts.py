@@ -21,7 +21,9 @@ from sundog.owner.actors import ActorLink
 from sundog.owner.fault_dumps import SIGNAL as STACK_SIGNAL
 from sundog.owner.records import SENT, WAITING, Fn, Lane, Task
 from sundog.state import backoff
+from sundog.wire.control import KillWorker
 from sundog.wire.lanes import EXTRA_TIMEOUT
+from sundog.wire.peers import Expire
 
 if TYPE_CHECKING:
     from sundog.options import MethodOptions, TaskOptions
@@ -69,7 +71,7 @@ class Timeouts:
             elif isinstance(lane, Lane):
                 owner.tasks.take_back(lane)
         if task.state == SENT:
-            owner.actors.tell(lane, ("expire", task.id, task.fn.name, task.fn.queue_timeout_s, attempt))
+            owner.actors.tell(lane, Expire(task.id, task.fn.name, task.fn.queue_timeout_s or 0.0, attempt))
             # It may have been handed back meanwhile, and stand in a queue here when the question arrives.
             owner.agenda.after(_ASK_AGAIN_S, task, self._not_begun, task, attempt)
             return
@@ -126,7 +128,7 @@ class Timeouts:
         task.stack = task.stack or read_dump(path)
         if isinstance(lane, Lane):
             task.overdue = True
-            self.owner.control.send(("kill_worker", lane.worker, self._reason(task)))
+            self.owner.control.send(KillWorker(lane.worker, self._reason(task)))
             return
         # Ending the process would end the actor, its state and the calls of others: that is for the user to decide.
         lane.inflight.pop(task.id, None)

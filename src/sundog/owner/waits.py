@@ -2,9 +2,9 @@
 
 ::
 
-    thread in get ──blocked for `deadlock_check_s`──► note ──("stalled", n)──► node
-    node ──("tell_waits", number, tasks)──► reader ──("waits_told", number, report)──► node
-    node ──("deadlock", serial, links)──► reader ──wakes──► the thread, which raises DeadlockError
+    thread in get ──blocked for `deadlock_check_s`──► note ──Stalled(n)──► node
+    node ──TellWaits(number, tasks)──► reader ──WaitsTold(number, report)──► node
+    node ──Deadlock(serial, links)──► reader ──wakes──► the thread, which raises DeadlockError
 
 Owns the list of long waits of one process, and the report about them. A get that ends soon costs nothing; one with a
 timeout is never noted, for it ends by itself. Runs under the owner's lock, in whichever thread reads; `note` and
@@ -25,6 +25,7 @@ from sundog.ids import PROCESS_BYTES, task_of
 from sundog.owner import context
 from sundog.owner.actors import ActorLink
 from sundog.owner.records import QUEUED, WAITING, Lane, Task
+from sundog.wire.control import Deadlock, Stalled, TellWaits, WaitsTold
 
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
@@ -88,9 +89,6 @@ class Waits:
         self.places: Callable[[bytes], Places] = lambda main_runs: ((), (), False)
         self._serials = itertools.count(1)
         self._long: dict[int, LongWait] = {}
-        handlers = owner.control.handlers
-        handlers["tell_waits"] = self._tell
-        handlers["deadlock"] = self._deadlock
 
     # ------------------------------------------------------------------ the thread that waits
     def note(self, target: Target, since_s: float) -> LongWait:
@@ -98,7 +96,7 @@ class Waits:
         wait = LongWait(next(self._serials), target, since_s)
         with self.owner.lock:
             self._long[wait.serial] = wait
-            self.owner.control.send(("stalled", len(self._long)))
+            self.owner.control.send(Stalled(len(self._long)))
         return wait
 
     def forget(self, wait: LongWait) -> None:
@@ -106,36 +104,33 @@ class Waits:
         with self.owner.lock:
             del self._long[wait.serial]
             if self.owner.closed is None:
-                self.owner.control.send(("stalled", len(self._long)))
+                self.owner.control.send(Stalled(len(self._long)))
 
     # ------------------------------------------------------------------ from the node (locked)
-    def _deadlock(self, serial: int, links: list[dict[str, Any]]) -> None:
-        wait = self._long.get(serial)
+    def deadlock(self, message: Deadlock) -> None:
+        """A wait of this process is part of a deadlock: it raises."""
+        wait = self._long.get(message.serial)
         if wait is not None:
-            wait.links = links
+            wait.links = message.links
             if wait.gate is not None:
                 wait.gate(b"")
 
-    def _tell(self, number: int, tasks: tuple[bytes, ...]) -> None:
+    def tell(self, message: TellWaits) -> None:
+        """Tell the node of our long waits, and where these tasks of ours are."""
         # Here and below: most processes are never asked, and start-up counts.
         from sundog.state.wait_facts import Report
 
         self._read_replies()
         waits = self._waits()
-        wanted = dict.fromkeys(tasks)
+        wanted = dict.fromkeys(message.tasks)
         for wait in waits:
             wanted.update(dict.fromkeys(task_of(each) for each in wait.targets))
         main = threading.main_thread().ident
         slots, queued, exclusive = self.places(
             next((wait.runs for wait in self._long.values() if wait.thread == main), b"")
         )
-        self.owner.control.send(
-            (
-                "waits_told",
-                number,
-                Report(waits, slots, queued, exclusive, self._facts(list(wanted)), self._other_threads()),
-            )
-        )
+        report = Report(waits, slots, queued, exclusive, self._facts(list(wanted)), self._other_threads())
+        self.owner.control.send(WaitsTold(message.number, report))
 
     def _read_replies(self) -> None:
         """Take what has come: a task whose reply lies in a socket is done."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sundog import api
+from sundog.wire.requests import ListNamedActors
 
 
 def list_named_actors(all_namespaces: bool = False) -> list[Any]:
@@ -17,4 +18,4 @@ def list_named_actors(all_namespaces: bool = False) -> list[Any]:
     Returns:
         Names, or `{"name": ..., "namespace": ...}` for each actor when `all_namespaces` is set.
     """
-    return list(api.control("list_named_actors", all_namespaces))
+    return api.control(ListNamedActors(all_namespaces))

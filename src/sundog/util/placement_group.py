@@ -7,12 +7,16 @@ Owns the public handle and the checks on what is asked for. The node owns the gr
 from __future__ import annotations
 
 import warnings
-from typing import Any, cast
+from typing import Any, TypeVar
 
 import sundog
 from sundog.options import check_labels
 from sundog.public_ids import PlacementGroupID
 from sundog.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+from sundog.wire.control import PgRemove
+from sundog.wire.requests import PgByName, PgCreate, PgTable, PgWait, Request
+
+A = TypeVar("A")
 
 STRATEGIES = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")
 VALID_PLACEMENT_GROUP_STRATEGIES = frozenset(STRATEGIES)
@@ -69,13 +73,13 @@ class PlacementGroup:
         if placed:
             return True
         timeout_s = None if timeout_seconds is None or timeout_seconds < 0 else float(timeout_seconds)
-        return bool(_ask("pg_wait", self.id.binary(), timeout_s))
+        return _ask(PgWait(self.id.binary(), timeout_s))
 
     @property
     def bundle_specs(self) -> list[Bundle]:
         """The bundles, as they were asked for."""
         if self.bundle_cache is None:
-            row = cast(dict[str, Any], _ask("pg_table", self.id.binary()))
+            row = _ask(PgTable(self.id.binary()))
             bundles = row.get("bundles", {})
             self.bundle_cache = [bundles[index] for index in sorted(bundles)]
         return self.bundle_cache
@@ -98,11 +102,11 @@ class PlacementGroup:
         return f"PlacementGroup(id={self.id.hex()}, bundles={self.bundle_cache})"
 
 
-def _ask(verb: str, *args: object) -> object:
+def _ask(question: Request[A]) -> A:
     # Imported late: handles are made and pickled in processes that never ask the node anything.
     from sundog import api
 
-    return api.control(verb, *args)
+    return api.control(question)
 
 
 def _namespace() -> str:
@@ -146,10 +150,7 @@ def placement_group(
     asked = [{resource: float(amount) for resource, amount in bundle.items()} for bundle in bundles]
     chosen = _node_strategy(strategy, topology_strategy)
     selectors = bundle_label_selector or []
-    group_id, placed = cast(
-        tuple[bytes, bool],
-        _ask("pg_create", asked, chosen, name or "", lifetime, selectors, _namespace()),
-    )
+    group_id, placed = _ask(PgCreate(asked, chosen, name or "", lifetime, selectors, _namespace()))
     group = PlacementGroup(group_id, asked)
     group._placed = placed
     return group
@@ -167,7 +168,7 @@ def remove_placement_group(placement_group: PlacementGroup) -> None:
     from sundog import api
 
     placement_group._placed = False
-    api.tell("pg_remove", placement_group.id.binary())
+    api.tell(PgRemove(placement_group.id.binary()))
 
 
 def get_placement_group(placement_group_name: str) -> PlacementGroup:
@@ -178,19 +179,19 @@ def get_placement_group(placement_group_name: str) -> PlacementGroup:
     """
     if not placement_group_name:
         raise ValueError("get_placement_group() needs the name of a group, got an empty one.")
-    group_id = _ask("pg_by_name", placement_group_name, _namespace())
+    group_id = _ask(PgByName(placement_group_name, _namespace()))
     if group_id is None:
         raise ValueError(
             f"No placement group is named {placement_group_name!r} in this namespace: it was never created, "
             "or was removed. See: sundog.util.placement_group_table()"
         )
-    return PlacementGroup(cast(bytes, group_id))
+    return PlacementGroup(group_id)
 
 
 def placement_group_table(placement_group: PlacementGroup | None = None) -> dict[str, Any]:
     """Describe one group, or all of them by hex id: name, bundles, strategy, state, stats."""
     group_id = None if placement_group is None else placement_group.id.binary()
-    return cast(dict[str, Any], _ask("pg_table", group_id))
+    return _ask(PgTable(group_id))
 
 
 def get_current_placement_group() -> PlacementGroup | None:

@@ -2,10 +2,10 @@
 
 ::
 
-    worker  ──("paused", Pause)──► node ──("pauses", count, attached)──► every process: no bound on time ends meanwhile
-    worker  ──("resumed", id)────►      ──("pause_notice", text)──────► the drivers, once for each pause
-    command ──rpc "paused"───────►      ──► [Pause]
-    command ──rpc "add_trigger"──►      ──("triggers", (Trigger, …))──► every worker, and each that starts later
+    worker  ──Paused(Pause)──► node ──PauseCounts(…)──────────► every process: no bound on time ends meanwhile
+    worker  ──Resumed(id)────►      ──PauseNotice(text)───────► the drivers, once for each pause
+    command ──PausedTasks────►      ──► [Pause]
+    command ──AddTrigger─────►      ──SetTriggers((Trigger, …))──► every worker, and each that starts later
 
 Values only; any process.
 """

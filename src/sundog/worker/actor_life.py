@@ -20,6 +20,7 @@ from sundog.serialize.fingerprint import fingerprint
 from sundog.serialize.pack import pack
 from sundog.signatures import is_coroutine
 from sundog.wire import lanes as wire
+from sundog.wire.control import ActorFailed, ActorReady, ConstructActor, TerminateActor
 from sundog.worker import exits, stdio
 from sundog.worker.executor import Executor
 from sundog.worker.serving import Serving
@@ -49,15 +50,16 @@ class ActorLife:
         self.serving.stopping = reason or "stopped"
         self.serving.wake()
 
-    def terminate(self, graceful: bool) -> None:
+    def terminate(self, message: TerminateActor) -> None:
         """The actor is to end: after the calls it has (graceful), or now."""
-        if not graceful:
+        if not message.graceful:
             os._exit(0)
         self.serving.finish_then_stop("its last handle went out of scope")
 
     # ------------------------------------------------------------------ construction
-    def construct(self, actor_id: bytes, incarnation: int, spec: dict[str, Any]) -> None:
+    def construct(self, message: ConstructActor) -> None:
         """Become an actor (called by the reader; the work is done in the main thread)."""
+        _, actor_id, incarnation, spec = message
         self.executor.actor_id = actor_id  # lanes that come after this one are callers of the actor
         self.serving.construct = lambda: self._construct(actor_id, incarnation, spec)
         self.serving.wake()
@@ -116,7 +118,7 @@ class ActorLife:
             note_error(owner.ring, actor_id, incarnation, stored)
             meta, _, _ = pack(stored, 1 << 62)
             self.serving.stopping = "its constructor failed"
-            owner.control.send(("actor_failed", actor_id, incarnation, meta, str(stored)[:_TEXT_MAX]))
+            owner.control.send(ActorFailed(actor_id, incarnation, meta, str(stored)[:_TEXT_MAX]))
         else:
             shown = self._note_actor(actor_id, concurrent is not None)
             with owner.lock:
@@ -125,7 +127,7 @@ class ActorLife:
                 owner.carry_out()
             if concurrent is not None:
                 self._hand_over(concurrent)
-            owner.control.send(("actor_ready", actor_id, incarnation, held, shown))
+            owner.control.send(ActorReady(actor_id, incarnation, held, shown))
         finally:
             if stdio.holding:
                 stdio.end_lines()

@@ -26,7 +26,8 @@ from sundog import notices
 from sundog.config import user_environ
 from sundog.ids import random_id
 from sundog.owner import context
-from sundog.wire.pauses import Pause, Trigger
+from sundog.wire.control import Paused, Resumed, SetTriggers
+from sundog.wire.pauses import Pause
 
 if TYPE_CHECKING:
     from sundog.debugging.desk import Desk
@@ -48,10 +49,9 @@ class Breakpoints:
         self._watch: Watch | None = None
 
     def install(self) -> None:
-        """Have `breakpoint()` stop the task, and hear of breakpoints that are set from outside."""
+        """Have `breakpoint()` stop the task."""
         if "PYTHONBREAKPOINT" not in user_environ():
             sys.breakpointhook = self._hook
-        self.owner.control.handlers["triggers"] = self._set_triggers
 
     # ------------------------------------------------------------------ stops
     def _hook(self, *args: Any, **kwargs: Any) -> Any:
@@ -125,10 +125,10 @@ class Breakpoints:
 
     def _announce(self, pause: Pause) -> None:
         self._life.serving.before_pause()
-        self.owner.control.send(("paused", pause))
+        self.owner.control.send(Paused(pause))
 
     def _withdraw(self, pause_id: str) -> None:
-        self.owner.control.send(("resumed", pause_id))
+        self.owner.control.send(Resumed(pause_id))
         for task_id, desk in list(self._desks.items()):
             if not desk.is_open:
                 del self._desks[task_id]
@@ -163,16 +163,19 @@ class Breakpoints:
         threading.Thread(target=look, daemon=True, name="sundog-debug").start()
 
     # ------------------------------------------------------------------ breakpoints from outside
-    def _set_triggers(self, triggers: tuple[Trigger, ...]) -> None:
-        """By the reader thread: the main thread is armed in its handler of SIGINT, wherever it is."""
+    def set_triggers(self, message: SetTriggers) -> None:
+        """Breakpoints that were set from outside, all of them.
+
+        By the reader thread: the main thread is armed in its handler of SIGINT, wherever it is.
+        """
         if self._watch is None:
             from sundog.debugging.triggers import Watch
 
             self._watch = Watch(self._met)
-        self._watch.set(triggers)
+        self._watch.set(message.triggers)
         self._life.executor.on_signal = self._arm_main
         self._life.executor.inspection.arm(
-            self._arm_here if triggers and sys.version_info < (3, 12) else None
+            self._arm_here if message.triggers and sys.version_info < (3, 12) else None
         )
         signal.pthread_kill(self._life.serving.main_thread, signal.SIGINT)
 

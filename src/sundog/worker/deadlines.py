@@ -29,6 +29,7 @@ from sundog.owner.records import DONE, SENT
 from sundog.owner.timeouts import queue_error, run_error
 from sundog.serialize.pack import pack
 from sundog.wire import lanes as wire
+from sundog.wire.peers import Expire
 from sundog.worker import stacks
 
 _EXPIRED_MAX = 10_000
@@ -127,7 +128,7 @@ class Deadlines:
             error = self._error(run, "A call in a thread cannot be interrupted: it goes on.", goes_on=True)
             self._answer(run.lane, run.task_id, error)
 
-    def expire(self, owner_id: bytes, message: tuple[Any, ...], lanes: list[Any]) -> None:
+    def expire(self, owner_id: bytes, message: Expire, lanes: list[Any]) -> None:
         """The owner of a task asks that it be not begun any more."""
         _, task_id, name, queue_timeout_s, attempt = message
         with self._lock:

@@ -26,7 +26,8 @@ from sundog.net import sockets as socket
 from sundog.net.packets import Connection
 from sundog.owner import context, interrupts
 from sundog.owner.assemble import assemble
-from sundog.worker import endings, setup, stdio
+from sundog.wire.control import ActorExit, Leaving, SetupFailed, StartFailed
+from sundog.worker import endings, messages, setup, stdio
 from sundog.worker.accelerators import Accelerators
 from sundog.worker.actor_life import ActorLife, own_repr
 from sundog.worker.breakpoints import Breakpoints
@@ -97,23 +98,11 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     interrupts.ended = lambda error: life.stop(f"sys.exit({error.code!r}) was called in a signal handler")
     os.register_at_fork(after_in_child=lambda: life.serving.disown())
     os.register_at_fork(after_in_child=executor.disown)
-    handlers = owner.control.handlers
-    handlers["lane"] = lambda owner_id, fd: life.serving.add_lane(owner_id, fd)
-    handlers["construct"] = life.construct
-    handlers["terminate"] = life.terminate
-    handlers["stop"] = lambda reason: life.stop(reason)
-    handlers["may_act"] = lambda: owner.control.send(("act_ok", may_exit(owner)))
-    handlers["may_exit"] = lambda: owner.control.send(("exit_ok", may_exit(owner)))
-    owner.control.on_lost = lambda: os._exit(1)
-    owner.peers.handlers["cancel"] = lambda process, message: owner.cancels.cancel_here(
-        process, message, life.serving.cancel
-    )
-    owner.peers.handlers["expire"] = lambda process, message: executor.deadlines.expire(
-        process, message, list(life.serving.lanes.values())
-    )
-    owner.peers.handlers["consumed"] = lambda _process, message: _consumed(executor, message[1], message[2])
     executor.breakpoints = Breakpoints(owner, life)
     executor.breakpoints.install()
+    owner.control.table = owner.control.table.joined(messages.from_node(owner, life, executor.breakpoints))
+    owner.control.on_lost = lambda: os._exit(1)
+    owner.peers.table = owner.peers.table.joined(messages.from_peers(owner, life, executor))
     engines.plug_later(lambda: _make_engine(owner, executor))
     _apply_runtime_env(owner, spec)
     if job.get("compat"):
@@ -125,16 +114,16 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     except RuntimeError as error:
         from sundog.net import process_limit  # for those who need it
 
-        owner.control.send(("start_failed", f"{error}. {process_limit.text()}"))
+        owner.control.send(StartFailed(f"{error}. {process_limit.text()}"))
         return 1
     reason = life.run()
     reason = executor.exit_after or reason  # the node may have asked it to stop in the same moment
     endings.let_go(executor, config.actor_graceful_shutdown_timeout_ms / 1000)
     if executor.actor_id is not None and executor.exit_after is not None and not executor.exit_code:
         # Only now, after the last replies: callers fail what has not been answered.
-        owner.control.send(("actor_exit", executor.actor_id, reason))
+        owner.control.send(ActorExit(executor.actor_id, reason))
     else:
-        owner.control.send(("leaving", reason, not executor.exit_code))
+        owner.control.send(Leaving(reason, not executor.exit_code))
     return executor.exit_code
 
 
@@ -157,6 +146,7 @@ def _make_engine(owner: Owner, executor: Executor) -> LocalEngine:
 
     engine = LocalEngine(owner, is_driver=False)
     engine.executor = executor
+    engine.listen()
     return engine
 
 
@@ -176,21 +166,8 @@ def _apply_runtime_env(owner: Any, spec: dict[str, Any]) -> None:
             traceback.print_exc()
             facts = vars(error) if isinstance(error, RuntimeEnvSetupError) else {}
             evidence = {name: value for name, value in facts.items() if name != "message"}
-            owner.control.send(("env_failed", f"{type(error).__name__}: {error}", evidence))
+            owner.control.send(SetupFailed(f"{type(error).__name__}: {error}", evidence))
             raise
-
-
-def _consumed(executor: Executor, task_id: bytes, count: int) -> None:
-    gate = executor.generators.get(task_id)
-    if gate is not None:
-        gate[0] = max(gate[0], count)
-        gate[1].set()
-
-
-def may_exit(owner: Any) -> bool:
-    """Whether nobody needs this process: it owns nothing others hold and waits for nothing."""
-    owner.drain()
-    return not owner.refs.has_dependants() and not owner.table and not owner.actors.scopes
 
 
 def _current_name() -> str:

@@ -30,6 +30,7 @@ from sundog.owner.core import Owner
 from sundog.owner.waits import Places
 from sundog.serialize.pack import pack
 from sundog.wire import lanes as wire
+from sundog.wire.control import Blocked, Stale, Unblocked
 from sundog.worker import stacks, stdio
 from sundog.worker.answers import AnswerLane
 from sundog.worker.executor import Executor
@@ -269,7 +270,7 @@ class Serving:
         names = ", ".join(paths)
         if self.owner.config.reload_changed_modules:
             self.retired = True
-            self.owner.control.send(("stale", names))
+            self.owner.control.send(Stale(names))
         elif not self._warned_paths.issuperset(paths):
             self._warned_paths.update(paths)
             print(
@@ -346,14 +347,14 @@ class Serving:
                 lane.reply((b"", wire.R_BLOCKED, True, 0.0), 16, self.spill_dir)
         self._flush_all()
         self.blocked = True
-        self.owner.control.send(("blocked",))
+        self.owner.control.send(Blocked())
 
     def after_block(self) -> None:
         """The running task goes on."""
         if threading.get_ident() != self.main_thread or not self.blocked:
             return
         self.blocked = False
-        self.owner.control.send(("unblocked",))
+        self.owner.control.send(Unblocked())
         if self.executor.actor_id is None:
             for lane in list(self.lanes.values()):
                 lane.reply((b"", wire.R_BLOCKED, False, 0.0), 16, self.spill_dir)

@@ -2,8 +2,8 @@
 
 ::
 
-    node ──("fork", worker id, spec) + control socket──► zygote ──fork (≈1 ms)──► worker
-    node ◄──("forked", worker id, pid), ("exit", pid, status, peak memory)── zygote
+    node ──Fork(worker id, spec) + control socket──► zygote ──fork (≈1 ms)──► worker
+    node ◄──Forked(worker id, pid), Exited(pid, status, peak memory)── zygote
 
 Single-threaded for ever, so that a fork copies no lock in a locked state. Requests queue in its socket,
 so nobody waits for it to come up. When the node is gone it removes the session's shared memory and ends:
@@ -30,6 +30,8 @@ from sundog.net.journal import write_to
 from sundog.net.orphans import adopt
 from sundog.net.packets import Connection
 from sundog.owner import fault_dumps
+from sundog.wire.row import Table, on
+from sundog.wire.zygote import Exited, Fork, Forked, ForkFailed, Import
 
 _QUIET_MS = 15
 _QUIET_FIRST_MS = 150  # the node may be slow to ask for the first workers: they must not wait for imports
@@ -59,6 +61,13 @@ def main(argv: list[str]) -> None:
     poller.register(wake_r, select.POLLIN)
     complete = False
     quiet_ms = _QUIET_FIRST_MS
+
+    def fork(message: Fork, *fds: int) -> None:
+        nonlocal quiet_ms
+        quiet_ms = _QUIET_MS
+        _fork(control, message, fds, lifeline, (wake_r, wake_w))
+
+    table = Table(on(Fork, fork), on(Import, _load_now))
     while True:
         ready = poller.poll(None if complete else quiet_ms)
         if not ready:
@@ -77,13 +86,7 @@ def main(argv: list[str]) -> None:
             if received is None:
                 _bury_session(shm_root, path)
             message, fds = received
-            if message[0] == "fork":
-                quiet_ms = _QUIET_MS
-                _fork(control, message[1], message[2], fds, lifeline, (wake_r, wake_w))
-            elif message[0] == "import":
-                _preload(message[1])
-                gc.collect()
-                gc.freeze()
+            table.handle(message, fds=fds)
 
 
 def _be_told(sock: socket.socket) -> str:
@@ -151,6 +154,12 @@ def _preload_rest() -> None:
     gc.freeze()
 
 
+def _load_now(message: Import) -> None:
+    _preload(message.packages)
+    gc.collect()
+    gc.freeze()
+
+
 def _preload(packages: list[tuple[str, str]]) -> None:
     """Packages that the driver has loaded, and its workers will want; each with the folder that it is installed in."""
     for name, folder in packages:
@@ -160,23 +169,24 @@ def _preload(packages: list[tuple[str, str]]) -> None:
 
 
 def _fork(
-    control: Connection, worker_id: bytes, spec: bytes, fds: list[int], lifeline: int, wake: tuple[int, int]
+    control: Connection, message: Fork, fds: tuple[int, ...], lifeline: int, wake: tuple[int, int]
 ) -> None:
+    worker_id = message.worker
     try:
         if not fds:
             raise OSError("its socket got lost on the way: no descriptor was free")
         pid = os.fork()
     except OSError as error:
         with contextlib.suppress(OSError):  # the node may be gone: the end of its socket comes next
-            control.send(("fork_failed", worker_id, str(error)))
+            control.send(ForkFailed(worker_id, str(error)))
         for fd in fds:
             os.close(fd)
         return
     if pid == 0:
-        _become_worker(control, spec, fds[0], lifeline, wake)
+        _become_worker(control, message.spec, fds[0], lifeline, wake)
     os.close(fds[0])
     with contextlib.suppress(OSError):
-        control.send(("forked", worker_id, pid))
+        control.send(Forked(worker_id, pid))
 
 
 def _become_worker(control: Connection, spec: bytes, fd: int, lifeline: int, wake: tuple[int, int]) -> None:
@@ -200,7 +210,7 @@ def _reap(control: Connection) -> None:
         if pid == 0:
             return
         with contextlib.suppress(OSError):
-            control.send(("exit", pid, status, usage.ru_maxrss))
+            control.send(Exited(pid, status, usage.ru_maxrss))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from sundog.util import state
 from sundog.util.state import api
 from sundog.util.state.exception import RayStateApiException, ServerUnavailable
 from sundog.util.state.summary import count_actors, count_objects, count_tasks
+from sundog.wire.requests import ListRows, Status
 from tests.integration.gates import await_true
 
 
@@ -119,12 +120,12 @@ def test_a_worker_whose_lease_was_given_back_is_idle_again(ray: ModuleType) -> N
     ran_in = ray.get(pid.remote())
 
     def now() -> str:
-        rows = ray.api.control("list", "workers", False)[0]
+        rows = ray.api.control(ListRows("workers"))[0]
         return str(next(row["state"] for row in rows if row["pid"] == ran_in))
 
     assert now() in ("leased", "idle")
     await_true(lambda: now() == "idle", "the worker is idle")
-    assert "leased" not in ray.api.control("status")["workers"]
+    assert "leased" not in ray.api.control(Status())["workers"]
 
 
 def test_nodes_workers_and_jobs_are_listed(ray: ModuleType) -> None:

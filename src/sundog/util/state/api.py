@@ -27,6 +27,7 @@ from sundog.util.state.schema import (
     WorkerState,
 )
 from sundog.util.state.source import Source, find_source
+from sundog.wire.requests import ListRows, PausedTasks
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +52,7 @@ def ask(kind: str, detail: bool, address: str | None, whole: bool = True) -> lis
         RayStateApiException: a process did not tell what it knows, and the answer is to be whole.
     """
     source = find_source(address)
-    rows, silent = cast("tuple[list[dict[str, Any]], list[int]]", source.ask("list", kind, detail))
+    rows, silent = cast("tuple[list[dict[str, Any]], list[int]]", source.ask(ListRows(kind)))
     if silent:
         text = (
             f"The {kind} of {len(silent)} processes are missing, for they did not answer (pids "
@@ -237,7 +238,7 @@ def list_workers(
 
 def _with_pauses(rows: list[dict[str, Any]], source: Source) -> list[dict[str, Any]]:
     """Say of tasks that run whether they stand in a debugger."""
-    paused = {(each.task_id, each.attempt) for each in source.ask("paused")}
+    paused = {(each.task_id, each.attempt) for each in source.ask(PausedTasks())}
     for row in rows:
         if row["state"].startswith("RUNNING"):
             row["is_debugger_paused"] = (row["task_id"], row["attempt_number"]) in paused

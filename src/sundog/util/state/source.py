@@ -15,6 +15,7 @@ from sundog import api, config
 from sundog.engines import sessions
 from sundog.owner import context
 from sundog.util.state.exception import ServerUnavailable
+from sundog.wire.requests import ListRows, Request
 
 _ANYWHERE = ("", "auto", "local")
 _TIMEOUT_S = 30.0
@@ -23,12 +24,12 @@ _TIMEOUT_S = 30.0
 class Source(NamedTuple):
     """A session that can be asked."""
 
-    ask: Callable[..., Any]  # a verb of the node's requests, and its arguments
+    ask: Callable[[Request[Any]], Any]  # a request to its node
     path: str
 
     def node_id(self) -> str:
         """The id of its node."""
-        rows, _ = self.ask("list", "nodes", False)
+        rows, _ = self.ask(ListRows("nodes"))
         return str(rows[0]["node_id"])
 
 

@@ -1,0 +1,563 @@
+"""The control protocol: every message between a driver or worker and the node.
+
+::
+
+    driver, worker ──ToNode──► node
+    driver, worker ◄─FromNode─ node
+
+Owns the rows; the class of a row says who sends it to whom, its docstring what it says. Questions that the node
+answers are in `requests.py`, messages between processes in `peers.py`, those of the zygote in `zygote.py`, the lanes in
+`lanes.py`. Each program has one
+literal table from row to handler: `node/messages.py`, `owner/messages.py` with `engines/messages.py` (driver) or
+`worker/messages.py`, and `worker/zygote.py`. docs/protocol.md is made from these classes and tables
+(``python -m tests.docs.protocol``). Pure.
+
+A change of a row is a change of the protocol: raise `versions.PROTOCOL`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sundog.wire.row import Row
+
+if TYPE_CHECKING:
+    from sundog.state.lease_spec import LeaseSpec
+    from sundog.state.wait_facts import Report
+    from sundog.wire.cause import Cause
+    from sundog.wire.pauses import Pause, Trigger
+
+
+class ToNode(Row):
+    """From a driver, a worker or a command to the node."""
+
+
+class FromNode(Row):
+    """From the node to a driver or worker."""
+
+
+# ---------------------------------------------------------------------- driver, worker → node: coming and going
+class Hello(ToNode):
+    """A driver introduces itself: ids, import path, environment, what to preload; one that joins adds its versions."""
+
+    process_id: bytes
+    pid: int
+    job_id: bytes | None  # None: the node chooses one
+    job: dict[str, Any]
+    entrypoint: str
+    log_to_driver: bool
+    versions: dict[str, Any] | None  # None: it started this session, with its own Python
+    preload: list[tuple[str, str]]
+
+
+class Bye(ToNode):
+    """A driver leaves in good order and wants the last of its workers' output."""
+
+
+class Env(ToNode):
+    """A runtime environment, under the key by which leases will ask for it."""
+
+    env_key: str
+    runtime_env: dict[str, Any]
+    prepared: bytes
+
+
+class Leaving(ToNode):
+    """A worker ends by itself, and why; not intended: by SIGTERM, or with an exit code that tells of a failure."""
+
+    reason: str
+    intended: bool
+
+
+class Stale(ToNode):
+    """A worker has imported modules that were edited since: it serves no new lease."""
+
+    names: str
+
+
+class StartFailed(ToNode):
+    """A worker ended before it could serve, and why (the system allows no thread)."""
+
+    text: str
+
+
+class SetupFailed(ToNode):
+    """A worker could not set up its runtime environment (pip runs there, before any task)."""
+
+    text: str
+    facts: dict[str, Any]
+
+
+class ExitOk(ToNode):
+    """Answer to `may_exit`."""
+
+    free: bool
+
+
+class ActOk(ToNode):
+    """Answer to `may_act`."""
+
+    free: bool
+
+
+# ---------------------------------------------------------------------- driver, worker → node: leases and lanes
+class Want(ToNode):
+    """So many more leases of this shape would help (sets the number; 0 withdraws), for these functions among others."""
+
+    key: int
+    spec: LeaseSpec
+    leases: int
+    functions: tuple[str, ...]
+
+
+class Release(ToNode):
+    """A lease is given back, and whether its worker may serve another."""
+
+    lease: int
+    reusable: bool
+
+
+class RunningTold(ToNode):
+    """Answer to `tell_running`: on which worker which task runs, and how often it may be tried again."""
+
+    token: int
+    rows: list[tuple[bytes, bytes, str, int]]
+
+
+class OpenLane(ToNode, fds=1):
+    """The worker's end of a lane, to be passed on."""
+
+    worker: bytes
+
+
+class OpenPeer(ToNode, fds=1):
+    """One end of a channel to another process, to be passed on."""
+
+    process: bytes
+
+
+class KillWorker(ToNode):
+    """A task there was cancelled with force, or outlived its timeout."""
+
+    worker: bytes
+    reason: str
+
+
+class Blocked(ToNode):
+    """A worker waits in a `get`: its CPU is free meanwhile."""
+
+
+class Unblocked(ToNode):
+    """A worker goes on."""
+
+
+class Stalled(ToNode):
+    """So many gets and waits of this process have been blocked for long ([deadlocks](deadlocks.md))."""
+
+    waits: int
+
+
+class WaitsTold(ToNode):
+    """Answer to `tell_waits`: long waits with their stacks, what runs in which slot, where tasks are."""
+
+    number: int
+    report: Report
+
+
+class Paused(ToNode):
+    """A task stands in a debugger ([debug](howto/debug.md)), or somebody came to its prompt or left it."""
+
+    pause: Pause
+
+
+class Resumed(ToNode):
+    """A task that stood in a debugger goes on."""
+
+    pause_id: str
+
+
+# ---------------------------------------------------------------------- driver, worker → node: actors and groups
+class ActorRegister(ToNode):
+    """An unnamed actor exists (a named one asks by `register_named`, for its name may be taken)."""
+
+    actor_id: bytes
+    options: dict[str, Any]
+
+
+class ActorStart(ToNode):
+    """The arguments of an actor's constructor are ready."""
+
+    actor_id: bytes
+    args: Any
+    extra: dict[str, Any] | None
+
+
+class ActorFail(ToNode):
+    """The arguments of an actor's constructor failed."""
+
+    actor_id: bytes
+    error: bytes
+
+
+class ActorLane(ToNode, fds=1):
+    """A caller's lane; the node keeps it until the actor has a worker."""
+
+    actor_id: bytes
+    incarnation: int
+
+
+class ActorReady(ToNode):
+    """From the worker: constructed; which refs it still holds, and what the actor calls itself."""
+
+    actor_id: bytes
+    incarnation: int
+    held: list[bytes]
+    shown: str
+
+
+class ActorFailed(ToNode):
+    """From the worker: the constructor raised; its error, pickled and in words."""
+
+    actor_id: bytes
+    incarnation: int
+    error: bytes
+    text: str
+
+
+class ActorScope(ToNode):
+    """The last handle is gone."""
+
+    actor_id: bytes
+
+
+class ActorKill(ToNode):
+    """`kill(actor)`."""
+
+    actor_id: bytes
+    no_restart: bool
+
+
+class ActorExit(ToNode):
+    """From the worker: an intended end (`exit_actor`, scope), after its last replies."""
+
+    actor_id: bytes
+    reason: str
+
+
+class PgRemove(ToNode):
+    """A placement group is to go; what runs in it ends."""
+
+    pg_id: bytes
+
+
+# ---------------------------------------------------------------------- driver, worker → node: the store
+class StoreAsk(ToNode):
+    """Credit is spent: so many bytes more are needed."""
+
+    number: int
+    missing_bytes: int
+    left_bytes: int
+    got_bytes: int
+
+
+class StoreRestore(ToNode):
+    """The file of an object is not there: bring it back."""
+
+    number: int
+    name: str
+    directly: bool
+
+
+class StoreFreed(ToNode):
+    """An object is free whose file was not there."""
+
+    name: str
+
+
+class StoreTrimmed(ToNode):
+    """Answer to `store_trim`: credit kept, segments in use, being written, free, and when each was read."""
+
+    round: int
+    reserved_bytes: int
+    got_bytes: int
+    live: list[str]
+    writing: list[str]
+    free: list[str]
+    used: dict[str, float]
+
+
+# ---------------------------------------------------------------------- driver, worker → node: questions
+class Described(ToNode):
+    """Answer to `describe`."""
+
+    number: int
+    rows: list[dict[str, Any]]
+
+
+class Looked(ToNode):
+    """Answer to `look`."""
+
+    token: int
+    row: Any  # of `wire/looks.py`; a sentence if it could not be made
+
+
+class Rpc(ToNode):
+    """A [request](#requests): its number, its kind and its fields. Commands send these too."""
+
+    number: int
+    verb: str
+    args: tuple[Any, ...]
+
+
+# ---------------------------------------------------------------------- node → driver, worker: coming and going
+class Welcome(FromNode):
+    """To a driver that joins: session, job id, namespace."""
+
+    session: dict[str, Any]
+    job_id: bytes
+    namespace: str
+
+
+class Refused(FromNode):
+    """To a driver that cannot join (other Python, other sundog): the sentence for its user."""
+
+    text: str
+
+
+class Goodbye(FromNode):
+    """To a driver that leaves: that was the last of your workers' output, close your end."""
+
+
+class Died(FromNode):
+    """To all who dealt with it: a process is gone, with its `Cause`."""
+
+    process: bytes
+    cause: Cause
+
+
+class Answer(FromNode):
+    """To the process that asked: the answer to a request (`ok`), or its error."""
+
+    number: int
+    ok: bool
+    value: Any
+
+
+class Describe(FromNode):
+    """Tell your objects or unfinished tasks, for the state API."""
+
+    number: int
+    what: str  # "objects" or "tasks"
+
+
+class Look(FromNode):
+    """Tell what you are doing now: stacks, pulse, references (`wire/looks.py`)."""
+
+    token: int
+    question: str
+    arguments: tuple[Any, ...]
+
+
+# ---------------------------------------------------------------------- node → owner: leases and actors
+class LeaseGranted(FromNode):
+    """A worker is yours: lease, worker, pid, ids of accelerators by their kind."""
+
+    key: int
+    lease: int
+    worker: bytes
+    pid: int
+    accelerators: tuple[tuple[str, tuple[int, ...]], ...]
+
+
+class ReturnLease(FromNode):
+    """Somebody starves: send nothing more there, give the lease back when what runs has ended."""
+
+    lease: int
+
+
+class TellRunning(FromNode):
+    """Memory is short and somebody must go: what runs on your workers?"""
+
+    token: int
+
+
+class LeaseInfeasible(FromNode):
+    """A request for leases fits no node."""
+
+    key: int
+    resources: dict[str, float]
+    reason: str
+
+
+class ActorInfeasible(FromNode):
+    """An actor fits no node."""
+
+    class_name: str
+    resources: dict[str, float]
+    reason: str
+
+
+class EnvFailed(FromNode):
+    """A runtime environment cannot be set up."""
+
+    env_key: str
+    text: str
+    facts: dict[str, Any]
+
+
+class PeerOpened(FromNode, fds=1):
+    """Another process opens a channel."""
+
+    process: bytes
+
+
+class ActorState(FromNode):
+    """To callers: an actor's state changed: worker, incarnation, cause, pid."""
+
+    actor_id: bytes
+    state: str
+    worker: bytes | None
+    incarnation: int
+    cause: Any
+    pid: int
+
+
+class ActorCreated(FromNode):
+    """To the creator: the actor is up (its arguments may go), and which refs it still holds."""
+
+    actor_id: bytes
+    worker: bytes
+    held: list[bytes]
+
+
+class ActorDead(FromNode):
+    """To the creator: the actor is gone for good, and whether it keeps its name while handles are held."""
+
+    actor_id: bytes
+    keeps_name: bool
+
+
+class TellWaits(FromNode):
+    """Tell your long waits, and where these tasks of yours are."""
+
+    number: int
+    tasks: tuple[bytes, ...]
+
+
+class Deadlock(FromNode):
+    """This wait can never end: raise in it, with the cycle."""
+
+    serial: int
+    links: list[dict[str, Any]]
+
+
+class PauseCounts(FromNode):
+    """To all: so many tasks stand in a debugger, at so many somebody sits: no bound on time ends meanwhile."""
+
+    paused: int
+    attached: int
+
+
+# ---------------------------------------------------------------------- node → driver: for its user
+class Notice(FromNode):
+    """A warning for the user: workers ended for lack of memory."""
+
+    text: str
+
+
+class WarnOnce(FromNode):
+    """Something to show once for each subject, such as that descriptors run short."""
+
+    subject: str
+    text: str
+
+
+class LogLines(FromNode):
+    """Lines that workers printed (a `LogBatch` of `node/logs.py`, as a tuple)."""
+
+    batch: tuple[Any, ...]
+
+
+class PauseNotice(FromNode):
+    """A line for the terminal: where a task stands in a debugger, and how to attach."""
+
+    text: str
+
+
+class StoreNotice(FromNode):
+    """A line for the terminal: spilling began, the disk is nearly full."""
+
+    text: str
+
+
+# ---------------------------------------------------------------------- node → driver, worker: the store
+class StoreGrant(FromNode):
+    """To the process that asked: credit ("granted"), or: the store has no room ("disk", "full")."""
+
+    number: int
+    verdict: str
+    amount_bytes: int
+
+
+class StoreRestored(FromNode):
+    """To the process that asked: where the object is, that it is lost (None), or why it cannot be fetched now."""
+
+    number: int
+    place: Any
+
+
+class StoreCollect(FromNode):
+    """The store fills: collect garbage, which may hold the last refs to objects."""
+
+
+class StoreTrim(FromNode):
+    """The store is short: return what you do not need, say what you look at."""
+
+    round: int
+
+
+class StoreUnsent(FromNode):
+    """Spilled results that a dead worker made: remove those that no reply named."""
+
+    names: list[str]
+
+
+# ---------------------------------------------------------------------- node → worker
+class LaneOpened(FromNode, fds=1):
+    """An owner's lane."""
+
+    owner: bytes
+
+
+class ConstructActor(FromNode):
+    """Become this actor."""
+
+    actor_id: bytes
+    incarnation: int
+    spec: dict[str, Any]
+
+
+class TerminateActor(FromNode):
+    """End: after the calls you have, or now."""
+
+    graceful: bool
+
+
+class SetTriggers(FromNode):
+    """Breakpoints that were set from outside, all of them."""
+
+    triggers: tuple[Trigger, ...]
+
+
+class MayExit(FromNode):
+    """You are idle: does anybody need what you own?"""
+
+
+class MayAct(FromNode):
+    """You have run tasks and could become an actor: does anybody need what you own?"""
+
+
+class StopServing(FromNode):
+    """End after what you do now."""
+
+    reason: str

@@ -1,0 +1,148 @@
+"""Requests: what a driver, a worker or a command asks the node, and what it gets.
+
+Owns the rows. A `Request[A]` is answered by an `A`, or by an error that is raised where it was asked. It travels as
+an `Rpc` with a number, by which the `Answer` finds its asker. The node's table is in `node/requests.py`. Pure.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from sundog.wire.row import Row
+
+A = TypeVar("A")
+
+if TYPE_CHECKING:
+    from sundog.wire.looks import Who  # noqa: F401 (used in quotes)
+    from sundog.wire.pauses import Pause, Trigger  # noqa: F401 (used in quotes)
+
+    class Request(Row, Generic[A]):
+        """A question to the node."""
+
+else:
+
+    class Request(Row):
+        """A question to the node."""
+
+        def __class_getitem__(cls, _answer):
+            return cls  # a generic alias for each class below would take longer to make than the class
+
+
+Figures = dict[str, Any]
+
+
+class ClusterResources(Request[dict[str, float]]):
+    """All resources."""
+
+
+class AvailableResources(Request[dict[str, float]]):
+    """Free resources; what is used up is left out, as in Ray."""
+
+
+class Nodes(Request[list[Figures]]):
+    """Rows in the shape of `nodes()`."""
+
+
+class Status(Request[Figures]):
+    """What `sundog status` shows."""
+
+
+class ListRows(Request[tuple[list[Figures], list[int]]]):
+    """Rows for the state API, and the pids of processes that did not tell theirs in time."""
+
+    what: str  # "actors", "workers", "objects", …
+    patience_s: float = 10.0  # for processes to tell theirs
+
+
+class LookAt(Request["tuple[list[tuple[Who, Any]], list[Who]]"]):
+    """What processes tell of themselves now (`wire/looks.py`), and who did not answer in time."""
+
+    question: str
+    arguments: tuple[Any, ...] = ()
+    only: tuple[str, ...] = ()  # ids of processes in hexadecimal; all by default
+    patience_s: float = 10.0
+
+
+class PausedTasks(Request["list[Pause]"]):
+    """The tasks that stand in a debugger."""
+
+
+class ListTriggers(Request["list[Trigger]"]):
+    """The breakpoints that were set from outside."""
+
+
+class AddTrigger(Request[int]):
+    """Set a breakpoint in every worker; its number."""
+
+    trigger: Trigger
+
+
+class ClearTriggers(Request[list[int]]):
+    """Remove breakpoints, all if none is named; the numbers of those that were there."""
+
+    numbers: list[int]
+
+
+class StopSession(Request[bool]):
+    """End the session."""
+
+    reason: str
+
+
+class RegisterNamed(Request[bytes]):
+    """Register a named actor; its id, or that of the one that exists."""
+
+    actor_id: bytes
+    name: str
+    namespace: str
+    options: dict[str, Any]
+
+
+class GetActor(Request[tuple[bytes, dict[str, Any]]]):
+    """The handle of a named actor: its id, and what a handle needs."""
+
+    name: str
+    namespace: str
+
+
+class ActorInfo(Request[dict[str, Any] | None]):
+    """State and process of one actor; None if it cannot be of this session."""
+
+    actor_id: bytes
+
+
+class ListNamedActors(Request[list[Any]]):
+    """Names of live actors; of all namespaces as rows of namespace and name."""
+
+    all_namespaces: bool
+
+
+class PgCreate(Request[tuple[bytes, bool]]):
+    """Create a placement group: its id, and whether it could be placed at once."""
+
+    bundles: list[dict[str, float]]
+    strategy: str
+    name: str
+    lifetime: str | None
+    label_selectors: Any
+    namespace: str
+
+
+class PgWait(Request[bool]):
+    """Answered once the group is placed (True) or the time is over (False)."""
+
+    pg_id: bytes
+    timeout_s: float | None
+
+
+class PgByName(Request[bytes | None]):
+    """The id of the placement group with this name in this namespace."""
+
+    name: str
+    namespace: str
+
+
+class PgTable(Request[Figures]):
+    """Rows in the shape of `placement_group_table()`; of one group or (None) of all."""
+
+    pg_id: bytes | None

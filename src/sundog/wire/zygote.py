@@ -1,0 +1,56 @@
+"""Messages between the node and the zygote.
+
+::
+
+    node ──ToZygote──► zygote
+    node ◄─FromZygote─ zygote
+
+Owns the rows. The tables are in `worker/zygote.py` and `node/workers.py`. Pure.
+"""
+
+from __future__ import annotations
+
+from sundog.wire.row import Row
+
+
+class ToZygote(Row):
+    """From the node to the zygote."""
+
+
+class FromZygote(Row):
+    """From the zygote to the node."""
+
+
+class Fork(ToZygote, fds=1):
+    """Make a worker of this description (pickled); the descriptor is its control socket."""
+
+    worker: bytes
+    spec: bytes
+
+
+class Import(ToZygote):
+    """Load these packages now (numpy, if the driver has it); each with the folder that it is installed in."""
+
+    packages: list[tuple[str, str]]
+
+
+class Forked(FromZygote):
+    """A worker was forked: its pid."""
+
+    worker: bytes
+    pid: int
+
+
+class ForkFailed(FromZygote):
+    """A worker could not be forked, and why."""
+
+    worker: bytes
+    reason: str
+
+
+class Exited(FromZygote):
+    """A worker is gone: pid, wait status, peak memory."""
+
+    pid: int
+    status: int
+    peak_kib: int

@@ -1,0 +1,59 @@
+"""What a worker hears beyond what every owner does: the node's messages to it, and those of the owners of its tasks.
+
+Owns the two tables; with those of `owner/messages.py`, and `engines/messages.py` once user code uses the API, they are
+all that a worker handles. All handlers run under the owner's lock, in the reader thread or in whichever reads.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sundog.wire import control, peers
+from sundog.wire.row import Table, on
+
+if TYPE_CHECKING:
+    from sundog.owner.core import Owner
+    from sundog.worker.actor_life import ActorLife
+    from sundog.worker.breakpoints import Breakpoints
+    from sundog.worker.executor import Executor
+
+
+def from_node(owner: Owner, life: ActorLife, breakpoints: Breakpoints) -> Table:
+    """What the node tells a worker alone. `life.serving` is another one once the worker is an asyncio actor's."""
+    return Table(
+        on(control.LaneOpened, lambda message, fd: life.serving.add_lane(message.owner, fd)),
+        on(control.ConstructActor, life.construct),
+        on(control.TerminateActor, life.terminate),
+        on(control.StopServing, lambda message: life.stop(message.reason)),
+        on(control.SetTriggers, breakpoints.set_triggers),
+        on(control.MayAct, lambda _message: owner.control.send(control.ActOk(_may_exit(owner)))),
+        on(control.MayExit, lambda _message: owner.control.send(control.ExitOk(_may_exit(owner)))),
+    )
+
+
+def from_peers(owner: Owner, life: ActorLife, executor: Executor) -> Table:
+    """What the owners of its tasks tell a worker."""
+
+    def cancel(process: bytes, message: peers.CancelTask) -> None:
+        owner.cancels.cancel_here(process, message, life.serving.cancel)
+
+    def expire(process: bytes, message: peers.Expire) -> None:
+        executor.deadlines.expire(process, message, list(life.serving.lanes.values()))
+
+    def consumed(_process: bytes, message: peers.Consumed) -> None:
+        gate = executor.generators.get(message.task_id)
+        if gate is not None:
+            gate[0] = max(gate[0], message.items)
+            gate[1].set()
+
+    return Table(
+        on(peers.CancelTask, cancel),
+        on(peers.Expire, expire),
+        on(peers.Consumed, consumed),
+    )
+
+
+def _may_exit(owner: Owner) -> bool:
+    """Whether nobody needs this process: it owns nothing that others hold and waits for nothing."""
+    owner.drain()
+    return not owner.refs.has_dependants() and not owner.table and not owner.actors.scopes
