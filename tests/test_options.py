@@ -346,9 +346,9 @@ def test_a_decorator_that_is_written_wrong_is_an_error_of_every_kind_that_is_exp
         with pytest.raises(kind, match="@remote"):
             sundog.remote()
         with pytest.raises(kind, match="@remote"):
-            sundog.remote(3)
+            sundog.remote(3)  # type: ignore[call-overload]
         with pytest.raises(kind, match="foo"):
-            sundog.method(foo=1)
+            sundog.method(foo=1)  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("given", [{"num_gpus": 1.5}, {"resources": {"NPU": 1.5}}])

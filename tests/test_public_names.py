@@ -93,4 +93,4 @@ def test_method_may_stand_without_options_and_without_brackets() -> None:
     assert sundog.method()(work) is work
     assert sundog.method(work) is work
     with pytest.raises(ValueError, match="@method"):
-        sundog.method(work, num_returns=2)
+        sundog.method(work, num_returns=2)  # type: ignore[call-overload]

@@ -5,9 +5,8 @@ Owns the two read-only views, on the class and on its methods. Made when somebod
 
 from __future__ import annotations
 
-from typing import Any
-
-from sundog.options import ActorOptions, MethodOptions
+from sundog.handle_data import Members
+from sundog.options import ActorOptions
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,10 +16,10 @@ if TYPE_CHECKING:
 class ActorMethodMetadata:
     """The methods of an actor class: each attribute is a dict by the method's name."""
 
-    def __init__(self, cls: type, members: dict[str, Any]) -> None:
-        options: dict[str, MethodOptions] = members["methods"]
+    def __init__(self, cls: type, members: Members) -> None:
+        options = members.methods
         self.methods = {name: getattr(cls, name) for name in options}
-        self.signatures = {name: members["signatures"][name].full().parameters.values() for name in options}
+        self.signatures = {name: members.signatures[name].full().parameters.values() for name in options}
         self.decorators = {
             name: found
             for name, member in self.methods.items()
@@ -30,7 +29,7 @@ class ActorMethodMetadata:
         self.max_task_retries = {name: each.max_task_retries for name, each in options.items()}
         self.retry_exceptions = {name: each.retry_exceptions for name, each in options.items()}
         self.enable_task_events = {name: each.enable_task_events for name, each in options.items()}
-        self.method_is_generator = {name: name in members["generators"] for name in options}
+        self.method_is_generator = {name: name in members.generators for name in options}
         self.concurrency_group_for_methods = {
             name: each.concurrency_group for name, each in options.items() if each.concurrency_group
         }
@@ -46,7 +45,7 @@ class ActorClassMetadata:
 
     is_cross_language = False
 
-    def __init__(self, cls: type, options: ActorOptions, members: dict[str, Any]) -> None:
+    def __init__(self, cls: type, options: ActorOptions, members: Members) -> None:
         self.modified_class = cls
         self.class_name = getattr(cls, "__qualname__", cls.__name__)
         self.method_meta = ActorMethodMetadata(cls, members)

@@ -9,21 +9,20 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 from sundog import config as config_module
 from sundog import engines, init_context, init_options, isolation, notices
-from sundog.actor import ActorClass, ActorHandle, make_actor_class
+from sundog.actor import ActorHandle
+from sundog.decorator import remote as remote  # one of the verbs
 from sundog.engines import local, sessions
 from sundog.engines.local import LocalEngine
 from sundog.exceptions import ActorHandleNotFoundError, RayError, RaySystemError
 from sundog.generator import ObjectRefGenerator
 from sundog.ids import PROCESS_BYTES, task_of
 from sundog.init_context import InitContext
-from sundog.options import MisuseError
 from sundog.owner import context
 from sundog.refs import ObjectRef
-from sundog.remote_function import RemoteFunction, make_remote_function
 from sundog.wire.control import ActorKill, ToNode
 from sundog.wire.peers import CancelOwned
 from sundog.wire.requests import ActorInfo, GetActor, Request
@@ -31,6 +30,9 @@ from sundog.wire.requests import ActorInfo, GetActor, Request
 A = TypeVar("A")
 
 __tracebackhide__ = True  # pytest folds the frames of this file
+
+T = TypeVar("T")
+Waitable = TypeVar("Waitable", bound=ObjectRef[Any] | ObjectRefGenerator[Any])
 
 _init_lock = threading.RLock()
 _forked_from: int | None = None
@@ -282,47 +284,10 @@ def forget_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
-# ---------------------------------------------------------------------- remote
-def remote(*args: Any, **options: Any) -> Any:
-    """Make a function a remote function, or a class an actor class.
-
-    >>> import sundog
-    >>> @sundog.remote
-    ... def double(x):
-    ...     return 2 * x
-    >>> with sundog.init(num_cpus=1):
-    ...     sundog.get(double.remote(21))
-    42
-    """
-    if len(args) == 1 and not options and callable(args[0]):
-        return _make_remote(args[0], {})
-    if args:
-        raise MisuseError(
-            "@remote takes keyword options only, for example @remote(num_cpus=2); without options write @remote."
-        )
-    if not options:
-        raise MisuseError(
-            "@remote() needs at least one option; without options write @remote, with no brackets."
-        )
-
-    def decorate(target: Any) -> Any:
-        return _make_remote(target, options)
-
-    return decorate
-
-
-def _make_remote(target: Any, options: dict[str, Any]) -> Any:
-    if isinstance(target, (RemoteFunction, ActorClass)):
-        raise TypeError(f"{target!r} is remote already: @remote stands there twice.")
-    if isinstance(target, type):
-        return make_actor_class(target, options)
-    if callable(target):
-        return make_remote_function(target, options)
-    raise TypeError(f"@remote is for functions and classes, not for {type(target).__name__}.")
-
-
 # ---------------------------------------------------------------------- objects
-def put(value: Any, *, _owner: Any = None, _tensor_transport: Any = None) -> ObjectRef[Any]:
+def put(
+    value: T, *, _owner: ActorHandle[Any] | None = None, _tensor_transport: object = None
+) -> ObjectRef[T]:
     """Store a value; returns a ref to it. Large buffers go to shared memory and are read without a copy.
 
     Raises:
@@ -342,7 +307,17 @@ def put(value: Any, *, _owner: Any = None, _tensor_transport: Any = None) -> Obj
     return ObjectRef(owner.put(value), caller.f_code, caller.f_lasti)
 
 
-def get(object_refs: Any, *, timeout: float | None = None, _use_object_store: bool = False) -> Any:
+@overload
+def get(object_refs: ObjectRef[T], *, timeout: float | None = None, _use_object_store: bool = False) -> T: ...
+@overload
+def get(
+    object_refs: list[ObjectRef[T]], *, timeout: float | None = None, _use_object_store: bool = False
+) -> list[T]: ...
+@overload
+def get(
+    object_refs: ObjectRefGenerator[T], *, timeout: float | None = None, _use_object_store: bool = False
+) -> ObjectRefGenerator[T]: ...
+def get(object_refs: object, *, timeout: float | None = None, _use_object_store: bool = False) -> object:
     """The value of a ref, or the values of a list of refs; waits until they are there.
 
     Args:
@@ -384,7 +359,7 @@ def get(object_refs: Any, *, timeout: float | None = None, _use_object_store: bo
     raise ValueError(f"get() takes a ref or a list of refs, not {_kind_of(object_refs)}.")
 
 
-def _kind_of(value: Any) -> str:
+def _kind_of(value: object) -> str:
     kind = type(value).__name__
     if isinstance(value, ActorHandle):
         return f"{kind}: call one of its methods with .remote() and get the ref that it returns"
@@ -393,7 +368,7 @@ def _kind_of(value: Any) -> str:
     return kind
 
 
-def _engine_for(object_refs: Any) -> LocalEngine:
+def _engine_for(object_refs: object) -> LocalEngine:
     """The engine for a `get` without a session: what is no ref is an error of its own."""
     if not isinstance(object_refs, (ObjectRef, list, ObjectRefGenerator)):
         raise ValueError(f"get() takes a ref or a list of refs, not {_kind_of(object_refs)}.")
@@ -418,12 +393,12 @@ def engine_of_session() -> LocalEngine:
 
 
 def wait(
-    ray_waitables: Any,
+    ray_waitables: list[Waitable],
     *,
     num_returns: int = 1,
     timeout: float | None = None,
     fetch_local: bool = True,
-) -> tuple[list[Any], list[Any]]:
+) -> tuple[list[Waitable], list[Waitable]]:
     """Wait until `num_returns` of the refs are ready; returns the ready ones and the rest, in order.
 
     Raises:
@@ -456,20 +431,23 @@ def wait(
         from sundog.waiting import wait_mixed
 
         return wait_mixed(engine, list(refs), num_returns, timeout)
-    ready = engine.owner.getting.wait([ref._id for ref in refs], num_returns, timeout)
-    if len(ready) == 1 and refs[0]._id == ready[0]:
+    oids: list[bytes] = [ref._id for ref in refs]  # type: ignore[union-attr]  # the loop above has seen each
+    ready = engine.owner.getting.wait(oids, num_returns, timeout)
+    if len(ready) == 1 and oids[0] == ready[0]:
         return [refs[0]], list(refs[1:])
     chosen = set(ready)
     done, rest = [], []
-    for ref in refs:
-        if ref._id in chosen:
+    for oid, ref in zip(oids, refs):
+        if oid in chosen:
             done.append(ref)
         else:
             rest.append(ref)
     return done, rest
 
 
-def cancel(ray_waitable: Any, *, force: bool = False, recursive: bool = True) -> None:
+def cancel(
+    ray_waitable: ObjectRef[Any] | ObjectRefGenerator[Any], *, force: bool = False, recursive: bool = True
+) -> None:
     """Cancel a task or call: one that waits never runs, one that runs is interrupted (`force` kills its process).
 
     Raises:
@@ -497,7 +475,7 @@ def cancel(ray_waitable: Any, *, force: bool = False, recursive: bool = True) ->
     owner.cancels.await_told(made)
 
 
-def kill(actor: Any, *, no_restart: bool = True) -> None:
+def kill(actor: ActorHandle[Any], *, no_restart: bool = True) -> None:
     """End an actor at once; with `no_restart=False` it may come back.
 
     Raises:
@@ -520,7 +498,7 @@ def kill(actor: Any, *, no_restart: bool = True) -> None:
         )
 
 
-def get_actor(name: str, namespace: str | None = None) -> ActorHandle:
+def get_actor(name: str, namespace: str | None = None) -> ActorHandle[Any]:
     """A handle to a named actor. It does not keep the actor alive.
 
     Raises:

@@ -27,7 +27,7 @@ __tracebackhide__ = True  # pytest folds the frames of this file
 if TYPE_CHECKING:
     import concurrent.futures
 
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)  # an object never changes, so a ref to a cat is a ref to an animal
 
 
 class Hooks(Protocol):
@@ -85,7 +85,7 @@ RAY_BYTES = 28  # of an object's id in Ray; such an id names nothing here, but p
 NIL = b"\xff" * RAY_BYTES
 
 
-class ObjectRef(Generic[T]):
+class ObjectRef(Generic[T_co]):
     """The name of an object: the result of a task or of `put`.
 
     Pass it to tasks and actors, `get` it, `wait` on it, or ``await`` it. Two refs are equal when they
@@ -183,7 +183,7 @@ class ObjectRef(Generic[T]):
         return f"ObjectRef({self._id.hex()})"
 
     # ------------------------------------------------------------------ waiting
-    def future(self) -> concurrent.futures.Future[T]:
+    def future(self) -> concurrent.futures.Future[T_co]:
         """A `concurrent.futures.Future` that gets this object's value or error."""
         return hooks.future_of(self._id)
 
@@ -193,8 +193,8 @@ class ObjectRef(Generic[T]):
 
         return asyncio.wrap_future(self.future())
 
-    def __await__(self) -> Generator[Any, None, T]:
-        result: Generator[Any, None, T] = self.as_future().__await__()
+    def __await__(self) -> Generator[Any, None, T_co]:
+        result: Generator[Any, None, T_co] = self.as_future().__await__()
         return result
 
     def __iter__(self) -> Any:

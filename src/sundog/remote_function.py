@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from sys import _getframe
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeVar, overload
 
 from sundog import engines
 from sundog.ids import RESULT_SUFFIX
@@ -15,19 +16,41 @@ from sundog.printable import printable
 from sundog.refs import ObjectRef
 from sundog.signatures import Signature, check_yields, is_coroutine, is_generator
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Literal, Unpack
+
+    from sundog.call_types import Takes1, Takes2, Takes3, Takes4
+    from sundog.engines.local import LocalEngine
+    from sundog.generator import DynamicObjectRefGenerator, ObjectRefGenerator
+    from sundog.option_types import RemoteKeywords, TaskKeywords
+
 __tracebackhide__ = True  # pytest folds the frames of this file
 
+P = ParamSpec("P")
+Q = ParamSpec("Q")
+Out = TypeVar("Out", covariant=True)
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
+D = TypeVar("D")
+# What `.remote` of a decorated function takes: the arguments as a tuple and a dict.
+Invoke = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
-class RemoteFunction:
-    """A function that runs in another process when called with `.remote()`."""
 
-    def __init__(self, function: Any, options: TaskOptions) -> None:
+class RemoteFunction(Generic[P, Out]):
+    """A function that runs in another process when called with `.remote()`.
+
+    To type checkers, `RemoteFunction[[int, str], ObjectRef[float]]` takes an int and a str, or refs to them.
+    """
+
+    def __init__(self, function: Callable[P, object], options: TaskOptions) -> None:
         self._function = function
         self._options = options
         self._name = printable(getattr(function, "__name__", "") or type(function).__name__)
         self._generator = is_generator(function)
         check_yields(self._name, options.num_returns, self._generator)
-        self._engine: Any = None
+        self._engine: LocalEngine | None = None
         self._generation = -1
         self._fn: Fn | None = None
         self._signature = Signature.of(function)
@@ -36,13 +59,47 @@ class RemoteFunction:
         if decorator is not None:
             self.remote = _decorated(decorator, self.remote)  # type: ignore[method-assign]
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> NoReturn:
         raise TypeError(
             f"Remote function {self._name}() cannot be called directly. Use {self._name}.remote(...) to run it as a "
             f"task, or {self._name}._function(...) to run it here."
         )
 
-    def remote(self, *args: Any, **kwargs: Any) -> Any:
+    @overload
+    def remote(self, *args: P.args, **kwargs: P.kwargs) -> Out: ...
+    @overload
+    def remote(self: Takes1[A, Q, Out], a: A | ObjectRef[A], /, *args: Q.args, **kwargs: Q.kwargs) -> Out: ...
+    @overload
+    def remote(
+        self: Takes2[A, B, Q, Out],
+        a: A | ObjectRef[A],
+        b: B | ObjectRef[B],
+        /,
+        *args: Q.args,
+        **kwargs: Q.kwargs,
+    ) -> Out: ...
+    @overload
+    def remote(
+        self: Takes3[A, B, C, Q, Out],
+        a: A | ObjectRef[A],
+        b: B | ObjectRef[B],
+        c: C | ObjectRef[C],
+        /,
+        *args: Q.args,
+        **kwargs: Q.kwargs,
+    ) -> Out: ...
+    @overload
+    def remote(
+        self: Takes4[A, B, C, D, Q, Out],
+        a: A | ObjectRef[A],
+        b: B | ObjectRef[B],
+        c: C | ObjectRef[C],
+        d: D | ObjectRef[D],
+        /,
+        *args: Q.args,
+        **kwargs: Q.kwargs,
+    ) -> Out: ...
+    def remote(self, *args: Any, **kwargs: Any) -> object:  # type: ignore[misc]
         """Run as a task; returns a ref (or several, or a generator, by `num_returns`)."""
         engine = engines.current()
         if engine is not self._engine or engine is None or self._generation != context.generation:
@@ -61,12 +118,21 @@ class RemoteFunction:
             return ObjectRef(task.id + RESULT_SUFFIX, code, at)
         return tasks.refs_of(task, code, at)
 
-    def _remote(self, args: Any = None, kwargs: Any = None, **options: Any) -> Any:
+    def _takes(self, *args: P.args, **kwargs: P.kwargs) -> Out:
+        """What a call takes and gives, for type checkers (see `call_types`)."""
+        raise NotImplementedError
+
+    def _remote(
+        self,
+        args: Sequence[Any] | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+        **options: Unpack[TaskKeywords],
+    ) -> Any:
         """Run as a task, with arguments in a list and a dict, and options for this call alone."""
-        chosen = self.options(**options) if options else self
+        chosen: RemoteFunction[..., Any] = self.options(**options) if options else self
         return chosen.remote(*(args or ()), **(kwargs or {}))
 
-    def _bind(self) -> Any:
+    def _bind(self) -> LocalEngine:
         from sundog.api import engine_or_init
 
         engine = engine_or_init()
@@ -75,12 +141,30 @@ class RemoteFunction:
         self._generation = context.generation
         return engine
 
-    def options(self, **overrides: Any) -> RemoteFunction:
+    @overload
+    def options(self, **overrides: Unpack[TaskKeywords]) -> RemoteFunction[P, Out]: ...
+    @overload
+    def options(
+        self, *, num_returns: Literal["streaming"], **overrides: Unpack[TaskKeywords]
+    ) -> RemoteFunction[P, ObjectRefGenerator[Any]]: ...
+    @overload
+    def options(
+        self, *, num_returns: Literal["dynamic"], **overrides: Unpack[TaskKeywords]
+    ) -> RemoteFunction[P, ObjectRef[DynamicObjectRefGenerator]]: ...
+    @overload
+    def options(  # type: ignore[overload-overlap]
+        self, *, num_returns: Literal[1], **overrides: Unpack[TaskKeywords]
+    ) -> RemoteFunction[P, ObjectRef[Any]]: ...
+    @overload
+    def options(
+        self, *, num_returns: int, **overrides: Unpack[TaskKeywords]
+    ) -> RemoteFunction[P, list[ObjectRef[Any]]]: ...
+    def options(self, **overrides: Any) -> RemoteFunction[P, Any]:
         """The same function with other options."""
         return RemoteFunction(self._function, self._options.merged(**overrides))
 
-    def bind(self, *args: Any, **kwargs: Any) -> Any:
-        """Out of scope: graphs of bound calls are not part of sundog."""
+    def bind(self, *args: object, **kwargs: object) -> NoReturn:
+        """Graphs of bound calls are out of scope."""
         raise NotImplementedError("bind() is not part of sundog: call .remote() and pass refs instead.")
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -90,7 +174,7 @@ class RemoteFunction:
         return f"RemoteFunction({self._name})"
 
 
-def _decorated(decorator: Any, call: Any) -> Any:
+def _decorated(decorator: Callable[[Invoke], Invoke], call: Callable[..., Any]) -> Callable[..., Any]:
     """`.remote` of a function that has a decorator of its own for how it is called: on this side, not in the task."""
     invoke = decorator(lambda args, kwargs: call(*args, **kwargs))
 
@@ -100,11 +184,11 @@ def _decorated(decorator: Any, call: Any) -> Any:
     return remote
 
 
-def _rebuild(function: Any, options: TaskOptions) -> RemoteFunction:
+def _rebuild(function: Callable[P, object], options: TaskOptions) -> RemoteFunction[P, Any]:
     return RemoteFunction(function, options)
 
 
-def make_remote_function(function: Any, given: dict[str, Any]) -> RemoteFunction:
+def make_remote_function(function: Callable[P, object], given: RemoteKeywords) -> RemoteFunction[P, Any]:
     """`@remote` or `@remote(**given)` on a function.
 
     Raises:

@@ -126,7 +126,7 @@ def stream(program: Program) -> None:
     size, count = program.size(), program.dice.randint(1, 8)
     row = program.task_row(None)
     row.kind = "item"
-    unread = {"_generator_backpressure_num_objects": 2} if program.chance(0.3) else {}
+    unread: dict[str, Any] = {"_generator_backpressure_num_objects": 2} if program.chance(0.3) else {}
     bound = bodies.stream.options(**program.options(row), **unread)
     items = bound.remote(program.folder, row.mark, row.fate, size, count)
     enough = program.dice.choice([count + 1, count + 1, count // 2, 0])

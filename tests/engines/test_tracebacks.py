@@ -42,7 +42,7 @@ def test_an_error_without_a_frame_of_the_users_keeps_what_it_has() -> None:
 def test_every_error_of_a_chain_is_folded_once_and_the_chain_is_kept() -> None:
     with pytest.raises(ValueError, match="mine") as caught:
         try:
-            sundog.get(7)
+            sundog.get(7)  # type: ignore[call-overload]
         except Exception as first:
             raise ValueError("mine") from first
     cause = caught.value.__cause__

@@ -67,7 +67,7 @@ def test_wrong_actor_options_are_refused_where_they_are_written(
 
 def test_remote_itself_refuses_what_it_cannot_decorate() -> None:
     with pytest.raises(TypeError, match="keyword options"):
-        sundog.remote(3)
+        sundog.remote(3)  # type: ignore[call-overload]
     with pytest.raises(ValueError, match="at least one option"):
         sundog.remote()
     with pytest.raises(TypeError, match="twice"):

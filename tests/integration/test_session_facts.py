@@ -21,9 +21,9 @@ def test_without_a_session_facts_of_it_are_an_error_and_none_is_started() -> Non
 
 def test_without_a_session_what_is_no_ref_is_still_told_first() -> None:
     with pytest.raises(ValueError, match="int"):
-        sundog.get(3)
+        sundog.get(3)  # type: ignore[call-overload]
     with pytest.raises(TypeError, match="int"):
-        sundog.cancel(3)
+        sundog.cancel(3)  # type: ignore[arg-type]
     assert sundog.wait([]) == ([], [])
 
 

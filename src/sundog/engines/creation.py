@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from sundog import events
 from sundog.engines.leases import lease_of
+from sundog.handle_data import HandleData
 from sundog.options import ActorOptions
 from sundog.owner import call_sites, context
 from sundog.owner.evidence import is_async_class, runs_several
@@ -38,7 +39,7 @@ class Creations:
         cls: Any,
         class_name: str,
         options: ActorOptions,
-        handle_data: dict[str, Any],
+        data: HandleData,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> tuple[bytes, bool]:
@@ -54,7 +55,7 @@ class Creations:
         actor_id = owner.ids.task()
         spec, setup = lease_of(options, engine.env_key(options.runtime_env))
         detached = lives_on(options)
-        handle_data["concurrent"] = runs_several(cls, options)
+        data.concurrent = runs_several(cls, options)
         is_async = is_async_class(cls)
         if is_async and options.allow_out_of_order_execution is False:
             raise ValueError(
@@ -62,9 +63,7 @@ class Creations:
                 "allow_out_of_order_execution unset."
             )
         # Calls that run at the same time do not wait for the arguments of each other.
-        handle_data["out_of_order"] = (
-            handle_data["out_of_order"] or is_async or (options.max_concurrency or 1) > 1
-        )
+        data.out_of_order = data.out_of_order or is_async or (options.max_concurrency or 1) > 1
         registration: dict[str, Any] = {
             "detached": detached,
             "max_restarts": options.max_restarts,
@@ -83,7 +82,7 @@ class Creations:
             "submit_s": owner.now(),
             "hidden": not options.enable_task_events,
             "inspect": inspect_of(options),
-            "handle": handle_data,  # the dict of the handle that the creator gets, too
+            "handle": data,  # the row of the handle that the creator gets, too
         }
         site = registration["call_site"] = _users_site()
         now, place = owner.now(), owner.ring.name(site, f"{call_sites.MARK}{class_name}.__init__")

@@ -105,7 +105,7 @@ def simple_shuffle(
         tracker: an actor that is told the refs of both rounds.
     """
 
-    @sundog.remote(num_returns=output_num_partitions)  # type: ignore[untyped-decorator]
+    @sundog.remote(num_returns=output_num_partitions)
     def shuffle_map(number: PartitionID) -> list[list[Any]]:
         writers = [object_store_writer() for _ in range(output_num_partitions)]
         for output, item in partitioner(input_reader(number), output_num_partitions):

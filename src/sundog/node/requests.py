@@ -35,6 +35,7 @@ from sundog.wire.pauses import Pause, Trigger
 from sundog.wire.row import Row, read
 
 if TYPE_CHECKING:
+    from sundog.handle_data import HandleData
     from sundog.node.looks import Looks
     from sundog.node.program import Node
 
@@ -238,7 +239,7 @@ class Requests:
         _, actor_id, name, namespace, options = request
         return self.node.keeper.register(asker.process, actor_id, name, namespace, options)
 
-    def _get_actor(self, _asker: Asker, request: ask.GetActor) -> tuple[bytes, dict[str, Any]]:
+    def _get_actor(self, _asker: Asker, request: ask.GetActor) -> tuple[bytes, HandleData]:
         """The handle of a named actor: (actor id, what a handle needs)."""
         _, name, namespace = request
         actor_id = self.node.keeper.actors.lookup(name, namespace)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import AsyncIterator, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 from sundog.refs import ObjectRef
 
@@ -18,13 +18,15 @@ if TYPE_CHECKING:
     from sundog.owner.core import Owner
 
 
+T_co = TypeVar("T_co", covariant=True)
+
 _ONE_WAY = (
     "Nothing can be sent into a streaming task: its generator runs in another process, and items come one way. "
     "Close it to stop it, or hand the task a Queue (sundog.util.queue) to talk to it."
 )
 
 
-class ObjectRefGenerator:
+class ObjectRefGenerator(Generic[T_co]):
     """Yields a ref for each item that a streaming task yields, as soon as it is there.
 
     Iterate with ``for`` or ``async for``; closing or dropping it cancels what the task has not done yet.
@@ -36,13 +38,13 @@ class ObjectRefGenerator:
         self._owner: Owner | None = owner
 
     # ------------------------------------------------------------------ sync
-    def __iter__(self) -> Iterator[ObjectRef[Any]]:
+    def __iter__(self) -> Iterator[ObjectRef[T_co]]:
         return self
 
-    def __next__(self) -> ObjectRef[Any]:
+    def __next__(self) -> ObjectRef[T_co]:
         return self._next_sync(None)
 
-    def _next_sync(self, timeout_s: float | None = None) -> ObjectRef[Any]:
+    def _next_sync(self, timeout_s: float | None = None) -> ObjectRef[T_co]:
         owner = self._live()
         found: Any = None
         key = b"gen:" + self._task_id
@@ -70,10 +72,10 @@ class ObjectRefGenerator:
         return ObjectRef(found, self._code, self._at)
 
     # ------------------------------------------------------------------ async
-    def __aiter__(self) -> AsyncIterator[ObjectRef[Any]]:
+    def __aiter__(self) -> AsyncIterator[ObjectRef[T_co]]:
         return self
 
-    async def __anext__(self) -> ObjectRef[Any]:
+    async def __anext__(self) -> ObjectRef[T_co]:
         if self._owner is None:
             raise StopAsyncIteration  # closed
         owner = self._owner
@@ -118,7 +120,7 @@ class ObjectRefGenerator:
             streams = owner.streams
             return streams.peek_ready(self._task_id) and not streams.is_finished(self._task_id)
 
-    def completed(self) -> ObjectRef[Any]:
+    def completed(self) -> ObjectRef[None]:
         """A ref that becomes ready when the task has ended: None, or its cancel, crash or other error not its own.
 
         Raises:
@@ -148,19 +150,19 @@ class ObjectRefGenerator:
         """The same as `close`."""
         self.close()
 
-    def send(self, value: object) -> Any:
+    def send(self, value: object) -> NoReturn:
         """Not possible: the generator runs in another process."""
         raise NotImplementedError(_ONE_WAY)
 
-    def throw(self, *error: object) -> Any:
+    def throw(self, *error: object) -> NoReturn:
         """Not possible either."""
         raise NotImplementedError(_ONE_WAY)
 
-    async def asend(self, value: object) -> Any:
+    async def asend(self, value: object) -> NoReturn:
         """Nor is this."""
         raise NotImplementedError(_ONE_WAY)
 
-    async def athrow(self, *error: object) -> Any:
+    async def athrow(self, *error: object) -> NoReturn:
         """Nor this."""
         raise NotImplementedError(_ONE_WAY)
 

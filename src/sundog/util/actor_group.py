@@ -95,7 +95,7 @@ class ActorGroup:
             tuple(init_args or ()),
             dict(init_kwargs or {}),
         )
-        self._actor_cls = sundog.remote(
+        self._actor_cls: sundog.ActorClass[Any] = sundog.remote(
             num_cpus=num_cpus_per_actor, num_gpus=num_gpus_per_actor, resources=resources_per_actor
         )(actor_cls)
         self.start()

@@ -6,7 +6,7 @@ nothing of the runtime, so they may be built anywhere and travel by pickle.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from sundog.util.placement_group import PlacementGroup
@@ -142,6 +142,15 @@ class NodeLabelSchedulingStrategy(_Described):
         self.soft = _checked(soft, "soft")
         if not (self.hard or self.soft):
             raise ValueError("NodeLabelSchedulingStrategy needs a condition in `hard` or in `soft`.")
+
+
+SchedulingStrategyT = (
+    Literal["DEFAULT", "SPREAD"]
+    | PlacementGroupSchedulingStrategy
+    | NodeAffinitySchedulingStrategy
+    | NodeLabelSchedulingStrategy
+    | None
+)
 
 
 def _checked(conditions: dict[str, LabelOperator] | None, param: str) -> dict[str, LabelOperator]:

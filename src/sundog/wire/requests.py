@@ -13,6 +13,7 @@ from sundog.wire.row import Row
 A = TypeVar("A")
 
 if TYPE_CHECKING:
+    from sundog.handle_data import HandleData  # noqa: F401 (used in quotes)
     from sundog.wire.looks import Who  # noqa: F401 (used in quotes)
     from sundog.wire.pauses import Pause, Trigger  # noqa: F401 (used in quotes)
 
@@ -98,7 +99,7 @@ class RegisterNamed(Request[bytes]):
     options: dict[str, Any]
 
 
-class GetActor(Request[tuple[bytes, dict[str, Any]]]):
+class GetActor(Request["tuple[bytes, HandleData]"]):
     """The handle of a named actor: its id, and what a handle needs."""
 
     name: str

@@ -72,7 +72,8 @@ def prepare(initializer: Initializer) -> None:
     if token not in _prepared:
         import sundog
 
-        function, arguments = sundog.get(sundog.ObjectRef(ref))
+        made: sundog.ObjectRef[tuple[Callable[..., object], tuple[object, ...]]] = sundog.ObjectRef(ref)
+        function, arguments = sundog.get(made)
         function(*arguments)
         _prepared.add(token)
 

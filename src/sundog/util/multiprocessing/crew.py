@@ -42,7 +42,7 @@ def pool_error(error: BaseException) -> BaseException:
     return error
 
 
-class _CrewFunction(RemoteFunction):
+class _CrewFunction(RemoteFunction[..., Any]):
     """A remote function whose tasks only this crew runs."""
 
     def __init__(self, crew: Any, calls: Calls, options: TaskOptions) -> None:
@@ -68,7 +68,7 @@ class _CrewFunction(RemoteFunction):
 class _ByArgument:
     """A function that travels with each call: it holds refs, or the workers count the chunks of all functions."""
 
-    def __init__(self, run: RemoteFunction, func: Callable[..., Any], way: str) -> None:
+    def __init__(self, run: RemoteFunction[..., Any], func: Callable[..., Any], way: str) -> None:
         self._run = run
         self._func = sundog.put(func)
         self._way = way
@@ -107,7 +107,7 @@ class PoolCrew:
         self._crew = engine.crew(self._options, size, spoiled=initializer is not None)
         self._any = self._made(b"", "any", "Pool")
         self._lock = threading.Lock()
-        self._by_blob: OrderedDict[tuple[bytes, str], RemoteFunction] = OrderedDict()
+        self._by_blob: OrderedDict[tuple[bytes, str], RemoteFunction[..., Any]] = OrderedDict()
         self._by_function: OrderedDict[tuple[int, str], tuple[Any, tuple[Any, ...], Any]] = OrderedDict()
         self._greet()
 
@@ -178,7 +178,7 @@ class PoolCrew:
             self._by_blob.move_to_end(key)
         return made
 
-    def _made(self, blob: bytes, way: str, name: str) -> RemoteFunction:
+    def _made(self, blob: bytes, way: str, name: str) -> RemoteFunction[..., Any]:
         return _CrewFunction(self._crew, Calls(blob, way, self._initializer), self._options.merged(name=name))
 
     def ready(self, oids: list[bytes], timeout_s: float | None, *, in_order: bool) -> list[bytes]:
