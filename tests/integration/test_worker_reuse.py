@@ -131,3 +131,19 @@ def test_a_task_that_waits_for_a_borrowed_object_lends_its_cpu(
     gate = Gate.remote()
     made = after.remote(gate)
     assert ray.get(read.remote([made], gate), timeout=GET_S) == 6
+
+
+def test_a_garbage_collection_in_a_worker_leaves_what_the_zygote_imported_alone(
+    ray_session: Callable[..., ModuleType],
+) -> None:
+    """Every object that the collector looks at is written to, so its page is no longer shared with other workers."""
+    ray = ray_session(num_cpus=1)
+
+    @ray.remote
+    def look() -> tuple[int, int]:
+        import gc
+
+        return gc.get_freeze_count(), len(gc.get_objects())
+
+    frozen, looked_at = ray.get(look.remote(), timeout=GET_S)
+    assert frozen > looked_at

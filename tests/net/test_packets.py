@@ -130,3 +130,14 @@ def test_a_large_packet_that_was_not_sent_is_removed(tmp_path: Path) -> None:
     assert files_below(tmp_path)
     packets.discard(data)
     assert not files_below(tmp_path)
+
+
+def test_a_receive_buffer_takes_memory_only_for_what_was_received() -> None:
+    def own_bytes() -> int:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return (int(file.read().split()[1])) * os.sysconf("SC_PAGE_SIZE")
+
+    before = own_bytes()
+    kept = [packets.receive_buffer() for _ in range(32)]
+    assert own_bytes() - before < 32 * packets.RECV_BYTES // 4
+    assert {len(each) for each in kept} == {packets.RECV_BYTES}

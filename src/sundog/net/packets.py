@@ -15,6 +15,7 @@ import array
 import contextlib
 import errno
 import itertools
+import mmap
 import os
 import pickle
 import threading
@@ -35,6 +36,14 @@ _BIG = "\0big"
 FULL = (errno.ENOSPC, errno.ENOMEM, errno.EDQUOT)
 _PROC = "/proc/"
 _files = itertools.count()
+
+
+def receive_buffer() -> memoryview:
+    """Room for the largest packet, of which only what packets fill takes memory.
+
+    A bytearray is written to when it is made, and every worker has two of these.
+    """
+    return memoryview(mmap.mmap(-1, RECV_BYTES))
 
 
 def encode(message: Any, spill_dir: str) -> bytes:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sundog.exceptions import GetTimeoutError, LocalRayletDiedError, RaySystemError
-from sundog.net.packets import RECV_BYTES, NoRoom
+from sundog.net.packets import NoRoom, receive_buffer
 from sundog.owner.deaths import child_cause
 from sundog.owner.records import ROOM_AGAIN_S, Shape
 from sundog.wire.control import Answer, Rpc, ToNode, Want
@@ -35,7 +35,7 @@ class Control:
         self.owner = owner
         self.session = session
         self.spill_dir: str = session["shm_root"]
-        self.receive_buffer = memoryview(bytearray(RECV_BYTES))
+        self.receive_buffer = receive_buffer()
         self.table = Table()  # what is heard: owner/messages.py, and what the driver or the worker adds to it
         self.on_lost: Callable[[], None] | None = None
         self._requests = itertools.count(1)

@@ -12,7 +12,6 @@ the node says so, or when its actor has ended.
 from __future__ import annotations
 
 import faulthandler
-import gc
 import os
 import pickle
 import signal
@@ -71,7 +70,6 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     facts.detached_by_default = bool(job.get("detached"))
     stdio.redirect(spec["out_path"], spec["err_path"], _current_name)
     _write_faults_to(spec["err_path"])
-    gc.unfreeze()
     setup.join_job(job)
     config = Config(**spec["config"])
     setup.accelerators = Accelerators(config, user_environ())

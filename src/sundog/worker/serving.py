@@ -70,7 +70,7 @@ class Serving:
         self.outer.register(self.epoll.fileno(), select.EPOLLIN)
         self.lanes: dict[int, AnswerLane] = {}
         self.todo: deque[tuple[AnswerLane, wire.Item]] = deque()
-        self.buffer = memoryview(bytearray(packets.RECV_BYTES))
+        self.buffer = packets.receive_buffer()
         self.main_thread = threading.get_ident()
         self.current: bytes | None = None
         self.blocked = self.paused = False

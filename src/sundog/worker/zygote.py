@@ -12,6 +12,7 @@ after a SIGKILL of the node it is the one process that still knows what to clean
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import gc
 import os
@@ -22,7 +23,7 @@ import sys
 from typing import Any, NoReturn
 
 from sundog import titles
-from sundog.config import set_child_environ, user_environ
+from sundog.config import Config, set_child_environ, user_environ
 from sundog.early import untuned
 from sundog.isolation import also_find
 from sundog.net import sockets as socket
@@ -34,6 +35,8 @@ from sundog.wire.row import Table, on
 from sundog.wire.zygote import Exited, Fork, Forked, ForkFailed, Import
 
 _QUIET_MS = 15
+# Arbitrary: a few workers that import by themselves take as long as the zygote does once.
+_FORKS_BEFORE_REST = 5
 _QUIET_FIRST_MS = 150  # the node may be slow to ask for the first workers: they must not wait for imports
 
 
@@ -60,11 +63,16 @@ def main(argv: list[str]) -> None:
     poller.register(control.fileno(), select.POLLIN)
     poller.register(wake_r, select.POLLIN)
     complete = False
+    forks = 0
     quiet_ms = _QUIET_FIRST_MS
 
     def fork(message: Fork, *fds: int) -> None:
-        nonlocal quiet_ms
+        nonlocal quiet_ms, complete, forks
         quiet_ms = _QUIET_MS
+        forks += 1
+        if forks == _FORKS_BEFORE_REST and not complete:
+            complete = True  # many are wanted, so it may never be quiet
+            _preload_rest()
         _fork(control, message, fds, lifeline, (wake_r, wake_w))
 
     table = Table(on(Fork, fork), on(Import, _load_now))
@@ -150,6 +158,8 @@ def _preload_rest() -> None:
     import sundog.api
     import sundog.store.mapping  # noqa: F401
 
+    Config()  # a row's constructor is compiled with the first
+    codecs.lookup("ascii")
     gc.collect()
     gc.freeze()
 
