@@ -236,6 +236,16 @@ class Config:
     dashboard_port: int = _setting(
         8265, "Port of the dashboard on 127.0.0.1; 0 takes any free one.", low=0, high=65_535
     )
+    capsule_on_failure: bool = _setting(
+        True, "Keep what is needed to run a failed task again, for `sundog replay`."
+    )
+    capsule_max_bytes: int = _setting(
+        64 << 20, "Bytes of arguments that a capsule holds; larger ones stay where they are.", low=0
+    )
+    capsule_quota_bytes: int = _setting(
+        512 << 20, "Bytes of capsules that a session keeps; the oldest go first.", low=0
+    )
+    capsule_keep: int = _setting(200, "Capsules that a session keeps; the oldest go first.", low=0)
     debugger: str = _setting("pdb", "What a breakpoint() in a task waits for: pdb, or debugpy for VS Code.")
     debug_post_mortem: bool = _setting(
         False, "Stop every task that raises an exception there, for `sundog debug`."

@@ -125,6 +125,7 @@ class TaskOptions(_Options):
     fallback_strategy: list[dict[str, Any]] | None = None
     enable_task_events: bool = True
     post_mortem: bool = False
+    capsule: bool = False
     _metadata: dict[str, Any] | None = None
     _labels: dict[str, str] | None = None
     _generator_backpressure_num_objects: int | None = None
@@ -169,6 +170,7 @@ class ActorOptions(_Options):
     fallback_strategy: list[dict[str, Any]] | None = None
     enable_task_events: bool = True
     post_mortem: bool = False
+    capsule: bool = False
     _metadata: dict[str, Any] | None = None
     _labels: dict[str, str] | None = None
 
@@ -217,6 +219,7 @@ class MethodOptions(_Options):
     name: str | None = None
     enable_task_events: bool = True
     post_mortem: bool = False
+    capsule: bool = False
     _generator_backpressure_num_objects: int | None = None
 
 
@@ -511,6 +514,7 @@ _CHECKS: dict[str, _Check] = {
     "fallback_strategy": _fallbacks,
     "enable_task_events": _FLAG,
     "post_mortem": _FLAG,
+    "capsule": _FLAG,
     "_metadata": _DICT,
     "_labels": _DICT,
     "_generator_backpressure_num_objects": _backpressure,

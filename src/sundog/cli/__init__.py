@@ -30,6 +30,9 @@ COMMANDS = {
     "session": "List sessions, running and ended; pack one into a file.",
     "debug": "List paused tasks and attach pdb to one.",
     "break": "Set a breakpoint in a running session.",
+    "replay": "Run a failed task again in this terminal.",
+    "capsule": "List, export and open the capsules of tasks.",
+    "capture": "Have runs of a function leave capsules.",
     "microbenchmark": "Measure the headline cases on this machine.",
 }
 

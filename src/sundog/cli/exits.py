@@ -111,7 +111,6 @@ LATER = {
     "doctor": "See: sundog demo, whose output has such advice.",
     "job": "Run the program itself; it joins a session with init(address='auto').",
     "profile": "Run the program under python -m cProfile, or py-spy record --subprocesses.",
-    "replay": "Call the function itself in the driver.",
     "serve": "",
     "timeline": "In the program, before it ends: sundog.timeline('timeline.json')",
     "why": "See: sundog status, which says what waits and why.",

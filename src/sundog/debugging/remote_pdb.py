@@ -69,6 +69,8 @@ class RemotePdb(pdb.Pdb):
         self.set_step()
         sys.settrace(self.trace_dispatch)
         self.interaction(frame, None)
+        if sys.version_info[:2] == (3, 12):
+            _keep_locals(frame)
         return self.trace_dispatch if sys.gettrace() is not None else None
 
     def post_mortem(self, trace: TracebackType, why: str) -> None:
@@ -168,7 +170,7 @@ class RemotePdb(pdb.Pdb):
         """run | restart
         Not here: a task is started by its program.
         """
-        self.error("A task cannot be started anew from here.")
+        self.error("A task cannot be started anew from here. See: sundog replay")
 
     do_restart = do_run
 
@@ -303,6 +305,13 @@ def _place_of(frame: FrameType | None, tb_or_exc: Any) -> tuple[FrameType, int]:
         return last[0], last[1]
     assert frame is not None
     return frame, frame.f_lineno
+
+
+def _keep_locals(frame: FrameType) -> None:
+    """Have names that were set at the prompt last: Python 3.12 does it for trace functions only."""
+    import ctypes
+
+    ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
 
 
 def _no_editor(_frame: FrameType, _why: str) -> None:

@@ -10,7 +10,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 from sundog.printable import printable
-from sundog.wire.control import PauseCounts, Paused, PauseNotice, Resumed, SetTriggers
+from sundog.wire.control import PauseCounts, Paused, PauseNotice, Resumed, SetCaptures, SetTriggers
 from sundog.wire.pauses import Pause, Trigger
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ class Pauses:
         self.node = node
         self.rows: dict[str, Pause] = {}
         self.triggers: dict[int, Trigger] = {}
+        self.captures: set[str] = set()  # functions of which every run leaves a capsule
         self._next = 1
         self._numbers = itertools.count(1)
 
@@ -87,6 +88,14 @@ class Pauses:
             self._arm_all()
         return gone
 
+    def capture(self, names: list[str], *, wanted: bool) -> list[str]:
+        """Have every run of these functions leave a capsule, or no longer; returns all that do."""
+        self.captures = (
+            self.captures.union(names) if wanted else self.captures.difference(names or self.captures)
+        )
+        self._arm_all()
+        return sorted(self.captures)
+
     def _arm_all(self) -> None:
         for process in self.node.processes.values():
             if process.kind == "worker":
@@ -95,6 +104,7 @@ class Pauses:
     def arm(self, process: Process) -> None:
         """Tell one worker of the breakpoints."""
         process.line.send(SetTriggers(tuple(self.triggers.values())))
+        process.line.send(SetCaptures(tuple(sorted(self.captures))))
 
 
 def notice_of(pause: Pause) -> str:

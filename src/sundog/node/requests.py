@@ -100,6 +100,7 @@ class Requests:
                 answered(ask.ListTriggers, self._triggers),
                 answered(ask.AddTrigger, self._add_trigger),
                 answered(ask.ClearTriggers, self._clear_triggers),
+                answered(ask.Capture, self._capture),
                 answered(ask.StopSession, self._stop),
                 answered(ask.RegisterNamed, self._register_named),
                 answered(ask.GetActor, self._get_actor),
@@ -223,6 +224,10 @@ class Requests:
     def _add_trigger(self, _asker: Asker, request: ask.AddTrigger) -> int:
         """Set one more; its number."""
         return self.node.pauses.add(request.trigger)
+
+    def _capture(self, _asker: Asker, request: ask.Capture) -> list[str]:
+        """Have runs of functions leave capsules, or no longer; all that do."""
+        return self.node.pauses.capture(request.names, wanted=request.wanted)
 
     def _clear_triggers(self, _asker: Asker, request: ask.ClearTriggers) -> list[int]:
         """Remove some, or all; the numbers of those that were there."""

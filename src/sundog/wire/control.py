@@ -549,6 +549,12 @@ class SetTriggers(FromNode):
     triggers: tuple[Trigger, ...]
 
 
+class SetCaptures(FromNode):
+    """Functions and methods of which every run leaves a capsule ([replay](howto/replay.md)), all of them."""
+
+    names: tuple[str, ...]
+
+
 class MayExit(FromNode):
     """You are idle: does anybody need what you own?"""
 

@@ -15,11 +15,16 @@ class Asked(Protocol):
     def post_mortem(self) -> bool:
         """Stop at an exception."""
 
+    @property
+    def capsule(self) -> bool:
+        """Keep what is needed to run it again."""
+
 
 class Inspect(NamedTuple):
     """The options that were given."""
 
     post_mortem: bool = False
+    capsule: bool = False
 
 
 def inspect_of(options: Asked) -> Inspect | None:
@@ -27,7 +32,7 @@ def inspect_of(options: Asked) -> Inspect | None:
 
     >>> from sundog.options import parse_task_options
     >>> inspect_of(parse_task_options({"num_cpus": 1})), inspect_of(parse_task_options({"post_mortem": True}))
-    (None, Inspect(post_mortem=True))
+    (None, Inspect(post_mortem=True, capsule=False))
     """
-    asked = Inspect(options.post_mortem)
+    asked = Inspect(options.post_mortem, options.capsule)
     return asked if any(asked) else None

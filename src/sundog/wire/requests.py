@@ -84,6 +84,13 @@ class ClearTriggers(Request[list[int]]):
     numbers: list[int]
 
 
+class Capture(Request[list[str]]):
+    """Have every run of these functions leave a capsule, or no longer (all, if none is named); all that do."""
+
+    names: list[str]
+    wanted: bool
+
+
 class StopSession(Request[bool]):
     """End the session."""
 

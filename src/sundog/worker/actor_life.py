@@ -76,7 +76,7 @@ class ActorLife:
         executor.title.become(spec["class_name"])
         executor.actor_id = actor_id
         executor.actor_retry = spec.get("retry_exceptions", False)
-        executor.inspection.of_actor = spec.get("inspect")
+        executor.inspection.become_actor(spec.get("inspect"))
         received: list[bytes] = []
         start = owner.now()
         creator: bytes = spec["owner"]
@@ -107,7 +107,7 @@ class ActorLife:
             self.serving.stopping = executor.exit_after
         except BaseException as error:
             failed |= events.FAILED
-            executor.inspection.construction_failed(f"{spec['class_name']}.__init__", error)
+            executor.inspection.construction_failed(spec, actor_id, incarnation, error)
             stored = RayTaskError.from_exception(
                 error,
                 function_name=f"{spec['class_name']}.__init__",
@@ -120,6 +120,7 @@ class ActorLife:
             self.serving.stopping = "its constructor failed"
             owner.control.send(ActorFailed(actor_id, incarnation, meta, str(stored)[:_TEXT_MAX]))
         else:
+            executor.inspection.capsules.constructed(spec)
             shown = self._note_actor(actor_id, concurrent is not None)
             with owner.lock:
                 owner.drain()

@@ -216,11 +216,14 @@ class AsyncServing(Serving):
                 returns = extra.get(wire.EXTRA_RETURNS, 1)
                 failed = events.HIDDEN if wire.EXTRA_HIDDEN in extra else 0
             _running.set((task_id, name, attempt, lane.owner_id))
+            method = executor.method(what)
+            if executor.inspection.active or (extra is not None and wire.EXTRA_INSPECT in extra):
+                method = executor.inspection.wrapped(method, lane, item, name)
             if args is None:
-                result = executor.method(what)()
+                result = method()
             else:
                 positional, named = executor.arguments(args, extra, received)
-                result = executor.method(what)(*positional, **named)
+                result = method(*positional, **named)
                 positional = named = None  # type: ignore[assignment]
             if type(result) is CoroutineType:
                 result = await result

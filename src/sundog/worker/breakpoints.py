@@ -26,7 +26,7 @@ from sundog import notices
 from sundog.config import user_environ
 from sundog.ids import random_id
 from sundog.owner import context
-from sundog.wire.control import Paused, Resumed, SetTriggers
+from sundog.wire.control import Paused, Resumed, SetCaptures, SetTriggers
 from sundog.wire.pauses import Pause
 
 if TYPE_CHECKING:
@@ -163,6 +163,10 @@ class Breakpoints:
         threading.Thread(target=look, daemon=True, name="sundog-debug").start()
 
     # ------------------------------------------------------------------ breakpoints from outside
+    def set_captures(self, message: SetCaptures) -> None:
+        """Keep capsules of all runs of some functions."""
+        self._life.executor.inspection.capture(message.names)
+
     def set_triggers(self, message: SetTriggers) -> None:
         """Breakpoints that were set from outside, all of them.
 

@@ -41,6 +41,7 @@ _pack_event = EVENT.pack_into
 _NUMBERS = frozenset({int, float, bool})
 _FLUSH_S = 1e-3
 _NOTHING: tuple[Any, ...] = ()
+_BLOB_KEPT_BYTES = 64 << 10
 _CANCELS = (KeyboardInterrupt, exits.CallCancelled)
 
 
@@ -138,7 +139,8 @@ class Executor:
                     f"{type(error).__name__}: {error}. Most often a module that it uses is missing there: install it, "
                     'or send it along with runtime_env={"py_modules": [...]} or {"working_dir": ...}.'
                 ) from error
-        fn.blob = b""
+        if len(fn.blob) > _BLOB_KEPT_BYTES:
+            fn.blob = b""  # a capsule of a failure pickles the function anew
         fn.code = fingerprint(function)
         fn.name_id = self.ring.name(fn.name, fn.code, getattr(function, "__name__", ""))
         fn.function = function
@@ -353,6 +355,8 @@ class Executor:
                 name = extra.get(wire.EXTRA_NAME, name)
                 if name_id and wire.EXTRA_NAME in extra:
                     name_id = self._named_call(name, what)
+            if self.inspection.active or (extra is not None and wire.EXTRA_INSPECT in extra):
+                function = self.inspection.wrapped(function, lane, item, name)
             token = context.running.set((task_id, name, attempt, lane.owner_id))
             if not self.concurrent:
                 self.named = (task_id, name)

@@ -1,14 +1,15 @@
-"""What a worker does for those who want to see more of a task: a stop at its exception.
+"""What a worker does for those who want to see more of a task: a stop at its exception, a capsule.
 
-Owns the choice of what is done when a task fails. Refuses to change its outcome: whatever goes wrong here is told, and
-the task fails as it would have. A task that succeeds never comes here, unless it was asked for (`Inspect`). Runs in
-the thread of the task.
+Owns the choice of what is done when a task fails, and around a task of which more was asked (`Inspect`, `sundog
+capture`). Refuses to change its outcome: whatever goes wrong here is told, and the task ends as it would have. A task
+that succeeds never comes here, unless it was asked for. Runs in the thread of the task.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any
 
 from sundog import notices
 from sundog.exceptions import AsyncioActorExit
@@ -16,6 +17,7 @@ from sundog.owner import context
 from sundog.owner.lineage import CopyLost
 from sundog.wire import lanes as wire
 from sundog.wire.inspect import Inspect
+from sundog.worker.capsuling import Before, Capsules
 
 if TYPE_CHECKING:
     from sundog.worker.answers import AnswerLane
@@ -30,29 +32,98 @@ class Inspection:
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
-        self.of_actor: Inspect | None = None
+        self.capsules = Capsules(executor)
+        self.active = False  # whether every task is looked at, not only those that say so
+        self._of_actor: Inspect | None = None
+        self._captured: frozenset[str] = frozenset()
+        self._before: dict[bytes, Before] = {}
+        self._hook: Callable[[], None] | None = None
+
+    # ------------------------------------------------------------------ what is asked
+    def become_actor(self, asked: Inspect | None) -> None:
+        """What was asked of all calls of the actor that this worker becomes."""
+        self._of_actor = asked
+        self._choose()
+
+    def capture(self, names: tuple[str, ...]) -> None:
+        """Keep capsules of these functions and methods, however they end (by the reader thread)."""
+        self._captured = frozenset(names)
+        self._choose()
 
     def arm(self, before: Callable[[], None] | None) -> None:
         """Have something called before each task and call, or nothing any more: then they cost what they did."""
-        executor = self._executor
+        self._hook = before
+        self._choose()
+
+    def _choose(self) -> None:
+        """Tasks take the common way, unless there is something to do for each."""
+        executor, asked = self._executor, self._of_actor
+        self.active = bool(self._captured or (asked is not None and asked.capsule))
         executor.__dict__.pop("run", None)
-        if before is None:
-            return
-        plain = executor.run
+        hook = self._hook
+        if self.active or hook is not None:
+            plain: Any = executor._run_with_options if self.active else executor.run
 
-        def run(lane: AnswerLane, item: wire.Item, last: bool = False) -> float:
-            before()
-            return plain(lane, item, last)
+            def run(lane: AnswerLane, item: wire.Item, last: bool = False) -> float:
+                if hook is not None:
+                    hook()
+                end: float = plain(lane, item)
+                return end
 
-        executor.run = run  # type: ignore[method-assign]
+            executor.run = run  # type: ignore[method-assign]
 
+    def _asked(self, extra: Any) -> Inspect:
+        return (extra.get(wire.EXTRA_INSPECT) if extra else None) or self._of_actor or _NOTHING
+
+    # ------------------------------------------------------------------ around a task of which more was asked
+    def wrapped(self, function: Any, lane: AnswerLane, item: wire.Item, name: str) -> Any:
+        """A function that does the same, and what was asked beside it."""
+        asked = self._asked(item[4])
+        keeps = (
+            asked.capsule or name in self._captured or f"{context.facts.actor_class}.{name}" in self._captured
+        )
+        if not keeps:
+            return function
+        task_id = item[0]
+
+        def run(*args: Any, **kwargs: Any) -> Any:
+            self._before[task_id] = self.capsules.note_before()
+            result = function(*args, **kwargs)
+            if type(result) is CoroutineType:
+                return self._awaited(result, lane, item, name)
+            self._returned(lane, item, name, result)
+            return result
+
+        return run
+
+    async def _awaited(self, coroutine: Any, lane: AnswerLane, item: wire.Item, name: str) -> Any:
+        result = await coroutine
+        self._returned(lane, item, name, result)
+        return result
+
+    def _returned(self, lane: AnswerLane, item: wire.Item, name: str, result: Any) -> None:
+        before = self._before.pop(item[0], None)
+        try:
+            from sundog.capsules.capture import outcome_of_result
+
+            self.capsules.keep(lane, item, name, outcome_of_result(result), before)
+        except BaseException as trouble:
+            _tell(name, trouble)
+
+    # ------------------------------------------------------------------ failures
     def failed(self, lane: AnswerLane, item: wire.Item, name: str, error: BaseException) -> None:
         """A task or call raised; its reply is not made yet."""
+        before = self._before.pop(item[0], None) if self._before else None
         if not isinstance(error, Exception) or isinstance(error, _NOT_FAILURES):
             return
         extra = item[4]
-        asked = (extra.get(wire.EXTRA_INSPECT) if extra else None) or self.of_actor or _NOTHING
+        asked = self._asked(extra)
         config = self._executor.owner.config
+        if config.capsule_on_failure or before is not None:
+            try:
+                self.capsules.failed(lane, item, name, error, before)
+            except BaseException as trouble:  # code of the user's has run: it may raise anything
+                _tell(name, trouble)
         if not (asked.post_mortem or config.debug_post_mortem):
             return
         attempt = extra.get(wire.EXTRA_ATTEMPT, 0) if extra else 0
@@ -64,10 +135,22 @@ class Inspection:
         finally:
             context.running.reset(token)
 
-    def construction_failed(self, name: str, error: BaseException) -> None:
+    def construction_failed(
+        self, spec: dict[str, Any], actor_id: bytes, attempt: int, error: BaseException
+    ) -> None:
         """The constructor of an actor raised; its context is still set."""
-        asked = self.of_actor or _NOTHING
-        if isinstance(error, Exception) and (
-            asked.post_mortem or self._executor.owner.config.debug_post_mortem
-        ):
+        if not isinstance(error, Exception):
+            return
+        config = self._executor.owner.config
+        if config.capsule_on_failure:
+            try:
+                self.capsules.keep_construction(spec, actor_id, attempt, error)
+            except BaseException as trouble:  # code of the user's has run: it may raise anything
+                _tell(f"{spec['class_name']}.__init__", trouble)
+        if (self._of_actor or _NOTHING).post_mortem or config.debug_post_mortem:
             self._executor.breakpoints.post_mortem(error)
+
+
+def _tell(name: str, trouble: BaseException) -> None:
+    if notices.is_debugging():  # a full disk, an argument that cannot be read: nobody asked for this capsule
+        notices.detail(f"No capsule could be made of {name}(): {type(trouble).__name__}: {trouble}")

@@ -26,6 +26,7 @@ def from_node(owner: Owner, life: ActorLife, breakpoints: Breakpoints) -> Table:
         on(control.TerminateActor, life.terminate),
         on(control.StopServing, lambda message: life.stop(message.reason)),
         on(control.SetTriggers, breakpoints.set_triggers),
+        on(control.SetCaptures, breakpoints.set_captures),
         on(control.MayAct, lambda _message: owner.control.send(control.ActOk(_may_exit(owner)))),
         on(control.MayExit, lambda _message: owner.control.send(control.ExitOk(_may_exit(owner)))),
     )

@@ -1,0 +1,229 @@
+"""Running a capsule again, in this process.
+
+Owns how the surroundings of the first run are made again (folder, import path, environment, random states), and the
+comparison of the two outcomes. Opening a capsule runs code: whoever calls this has asked. Of a call the state of the
+actor before it is gone, unless the capsule holds it: then the actor is constructed anew, and the outcome says so.
+Runs in the terminal's process, main thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import random
+import runpy
+import sys
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from sundog.capsules import capture
+from sundog.capsules.rows import Contents, Header, Lent, Outcome, Packed
+from sundog.config import set_child_environ, user_environ
+from sundog.serialize.pack import Slot, unpack_with
+
+# Of the terminal, not of the task.
+_KEPT = frozenset(
+    {"TERM", "COLUMNS", "LINES", "DISPLAY", "PWD", "OLDPWD", "SHLVL", "_", "PATH", "VIRTUAL_ENV"}
+)
+
+
+class CannotReplay(Exception):
+    """It cannot be run again; the text says why, in one sentence."""
+
+
+class LostRef:
+    """Stands where a ref was whose value is not in the capsule."""
+
+    def __init__(self, oid: bytes) -> None:
+        self.oid = oid
+
+    def __repr__(self) -> str:
+        return f"LostRef({self.oid.hex()}: a ref inside an argument, whose value the task had not read)"
+
+
+class Prepared(NamedTuple):
+    """A run that is ready to begin."""
+
+    function: Any
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    remark: str  # what is not as it was, "" if all is
+
+    def call(self) -> Any:
+        """Run it; a coroutine to its end, a generator to its last item."""
+        result = self.function(*self.args, **self.kwargs)
+        if hasattr(result, "__await__") and hasattr(result, "send"):
+            import asyncio
+
+            return asyncio.run(_to_end(result))
+        if hasattr(result, "__next__") and hasattr(result, "gi_frame"):
+            return list(result)
+        return result
+
+
+async def _to_end(coroutine: Any) -> Any:
+    return await coroutine
+
+
+def make_surroundings(contents: Contents) -> None:
+    """Have this process look like the worker: folder, import path, environment."""
+    if contents.folder:
+        with contextlib.suppress(OSError):
+            os.chdir(contents.folder)
+    sys.path[:0] = [each for each in contents.import_paths if each not in sys.path]
+    here = user_environ()
+    set_child_environ(
+        {
+            name: value
+            for name, value in contents.environ.items()
+            if name not in _KEPT and here.get(name) != value
+        }
+    )
+
+
+def prepare(header: Header, contents: Contents, *, from_source: bool = False) -> Prepared:
+    """Load function and arguments; after `make_surroundings`.
+
+    Args:
+        from_source: Take the function from its file as it is now, not from the capsule.
+
+    Raises:
+        CannotReplay: something that is needed is gone.
+    """
+    target = _from_file(header) if from_source else _load(contents.function, header)
+    args, kwargs = _arguments(contents.args, contents.values, contents.nested)
+    remark = ""
+    if header.kind == "constructor":
+        function = target
+    elif contents.method:
+        actor, remark = _actor(header, contents, target, from_source)
+        function = getattr(actor, contents.method)
+    else:
+        function = target
+    _seed(contents)
+    return Prepared(function, args, kwargs, remark)
+
+
+def _load(blob: bytes, header: Header) -> Any:
+    import pickle
+
+    try:
+        return pickle.loads(blob)
+    except Exception as error:
+        raise CannotReplay(
+            f"{header.function} cannot be loaded here: {type(error).__name__}: {error}. Run this where its modules are "
+            f"installed (it was defined in {header.source or 'an unknown file'})."
+        ) from error
+
+
+def _actor(header: Header, contents: Contents, cls: Any, from_source: bool) -> tuple[Any, str]:
+    import pickle
+
+    if contents.actor_state:
+        try:
+            actor = pickle.loads(contents.actor_state)
+        except Exception as error:
+            raise CannotReplay(f"The state of {header.function}'s actor cannot be loaded: {error}") from error
+        if from_source:
+            actor.__class__ = cls
+        return actor, ""
+    args, kwargs = _arguments(contents.constructor_args, contents.constructor_values, {})
+    remark = (
+        "The actor is constructed anew: what earlier calls had changed in it is not in the capsule. "
+        "@remote(capsule=True) on the class keeps its state before each call."
+    )
+    return cls(*args, **kwargs), remark
+
+
+def _seed(contents: Contents) -> None:
+    if contents.random_state is not None:
+        random.setstate(contents.random_state)
+    if contents.numpy_state is not None:
+        import numpy
+
+        numpy.random.set_state(contents.numpy_state)
+
+
+# ---------------------------------------------------------------------- arguments
+def _arguments(
+    packed: Packed | None, values: tuple[Packed, ...], nested: dict[bytes, Packed]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    if packed is None:
+        return (), {}
+
+    def rebuild(oid: bytes, _site: object = None) -> Any:
+        if oid not in nested:
+            return LostRef(oid)
+        import sundog
+
+        return sundog.put(_unpack(nested[oid], rebuild))
+
+    payload = _unpack(packed, rebuild)
+    positional, named = payload if type(payload) is list else (payload, {})
+    slots = [_unpack(each, rebuild) for each in values]
+    return (
+        tuple(slots[each.index] if type(each) is Slot else each for each in positional),
+        {key: slots[each.index] if type(each) is Slot else each for key, each in named.items()},
+    )
+
+
+def _unpack(packed: Packed, rebuild: Callable[..., Any]) -> Any:
+    packed = Packed(*packed)
+    buffers: Any = packed.buffers
+    if buffers is None:
+        return unpack_with(packed.meta, None, rebuild)
+    views = _borrow(buffers) if isinstance(buffers, Lent) else [memoryview(each) for each in buffers]
+    return unpack_with(packed.meta, views, rebuild)
+
+
+def _borrow(lent: Lent) -> list[memoryview]:
+    """Buffers that were too large for the capsule, if they are still where they lay."""
+    try:
+        with open(lent.path, "rb") as file:
+            whole = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    except (OSError, ValueError):
+        whole = memoryview(b"")
+    views = [whole[start : start + length] for start, length in lent.offsets]
+    lengths = [length for _, length in lent.offsets]
+    if [each.nbytes for each in views] != lengths or capture.digest_of(views) != lent.digest:
+        size = sum(lengths)
+        del views, whole  # the error's traceback leads here
+        raise CannotReplay(
+            f"An argument of {size / (1 << 20):.0f} MiB was too large for the capsule, and its object is gone. "
+            "Raise capsule_max_bytes (SUNDOG_capsule_max_bytes) for the next run."
+        )
+    return views
+
+
+# ---------------------------------------------------------------------- the code as it is now
+def _from_file(header: Header) -> Any:
+    """The function or class as its file defines it now."""
+    path, _, _ = header.source.rpartition(":")
+    if not os.path.isfile(path):
+        raise CannotReplay(f"The file of {header.function} is not here: {path or 'unknown'}.")
+    names = runpy.run_path(path, run_name="__sundog_replay__")
+    parts = header.function.split(".")
+    wanted = parts[:-1] if header.kind in ("call", "constructor") else parts
+    found: Any = names.get(wanted[0])
+    for part in wanted[1:]:
+        found = getattr(_own(found), part, None)
+    if found is None:
+        raise CannotReplay(f"{path} defines no {'.'.join(wanted)} at its top level any more.")
+    return _own(found)
+
+
+def _own(found: Any) -> Any:
+    """The function of a remote function, the class of an actor class."""
+    for name in ("_function", "_cls"):
+        inner = getattr(found, name, None)
+        if inner is not None:
+            return inner
+    return found
+
+
+def compare(first: Outcome, second: Outcome) -> str:
+    """The two outcomes in words."""
+    if first.is_same(second):
+        return f"The same outcome: it {second.words()}"
+    return f"Another outcome. Then it {first.words()}. Now it {second.words()}"

@@ -1,0 +1,53 @@
+"""Which capsules there are, in the folders of sessions, running or ended.
+
+Owns the search by the id of a task. Reads headers only, which runs nothing. Runs in the caller's process.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from sundog import trust
+from sundog.capsules.rows import SUFFIX, Header, NotACapsule, read_header
+
+
+class Found(NamedTuple):
+    """A capsule in a session's folder."""
+
+    path: str
+    header: Header
+
+
+def capsules_of(session_path: str) -> list[Found]:
+    """The capsules of a session, the newest first; of a folder that is another user's, none."""
+    folder = f"{session_path}/capsules"
+    if not trust.is_ours(folder):
+        return []
+    found = []
+    for name in os.listdir(folder):
+        if name.endswith(SUFFIX):
+            path = f"{folder}/{name}"
+            try:
+                os.close(trust.open_file(path))
+                found.append(Found(path, read_header(path)))
+            except (OSError, NotACapsule):
+                continue
+    return sorted(found, key=lambda each: each.header.made_s, reverse=True)
+
+
+def find(session_paths: Iterable[str], wanted: str) -> list[Found]:
+    """The capsules that a word means: the id of a task or the beginning of it, or a function's name; newest first."""
+    found = [each for path in session_paths for each in capsules_of(path)]
+    if not wanted:
+        return found[:1]
+    exact = [each for each in found if each.header.task_id == wanted.lower()]
+    if exact:
+        return sorted(exact, key=lambda each: each.header.attempt, reverse=True)
+    return [
+        each
+        for each in found
+        if each.header.task_id.startswith(wanted.lower())
+        or wanted in (each.header.name, each.header.function)
+    ]

@@ -1,0 +1,163 @@
+"""`sundog replay`: a task that failed, run again in this terminal.
+
+Owns the choice of the capsule and what is shown; the running is `capsules.replay`. Works on ended sessions. Runs in
+the terminal's process, main thread: the task's code runs here.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sundog.cli import exits, rows
+from sundog.cli.sessions import session_option
+
+if TYPE_CHECKING:
+    from sundog.capsules.rows import Header
+
+_EXAMPLES = rows.examples(
+    ("sundog replay", "the task that failed last"),
+    ("sundog replay ID --pdb", "this task, with pdb where it raises"),
+    ("sundog replay resize --edit", "the last failure of resize(), after an edit of its file"),
+    ("sundog replay ID --session latest", "only in this session"),
+)
+
+
+@click.command("replay", short_help="Run a failed task again in this terminal.", epilog=_EXAMPLES)
+@click.argument("task", required=False, metavar="[ID|FUNCTION]")
+@click.option("--pdb", "with_pdb", is_flag=True, help="Start pdb where it raises.")
+@click.option("--edit", is_flag=True, help="First open its file in $EDITOR, then run the code that is there.")
+@session_option
+def command(task: str | None, with_pdb: bool, edit: bool, session: str | None) -> int:
+    """Run a task that failed again, in this terminal's own process, and compare how it ends.
+
+    The function, its arguments and its surroundings come from the capsule that every failed task leaves in the folder
+    of its session, which may have ended. `sundog capsule list` shows what there is.
+    """
+    found = choose(task, session)
+    if found is None:
+        what = f"of {task} " if task else ""
+        raise exits.CommandError(
+            f"there is no capsule {what}in the sessions of this machine. See: sundog capsule list"
+        )
+    return play(found[0], found[1], with_pdb=with_pdb, edit=edit)
+
+
+def choose(task: str | None, session: str | None) -> "tuple[str, Header] | None":
+    """The newest capsule that is meant: in one session, or in any."""
+    from sundog.capsules import store
+    from sundog.cli.sessions import opened
+    from sundog.observe.sessions import all_sessions
+
+    paths = [each.path for each in all_sessions()] if session is None else [opened(session).path]
+    found = store.find(paths, task or "")
+    return (found[0].path, found[0].header) if found else None
+
+
+def play(path: str, header: "Header", *, with_pdb: bool, edit: bool) -> int:
+    """Run a capsule; the exit code says whether it ended as it did before."""
+    from sundog.capsules import capture, replay
+    from sundog.capsules import rows as capsules
+
+    show_header(header)
+    if edit:
+        _edit(header)
+    contents = capsules.read_contents(path)
+    replay.make_surroundings(contents)
+    try:
+        prepared = replay.prepare(header, contents, from_source=edit)
+    except replay.CannotReplay as error:
+        raise exits.CommandError(str(error)) from error.__cause__
+    if prepared.remark:
+        click.echo(prepared.remark)
+    _warn_of_changes(header, prepared.function, edit)
+    click.echo("─" * 60)
+    begun = time.perf_counter()
+    try:
+        result = prepared.call()
+    except Exception as error:
+        outcome = capture.outcome_of_error(error)
+        if with_pdb:
+            _show(error)
+            _debug(error)
+        else:
+            _show(error)
+    else:
+        outcome = capture.outcome_of_result(result)
+    click.echo("─" * 60)
+    click.echo(f"{replay.compare(header.outcome, outcome)}  ({time.perf_counter() - begun:.3g} s)")
+    return exits.OK if header.outcome.is_same(outcome) else exits.FAILED
+
+
+def show_header(header: "Header") -> None:
+    """What is known of a capsule, without opening it."""
+    made = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(header.made_s))
+    click.echo(
+        f"{header.name}  task {header.task_id}, attempt {header.attempt + 1}, of {made} in {header.session}"
+    )
+    click.echo(f"Then it {header.outcome.words()}")
+
+
+def _warn_of_changes(header: "Header", function: Any, edited: bool) -> None:
+    from sundog.capsules.capture import versions
+    from sundog.serialize.fingerprint import fingerprint
+
+    if not edited and header.kind == "task" and header.code and fingerprint(function) != header.code:
+        click.echo("The code of the function has changed since: its module was edited.")
+    now = versions()
+    changed = [
+        f"{name} {then} (now {now[name]})"
+        for name, then in header.versions.items()
+        if now.get(name, then) != then
+    ]
+    if changed:
+        click.echo(f"Other versions: {', '.join(changed)}")
+
+
+def _show(error: Exception) -> None:
+    """The traceback from the user's first frame on."""
+    import traceback
+
+    trace = _users_trace(error)
+    sys.stdout.flush()
+    traceback.print_exception(type(error), error, trace)
+    sys.stderr.flush()
+
+
+def _users_trace(error: Exception) -> Any:
+    import sundog
+
+    ours = os.path.dirname(os.path.abspath(sundog.__file__)) + os.sep
+    trace = error.__traceback__
+    while (
+        trace is not None and trace.tb_next is not None and trace.tb_frame.f_code.co_filename.startswith(ours)
+    ):
+        trace = trace.tb_next
+    return trace
+
+
+def _debug(error: Exception) -> None:
+    import pdb  # noqa: T100
+
+    click.echo("pdb, where it raised. q leaves.")
+    pdb.post_mortem(_users_trace(error))
+
+
+def _edit(header: "Header") -> None:
+    from sundog.config import user_environ
+
+    path, _, line = header.source.rpartition(":")
+    if not os.path.isfile(path):
+        raise exits.CommandError(f"the file of {header.function} is not here: {path or 'unknown'}.")
+    environ = user_environ()
+    editor = environ.get("VISUAL") or environ.get("EDITOR") or "vi"
+    place = (
+        [f"+{line}", path]
+        if os.path.basename(editor.split()[0]) in ("vi", "vim", "nvim", "nano", "emacs")
+        else [path]
+    )
+    if subprocess.run([*editor.split(), *place], check=False).returncode:
+        raise exits.CommandError(f"the editor ({editor}) failed; set $EDITOR to another one.")
