@@ -374,5 +374,6 @@ def exit_actor() -> NoReturn:
 def handle_of_current_actor() -> ActorHandle[Any]:
     """A handle to the actor that runs here. It does not count: else an actor that keeps it would never end."""
     facts = context.facts
-    assert facts.actor_id is not None
-    return ActorHandle(facts.actor_id, facts.actor_handle, None)
+    data = facts.actor_handle()
+    assert facts.actor_id is not None and data is not None
+    return ActorHandle(facts.actor_id, data, None)

@@ -23,6 +23,7 @@ from sundog.ids import PROCESS_BYTES, task_of
 from sundog.init_context import InitContext
 from sundog.owner import context
 from sundog.refs import ObjectRef
+from sundog.serialize.pack import unpack
 from sundog.wire.control import ActorKill, ToNode
 from sundog.wire.peers import CancelOwned
 from sundog.wire.requests import ActorInfo, GetActor, Request
@@ -512,8 +513,8 @@ def get_actor(name: str, namespace: str | None = None) -> ActorHandle[Any]:
     if namespace is not None and not namespace:
         raise ValueError('"" is no namespace; leave it out to use the current one.')
     engine = _live()
-    actor_id, data = engine.owner.control.request(GetActor(name, namespace or context.facts.namespace))
-    return ActorHandle(actor_id, data, None)
+    actor_id, packed = engine.owner.control.request(GetActor(name, namespace or context.facts.namespace))
+    return ActorHandle(actor_id, unpack(packed, None), None)
 
 
 # ---------------------------------------------------------------------- the session

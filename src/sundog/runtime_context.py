@@ -64,7 +64,7 @@ class RuntimeContext:
             return "" if context.facts.mode == "worker" else None  # a thread that the task started
         if running.name.endswith(".__init__") and context.facts.actor_name:
             return f"{context.facts.actor_name}:{running.name}"
-        data = context.facts.actor_handle
+        data = context.facts.actor_handle()
         if data is not None and running.name in data.members.signatures:
             return f"{context.facts.actor_class}.{running.name}"
         return running.name

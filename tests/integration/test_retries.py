@@ -20,6 +20,10 @@ from tests.integration.gates import await_true
 GET_S = 30
 
 
+class Hiccup(Exception):
+    """Of a module that the node cannot import."""
+
+
 def note(path: Path) -> int:
     """Record an attempt with its moment; gives its number."""
     attempt = int(sundog.get_runtime_context().get_attempt_number())
@@ -145,3 +149,24 @@ def test_an_actor_that_dies_in_its_constructor_does_not_restart_in_a_rush(
     lives: list[Any] = attempts(tmp_path / "lives")
     assert [number for number, _ in lives] == [0, 1, 2, 3, 4]
     assert lives[4][1] - lives[1][1] >= (0.05 + 0.1 + 0.2) / 2
+
+
+def test_methods_are_retried_for_exceptions_of_the_users_own_modules(ray: ModuleType, tmp_path: Path) -> None:
+    @ray.remote
+    class Flaky:
+        @ray.method(max_task_retries=2, retry_exceptions=[Hiccup])
+        def call(self) -> int:
+            if (attempt := note(tmp_path / "attempts")) < 2:
+                raise Hiccup
+            return attempt
+
+        def name_and_self(self) -> Any:
+            context = sundog.get_runtime_context()
+            return context.get_task_name(), context.current_actor
+
+    flaky = Flaky.options(name="flaky").remote()
+    assert ray.get(flaky.call.remote(), timeout=GET_S) == 2
+    assert ray.get(ray.get_actor("flaky").call.remote(), timeout=GET_S) == 2
+    name, itself = ray.get(flaky.name_and_self.remote(), timeout=GET_S)
+    assert name == "Flaky.name_and_self"
+    assert ray.get(itself.call.remote(), timeout=GET_S) == 2

@@ -18,6 +18,7 @@ from sundog.owner.evidence import is_async_class, runs_several
 from sundog.owner.records import WAITING, Fn, Task
 from sundog.owner.tasks import ArgumentWaiter
 from sundog.refs import site_of
+from sundog.serialize.pack import pack
 from sundog.wire.control import ActorCreated, ActorDead, ActorFail, ActorKill, ActorRegister, ActorStart
 from sundog.wire.inspect import inspect_of
 from sundog.wire.requests import RegisterNamed
@@ -82,7 +83,8 @@ class Creations:
             "submit_s": owner.now(),
             "hidden": not options.enable_task_events,
             "inspect": inspect_of(options),
-            "handle": data,  # the row of the handle that the creator gets, too
+            # Packed: exceptions that a method is retried for are the user's classes, which the node cannot import.
+            "handle": pack(data, 1 << 62)[0],
         }
         site = registration["call_site"] = _users_site()
         now, place = owner.now(), owner.ring.name(site, f"{call_sites.MARK}{class_name}.__init__")

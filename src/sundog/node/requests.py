@@ -35,7 +35,6 @@ from sundog.wire.pauses import Pause, Trigger
 from sundog.wire.row import Row, read
 
 if TYPE_CHECKING:
-    from sundog.handle_data import HandleData
     from sundog.node.looks import Looks
     from sundog.node.program import Node
 
@@ -244,8 +243,8 @@ class Requests:
         _, actor_id, name, namespace, options = request
         return self.node.keeper.register(asker.process, actor_id, name, namespace, options)
 
-    def _get_actor(self, _asker: Asker, request: ask.GetActor) -> tuple[bytes, HandleData]:
-        """The handle of a named actor: (actor id, what a handle needs)."""
+    def _get_actor(self, _asker: Asker, request: ask.GetActor) -> tuple[bytes, bytes]:
+        """The handle of a named actor: (actor id, what a handle needs, packed)."""
         _, name, namespace = request
         actor_id = self.node.keeper.actors.lookup(name, namespace)
         row = self.node.keeper.actors.get(actor_id) if actor_id is not None else None

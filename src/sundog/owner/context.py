@@ -7,9 +7,13 @@ variable serves threads and asyncio tasks alike.
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sundog.plain import field, plain
+from sundog.serialize.pack import unpack
+
+if TYPE_CHECKING:
+    from sundog.handle_data import HandleData
 
 
 @plain()
@@ -41,9 +45,16 @@ class ProcessFacts:
     actor_id: bytes | None = None
     actor_name: str = ""
     actor_namespace: str = ""
-    actor_handle: Any = None
+    packed_handle: bytes | None = None  # what handles of the actor that runs here have, as the node keeps it
+    _handle: HandleData | None = None  # the same, once it was asked for
     was_reconstructed: bool = False
     actor_class: str = ""
+
+    def actor_handle(self) -> HandleData | None:
+        """What a handle of the actor that runs here has; None elsewhere. Loading it may import the user's modules."""
+        if self._handle is None and self.packed_handle is not None:
+            self._handle = unpack(self.packed_handle, None)
+        return self._handle
 
 
 # The fields of a `Running`: who wants to know makes one, who runs a task does not.

@@ -13,7 +13,6 @@ from sundog.wire.row import Row
 A = TypeVar("A")
 
 if TYPE_CHECKING:
-    from sundog.handle_data import HandleData  # noqa: F401 (used in quotes)
     from sundog.wire.looks import Who  # noqa: F401 (used in quotes)
     from sundog.wire.pauses import Pause, Trigger  # noqa: F401 (used in quotes)
 
@@ -106,8 +105,8 @@ class RegisterNamed(Request[bytes]):
     options: dict[str, Any]
 
 
-class GetActor(Request["tuple[bytes, HandleData]"]):
-    """The handle of a named actor: its id, and what a handle needs."""
+class GetActor(Request[tuple[bytes, bytes]]):
+    """The handle of a named actor: its id, and what a handle needs, packed: the node cannot import it."""
 
     name: str
     namespace: str

@@ -72,7 +72,7 @@ class ActorLife:
         facts.actor_id, facts.actor_name = actor_id, spec["name"]
         facts.actor_namespace, facts.was_reconstructed = spec["namespace"], incarnation > 0
         facts.actor_class = spec["class_name"]
-        facts.actor_handle = spec.get("handle")
+        facts.packed_handle = spec["handle"]
         executor.title.become(spec["class_name"])
         executor.actor_id = actor_id
         executor.actor_retry = spec.get("retry_exceptions", False)
