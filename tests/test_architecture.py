@@ -1,7 +1,9 @@
 """The rules of the house that no linter knows, checked on the syntax trees of our own files.
 
 Import directions are import-linter's (see pyproject.toml). Here: who reads the environment, which modules say
-what they are for, how long a file may grow, and names that say nothing. Each finder is first shown a breach.
+what they are for, how long files and functions may grow, names that say nothing, one style of separators, and which
+modules have a test of their name. Each finder is first shown a breach. Known breaches are listed in
+`tests/rules/*.txt`.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.rules import breaches
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "sundog"
@@ -119,3 +123,61 @@ def test_every_file_of_the_package_is_seen() -> None:
     """Guards the tests above: with a wrong root they would pass on nothing at all."""
     assert PACKAGE / "config.py" in our_files()
     assert Path(__file__) in our_files()
+
+
+def lines(count: int) -> str:
+    return "".join(f"    a{number} = {number}\n" for number in range(count))
+
+
+def test_a_function_of_more_than_sixty_lines_is_found_wherever_it_is() -> None:
+    source = f"class A:\n  def m(self):\n    def inner():\n{lines(61).replace('    ', '      ')}"
+
+    assert [name for name, _ in breaches.long_functions(source)] == ["A.m", "A.m.inner"]
+    assert not list(breaches.long_functions(f"def f():\n{lines(59)}"))
+
+
+@pytest.mark.parametrize(
+    "line", ["# ---- titles", "# === titles ===", "    # -- titles --------------", "#####"]
+)
+def test_a_separator_of_another_style_is_found(line: str) -> None:
+    assert list(breaches.odd_separators(line)) == [1]
+
+
+def test_a_separator_of_the_house_is_left_alone() -> None:
+    assert not list(breaches.odd_separators(breaches.separator(4, "from the node (locked)")))
+    assert not list(breaches.odd_separators("x = 1  # -- no separator\n# a list:\n# - first\n"))
+
+
+def test_a_module_of_rows_needs_no_test_and_one_with_a_function_does() -> None:
+    assert not breaches.has_logic('class Row:\n    """A row."""\n    def empty(self) -> int: ...\n')
+    assert breaches.has_logic("class Row:\n    def double(self) -> int:\n        return 2\n")
+
+
+@pytest.mark.parametrize(
+    ("which", "advice"),
+    [
+        ("long_functions", "split them: a function past 60 lines is two"),
+        ("untested_modules", "write tests/FOLDER/test_MODULE.py: real tests of what the module does"),
+    ],
+)
+def test_there_is_no_breach_that_is_not_known(which: str, advice: str) -> None:
+    new = breaches.CHECKS[which]() - breaches.known(which)
+
+    assert not new, f"{advice}: {sorted(new)}"
+
+
+@pytest.mark.parametrize("which", sorted(breaches.CHECKS))
+def test_a_mended_breach_leaves_the_list(which: str) -> None:
+    mended = breaches.known(which) - breaches.CHECKS[which]()
+
+    assert not mended, f"good; now run: python -m tests.rules   (mended: {sorted(mended)})"
+
+
+def test_separators_have_one_style() -> None:
+    odd = [
+        f"{path.relative_to(breaches.ROOT)}:{number}"
+        for path in breaches.sources("src", "tests", "benchmarks", "examples")
+        for number in breaches.odd_separators(path.read_text())
+    ]
+
+    assert not odd, f"write {breaches.separator(0, 'title')!r}: {odd}"

@@ -110,7 +110,7 @@ def arrived(exc: BaseException) -> Any:
     return sent(raised(lambda: throw(exc)))
 
 
-# --- system errors ---------------------------------------------------------------------------------------
+# ---------------------------------------------------------------------- system errors
 
 
 @pytest.mark.parametrize("cls", SYSTEM_ERRORS)
@@ -205,7 +205,7 @@ def test_importing_the_errors_imports_nothing_heavy() -> None:
     assert done.stdout.strip() == ""
 
 
-# --- what user code raised -------------------------------------------------------------------------------
+# ---------------------------------------------------------------------- what user code raised
 
 
 def test_a_task_error_is_caught_as_what_was_raised_and_as_a_task_error() -> None:
@@ -416,7 +416,7 @@ def test_an_exception_that_prints_all_its_data_has_its_text_cut_in_the_middle() 
     assert text.endswith("xend")
 
 
-# --- exceptions that resist -------------------------------------------------------------------------------
+# ---------------------------------------------------------------------- exceptions that resist
 
 
 @dataclasses.dataclass(frozen=True)

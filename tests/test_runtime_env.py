@@ -66,7 +66,7 @@ def applied(env: NormalEnv, code: str, **environ: str) -> Any:
     return json.loads(done.stdout)
 
 
-# -- fields ------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------------- fields
 
 
 def test_the_examples_in_the_docstrings_run() -> None:
@@ -146,7 +146,7 @@ def test_a_childs_variables_are_merged_and_its_other_fields_replace() -> None:
     assert parent["env_vars"] == {"A": "1", "B": "1"}
 
 
-# -- normalize ---------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------------- normalize
 
 
 def test_an_empty_environment_has_an_empty_key(session: str) -> None:
@@ -323,7 +323,7 @@ def test_fields_that_are_not_supported_say_what_to_do_instead(session: str, fiel
         normalize({field: {}}, session_dir=session)
 
 
-# -- apply -------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------------- apply
 
 
 def test_a_worker_gets_variables_directory_and_modules(session: str, tmp_path: Path) -> None:
@@ -378,7 +378,7 @@ def test_a_copy_that_is_gone_is_named() -> None:
         NormalEnv(working_dir="/no/such/copy").apply_in_worker()
 
 
-# -- pip ---------------------------------------------------------------------------------------------------
+# ---------------------------------------------------------------------- pip
 
 
 def make_wheel(folder: Path, name: str = "tinydemo") -> Path:

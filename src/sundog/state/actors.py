@@ -160,7 +160,7 @@ class Actors:
         self._forgotten: dict[bytes, int] = {}  # creator -> the highest number among its forgotten actors
         self._dead_max = dead_max  # so that a session which makes actors for weeks does not grow for ever
 
-    # ---- questions ---------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------ questions
 
     def lookup(self, name: str, namespace: str) -> bytes | None:
         """Return the actor that has this name now, or None."""
@@ -196,7 +196,7 @@ class Actors:
         """Iterate over all rows in order of registration."""
         return iter(self._rows.values())
 
-    # ---- being born --------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------ being born
 
     def register(
         self,
@@ -278,7 +278,7 @@ class Actors:
             return []
         return self._bury(row, error, now, graceful=True, keeps_name=True)
 
-    # ---- ending ------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------ ending
 
     def worker_died(self, worker: bytes, cause: object, now: float) -> list[ActorInstruction]:
         """A worker process ended. Its actor, if any, restarts while it has restarts left."""
@@ -361,7 +361,7 @@ class Actors:
                 out += self._bury(row, "owner_died", now)
         return out
 
-    # ---- inside ------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------ inside
 
     @staticmethod
     def _current(row: ActorRow, incarnation: int | None) -> bool:

@@ -60,7 +60,7 @@ class Granting:
         self.gate: Callable[[Want], str] | None = None
         self._epoch = 0  # moves when nodes or groups change, so that each shape looks again where it may run
 
-    # ---- requests ----------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------ requests
 
     def _shape(self, spec: LeaseSpec) -> Shape:
         shape = self._shapes.get(spec)
@@ -147,7 +147,7 @@ class Granting:
                     out.append(Infeasible(want.owner, want.key, shape.spec, shape.infeasible))
                 want.told_infeasible = shape.infeasible
 
-    # ---- assigning ---------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------ assigning
 
     def _schedule_all(self, now: float, out: list[Instruction]) -> None:
         """Resources may have become free: give them to those who wait, the longest waiting first."""
@@ -275,7 +275,7 @@ class Granting:
         lease.ended = True
         self._stop(lease.worker, reason, out)
 
-    # ---- workers -----------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------ workers
 
     def _offer(self, worker: Worker, now: float, out: list[Instruction]) -> None:
         """The worker has nothing to do: let it serve who waits for one like it, or idle."""
@@ -365,7 +365,7 @@ class Granting:
                 starvation.ask(max(takers, key=lambda lease: (len(self._owned[lease.owner]), -lease.lease)))
             )
 
-    # ---- placement groups --------------------------------------------------------------------------------
+    # ------------------------------------------------------------------ placement groups
 
     def _place_groups(self, now: float, out: list[Instruction]) -> None:
         placed = False
@@ -402,7 +402,7 @@ class Granting:
         out.append(GroupRemoved(pg_id))
         return True
 
-    # ---- sums --------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------ sums
 
     def _sum(self, node_id: bytes | None, *, free: bool) -> dict[str, float]:
         nodes = self._nodes.values() if node_id is None else [self._nodes[node_id]]

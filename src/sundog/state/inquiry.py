@@ -109,7 +109,7 @@ class Search:
         self._suspects: dict[Vertex, Mapping[Vertex, tuple[Vertex, ...]]] = {}
         self._ended_at = float("-inf")
 
-    # ---- events ------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------ events
 
     def on_stalled(self, process: bytes, count: int, now: float) -> None:
         """A process has this many gets and waits that have been blocked for long."""
@@ -159,7 +159,7 @@ class Search:
         self._round = _Round(self._numbers, now)
         return self._ask(self._round, dict.fromkeys(self.stalled, ()))
 
-    # ---- a round -----------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------ a round
 
     def _ask(self, current: _Round, questions: Mapping[bytes, Iterable[bytes]]) -> list[Ask | Break]:
         out: list[Ask | Break] = []

@@ -110,7 +110,7 @@ class Leases(Granting):
         self._idle_worker_s = idle_worker_s
         self._keep = keep
 
-    # ---- nodes -------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------ nodes
 
     def add_node(
         self,
@@ -148,7 +148,7 @@ class Leases(Granting):
         self._schedule_all(now, out)
         return out
 
-    # ---- owners ------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------ owners
 
     def want(
         self, owner: bytes, key: Hashable, spec: LeaseSpec, count: int, now: float, weight_job: str = ""
@@ -211,7 +211,7 @@ class Leases(Granting):
         self._schedule_all(now, out)
         return out
 
-    # ---- workers -----------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------ workers
 
     def worker_started(self, worker: bytes, node_id: bytes, env_key: str, now: float) -> list[Instruction]:
         """A process came up and is idle: one that StartWorker asked for, or one started ahead of need."""
@@ -330,7 +330,7 @@ class Leases(Granting):
         if held is not None and held.worker is not None:
             held.worker.retired = True
 
-    # ---- placement groups --------------------------------------------------------------------------------
+    # ------------------------------------------------------------------ placement groups
 
     def create_group(
         self,
@@ -364,7 +364,7 @@ class Leases(Granting):
             self._schedule_all(now, out)
         return out
 
-    # ---- time --------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------ time
 
     def tick(self, now: float) -> list[Instruction]:
         """Let time pass: collect idle workers, retry failed starts, look after those who starve."""
@@ -391,7 +391,7 @@ class Leases(Granting):
                 break  # the rest has idled for less
             self._stop(worker, "idle", out)
 
-    # ---- questions ---------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------ questions
 
     def busy(self) -> bool:
         """Whether anyone waits: then ``tick`` matters within a fraction of a second."""

@@ -154,7 +154,7 @@ class Builder:
             self._nobody()
         return self.graph
 
-    # ---- what runs ---------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------ what runs
 
     def _process(self, process: bytes, report: Report) -> None:
         waits_of: dict[bytes, Vertex] = {}
@@ -172,7 +172,7 @@ class Builder:
                 anyone = tuple((("task", task), 1) for task in slot.running)
                 self.graph["slot", process, slot.name] = (Clause(1, anyone),)
 
-    # ---- what does not run yet ---------------------------------------------------------------------------
+    # ------------------------------------------------------------------ what does not run yet
 
     def _task(self, task: bytes, fact: TaskFact) -> None:
         owner = self.owners[task]
@@ -204,7 +204,7 @@ class Builder:
             return "slot", worker, ""  # it has ended, or is on its way
         return "slot", worker, queued.get(task, MAIN)
 
-    # ---- resources ---------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------ resources
 
     def _lease(self, owner: bytes, key: Hashable) -> Vertex | None:
         vertex: Vertex = ("lease", owner, key)

@@ -104,7 +104,7 @@ class Channel:
             fd = self._open(os.devnull)
         self._install(fd)
 
-    # -- what the streams call -------------------------------------------------------------------------
+    # ------------------------------------------------------------------ what the streams call
 
     def write(self, data: bytes, *, through: bool = False) -> None:
         """Append `data`; whole lines go to the file now, the rest waits for its newline or a flush."""
@@ -194,7 +194,7 @@ class Channel:
         self._lock = threading.RLock()
         self._pending, self._begun_by = {}, {}
 
-    # -- writing ---------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------ writing
 
     def _append(self, data: bytes, name: str | None = None) -> None:
         self._refresh_marker(name)
@@ -290,7 +290,7 @@ class Channel:
         except Exception:  # printing must work even while the worker's own state is being torn down
             return ""
 
-    # -- files and rotation ----------------------------------------------------------------------------
+    # ------------------------------------------------------------------ files and rotation
 
     def _open(self, path: str) -> int:
         fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -58,7 +58,7 @@ class Books:
         self.actor_specs: dict[bytes, LeaseSpec] = {}
         self.scheduled_at = 0.0
 
-    # ---- leases ------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------ leases
 
     def add_node(self, node_id: bytes, totals: dict[str, float]) -> None:
         self.totals[node_id] = {name: to_units(amount) for name, amount in totals.items()}
@@ -173,7 +173,7 @@ class Books:
         assert self.groups.get(pg_id) != REMOVED_GROUP, "a group was removed twice"
         self.groups[pg_id] = REMOVED_GROUP
 
-    # ---- actors ------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------ actors
 
     def registered(self, actor_id: bytes, spec: LeaseSpec, book: ActorBook) -> None:
         name = book.name
@@ -206,7 +206,7 @@ class Books:
         assert self.known(told.worker) and told.worker in self.by_worker, f"{told}: not its worker"
         book.constructed.add(told.incarnation)
 
-    # ---- after every step --------------------------------------------------------------------------------
+    # ------------------------------------------------------------------ after every step
 
     def check(self, leases: Leases, actors: Actors) -> None:
         for node in leases._nodes.values():

@@ -82,7 +82,7 @@ class Sharing:
         self.mortal = seed % 2 == 1  # every other run loses nobody: there nothing at all is excused
         self._counter = 0
 
-    # ---- holds -------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------ holds
 
     def new_id(self, owner: bytes) -> bytes:
         self._counter += 1
@@ -124,7 +124,7 @@ class Sharing:
         for inner in party.contents.pop(oid):
             self.drop(party, inner)
 
-    # ---- what a program does -----------------------------------------------------------------------------
+    # ------------------------------------------------------------------ what a program does
 
     def act(self, party: Party) -> None:
         rng = self.rng
@@ -215,7 +215,7 @@ class Sharing:
             party.asking[oid] += 1
             self.net.send(party.me + CALLS, oid[:PROCESS_BYTES], "get", oid)
 
-    # ---- messages ----------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------ messages
 
     def deliver(self) -> bool:
         got = self.net.next()
@@ -301,7 +301,7 @@ class Sharing:
             party.refs.hold_new(oid)
             party.variables.append(oid)
 
-    # ---- death -------------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------ death
 
     def kill(self, party: Party) -> None:
         party.alive = False
@@ -335,7 +335,7 @@ class Sharing:
             party.asking[oid] -= 1
             self.drop(party, oid)
 
-    # ---- the run -----------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------ the run
 
     def step(self) -> None:
         living = [party for party in self.parties.values() if party.alive]

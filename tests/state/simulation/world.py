@@ -107,7 +107,7 @@ class World:
         self._counter += 1
         return self._id(kind, self._counter)
 
-    # ---- the control program -----------------------------------------------------------------------------
+    # ------------------------------------------------------------------ the control program
 
     def add_node(self, node_id: bytes, totals: dict[str, float], labels: dict[str, str]) -> None:
         self.books.add_node(node_id, totals)
@@ -269,7 +269,7 @@ class World:
                 self.books.actors[actor_id].let_go = True
             self.do_actors(actors.out_of_scope(actor_id, now))
 
-    # ---- processes ---------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------ processes
 
     def start_process(self, node_id: bytes, env_key: str) -> None:
         worker = self.fresh("worker")
@@ -329,7 +329,7 @@ class World:
         else:
             owner.asked_back.add(lease)
 
-    # ---- one random thing --------------------------------------------------------------------------------
+    # ------------------------------------------------------------------ one random thing
 
     def deliver(self) -> bool:
         got = self.net.next()
@@ -443,7 +443,7 @@ class World:
                 return  # only those who cannot repeat: requests are idempotent, and births are told once
             self.handle(sender, tuple(message))
 
-    # ---- the end -----------------------------------------------------------------------------------------
+    # ------------------------------------------------------------------ the end
 
     def settle(self) -> None:
         """Let everything that is on its way arrive."""
