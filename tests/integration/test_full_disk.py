@@ -39,12 +39,17 @@ def disk(tmp_path: Path) -> Path:
     return folder
 
 
+def play(scene: str, disk: Path) -> None:
+    """Play a scene on a disk of two megabytes; the scene says "right" at its end."""
+    ended = small_disks.run(WORK + scene, {disk: "2m"}, SUNDOG_temp_dir=str(disk))
+    assert ended.returncode == 0 and "right" in ended.stdout.splitlines(), ended.stderr
+
+
 def test_a_program_on_a_disk_that_fills_up_goes_on_and_so_do_its_records_when_there_is_room(
     disk: Path,
 ) -> None:
-    ended = small_disks.run(
-        WORK
-        + """
+    play(
+        """
 ray.init(num_cpus=3)
 until(lambda: (fill(disk), free_bytes(disk) == 0)[1], "the disk is full")
 kept = Sum.remote()  # a process that ends on a full disk cannot leave a count of what it did not record
@@ -69,18 +74,15 @@ ray.shutdown()
 assert records.read_session(session).dropped > 0
 print("right")
 """,
-        {disk: "2m"},
-        SUNDOG_temp_dir=str(disk),
+        disk,
     )
-    assert ended.returncode == 0 and "right" in ended.stdout.splitlines(), ended.stderr
 
 
 def test_a_session_is_made_on_a_disk_that_is_full_already_and_can_be_joined_when_there_is_room(
     disk: Path,
 ) -> None:
-    ended = small_disks.run(
-        WORK
-        + """
+    play(
+        """
 fill(disk)
 ray.init(num_cpus=2)
 work()
@@ -91,10 +93,8 @@ until(lambda: os.path.exists(f"{session}/session.json"), "others can join")
 work()
 print("right")
 """,
-        {disk: "2m"},
-        SUNDOG_temp_dir=str(disk),
+        disk,
     )
-    assert ended.returncode == 0 and "right" in ended.stdout.splitlines(), ended.stderr
 
 
 def test_a_session_that_others_are_to_join_is_refused_in_one_sentence_when_the_disk_is_full(

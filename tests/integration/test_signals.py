@@ -24,6 +24,13 @@ def counted(program: subprocess.Popen[str]) -> dict[str, Any]:
     return found
 
 
+def play(body: str, *said: str) -> None:
+    """Run a driver and hear it say these lines, in this order."""
+    with driver(body) as program:
+        for line in said:
+            expect(program, line)
+
+
 @pytest.mark.parametrize("mode", ["calls", "raises"])
 @pytest.mark.parametrize("where", ["main", "main_of_worker"])
 def test_verbs_survive_thousands_of_signals_whose_handlers_call_verbs_or_raise(where: str, mode: str) -> None:
@@ -104,9 +111,7 @@ def test_an_alarm_ends_a_blocked_verb_hundreds_of_times(blocking: str) -> None:
     sundog.cancel(ref, force=True)
     finish()
     """
-    with driver(body) as program:
-        expect(program, "0")
-        expect(program, "usable")
+    play(body, "0", "usable")
 
 
 IN_THE_MIDDLE = """
@@ -148,11 +153,7 @@ def test_what_a_handler_raises_in_the_middle_of_a_verb_comes_out_of_that_verb(ve
     finish()
     """
     )
-    with driver(body) as program:
-        expect(program, "not torn")
-        expect(program, "raised in interrupted")
-        expect(program, "None")
-        expect(program, "usable")
+    play(body, "not torn", "raised in interrupted", "None", "usable")
 
 
 def test_a_handler_that_ends_the_session_ends_the_get_that_it_interrupts() -> None:
@@ -231,9 +232,7 @@ def test_sessions_begin_and_end_whole_under_handlers_that_raise() -> None:
     sundog.init(num_cpus=1)
     finish()
     """
-    with driver(body) as program:
-        expect(program, "True")
-        expect(program, "usable")
+    play(body, "True", "usable")
 
 
 def test_a_program_sees_its_own_handlers_and_gets_them_back() -> None:
@@ -260,9 +259,7 @@ def test_a_program_sees_its_own_handlers_and_gets_them_back() -> None:
     assert type(_signal.signal).__name__ == "builtin_function_or_method"
     say("same")
     """
-    with driver(body) as program:
-        expect(program, "refused")
-        expect(program, "same")
+    play(body, "refused", "same")
 
 
 def test_handlers_of_an_asyncio_loop_are_called_once_for_each_signal() -> None:
@@ -282,9 +279,7 @@ def test_handlers_of_an_asyncio_loop_are_called_once_for_each_signal() -> None:
     asyncio.run(main())
     finish()
     """
-    with driver(body) as program:
-        expect(program, "20")
-        expect(program, "usable")
+    play(body, "20", "usable")
 
 
 def test_a_timer_that_a_task_leaves_running_does_not_end_its_worker() -> None:
@@ -312,9 +307,7 @@ def test_a_timer_that_a_task_leaves_running_does_not_end_its_worker() -> None:
             pass
     finish()
     """
-    with driver(body) as program:
-        expect(program, "True")
-        expect(program, "usable")
+    play(body, "True", "usable")
 
 
 def test_a_task_may_be_ended_by_its_own_alarm_while_it_waits_for_another() -> None:
@@ -334,9 +327,7 @@ def test_a_task_may_be_ended_by_its_own_alarm_while_it_waits_for_another() -> No
         say("too long" in str(error))
     finish()
     """
-    with driver(body) as program:
-        expect(program, "True")
-        expect(program, "usable")
+    play(body, "True", "usable")
 
 
 def test_a_signal_handler_of_an_idle_actor_runs_and_may_use_verbs() -> None:
@@ -361,9 +352,7 @@ def test_a_signal_handler_of_an_idle_actor_runs_and_may_use_verbs() -> None:
     say(sundog.get(actor.all.remote()))
     finish()
     """
-    with driver(body) as program:
-        expect(program, str([6] * 10))
-        expect(program, "usable")
+    play(body, str([6] * 10), "usable")
 
 
 def test_a_child_of_fork_keeps_the_handlers_of_the_program() -> None:
@@ -379,9 +368,7 @@ def test_a_child_of_fork_keeps_the_handlers_of_the_program() -> None:
     say(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
     finish()
     """
-    with driver(body) as program:
-        expect(program, "7")
-        expect(program, "usable")
+    play(body, "7", "usable")
 
 
 def test_names_of_actors_are_free_after_their_creation_was_interrupted() -> None:
@@ -412,6 +399,4 @@ def test_names_of_actors_are_free_after_their_creation_was_interrupted() -> None
     say(len(list_named_actors()) == kept)
     finish()
     """
-    with driver(body) as program:
-        expect(program, "True")
-        expect(program, "usable")
+    play(body, "True", "usable")

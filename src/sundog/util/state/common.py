@@ -236,6 +236,11 @@ class GetLogOptions:
             raise ValueError(f"suffix={self.suffix!r} is neither 'out' nor 'err'.")
 
 
+def _with_rows(counted: dict[str, Any], row: type[object]) -> dict[str, Any]:
+    """A summary whose entries are rows of one class."""
+    return counted | {"summary": {name: row(**entry) for name, entry in counted["summary"].items()}}
+
+
 @dataclass
 class TaskSummaryPerFuncOrClassName:
     """How many tasks of one name are in which state."""
@@ -258,11 +263,7 @@ class TaskSummaries:
     @classmethod
     def to_summary_by_func_name(cls, *, tasks: list[dict[str, Any]]) -> TaskSummaries:
         """Count tasks by name and state."""
-        counted = counting.count_tasks(tasks)
-        counted["summary"] = {
-            name: TaskSummaryPerFuncOrClassName(**entry) for name, entry in counted["summary"].items()
-        }
-        return cls(**counted)
+        return cls(**_with_rows(counting.count_tasks(tasks), TaskSummaryPerFuncOrClassName))
 
     @classmethod
     def to_summary_by_lineage(
@@ -292,9 +293,7 @@ class ActorSummaries:
     @classmethod
     def to_summary(cls, *, actors: list[dict[str, Any]]) -> ActorSummaries:
         """Count actors by class and state."""
-        counted = counting.count_actors(actors)
-        found = {name: ActorSummaryPerClass(**entry) for name, entry in counted["summary"].items()}
-        return cls(found, counted["total_actors"])
+        return cls(**_with_rows(counting.count_actors(actors), ActorSummaryPerClass))
 
 
 @dataclass
@@ -323,11 +322,7 @@ class ObjectSummaries:
     @classmethod
     def to_summary(cls, *, objects: list[dict[str, Any]]) -> ObjectSummaries:
         """Count and measure objects by place."""
-        counted = counting.count_objects(objects)
-        counted["summary"] = {
-            name: ObjectSummaryPerKey(**entry) for name, entry in counted["summary"].items()
-        }
-        return cls(**counted)
+        return cls(**_with_rows(counting.count_objects(objects), ObjectSummaryPerKey))
 
 
 def state_column(*, filterable: bool, detail: bool = False, format_fn: Any = None, **_options: Any) -> Any:
