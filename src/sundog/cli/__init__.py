@@ -24,6 +24,7 @@ COMMANDS = {
     "list": "List tasks, actors, objects and whatever else a session has.",
     "get": "Show one task, actor or object with all that is known of it.",
     "summary": "Count tasks by name, actors by class, objects by call site.",
+    "top": "Watch functions, workers and the machine, live.",
     "stack": "Show what every process is doing right now.",
     "memory": "Show who holds which object, and where the memory is.",
     "logs": "Show what the processes of a session printed.",

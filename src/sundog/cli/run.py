@@ -15,11 +15,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.machinery import ModuleSpec, PathFinder
 from types import CodeType, ModuleType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from sundog.cli import exits
+from sundog.cli import exits, rows
+
+if TYPE_CHECKING:
+    from sundog.util import progress
+
+_EXAMPLES = rows.examples(
+    ("sundog run train.py --epochs 3", "as python train.py --epochs 3 would"),
+    ("sundog run --progress train.py", "with a live bar for each function"),
+    ("sundog run -m package.module", "as python -m package.module would"),
+)
 
 
 @dataclass(frozen=True)
@@ -29,6 +38,7 @@ class Program:
     target: str
     arguments: tuple[str, ...]
     is_module: bool
+    progress: bool = False  # show bars while it runs
 
     def __call__(self) -> None:
         """Run it. Returns when the program ends normally; raises SystemExit or what the program raised."""
@@ -36,6 +46,7 @@ class Program:
 
         compat.install()
         sys.argv = [self.target, *self.arguments]
+        bars = _bars() if self.progress else None
         try:
             code, main = self._prepare()
             sys.modules["__main__"] = main
@@ -43,8 +54,13 @@ class Program:
         except SystemExit:
             raise
         except BaseException as error:
+            if bars is not None:
+                bars.stop()  # before the traceback, not in the middle of it
             _report(error)
             raise
+        finally:
+            if bars is not None:
+                bars.stop()
 
     def _prepare(self) -> tuple[CodeType, ModuleType]:
         if self.is_module:
@@ -59,6 +75,12 @@ class Program:
         # Python resolves links for the path of imports, but not for the name that tracebacks show.
         _set_first_path(os.path.dirname(os.path.realpath(self.target)))
         return _script_main(os.path.abspath(self.target))
+
+
+def _bars() -> "progress":
+    from sundog.util import progress
+
+    return progress().__enter__()
 
 
 def _script_main(path: str) -> tuple[CodeType, ModuleType]:
@@ -151,14 +173,16 @@ def _is_importlib(code: CodeType) -> bool:
     "run",
     context_settings={"allow_interspersed_args": False},
     short_help="Run a Python program that says `import ray`, unchanged.",
+    epilog=_EXAMPLES,
 )
 @click.option("-m", "as_module", is_flag=True, help="TARGET is a module's name, as with python -m.")
+@click.option("--progress", is_flag=True, help="Show a live bar for each function while it runs.")
 @click.argument("target")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def command(as_module: bool, target: str, arguments: tuple[str, ...]) -> Program:
+def command(as_module: bool, progress: bool, target: str, arguments: tuple[str, ...]) -> Program:
     """Run a Python program, as `python TARGET ARGUMENTS…` would, with `import ray` giving sundog.
 
     TARGET is a script, a folder or zip file with a __main__.py, a module's name after -m, or - for standard
     input. Everything after it is the program's own. Programs that say `import sundog` run as well.
     """
-    return Program(target, arguments, as_module)
+    return Program(target, arguments, as_module, progress)

@@ -12,12 +12,14 @@ What is piped is one row a line, however long it is.
 import json
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from sundog.cli import exits
 from sundog.observe.words import in_units, in_words
+from sundog.plain import as_dict
 from sundog.printable import printable
 from sundog.wire.requests import ListRows, Status
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from sundog.engines.sessions import SessionInfo
+    from sundog.observe.activity import Activity, Worker
 
 # Resources that are amounts of memory: shown in units, the others as numbers.
 _IN_BYTES = ("memory", "object_store_memory")
@@ -36,6 +39,7 @@ _STATES = {
 }
 _SHOWN_MAX = 20
 _PATIENCE_S = 1.0
+_BETWEEN_S = 0.5
 _PIPE_WIDTH = 100_000  # rich wraps by width and not by line: no row is as long as this
 
 
@@ -170,12 +174,55 @@ def _unfinished(info: "SessionInfo", node_id: str) -> list[dict[str, Any]]:
     return [row for row in rows if row["state"] not in ("FINISHED", "FAILED")]
 
 
+def _look(info: "SessionInfo") -> "Activity":
+    """Two looks, so that there are shares of a core and rates."""
+    from sundog.engines import sessions
+    from sundog.observe.activity import Watcher
+
+    watcher = Watcher(partial(sessions.request, info), info.path)
+    watcher.look()
+    time.sleep(_BETWEEN_S)
+    return watcher.look()
+
+
+def _tables(activity: "Activity") -> "list[RenderableType]":
+    from rich.table import Table
+    from rich.text import Text
+
+    from sundog.cli import top_rows
+
+    parts: list[RenderableType] = []
+    for title, columns, found in (
+        ("Functions", top_rows.FUNCTION_COLUMNS, top_rows.function_rows(activity, "active")),
+        ("Processes", top_rows.WORKER_COLUMNS, top_rows.worker_rows(activity, "start")),
+    ):
+        table = Table(*columns, title=title, title_justify="left", box=None)
+        for _, cells in found:
+            table.add_row(*[Text(cell) for cell in cells])
+        parts.append(table)
+    return parts
+
+
+def _process(each: "Worker") -> dict[str, Any]:
+    return {
+        **each.who._asdict(),
+        "calls": [call._asdict() for call in each.calls],
+        "silent": each.silent,
+        "core_share": each.core_share,
+        "rss_bytes": each.rss_bytes,
+        "own_bytes": each.own_bytes,
+    }
+
+
 @click.command("status", short_help="Show what a running session has, runs and waits for.")
 @click.option("--session", metavar="NAME", help="Which one; by default, the newest.")
 @click.option("--address", metavar="ADDRESS", help="Which one, by its address.")
 @click.option("--temp-dir", type=click.Path(file_okay=False), help="Where sessions keep their files.")
+@click.option("-v", "--verbose", is_flag=True, help="Every function and every process too.")
 @click.option("--json", "as_json", is_flag=True, help="The figures as JSON.")
-def command(session: str | None, address: str | None, temp_dir: str | None, as_json: bool) -> int:
+def command(
+    session: str | None, address: str | None, temp_dir: str | None, verbose: bool, as_json: bool
+) -> int:
     """Show what a running session has, runs and waits for: the newest, or the one named by --session."""
     from sundog.engines import sessions
 
@@ -194,6 +241,10 @@ def command(session: str | None, address: str | None, temp_dir: str | None, as_j
         raise exits.CommandError(f"no running session is called {asked!r}; running: {names}")
     answer = sessions.request(chosen[0], Status())
     answer["tasks"] = _unfinished(chosen[0], str(answer.get("node", "")))
+    activity = _look(chosen[0]) if verbose else None
+    if as_json and activity is not None:
+        answer["functions"] = [as_dict(each) for each in activity.functions]
+        answer["processes"] = [_process(each) for each in activity.workers]
     if as_json:
         click.echo(json.dumps({"session": chosen[0].name, **answer}, default=str, indent=2))
         return exits.OK
@@ -203,6 +254,8 @@ def command(session: str | None, address: str | None, temp_dir: str | None, as_j
     if not console.is_terminal:
         console = Console(highlight=False, width=_PIPE_WIDTH)
     for part in render(chosen[0], answer):
+        console.print(part)
+    for part in _tables(activity) if activity is not None else ():
         console.print(part)
     for other in found:
         if other is not chosen[0]:

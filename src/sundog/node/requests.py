@@ -95,6 +95,7 @@ class Requests:
                 answered(ask.Status, self._status),
                 answered(ask.ListRows, self._list),
                 answered(ask.LookAt, self._look_at),
+                answered(ask.EndWorker, self._end_worker),
                 answered(ask.PausedTasks, self._paused_tasks),
                 answered(ask.ListTriggers, self._triggers),
                 answered(ask.AddTrigger, self._add_trigger),
@@ -380,6 +381,13 @@ class Requests:
     def looked(self, process: Process, message: Looked) -> None:
         """A process tells what it does, as it was asked."""
         self.looks.looked(process, message)
+
+    def _end_worker(self, _asker: Asker, request: ask.EndWorker) -> bool:
+        found = self.node.processes.get(bytes.fromhex(request.process_id))
+        if found is None or found.kind != "worker":
+            return False
+        self.node.workers.kill(found.process_id, request.reason, intended=False)
+        return True
 
     def _gather(self, asker: Asker, what: str, patience_s: float) -> None:
         """Ask every process for its rows; answer when all who live have, or after a while."""

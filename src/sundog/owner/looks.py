@@ -41,6 +41,12 @@ def _stacks(owner: Owner) -> looks.ProcessStacks:
     return stacks_here(owner.call_of)
 
 
+def _pulse(owner: Owner) -> looks.Pulse:
+    from sundog.owner.pulse import pulse
+
+    return pulse(owner)
+
+
 def _memory(owner: Owner, most: int) -> looks.MemoryReport:
     from sundog.owner.holdings import report
 
@@ -54,8 +60,22 @@ def _retention(owner: Owner, names: tuple[str, ...]) -> list[looks.Retention]:
     return explain(names, exported)
 
 
+def _cancel(owner: Owner, task_id: str, force: bool) -> str:
+    """Cancel one of our tasks for a user at a terminal; says why if there is nothing to cancel."""
+    from sundog.owner.records import DONE
+
+    with owner.lock:
+        task = owner.table.get(bytes.fromhex(task_id))
+        if task is None or task.state == DONE:
+            return "it has ended already"
+        owner.cancels.cancel_task(task, force=force, recursive=True)
+    return ""
+
+
 _ANSWERS: dict[str, Callable[..., Any]] = {
     looks.STACKS: _stacks,
+    looks.PULSE: _pulse,
     looks.MEMORY: _memory,
     looks.RETENTION: _retention,
+    looks.CANCEL: _cancel,
 }

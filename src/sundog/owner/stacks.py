@@ -47,6 +47,34 @@ def stacks_here(call_of: CallOf) -> ProcessStacks:
     return ProcessStacks(tuple(threads), tuple(tasks), tuple(calls.values()), omitted)
 
 
+def calls_here(call_of: CallOf) -> tuple[Call, ...]:
+    """The calls that run in this process now, without their stacks."""
+    calls: dict[str, Call] = {}
+    frames = sys._current_frames()
+    frames.pop(threading.get_ident(), None)
+    try:
+        for frame in frames.values():
+            _find_call(_outwards(frame), call_of, calls)
+    finally:
+        frames.clear()
+    if "asyncio" in sys.modules:
+        for task in _all_tasks()[:_TASKS_MAX]:
+            coroutine = task.get_coro()
+            outermost: FrameType | None = getattr(coroutine, "cr_frame", None)
+            if outermost is not None and not task.done():
+                _find_call((outermost,), call_of, calls)
+    return tuple(calls.values())
+
+
+def _find_call(frames: Iterable[FrameType], call_of: CallOf, calls: dict[str, Call]) -> None:
+    for frame in frames:
+        if frame.f_code.co_filename.startswith(PACKAGE_DIR):
+            call = call_of(frame)
+            if call is not None:
+                calls[call.task_id] = call
+                return
+
+
 def _stack(name: str, frames: Iterable[FrameType], call_of: CallOf, calls: dict[str, Call]) -> Stack:
     """One stack; frames outside of the one that runs a call are how its worker began, and are left out."""
     found: list[Frame] = []

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         placement_group_table,
         remove_placement_group,
     )
+    from sundog.util.progress_bars import progress
     from sundog.util.serialization import deregister_serializer, register_serializer
 
 # Where each lazily imported name lives.
@@ -45,6 +46,7 @@ _HOMES = {
     "get_placement_group": "sundog.util.placement_group",
     "get_current_placement_group": "sundog.util.placement_group",
     "remove_placement_group": "sundog.util.placement_group",
+    "progress": "sundog.util.progress_bars",
     "inspect_serializability": "sundog.serialize.inspect",
     "register_serializer": "sundog.util.serialization",
     "deregister_serializer": "sundog.util.serialization",
@@ -135,6 +137,7 @@ __all__ = [
     "pdb",
     "placement_group",
     "placement_group_table",
+    "progress",
     "queue",
     "ray_debugpy",
     "register_serializer",

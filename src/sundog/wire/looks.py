@@ -18,6 +18,7 @@ STACKS = "stacks"
 PULSE = "pulse"
 MEMORY = "memory"
 RETENTION = "retention"
+CANCEL = "cancel"  # the one that acts: a user asks the owner of a task to cancel it
 
 
 class Who(NamedTuple):
@@ -73,16 +74,20 @@ class ProcessStacks(NamedTuple):
     tasks_omitted: int = 0
 
 
-class Pulse(NamedTuple):
-    """What one process does now, in numbers."""
+class Waiting(NamedTuple):
+    """Tasks of one function that a process submitted and that have not ended, by what they wait for."""
 
-    calls: tuple[Call, ...]  # running here
-    waiting: tuple[
-        tuple[str, int, int, int], ...
-    ]  # of its own tasks: name, for arguments, for a worker, sent
-    cpu_s: float
-    rss_bytes: int
-    shared_bytes: int
+    name: str
+    arguments: int
+    worker: int
+    sent: int  # a worker has them: they run, or wait for their turn there
+
+
+class Pulse(NamedTuple):
+    """What one process does now: the calls that run in it, and its own tasks that have not ended."""
+
+    calls: tuple[Call, ...]
+    waiting: tuple[Waiting, ...]
 
 
 class Reference(NamedTuple):

@@ -63,6 +63,13 @@ class LookAt(Request["tuple[list[tuple[Who, Any]], list[Who]]"]):
     patience_s: float = 10.0
 
 
+class EndWorker(Request[bool]):
+    """End a worker's process for a user at a terminal; False if it is gone, or is no worker."""
+
+    process_id: str
+    reason: str
+
+
 class PausedTasks(Request["list[Pause]"]):
     """The tasks that stand in a debugger."""
 

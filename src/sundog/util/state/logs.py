@@ -158,6 +158,16 @@ def _which(address: str | None, options: Any) -> tuple[str, str]:
     return _worker_log(address, options.pid, f"pid {options.pid}", options.suffix), ""
 
 
+def worker_path(session_path: str, worker_id: str, suffix: str) -> str:
+    """Where a worker's output ("out") or errors ("err") are."""
+    return os.path.join(session_path, "logs", f"worker-{worker_id}.{suffix}")
+
+
+def read_tail(path: str, lines: int) -> list[bytes]:
+    """The last lines of a log, without marks."""
+    return list(deque(_lines(path, "", None), maxlen=lines))
+
+
 def _task_log(address: str | None, options: Any) -> tuple[str, str]:
     found = get_task(options.task_id, address)
     rows = found if isinstance(found, list) else [found] if found is not None else []
