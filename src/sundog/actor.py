@@ -86,7 +86,7 @@ class ActorHandle(Generic[T]):
         self.__dict__[name] = bound  # the next look-up does not come here
         return bound
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         core = self._core
         return (_rebuild_handle, (core.actor_id, core.data, core.scope))
 
@@ -141,12 +141,12 @@ class _Creates(Generic[T]):
 
     _cls: type[T]
 
-    def _create(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ActorHandle[T]:
+    def _create(self, args: tuple[object, ...], kwargs: dict[str, object]) -> ActorHandle[T]:
         raise NotImplementedError
 
     if MYPY:  # it cannot read a constructor's parameters out of type[T], as pyright does
 
-        def remote(self, *args: Any, **kwargs: Any) -> ActorHandle[T]:
+        def remote(self, *args: object, **kwargs: object) -> ActorHandle[T]:
             """Create an actor."""
             raise NotImplementedError
 
@@ -188,7 +188,7 @@ class _Creates(Generic[T]):
             *args: P.args,
             **kwargs: P.kwargs,
         ) -> ActorHandle[T]: ...
-        def remote(self, *args: Any, **kwargs: Any) -> ActorHandle[T]:
+        def remote(self, *args: object, **kwargs: object) -> ActorHandle[T]:
             """Create an actor; its constructor runs in its own process."""
             return self._create(args, kwargs)
 
@@ -247,8 +247,8 @@ class ActorClass(_Creates[T]):
 
     def _remote(
         self,
-        args: Sequence[Any] | None = None,
-        kwargs: Mapping[str, Any] | None = None,
+        args: Sequence[object] | None = None,
+        kwargs: Mapping[str, object] | None = None,
         **options: Unpack[ActorKeywords],
     ) -> ActorHandle[T]:
         """Create an actor, with arguments in a list and a dict, and options for this one alone."""
@@ -259,11 +259,11 @@ class ActorClass(_Creates[T]):
         """Graphs of bound calls are out of scope."""
         raise NotImplementedError("bind() is not part of sundog: call .remote() and pass handles instead.")
 
-    def _create(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ActorHandle[T]:
+    def _create(self, args: tuple[object, ...], kwargs: dict[str, object]) -> ActorHandle[T]:
         return self._create_with(self._options, args, kwargs)
 
     def _create_with(
-        self, options: ActorOptions, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, options: ActorOptions, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> ActorHandle[T]:
         from sundog.api import engine_or_init
 
@@ -282,7 +282,7 @@ class ActorClass(_Creates[T]):
         handle._core.cls = self._cls
         return handle
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild_class, (self._cls, self._options))
 
     def __repr__(self) -> str:
@@ -297,7 +297,7 @@ class ActorClassWithOptions(_Creates[T]):
         self._cls = base._cls
         self._options = options
 
-    def _create(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ActorHandle[T]:
+    def _create(self, args: tuple[object, ...], kwargs: dict[str, object]) -> ActorHandle[T]:
         return self._base._create_with(self._options, args, kwargs)
 
     def options(self, **overrides: Unpack[ActorKeywords]) -> ActorClassWithOptions[T]:

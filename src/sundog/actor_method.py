@@ -238,14 +238,14 @@ class ActorMethod(Generic[P, Out]):
         link.out_of_order, link.by_group = data.out_of_order, bool(data.groups)
         link.concurrent = data.concurrent
         fn = Fn(self._name, f"{core.class_name}.{self._name}")
-        returns: Any = options.num_returns
+        returns: object = options.num_returns
         if returns is None:
             returns = "streaming" if self._name in data.members.generators else 1
         fn.returns = returns
         fn.one = returns == 1
         retries = options.max_task_retries
         fn.max_retries = data.max_task_retries if retries is None else retries
-        extra: dict[str, Any] = {}
+        extra: dict[str, object] = {}
         if returns != 1:
             extra[wire.EXTRA_RETURNS] = returns
         if options.concurrency_group:
@@ -277,7 +277,7 @@ class ActorMethod(Generic[P, Out]):
     ) -> ActorMethod[P, ObjectRefGenerator[Any]]: ...
     @overload
     def options(self, *, num_returns: int, **overrides: Unpack[MethodKeywords]) -> ActorMethod[P, Any]: ...
-    def options(self, **overrides: Any) -> ActorMethod[..., Any]:
+    def options(self, **overrides: object) -> ActorMethod[..., Any]:
         """The same method with other options."""
         chosen, core = self._options.merged(**overrides), self._core
         yields = self._name in core.data.members.generators
@@ -302,7 +302,7 @@ class _DecoratedMethod(ActorMethod[P, Out]):
 
         super().__init__(core, name, options)
         call: Callable[..., object] = super().remote
-        self._invoke: Callable[[tuple[Any, ...], dict[str, Any]], object]
+        self._invoke: Callable[[tuple[object, ...], dict[str, object]], object]
         self._invoke = pickle.loads(core.data.members.decorators[name])(
             lambda args, kwargs: call(*args, **kwargs)
         )

@@ -121,7 +121,7 @@ def init(
         )
         level = notices.level_of(logging_level, "logging_level")
         init_options.check_logging(logging_format, logging_config)
-        system: dict[str, Any] = dict(_system_config or {})
+        system: dict[str, object] = dict(_system_config or {})
         if _temp_dir:
             system["temp_dir"] = _temp_dir
         if object_spilling_directory or _object_spilling_directory:

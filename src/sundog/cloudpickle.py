@@ -29,12 +29,12 @@ __all__ = [
 ]
 
 
-def dump(obj: Any, file: IO[bytes], protocol: int | None = None, buffer_callback: Any = None) -> None:
+def dump(obj: object, file: IO[bytes], protocol: int | None = None, buffer_callback: object = None) -> None:
     """Pickle into a file."""
     _package.dump(obj, file, protocol, buffer_callback)
 
 
-def dumps_debug(obj: Any, *args: Any, **kwargs: Any) -> Any:
+def dumps_debug(obj: object, *args: object, **kwargs: object) -> Any:
     """Pickle; if that fails, the error says which part of the value cannot be."""
     try:
         return dumps(obj, *args, **kwargs)
@@ -44,7 +44,7 @@ def dumps_debug(obj: Any, *args: Any, **kwargs: Any) -> Any:
         raise TypeError(explain(obj, error, what="the value")) from error
 
 
-def dump_debug(obj: Any, file: IO[bytes], *args: Any, **kwargs: Any) -> None:
+def dump_debug(obj: object, file: IO[bytes], *args: object, **kwargs: object) -> None:
     """The same into a file."""
     file.write(dumps_debug(obj, *args, **kwargs))
 

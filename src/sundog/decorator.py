@@ -45,7 +45,7 @@ def remote(*, num_returns: Literal["streaming"], **options: Unpack[RemoteKeyword
 def remote(*, num_returns: Literal["dynamic"], **options: Unpack[RemoteKeywords]) -> DynamicDecorator: ...
 @overload
 def remote(*, num_returns: int, **options: Unpack[RemoteKeywords]) -> ListDecorator: ...
-def remote(*args: object, **options: Any) -> object:
+def remote(*args: object, **options: object) -> object:
     """Make a function a remote function, or a class an actor class.
 
     >>> import sundog

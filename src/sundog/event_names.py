@@ -18,7 +18,7 @@ from typing import Any
 _TEXT_MAX_CHARS = 8192
 
 
-def note_line(kind: str, facts: dict[str, Any]) -> bytes:
+def note_line(kind: str, facts: dict[str, object]) -> bytes:
     """A note as a line of the file; long texts in it are cut."""
     import json
 
@@ -78,7 +78,7 @@ def parse(data: bytes) -> tuple[list[tuple[int, str, str, str]], list[tuple[str,
     import json
 
     names: list[tuple[int, str, str, str]] = []
-    notes: list[tuple[str, dict[str, Any]]] = []
+    notes: list[tuple[str, dict[str, object]]] = []
     whole = data.rfind(b"\n") + 1
     for line in data[:whole].decode(errors="replace").split("\n")[:-1]:
         with contextlib.suppress(ValueError, SyntaxError, IndexError):

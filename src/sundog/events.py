@@ -185,7 +185,7 @@ class Ring:
         self._short = False
         return True
 
-    def overflow(self, index: int, *fields: Any) -> None:
+    def overflow(self, index: int, *fields: object) -> None:
         """Write an event whose slot is not reserved yet; without room for it, count it."""
         at = HEADER_BYTES + (index % self.capacity) * EVENT_BYTES
         with self._lock:
@@ -259,7 +259,7 @@ class Ring:
         self._unnamed = self._unnamed[len(lines) :]
         return True
 
-    def note(self, kind: str, /, **facts: Any) -> None:
+    def note(self, kind: str, /, **facts: object) -> None:
         """Keep facts that an event has no room for: once per actor or failure, never per task that ends well.
 
         A process keeps a few megabytes of them; what comes after that is not kept. Never raises.
@@ -351,13 +351,13 @@ class NoRing:
         """Every name is 0."""
         return 0
 
-    def note(self, kind: str, /, **facts: Any) -> None:
+    def note(self, kind: str, /, **facts: object) -> None:
         """Nothing is kept."""
 
-    def write(self, *event: Any) -> None:
+    def write(self, *event: object) -> None:
         """Nothing is written."""
 
-    def overflow(self, index: int, *fields: Any) -> None:
+    def overflow(self, index: int, *fields: object) -> None:
         """Nothing is written."""
 
     def sample(self, task_id: bytes, now: float, own_bytes: int, line: str) -> None:
@@ -441,7 +441,7 @@ class Columns:
     own_bytes: Sequence[float]
 
     @classmethod
-    def of(cls, rows: list[tuple[Any, ...]]) -> Columns:
+    def of(cls, rows: list[tuple[object, ...]]) -> Columns:
         """From the fields of events, as `Slots.raw` gives them."""
         _, _, start, end, name, kind, flags, _, cpu_s, own_bytes, _ = zip(*rows, strict=True)
         return cls(name[0], kind[0], list(map(sub, end, start)), flags, cpu_s, own_bytes)

@@ -43,12 +43,12 @@ class RayError(Exception):
     _ray_order: ClassVar[tuple[str, ...]] = ("message",)
 
     message: str = ""
-    task_id: Any = None
-    node_id: Any = None
-    worker_id: Any = None
+    task_id: object = None
+    node_id: object = None
+    worker_id: object = None
     pid: int | None = None
 
-    def __init__(self, *args: Any, **facts: Any) -> None:
+    def __init__(self, *args: object, **facts: object) -> None:
         order = self._ray_order
         if len(args) > 1 and len(order) >= len(args):
             facts = {**dict(zip(order, args, strict=False)), **facts}
@@ -65,7 +65,7 @@ class RayError(Exception):
         self.__dict__.update(facts)
         self.message = str(args[0]) if args else ""
 
-    def _default_message(self, facts: dict[str, Any]) -> str:
+    def _default_message(self, facts: dict[str, object]) -> str:
         shown = ", ".join(
             f"{name}={value}" for name, value in facts.items() if value not in (None, "", False)
         )
@@ -74,7 +74,7 @@ class RayError(Exception):
     def __str__(self) -> str:
         return self.message if len(self.args) <= 1 else str(self.args)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         # Not the default, which calls the class with `args`: a subclass may have any constructor it likes.
         return _rebuild_error, (type(self), self.args, self.__dict__.copy())
 

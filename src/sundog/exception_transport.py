@@ -269,8 +269,8 @@ def pack(exc: BaseException) -> dict[str, Any]:
     return {"exact": exact, **_outline(exc, reason, brief=True)}
 
 
-def _stand_in_pack(exc: BaseException) -> dict[str, Any] | None:
-    packed: dict[str, Any] | None = vars(exc).get("_sundog_packed")
+def _stand_in_pack(exc: BaseException) -> dict[str, object] | None:
+    packed: dict[str, object] | None = vars(exc).get("_sundog_packed")
     return packed
 
 

@@ -59,12 +59,12 @@ class RayActorError(RayError):
 
     default = "The actor could not finish this call."
     _ray_order: ClassVar[tuple[str, ...]] = ("actor_id", "message", "actor_init_failed", "preempted")
-    actor_id: Any = None
+    actor_id: object = None
     actor_name: str | None = None
     class_name: str | None = None
     exit_code: int | None = None
     signal: int | None = None
-    cause: Any = None
+    cause: object = None
     last_line: str | None = None
     peak_bytes: int | None = None
     actor_init_failed: bool = False
@@ -83,12 +83,12 @@ class ActorDiedError(RayActorError):
     _ray_order = ("cause",)
 
     @classmethod
-    def from_task_error(cls, task_error: RayTaskError, **facts: Any) -> ActorDiedError:
+    def from_task_error(cls, task_error: RayTaskError, **facts: object) -> ActorDiedError:
         """The death of an actor whose constructor raised `task_error`."""
         message = f"The actor died because its constructor raised:\n{task_error}"
         return cls(message, **{"actor_init_failed": True, "cause": task_error, **facts})
 
-    def _default_message(self, facts: dict[str, Any]) -> str:
+    def _default_message(self, facts: dict[str, object]) -> str:
         if isinstance(cause := facts.get("cause"), RayTaskError):
             facts.setdefault("actor_init_failed", True)
             return f"The actor died because its constructor raised:\n{cause}"

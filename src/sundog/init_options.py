@@ -78,7 +78,7 @@ def check(
         raise ValueError(f"object_store_memory must be a positive number of bytes, not {store!r}.")
 
 
-def job_config_of(given: Any) -> JobConfig:
+def job_config_of(given: object) -> JobConfig:
     """What `init(job_config=…)` was given: nothing, a `JobConfig`, or a dict of one.
 
     Raises:
@@ -94,7 +94,7 @@ def job_config_of(given: Any) -> JobConfig:
 
 
 def say_what_is_ignored(
-    config: Callable[..., list[str]], other: dict[str, Any], system: dict[str, Any]
+    config: Callable[..., list[str]], other: dict[str, object], system: dict[str, object]
 ) -> None:
     """At debug level: what Ray would have heeded, and sundog does not."""
     if notices.is_debugging():
@@ -110,7 +110,7 @@ def warn_of_mistyped(variables: list[tuple[str, str]]) -> None:
         notices.warn(f"The variable {name} sets nothing: there is no such setting.{hint}")
 
 
-def check_logging(form: Any, config: Any) -> None:
+def check_logging(form: object, config: object) -> None:
     """The same for what it is told of logging."""
     if form is not None and not isinstance(form, str):
         raise TypeError(f"logging_format must be a format of the module logging, not {form!r}.")
@@ -121,6 +121,6 @@ def check_logging(form: Any, config: Any) -> None:
             raise TypeError(f"logging_config must be a sundog.LoggingConfig, not {type(config).__name__}.")
 
 
-def _is_amount(value: Any) -> bool:
+def _is_amount(value: object) -> bool:
     # NaN compares with nothing, so it is not in any range either.
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < float("inf")

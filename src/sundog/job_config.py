@@ -77,11 +77,11 @@ class JobConfig:
             runtime_env = RuntimeEnv(**(runtime_env or {}))
         self.runtime_env = runtime_env if runtime_env is not None else {}
 
-    def set_py_logging_config(self, logging_config: Any = None) -> None:
+    def set_py_logging_config(self, logging_config: object = None) -> None:
         """Set how the workers write what they log (a `LoggingConfig`)."""
         self.py_logging_config = logging_config
 
-    def ensure_logging_config(self, logging_config: Any = None) -> None:
+    def ensure_logging_config(self, logging_config: object = None) -> None:
         """The same, unless that is set already; a dict will do."""
         if logging_config is None or self.py_logging_config is not None:
             return

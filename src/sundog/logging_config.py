@@ -68,7 +68,7 @@ class LoggingConfig:
         return cls(**settings)
 
 
-def apply(settings: dict[str, Any]) -> None:
+def apply(settings: dict[str, object]) -> None:
     """Set up the root logger of this process; handlers that the program has there go on as well."""
     config = LoggingConfig.from_dict(settings)
     kind = JsonFormatter if config.encoding == "JSON" else TextFormatter
@@ -84,7 +84,7 @@ class _ContextFormatter(logging.Formatter):
         super().__init__()
         self.more = [name for name in more if name not in _SHOWN]
 
-    def facts(self, record: logging.LogRecord) -> dict[str, Any]:
+    def facts(self, record: logging.LogRecord) -> dict[str, object]:
         """What is known beside the message: attributes asked for, `extra=`, and who is running."""
         found = {name: getattr(record, name, None) for name in self.more}
         found.update((name, value) for name, value in vars(record).items() if name not in _STANDARD)

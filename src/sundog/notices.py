@@ -128,11 +128,11 @@ def stderr_handler(formatter: logging.Formatter) -> logging.Handler:
         made_by_sundog = True
 
         @property
-        def stream(self) -> Any:
+        def stream(self) -> object:
             return sys.stderr
 
         @stream.setter
-        def stream(self, _: Any) -> None:
+        def stream(self, _: object) -> None:
             return
 
     handler = StderrHandler()

@@ -37,6 +37,7 @@ class PlacedOptions(TypedDict, total=False):
     fallback_strategy: Sequence[Mapping[str, Mapping[str, str]]] | None
     enable_task_events: bool | None
     post_mortem: bool | None
+    capsule: bool | None
     _metadata: Mapping[str, object] | None
     _labels: Mapping[str, str] | None
 
@@ -83,4 +84,5 @@ class MethodKeywords(TypedDict, total=False):
     name: str | None
     enable_task_events: bool | None
     post_mortem: bool | None
+    capsule: bool | None
     _generator_backpressure_num_objects: int | None

@@ -338,7 +338,7 @@ def _filled_text(name: str, value: Any) -> str:
     return value
 
 
-def _resources(name: str, value: Any) -> Resources:
+def _resources(name: str, value: object) -> Resources:
     if not isinstance(value, dict):
         raise _wrong_type(name, "a dict of resource names to amounts", value)
     for resource in value:
@@ -365,7 +365,7 @@ def _check_pieces(name: str, resource: str, amount: float) -> None:
         raise ValueError(f"{name}={{{resource!r}: {amount:g}}} is not allowed: it can only be had whole.")
 
 
-def _returns(name: str, value: Any) -> int | str:
+def _returns(name: str, value: object) -> int | str:
     allowed = 'zero or more, "dynamic" or "streaming"'
     if isinstance(value, str):
         if value not in ("dynamic", "streaming"):
@@ -375,7 +375,7 @@ def _returns(name: str, value: Any) -> int | str:
     return number
 
 
-def _retry_exceptions(name: str, value: Any) -> bool | ExceptionTypes:
+def _retry_exceptions(name: str, value: object) -> bool | ExceptionTypes:
     if isinstance(value, bool):
         return value
     if not isinstance(value, (list, tuple)):
@@ -391,7 +391,7 @@ def is_a(value: object, *names: str) -> bool:
     return any(base.__name__ in names for base in type(value).__mro__)
 
 
-def _strategy(name: str, value: Any) -> object:
+def _strategy(name: str, value: object) -> object:
     if isinstance(value, str):
         if value not in ("DEFAULT", "SPREAD"):
             raise ValueError(f'{name}={value!r} is not allowed: "DEFAULT", "SPREAD" or a strategy object.')
@@ -401,20 +401,20 @@ def _strategy(name: str, value: Any) -> object:
     return value
 
 
-def _backpressure(name: str, value: Any) -> int | None:
+def _backpressure(name: str, value: object) -> int | None:
     number: int | None = _whole(-1, "at least 1, or -1 for no limit", default_at=-1)(name, value)
     if number == 0:
         raise ValueError(f"{name}=0 is not allowed: at least 1, or -1 for no limit.")
     return number
 
 
-def _group(name: str, value: Any) -> object:
+def _group(name: str, value: object) -> object:
     if value != "default" and not is_a(value, "PlacementGroup"):
         raise _wrong_type(name, 'a placement group, "default" or None', value)
     return value
 
 
-def check_labels(name: str, value: Any) -> dict[str, str]:
+def check_labels(name: str, value: object) -> dict[str, str]:
     """Labels and what they must be, of a selector.
 
     Raises:

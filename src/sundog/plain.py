@@ -15,7 +15,7 @@ from typing import Any, TypeVar, dataclass_transform
 
 _Class = TypeVar("_Class", bound=type)
 _Row = TypeVar("_Row")
-_NONE: Mapping[str, Any] = {}
+_NONE: Mapping[str, object] = {}
 
 
 class _Missing:
@@ -41,7 +41,7 @@ class Field:
 
 
 def field(
-    *, default: Any = MISSING, default_factory: Any = MISSING, metadata: Mapping[str, Any] = _NONE
+    *, default: object = MISSING, default_factory: object = MISSING, metadata: Mapping[str, object] = _NONE
 ) -> Any:
     """A field whose default is made for each row, or which carries facts about itself."""
     return Field(default, default_factory, metadata)

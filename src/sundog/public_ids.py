@@ -76,7 +76,7 @@ class BaseID:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._id.hex()})"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return (type(self), (self._id,))
 
 

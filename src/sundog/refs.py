@@ -80,7 +80,7 @@ def plug(runtime: Hooks | None) -> None:
     _note = hooks.ops.append
 
 
-_BY_HAND: Any = object()
+_BY_HAND: object = object()
 RAY_BYTES = 28  # of an object's id in Ray; such an id names nothing here, but programs make and compare them
 NIL = b"\xff" * RAY_BYTES
 
@@ -94,7 +94,7 @@ class ObjectRef(Generic[T_co]):
 
     __slots__ = ("__weakref__", "_at", "_code", "_id")
 
-    def __init__(self, oid: bytes, code: Any = _BY_HAND, at: int = 0) -> None:
+    def __init__(self, oid: bytes, code: object = _BY_HAND, at: int = 0) -> None:
         self._id = oid
         if code is _BY_HAND:
             code = None
@@ -105,7 +105,7 @@ class ObjectRef(Generic[T_co]):
     def __del__(self) -> None:
         _note(self._id)
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         sent = collectors.sent
         if sent is None:
             # Pickled by hand: nobody can tell when the bytes are gone, so the object stays for good.
@@ -229,7 +229,7 @@ def rebuild(oid: bytes, site: str | None = None) -> ObjectRef[Any]:
 
 
 # Sites that were shown or sent: the same text for the same place, which a pickle then contains once.
-_sites: dict[tuple[int, int], tuple[Any, str]] = {}
+_sites: dict[tuple[int, int], tuple[object, str]] = {}
 _SITES_MAX = 4096
 
 

@@ -167,7 +167,7 @@ class RemoteFunction(Generic[P, Out]):
         """Graphs of bound calls are out of scope."""
         raise NotImplementedError("bind() is not part of sundog: call .remote() and pass refs instead.")
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (self._function, self._options))
 
     def __repr__(self) -> str:

@@ -26,7 +26,7 @@ def _deprecated(instead: str) -> Callable[[M], M]:
 
     def mark(method: M) -> M:
         @functools.wraps(method)
-        def warn(self: Any) -> Any:
+        def warn(self: object) -> object:
             text = f"RuntimeContext.{method.__name__} may go away. {instead}".rstrip()
             warnings.warn(text, RayDeprecationWarning, stacklevel=2)
             return method(self)
@@ -242,7 +242,7 @@ class RuntimeContext:
     def get(self) -> dict[str, Any]:
         """The ids in one dict."""
         facts, running = context.facts, context.current()
-        out: dict[str, Any] = {
+        out: dict[str, object] = {
             "job_id": JobID(facts.job_id),
             "node_id": NodeID(facts.node_id),
             "namespace": self.namespace,

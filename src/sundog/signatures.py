@@ -63,7 +63,7 @@ class Signature:
             found = found[1:]
         return cls(tuple(found))
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return (Signature, (self.parameters,))
 
     def full(self) -> inspect.Signature:
@@ -84,7 +84,7 @@ class Signature:
             ]
         )
 
-    def check(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def check(self, name: str, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         """Raises TypeError if a call with these arguments could not even begin."""
         if self.parameters is None:
             return
@@ -100,7 +100,7 @@ class _Default:
         return "…"
 
 
-def is_bare(function: Any) -> bool:
+def is_bare(function: object) -> bool:
     """Whether a function is what its code says, so that `inspect`, which takes 15 ms to import, need not be asked.
 
     Not if something was hung on it: a wrapper names the function that it stands for, or a signature, or is marked.
@@ -138,7 +138,7 @@ def is_generator(function: Any) -> bool:
     return inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
 
 
-def check_yields(name: str, num_returns: Any, yields: bool) -> None:
+def check_yields(name: str, num_returns: object, yields: bool) -> None:
     """Refuse results one by one of a function that does not yield them.
 
     Raises:

@@ -101,10 +101,10 @@ class _Waiting:
             if not self.owner.reactor.leader:
                 self.owner.reactor.pump()
 
-    def split(self) -> tuple[list[Any], list[Any]]:
+    def split(self) -> tuple[list[object], list[object]]:
         """The first `num_returns` that are ready, and everything else."""
-        ready: list[Any] = []
-        rest: list[Any] = []
+        ready: list[object] = []
+        rest: list[object] = []
         with self.owner.lock:
             for each in self.waitables:
                 (ready if len(ready) < self.num_returns and self._is_ready(each) else rest).append(each)

@@ -311,7 +311,7 @@ def start(
     config: Config,
     resources: dict[str, float],
     labels: dict[str, str],
-    job: dict[str, Any],
+    job: dict[str, object],
     *,
     log_to_driver: bool,
 ) -> LocalEngine:
@@ -337,7 +337,7 @@ def start(
 
 @_guarded()
 def join(
-    info: sessions.SessionInfo, config: Config, job: dict[str, Any], *, log_to_driver: bool
+    info: sessions.SessionInfo, config: Config, job: dict[str, object], *, log_to_driver: bool
 ) -> LocalEngine:
     """Join a running session as one more driver.
 
@@ -368,7 +368,7 @@ def _introduce(
     connection: Connection,
     process_id: bytes,
     job_id: bytes | None,
-    job: dict[str, Any],
+    job: dict[str, object],
     log_to_driver: bool,
     *,
     joins: bool,
@@ -418,7 +418,7 @@ def _become_driver(
     return engine
 
 
-def load_config(system_config: dict[str, Any] | None) -> Config:
+def load_config(system_config: dict[str, object] | None) -> Config:
     """The settings for a new session."""
     return config_module.load(system_config)
 

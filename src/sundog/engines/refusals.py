@@ -9,7 +9,6 @@ drivers and in workers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from sundog import notices
 from sundog.exceptions import RuntimeEnvSetupError, TaskPlacementGroupRemoved, TaskUnschedulableError
@@ -93,7 +92,7 @@ def _unschedulable(task: Task, reason: str) -> Exception:
     )
 
 
-def _environment_failed(task: Task, text: str, facts: dict[str, Any]) -> Exception:
+def _environment_failed(task: Task, text: str, facts: dict[str, object]) -> Exception:
     return RuntimeEnvSetupError(
         f"The runtime environment of {task.fn.name} ({task.id.hex()}) could not be set up: {text}",
         **{**facts, "task_id": task.id.hex()},

@@ -22,9 +22,9 @@ class ObjectStoreWriter:
     """Puts each part in the object store as it comes, so that a map task needs little memory."""
 
     def __init__(self) -> None:
-        self.results: list[Any] = []
+        self.results: list[object] = []
 
-    def add(self, item: Any) -> None:
+    def add(self, item: object) -> None:
         """Take one part."""
         self.results.append(sundog.put(item))
 
@@ -36,13 +36,13 @@ class ObjectStoreWriter:
 class ObjectStoreWriterNonStreaming(ObjectStoreWriter):
     """Keeps the parts until the map task returns them all together."""
 
-    def add(self, item: Any) -> None:
+    def add(self, item: object) -> None:
         """Take one part."""
         self.results.append(item)
 
 
 def round_robin_partitioner(
-    input_stream: Iterable[Any], num_partitions: int
+    input_stream: Iterable[object], num_partitions: int
 ) -> Iterator[tuple[PartitionID, Any]]:
     """Give the items to the output partitions in turn.
 

@@ -293,7 +293,7 @@ def instance() -> Board:
     return _board
 
 
-def safe_print(*args: Any, **kwargs: Any) -> None:
+def safe_print(*args: object, **kwargs: object) -> None:
     """`print` that does not tear the bars on screen."""
     _board.write(*args, **kwargs)
 

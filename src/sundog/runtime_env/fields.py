@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 from sundog.runtime_env.ignores import check_excludes
 from sundog.runtime_env.snapshot import is_zip
 
-CONFIG_DEFAULTS: dict[str, Any] = {"setup_timeout_seconds": 600, "eager_install": True, "log_files": []}
+CONFIG_DEFAULTS: dict[str, object] = {"setup_timeout_seconds": 600, "eager_install": True, "log_files": []}
 UNSUPPORTED = {
     "conda": "Use pip=[...], or start sundog from inside the conda environment.",
     "container": "Start sundog inside the container instead.",
@@ -34,7 +34,7 @@ class RuntimeEnvConfig(dict[str, Any]):
 
     known_fields: ClassVar[frozenset[str]] = frozenset(CONFIG_DEFAULTS)
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, **settings: object) -> None:
         unknown = [name for name in settings if name not in CONFIG_DEFAULTS]
         if unknown:
             raise ValueError(_unknown("runtime_env['config']", unknown[0], list(CONFIG_DEFAULTS)))
@@ -76,14 +76,14 @@ class RuntimeEnv(dict[str, Any]):
         {"env_vars", "working_dir", "py_modules", "excludes", "pip", "uv", "config", *UNSUPPORTED}
     ) | {"worker_process_setup_hook"}
 
-    def __init__(self, *, _validate: bool = True, **fields: Any) -> None:
+    def __init__(self, *, _validate: bool = True, **fields: object) -> None:
         given = {name: value for name, value in fields.items() if value is not None}
         super().__init__(check_fields(given) if _validate else given)
         for name in ("env_vars", "pip", "uv"):  # nothing asked for is not asked for
             if name in self and not (self[name].get("packages") if _is_packages(self[name]) else self[name]):
                 del self[name]
 
-    def __setitem__(self, name: str, value: Any) -> None:
+    def __setitem__(self, name: str, value: object) -> None:
         if name in _CHECKS and value is not None:
             value = _CHECKS[name](value)
         super().__setitem__(name, value)
@@ -145,7 +145,7 @@ class RuntimeEnv(dict[str, Any]):
         """The fields that are not built in."""
         return [(name, value) for name, value in self.items() if name not in self.known_fields]
 
-    def set(self, name: str, value: Any) -> None:
+    def set(self, name: str, value: object) -> None:
         """Change one field; it is checked as at construction."""
         self.update(check_fields({**self, name: value}))
 
@@ -159,15 +159,15 @@ class RuntimeEnv(dict[str, Any]):
     def deserialize(cls, text: str) -> RuntimeEnv:
         return cls(_validate=False, **json.loads(text))
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (dict(self),)
 
 
-def _is_packages(value: Any) -> bool:
+def _is_packages(value: object) -> bool:
     return isinstance(value, Mapping) and "packages" in value
 
 
-def _rebuild(fields: dict[str, Any]) -> RuntimeEnv:
+def _rebuild(fields: dict[str, object]) -> RuntimeEnv:
     return RuntimeEnv(_validate=False, **fields)
 
 
@@ -177,13 +177,13 @@ def _unknown(where: str, name: str, known: Sequence[str]) -> str:
     return f"{where} has no field {name!r}.{hint} The fields are: {', '.join(sorted(known))}."
 
 
-def check_fields(env: Mapping[str, Any]) -> dict[str, Any]:
+def check_fields(env: Mapping[str, object]) -> dict[str, Any]:
     """A copy of `env` with every field checked and in its full form.
 
     Raises:
         ValueError, TypeError: as for `RuntimeEnv`.
     """
-    checked: dict[str, Any] = {}
+    checked: dict[str, object] = {}
     for name, value in env.items():
         if name.startswith("_"):
             continue  # Ray's own bookkeeping (_ray_commit, …), found in dicts it made
@@ -196,7 +196,7 @@ def check_fields(env: Mapping[str, Any]) -> dict[str, Any]:
     return checked
 
 
-def _check_env_vars(value: Any) -> dict[str, str]:
+def _check_env_vars(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise TypeError(f"runtime_env['env_vars'] must map str to str, got {type(value).__name__}")
     for key, text in value.items():
@@ -211,7 +211,7 @@ def _check_env_vars(value: Any) -> dict[str, str]:
     return dict(value)
 
 
-def _check_path(field: str, value: Any) -> str:
+def _check_path(field: str, value: object) -> str:
     if not isinstance(value, (str, os.PathLike)):
         raise TypeError(f"runtime_env[{field!r}] must be a path, got {type(value).__name__}")
     path = os.path.expanduser(os.fspath(value))
@@ -234,7 +234,7 @@ def _here() -> str:
         return "a folder that was removed"
 
 
-def _check_working_dir(value: Any) -> str:
+def _check_working_dir(value: object) -> str:
     path = _check_path("working_dir", value)
     if not os.path.isdir(path) and not is_zip(path):
         raise ValueError(
@@ -243,7 +243,7 @@ def _check_working_dir(value: Any) -> str:
     return path
 
 
-def _check_py_modules(value: Any) -> list[str]:
+def _check_py_modules(value: object) -> list[str]:
     if not isinstance(value, (list, tuple)):
         raise TypeError(
             f"runtime_env['py_modules'] must be a list of paths or modules, got {type(value).__name__}"
@@ -256,8 +256,8 @@ def _check_py_modules(value: Any) -> list[str]:
     return paths
 
 
-def _check_strings(field: str) -> Callable[[Any], list[str]]:
-    def check(value: Any) -> list[str]:
+def _check_strings(field: str) -> Callable[[object], list[str]]:
+    def check(value: object) -> list[str]:
         if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
             raise TypeError(f"runtime_env['{field}'] must be a list of str, got {value!r}")
         return list(value)
@@ -265,18 +265,18 @@ def _check_strings(field: str) -> Callable[[Any], list[str]]:
     return check
 
 
-def _check_excludes(value: Any) -> list[str]:
+def _check_excludes(value: object) -> list[str]:
     patterns = _check_strings("excludes")(value)
     check_excludes(patterns)
     return patterns
 
 
-_PIP_DEFAULTS: dict[str, Any] = {"packages": [], "pip_check": False, "pip_install_options": []}
+_PIP_DEFAULTS: dict[str, object] = {"packages": [], "pip_check": False, "pip_install_options": []}
 # Choose between installers or their versions, which changes nothing about what is installed.
 _PIP_IGNORED = frozenset({"pip_version", "uv_version", "uv_check", "uv_pip_install_options"})
 
 
-def _check_pip(value: Any) -> dict[str, Any]:
+def _check_pip(value: object) -> dict[str, object]:
     if isinstance(value, (str, list, tuple)):
         value = {"packages": value}
     if not isinstance(value, Mapping):
@@ -300,7 +300,7 @@ def _read_requirements(path: str) -> list[str]:
     return [row for row in rows if row and not row.startswith("#")]
 
 
-def _check_hook(value: Any) -> Any:
+def _check_hook(value: object) -> object:
     # Bytes are a function pickled before: a task's own environment, handed on to the tasks it submits.
     if not callable(value) and not isinstance(value, bytes) and not (isinstance(value, str) and "." in value):
         raise TypeError(
@@ -309,19 +309,19 @@ def _check_hook(value: Any) -> Any:
     return value
 
 
-def _check_conda(value: Any) -> Any:
+def _check_conda(value: object) -> object:
     if not isinstance(value, (str, dict)):
         raise TypeError(f"runtime_env['conda'] must be a name, a file or a dict, got {type(value).__name__}")
     return value
 
 
-def _check_config(value: Any) -> RuntimeEnvConfig:
+def _check_config(value: object) -> RuntimeEnvConfig:
     if not isinstance(value, Mapping):
         raise TypeError(f"runtime_env['config'] must be a dict, got {type(value).__name__}")
     return RuntimeEnvConfig(**value)
 
 
-_CHECKS: dict[str, Callable[[Any], Any]] = {
+_CHECKS: dict[str, Callable[[object], object]] = {
     "env_vars": _check_env_vars,
     "working_dir": _check_working_dir,
     "py_modules": _check_py_modules,

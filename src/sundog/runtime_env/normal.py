@@ -46,7 +46,7 @@ class NormalEnv:
     def as_runtime_env(self) -> dict[str, Any]:
         """The same environment as a mapping: what a task hands on to the tasks it submits. `normalize` of it
         copies nothing, for the paths are copies already."""
-        raw: dict[str, Any] = {"env_vars": dict(self.env_vars), "working_dir": self.working_dir}
+        raw: dict[str, object] = {"env_vars": dict(self.env_vars), "working_dir": self.working_dir}
         raw["py_modules"] = list(self.py_modules)
         if self.pip:
             options = list(self.pip_options)
@@ -127,7 +127,7 @@ def _expand(value: str, environ: Mapping[str, str]) -> str:
     return _VARIABLE.sub(lambda found: environ.get(found[1] or found[2], found[0] if found[2] else ""), value)
 
 
-def normalize(runtime_env: Mapping[str, Any] | None, *, session_dir: str) -> NormalEnv:
+def normalize(runtime_env: Mapping[str, object] | None, *, session_dir: str) -> NormalEnv:
     """Resolve a runtime environment in the submitting process.
 
     Directories are copied into the session at this moment, so later edits do not reach running work. An

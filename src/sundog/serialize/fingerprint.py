@@ -15,7 +15,7 @@ FINGERPRINT_BYTES = 8
 _WRAPPERS_MAX = 100
 
 
-def fingerprint(target: Any) -> str:
+def fingerprint(target: object) -> str:
     """The fingerprint of a function, method or class (16 hex digits); "" of what has no Python code.
 
     >>> fingerprint(lambda x: x + 1) == fingerprint(lambda x: x + 1)
@@ -36,7 +36,7 @@ def fingerprint(target: Any) -> str:
     return digest.hexdigest()
 
 
-def _code_of(target: Any) -> CodeType | None:
+def _code_of(target: object) -> CodeType | None:
     target = getattr(target, "__func__", target)
     for _ in range(_WRAPPERS_MAX):  # a cycle of wrappers has no end
         if not hasattr(target, "__wrapped__"):

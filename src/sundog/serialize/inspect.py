@@ -253,7 +253,7 @@ def _object_members(member: _Member) -> Iterator[_Member]:
 
 
 def inspect_serializability(
-    base_obj: Any, name: str | None = None, depth: int = 3, print_file: TextIO | None = None
+    base_obj: object, name: str | None = None, depth: int = 3, print_file: TextIO | None = None
 ) -> tuple[bool, set[FailureTuple]]:
     """Find out whether a value can be sent to a task, and if not, which of its members are to blame.
 
@@ -290,7 +290,7 @@ def inspect_serializability(
     }
 
 
-def explain(obj: Any, error: BaseException, *, what: str, root: str | None = None) -> str:
+def explain(obj: object, error: BaseException, *, what: str, root: str | None = None) -> str:
     """The message for a value that could not be pickled: the member at fault, why, and what to do.
 
     Args:
@@ -343,7 +343,7 @@ _ADVICE: dict[str, str] = {
 }
 
 
-def _advice(value: Any) -> str:
+def _advice(value: object) -> str:
     kind = type(value)
     if isinstance(value, (types.GeneratorType, types.AsyncGeneratorType)):
         return "A generator cannot leave its process. Send list(...) of it, or make it inside the task."
@@ -358,7 +358,7 @@ def _advice(value: Any) -> str:
     )
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     if isinstance(value, type):
         return f"the class {value.__qualname__}"
     kind = type(value)
@@ -366,7 +366,7 @@ def _kind(value: Any) -> str:
     return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
 
 
-def _show(value: Any) -> str:
+def _show(value: object) -> str:
     try:
         text = repr(value)
     except Exception:

@@ -203,7 +203,7 @@ def load_parts(stream: bytes, parts: list[Any]) -> Any:
     return pickle.loads(stream, buffers=parts)
 
 
-def _aligned(part: bytes) -> Any:
+def _aligned(part: bytes) -> object:
     """A read-only copy of a buffer at a multiple of 64."""
     import numpy
 
@@ -215,7 +215,7 @@ def _aligned(part: bytes) -> Any:
     return copy
 
 
-def pack_function(function: Any) -> tuple[bytes, list[bytes]]:
+def pack_function(function: object) -> tuple[bytes, list[bytes]]:
     """Pickle a function or class by value where needed; also returns the refs captured in it."""
     outer = collectors.sent
     sent = collectors.sent = []
@@ -230,7 +230,7 @@ def pack_function(function: Any) -> tuple[bytes, list[bytes]]:
     return blob, sent
 
 
-def _by_name(function: Any) -> bytes | None:
+def _by_name(function: object) -> bytes | None:
     """The pickle of a function or class that its module has under its name; None of any other.
 
     cloudpickle gives the same, and takes 30 ms to import, in the middle of a start. Nobody can have told it to pickle
@@ -262,7 +262,7 @@ class _Reader(pickle.Unpickler):
         super().__init__(io.BytesIO(meta), buffers=buffers)
         self._rebuild = rebuild
 
-    def find_class(self, module: str, name: str, /) -> Any:
+    def find_class(self, module: str, name: str, /) -> object:
         if name == "rebuild" and module == _REFS:
             return self._rebuild
         if name == "load_parts" and module == __name__:

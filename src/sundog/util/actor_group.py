@@ -42,12 +42,12 @@ class ActorGroupMethod:
         self.actor_group = weakref.ref(actor_group)
         self._method_name = method_name
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> Any:
         raise TypeError(
             f"Methods of a group cannot be called directly. Use group.{self._method_name}.remote(...)."
         )
 
-    def remote(self, *args: Any, **kwargs: Any) -> list[Any]:
+    def remote(self, *args: object, **kwargs: object) -> list[Any]:
         """Call it on every actor; gives a list of refs."""
         group = self.actor_group()
         if group is None:
@@ -76,8 +76,8 @@ class ActorGroup:
         num_cpus_per_actor: float = 1,
         num_gpus_per_actor: float = 0,
         resources_per_actor: dict[str, float] | None = None,
-        init_args: tuple[Any, ...] | None = None,
-        init_kwargs: dict[str, Any] | None = None,
+        init_args: tuple[object, ...] | None = None,
+        init_kwargs: dict[str, object] | None = None,
     ) -> None:
         if num_actors <= 0:
             raise ValueError(f"num_actors must be at least 1, not {num_actors}.")
@@ -128,7 +128,7 @@ class ActorGroup:
         """Create more; waits until each can say what it is, if its class has `get_actor_metadata`."""
         config = self.actor_config
         made = [self._actor_cls.remote(*config.init_args, **config.init_kwargs) for _ in range(num_actors)]
-        told: list[Any] = [None] * num_actors
+        told: list[object] = [None] * num_actors
         if made and hasattr(made[0], "get_actor_metadata"):
             told = sundog.get([actor.get_actor_metadata.remote() for actor in made])
         self.actors += [ActorWrapper(actor, metadata) for actor, metadata in zip(made, told)]

@@ -72,7 +72,7 @@ class ActorPool:
             self.submit(fn, value)
         return self._drain(self.get_next_unordered)
 
-    def _drain(self, fetch: Callable[[], Any]) -> Iterator[Any]:
+    def _drain(self, fetch: Callable[[], object]) -> Iterator[object]:
         while self.has_next():
             yield fetch()
 
@@ -169,7 +169,7 @@ class ActorPool:
         self._returned = max(self._returned, index + 1)
         self._take_back(call.actor, alive)
 
-    def _take_back(self, actor: Any, alive: bool = True) -> None:
+    def _take_back(self, actor: object, alive: bool = True) -> None:
         if alive:
             self._idle.append(actor)
         if self._waiting and self._idle:
@@ -187,7 +187,7 @@ class ActorPool:
         """Take an idle actor out of the pool, or None when there is none."""
         return self._idle.pop() if self.has_free() else None
 
-    def push(self, actor: Any) -> None:
+    def push(self, actor: object) -> None:
         """Add an actor; it takes waiting work at once.
 
         Raises:

@@ -49,7 +49,7 @@ DeveloperAPI = _marker("DeveloperAPI", frozenset())
 def Deprecated(target: F, /) -> F: ...
 @overload
 def Deprecated(*, message: str = ..., warning: bool = ...) -> Callable[[F], F]: ...
-def Deprecated(target: Any = None, /, *, message: str = "", warning: bool = False) -> Any:
+def Deprecated(target: object = None, /, *, message: str = "", warning: bool = False) -> Any:
     """Mark a function or class as going away.
 
     Args:
@@ -83,7 +83,7 @@ def _warn_when_made(cls: Any, text: str) -> Any:
     construct = cls.__init__
 
     @functools.wraps(construct)
-    def warn_and_construct(self: Any, *args: Any, **kwargs: Any) -> None:
+    def warn_and_construct(self: object, *args: object, **kwargs: object) -> None:
         warnings.warn(text, RayDeprecationWarning, stacklevel=2)
         construct(self, *args, **kwargs)
 

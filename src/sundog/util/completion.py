@@ -17,7 +17,7 @@ DEFAULT_CHUNK_SIZE = 10
 DEFAULT_BACKPRESSURE_SIZE = 100
 
 
-def _check(chunk_size: int, wait_options: dict[str, Any]) -> None:
+def _check(chunk_size: int, wait_options: dict[str, object]) -> None:
     if chunk_size < 1:
         raise ValueError(f"`chunk_size` must be >= 1, got {chunk_size}")
     if "num_returns" in wait_options:
@@ -32,11 +32,11 @@ def _next_chunk(
 
 
 def as_completed(
-    refs: Sequence[Any],
+    refs: Sequence[object],
     *,
     chunk_size: int = DEFAULT_CHUNK_SIZE,
     yield_obj_refs: bool = False,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Iterator[Any]:
     """Yield results as they become available, `chunk_size` at a time.
 
@@ -50,7 +50,7 @@ def as_completed(
         ValueError: `chunk_size` is below 1, or `num_returns` was given.
     """
     _check(chunk_size, kwargs)
-    rest: Sequence[Any] = refs
+    rest: Sequence[object] = refs
     while rest:
         results, rest = _next_chunk(rest, chunk_size, yield_obj_refs, kwargs)
         yield from results
@@ -81,7 +81,7 @@ def map_unordered(
     if backpressure_size is not None and backpressure_size <= 0:
         raise ValueError(f"backpressure_size must be positive, got {backpressure_size}")
     _check(chunk_size, kwargs)
-    outstanding: list[Any] = []
+    outstanding: list[object] = []
     for item in items:
         outstanding.append(fn.remote(item))
         if backpressure_size is not None and len(outstanding) >= backpressure_size:

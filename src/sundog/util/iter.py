@@ -406,7 +406,7 @@ class ParallelIteratorWorker:
     def __init__(self, item_generator: Any, repeat: bool) -> None:
         self.item_generator = item_generator
         self.repeat = repeat
-        self.local_it: Iterator[Any] | None = None
+        self.local_it: Iterator[object] | None = None
         self.transforms: list[Transform] = []
         self.slices: dict[int, deque[Any]] = {}
 
@@ -426,7 +426,7 @@ class ParallelIteratorWorker:
 
     def par_iter_init(self, transforms: list[Transform]) -> None:
         """Start from the beginning, through these transforms."""
-        stream: LocalIterator[Any] = LocalIterator(self._items, SharedMetrics())
+        stream: LocalIterator[object] = LocalIterator(self._items, SharedMetrics())
         for transform in transforms:
             stream = transform(stream)
         self.local_it = iter(stream)
@@ -458,7 +458,7 @@ class ParallelIteratorWorker:
         """`par_iter_next_batch` of one slice."""
         return self._collect(batch_ms, partial(self.par_iter_slice, step, start))
 
-    def _collect(self, batch_ms: int, fetch: Callable[[], Any]) -> list[Any]:
+    def _collect(self, batch_ms: int, fetch: Callable[[], object]) -> list[object]:
         until_s = time.monotonic() + batch_ms / 1000
         items = [fetch()]
         while not isinstance(items[-1], _ShardEnd) and time.monotonic() < until_s:

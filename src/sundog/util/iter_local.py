@@ -182,7 +182,7 @@ class LocalIterator(Generic[T]):
         """Put `n` items at a time into a list; the last one may be shorter."""
 
         def wrap(stream: Iterator[Any]) -> Iterator[Any]:
-            batch: list[Any] = []
+            batch: list[object] = []
             for item in stream:
                 if isinstance(item, _NextValueNotReady):
                     yield item
@@ -216,9 +216,9 @@ class LocalIterator(Generic[T]):
             seed: The same seed gives the same order.
         """
 
-        def wrap(stream: Iterator[Any]) -> Iterator[Any]:
+        def wrap(stream: Iterator[object]) -> Iterator[Any]:
             chance = random.Random(seed)
-            held: list[Any] = []
+            held: list[object] = []
             for item in stream:
                 if isinstance(item, _NextValueNotReady):
                     yield item
@@ -240,7 +240,7 @@ class LocalIterator(Generic[T]):
     def zip_with_source_actor(self) -> LocalIterator[tuple[Any, T]]:
         """Yield `(actor, item)`: where each item came from."""
 
-        def wrap(stream: Iterator[Any]) -> Iterator[Any]:
+        def wrap(stream: Iterator[object]) -> Iterator[Any]:
             for item in stream:
                 if isinstance(item, _NextValueNotReady):
                     yield item

@@ -38,8 +38,8 @@ class MetricsContext:
     def __init__(self) -> None:
         self.counters: defaultdict[str, int] = defaultdict(int)
         self.timers: defaultdict[str, Timer] = defaultdict(Timer)
-        self.info: dict[str, Any] = {}
-        self.current_actor: Any = None
+        self.info: dict[str, object] = {}
+        self.current_actor: object = None
 
     def save(self) -> dict[str, Any]:
         """Give what is worth keeping, as plain values."""

@@ -203,10 +203,10 @@ class Metric:
             "default_tags": self._default_tags,
         }
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (type(self), self._arguments(), self._default_tags)
 
-    def _arguments(self) -> tuple[Any, ...]:
+    def _arguments(self) -> tuple[object, ...]:
         return (self._name, self._description, self._tag_keys)
 
 
@@ -307,7 +307,7 @@ class Histogram(Metric):
         """The metric's definition, with its boundaries."""
         return {**super().info, "boundaries": self.boundaries}
 
-    def _arguments(self) -> tuple[Any, ...]:
+    def _arguments(self) -> tuple[object, ...]:
         return (self._name, self._description, self.boundaries, self._tag_keys)
 
 

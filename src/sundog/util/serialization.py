@@ -6,13 +6,12 @@ The registry belongs to the runtime's serializer (`sundog.serialize.pack`); noth
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from sundog.serialize import pack
 
 
 def register_serializer(
-    cls: type, *, serializer: Callable[[Any], Any], deserializer: Callable[[Any], Any]
+    cls: type, *, serializer: Callable[[object], object], deserializer: Callable[[object], object]
 ) -> None:
     """Serialize instances of `cls` with a function of yours, in this process.
 
