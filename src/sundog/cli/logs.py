@@ -75,7 +75,7 @@ def command(what: tuple[str, ...], address: str | None, timeout: int, **options:
     return exits.OK
 
 
-def _given(value: Any, option: str) -> Any:
+def _given(value: object, option: str) -> object:
     if value is None:
         raise click.UsageError(f"{option} is needed to know whose log it is.")
     return value

@@ -5,7 +5,7 @@ Owns the page; the rows are `observe.memory`'s. Runs in the terminal's process, 
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -30,7 +30,7 @@ _EXAMPLES = rows.examples(
 )
 
 
-def _choice(known: dict[str, str]) -> Any:
+def _choice(known: dict[str, str]) -> object:
     """One of these words; Ray's spelling (NODE_ADDRESS) does as well."""
 
     def checked(_ctx: click.Context, _param: click.Parameter, given: str) -> str:
@@ -129,9 +129,9 @@ def _show_group(
     click.echo("")
 
 
-def _row(each: "Holding", units: str | None, by_line: bool) -> dict[str, Any]:
+def _row(each: "Holding", units: str | None, by_line: bool) -> dict[str, object]:
     reference = each.reference
-    row: dict[str, Any] = {
+    row: dict[str, object] = {
         "pid": each.who.pid,
         "type": each.who.kind,
         "call site": each.call_site or "-",
@@ -220,7 +220,7 @@ def _size(size_bytes: float, units: str | None) -> str:
     return f"{size_bytes:.0f} B" if factor == 1 else f"{size_bytes / factor:.3f} {units.upper()}"
 
 
-def _as_dict(picture: "Picture", groups: "Sequence[Group]", most: int | None) -> dict[str, Any]:
+def _as_dict(picture: "Picture", groups: "Sequence[Group]", most: int | None) -> dict[str, object]:
     return {
         "groups": [
             {
@@ -249,8 +249,8 @@ def _as_dict(picture: "Picture", groups: "Sequence[Group]", most: int | None) ->
     }
 
 
-def _as_row(picture: "Picture", each: "Holding") -> dict[str, Any]:
-    row: dict[str, Any] = {
+def _as_row(picture: "Picture", each: "Holding") -> dict[str, object]:
+    row: dict[str, object] = {
         "pid": each.who.pid,
         "type": each.who.kind,
         **each.reference._asdict(),

@@ -101,7 +101,7 @@ def show_header(header: "Header") -> None:
     click.echo(f"Then it {header.outcome.words()}")
 
 
-def _warn_of_changes(header: "Header", function: Any, edited: bool) -> None:
+def _warn_of_changes(header: "Header", function: object, edited: bool) -> None:
     from sundog.capsules.capture import versions
     from sundog.serialize.fingerprint import fingerprint
 

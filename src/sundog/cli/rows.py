@@ -84,7 +84,7 @@ def parse_filter(text: str) -> tuple[str, str, str]:
     return key.lower().replace("-", "_"), predicate, value.strip("'\"")
 
 
-def show(rows: Sequence[dict[str, Any]], form: str) -> None:
+def show(rows: Sequence[dict[str, object]], form: str) -> None:
     """Print rows in a format."""
     if form == "json":
         click.echo(json.dumps(rows, default=str, indent=2))
@@ -94,7 +94,7 @@ def show(rows: Sequence[dict[str, Any]], form: str) -> None:
         show_table(rows)
 
 
-def show_table(rows: Sequence[dict[str, Any]], *, numbered: bool = True) -> None:
+def show_table(rows: Sequence[dict[str, object]], *, numbered: bool = True) -> None:
     """Print rows as a table, with a number before each unless that is not wanted."""
     from rich.console import Console
     from rich.table import Table
@@ -112,7 +112,7 @@ def show_table(rows: Sequence[dict[str, Any]], *, numbered: bool = True) -> None
     console.print(table)
 
 
-def as_yaml(rows: Sequence[dict[str, Any]]) -> str:
+def as_yaml(rows: Sequence[dict[str, object]]) -> str:
     """Rows as a YAML list; what is nested in a column stands on one line, for JSON is YAML too.
 
     >>> print(as_yaml([{"name": "f", "n": 1, "held": {"CPU": 1.0}, "why": None}]), end="")
@@ -130,7 +130,7 @@ def as_yaml(rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join([*lines, "..."]) + "\n"
 
 
-def _yaml_value(value: Any) -> str:
+def _yaml_value(value: object) -> str:
     if isinstance(value, str) and _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
         return value
     return json.dumps(value, default=str)
@@ -148,7 +148,7 @@ def resource_argument(known: Sequence[str] = RESOURCES) -> Callable[..., Any]:
     return click.argument("resource", callback=checked, metavar=f"[{'|'.join(known)}]")
 
 
-def asked(call: Callable[[], Any]) -> Any:
+def asked(call: Callable[[], object]) -> Any:
     """What the state API answers; its errors are the command's."""
     from sundog.util.state.exception import RayStateApiException, ServerUnavailable
 

@@ -6,7 +6,7 @@ thread; it joins no session.
 
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -76,7 +76,7 @@ def export(file: str, session: str | None) -> int:
     return exits.OK
 
 
-def _facts(each: "Opened") -> dict[str, Any]:
+def _facts(each: "Opened") -> dict[str, object]:
     began = each.name.removeprefix("session_")[:19]
     size = files = 0
     newest = 0.0

@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -172,7 +172,7 @@ def _no_such(chosen: "Opened", target: str) -> str:
     return f"{shown!r} is no pid, worker, actor or running task of this session. See: sundog list workers"
 
 
-def _first_line(text: Any) -> str:
+def _first_line(text: object) -> str:
     return printable(str(text or "").strip().partition("\n")[0])
 
 

@@ -163,7 +163,7 @@ def _figure(name: str, value: object) -> str:
     return f"{name.replace('_', ' ')} {value}"
 
 
-def _unfinished(info: "SessionInfo", node_id: str) -> list[dict[str, Any]]:
+def _unfinished(info: "SessionInfo", node_id: str) -> list[dict[str, object]]:
     """Rows of the tasks that have not ended, as far as processes tell of theirs within a moment."""
     from sundog.engines import sessions
     from sundog.observe.records import read_begun

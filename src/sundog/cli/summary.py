@@ -3,8 +3,6 @@
 Owns the page; the counting is `util.state.summary`. Runs in the terminal's process, main thread; it joins no session.
 """
 
-from typing import Any
-
 import click
 
 from sundog.cli import exits, rows
@@ -44,9 +42,9 @@ def command(resource: str, form: str, timeout: int, address: str | None) -> int:
     return exits.OK
 
 
-def _shown(name: str, entry: dict[str, Any]) -> dict[str, Any]:
+def _shown(name: str, entry: dict[str, object]) -> dict[str, object]:
     """One line of the table: counts in words, without the usage, which --format json has."""
-    row: dict[str, Any] = {"name": name}
+    row: dict[str, object] = {"name": name}
     for key, value in entry.items():
         if isinstance(value, dict) and key.endswith("counts"):
             row[key] = ", ".join(f"{state}: {count}" for state, count in value.items())

@@ -103,7 +103,7 @@ class Line:
         self.connection = connection
         self._on_message = on_message
         self._on_closed = on_closed
-        self._backlog: deque[tuple[Any, tuple[int, ...]]] = deque()
+        self._backlog: deque[tuple[object, tuple[int, ...]]] = deque()
         self._then: Callable[[], None] | None = None
         self._no_room = False
         self.closed = False

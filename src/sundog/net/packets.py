@@ -46,7 +46,7 @@ def receive_buffer() -> memoryview:
     return memoryview(mmap.mmap(-1, RECV_BYTES))
 
 
-def encode(message: Any, spill_dir: str) -> bytes:
+def encode(message: object, spill_dir: str) -> bytes:
     """Pickle a message; one that is too large is written to a file under `spill_dir` and named instead."""
     data = pickle.dumps(message, 5)
     if len(data) <= MESSAGE_MAX_BYTES:
@@ -116,7 +116,7 @@ def _write_memory(data: bytes) -> str:
     return f"{_PROC}{os.getpid()}/fd/{fd}"
 
 
-def read_big(path: str, lost: Any = None) -> Any:
+def read_big(path: str, lost: object = None) -> Any:
     """Read and remove a packet written by `write_big`; `lost` if it was in the memory of a process that is dead."""
     if path.startswith(_PROC):
         try:
@@ -180,7 +180,7 @@ class Connection:
         poller.register(self.sock.fileno(), select.POLLIN)
         return bool(poller.poll(timeout_s * 1000))
 
-    def send(self, message: tuple[Any, ...], fds: tuple[int, ...] = (), flags: int = 0) -> None:
+    def send(self, message: tuple[object, ...], fds: tuple[int, ...] = (), flags: int = 0) -> None:
         """Send one message. Raises OSError when the other side is gone (BlockingIOError if so asked)."""
         data = pickle.dumps(tuple(message), 5)  # a row travels as the tuple that it is
         if len(data) > MESSAGE_MAX_BYTES:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sundog import notices, trust
 
@@ -33,7 +33,7 @@ class Destination(NamedTuple):
     """A place for spilled objects: a URL and what its file system needs to be told."""
 
     url: str
-    options: dict[str, Any]
+    options: dict[str, object]
 
     @property
     def folder(self) -> str | None:
@@ -81,7 +81,7 @@ def destinations(directory: str, config_json: str) -> list[Destination]:
     return [Destination(url, params.get("storage_options") or {}) for url in urls]
 
 
-def _check_params(kind: str, params: dict[str, Any]) -> None:
+def _check_params(kind: str, params: dict[str, object]) -> None:
     known = _PARAMS[kind]
     for name in params:
         if name not in known:

@@ -107,7 +107,7 @@ class FolderTarget:
 class UrlTarget:
     """Anything that fsspec can write to. `fsspec` is imported when the first object is spilled."""
 
-    def __init__(self, prefix: str, options: dict[str, Any]) -> None:
+    def __init__(self, prefix: str, options: dict[str, object]) -> None:
         self.prefix = prefix
         self._options = options
         self._found: tuple[Any, str] | None = None

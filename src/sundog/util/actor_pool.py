@@ -9,22 +9,26 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import sundog
+from sundog.refs import ObjectRef
 
 __tracebackhide__ = True  # pytest folds the frames of this file
 
 V = TypeVar("V")
-Call = Callable[[Any, V], Any]
+Actor = TypeVar("Actor")
+Result = TypeVar("Result")
+# Makes a call: takes an actor of the pool and a value, returns its ref.
+Call = Callable[[Actor, V], ObjectRef[Result]]
 
 
 @dataclass(slots=True)
-class _Running:
+class _Running(Generic[Actor]):
     """One call in flight. `refs` holds several refs when the method has several returns."""
 
-    actor: Any
-    refs: list[Any]
+    actor: Actor
+    refs: list[ObjectRef[Any]]
     result: Any
 
     def ready(self, timeout_s: float | None) -> bool:
@@ -32,7 +36,7 @@ class _Running:
         return len(done) == len(self.refs)
 
 
-class ActorPool:
+class ActorPool(Generic[Actor]):
     """Spread calls over existing actors, one call per actor at a time.
 
     Example:
@@ -46,15 +50,15 @@ class ActorPool:
         [2, 4, 6]
     """
 
-    def __init__(self, actors: Iterable[Any]) -> None:
-        self._idle: list[Any] = list(actors)
+    def __init__(self, actors: Iterable[Actor]) -> None:
+        self._idle: list[Actor] = list(actors)
         # Insertion order is submission order, so the first key is always the oldest call.
-        self._running: dict[int, _Running] = {}
-        self._waiting: deque[tuple[Call[Any], Any]] = deque()
+        self._running: dict[int, _Running[Actor]] = {}
+        self._waiting: deque[tuple[Call[Actor, Any, Any], Any]] = deque()
         self._submitted = 0
         self._returned = 0
 
-    def map(self, fn: Call[V], values: Iterable[V]) -> Iterator[Any]:
+    def map(self, fn: Call[Actor, V, Result], values: Iterable[V]) -> Iterator[Result]:
         """Call `fn(actor, value)` for every value; iterate over the results in order.
 
         All values are submitted before this returns. Results of earlier submissions which nobody
@@ -65,18 +69,18 @@ class ActorPool:
             self.submit(fn, value)
         return self._drain(self.get_next)
 
-    def map_unordered(self, fn: Call[V], values: Iterable[V]) -> Iterator[Any]:
+    def map_unordered(self, fn: Call[Actor, V, Result], values: Iterable[V]) -> Iterator[Result]:
         """Like `map`, but each result comes as soon as it is there."""
         self._drop_unfetched()
         for value in values:
             self.submit(fn, value)
         return self._drain(self.get_next_unordered)
 
-    def _drain(self, fetch: Callable[[], object]) -> Iterator[object]:
+    def _drain(self, fetch: Callable[[], Any]) -> Iterator[Any]:
         while self.has_next():
             yield fetch()
 
-    def submit(self, fn: Call[V], value: V) -> None:
+    def submit(self, fn: Call[Actor, V, object], value: V) -> None:
         """Run `fn(actor, value)` on an idle actor now, or as soon as one is free.
 
         Args:
@@ -169,7 +173,7 @@ class ActorPool:
         self._returned = max(self._returned, index + 1)
         self._take_back(call.actor, alive)
 
-    def _take_back(self, actor: object, alive: bool = True) -> None:
+    def _take_back(self, actor: Actor, alive: bool = True) -> None:
         if alive:
             self._idle.append(actor)
         if self._waiting and self._idle:
@@ -183,11 +187,11 @@ class ActorPool:
         """Whether an actor is idle and nothing waits for it."""
         return bool(self._idle) and not self._waiting
 
-    def pop_idle(self) -> Any | None:
+    def pop_idle(self) -> Actor | None:
         """Take an idle actor out of the pool, or None when there is none."""
         return self._idle.pop() if self.has_free() else None
 
-    def push(self, actor: object) -> None:
+    def push(self, actor: Actor) -> None:
         """Add an actor; it takes waiting work at once.
 
         Raises:

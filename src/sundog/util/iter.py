@@ -20,7 +20,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 import sundog
-from sundog.util.iter_local import LocalIterator, _NextValueNotReady
+from sundog.util.iter_local import LocalIterator, Stream, _NextValueNotReady
 from sundog.util.iter_metrics import SharedMetrics
 
 T = TypeVar("T")
@@ -302,7 +302,7 @@ def _check_depth(batch_ms: int, num_async: int) -> None:
         raise ValueError(f"batch_ms must not be negative, got {batch_ms}")
 
 
-def _rounds(actor_sets: list[_ActorSet], timeout: float | None = None) -> Iterator[Any]:
+def _rounds(actor_sets: list[_ActorSet], timeout: float | None = None) -> Stream:
     """One item from each shard per round."""
     active = []
     for actor_set in actor_sets:
@@ -329,7 +329,7 @@ def _as_ready(
     num_async: int,
     metrics: SharedMetrics,
     timeout: float | None = None,
-) -> Iterator[Any]:
+) -> Stream:
     """Batches of any shard, as they arrive."""
     running: dict[Any, Any] = {}
     actors = []
@@ -359,7 +359,7 @@ def _as_ready(
 
 def _one_shard(
     actor: Any, transforms: list[Transform], batch_ms: int, num_async: int, timeout: float | None = None
-) -> Iterator[Any]:
+) -> Stream:
     """All items of one shard, in order."""
     sundog.get(actor.par_iter_init.remote(transforms))
     refs = deque(actor.par_iter_next_batch.remote(batch_ms) for _ in range(num_async))
@@ -378,7 +378,7 @@ def _one_shard(
         yield from items
 
 
-def _partition(actors: list[Any], step: int, start: int, batch_ms: int) -> Iterator[Any]:
+def _partition(actors: list[Any], step: int, start: int, batch_ms: int) -> Stream:
     """Every `step`-th item of each shard, from `start` on, as they arrive. Runs in a new shard's actor."""
     running = {actor.par_iter_slice_batch.remote(step, start, batch_ms): actor for actor in actors}
     while running:
@@ -410,7 +410,7 @@ class ParallelIteratorWorker:
         self.transforms: list[Transform] = []
         self.slices: dict[int, deque[Any]] = {}
 
-    def _items(self, timeout: float | None = None) -> Iterator[Any]:
+    def _items(self, timeout: float | None = None) -> Stream:
         while True:
             source = self.item_generator() if callable(self.item_generator) else self.item_generator
             found = False

@@ -21,7 +21,9 @@ from sundog.util.iter_metrics import MetricsContext, SharedMetrics
 
 T = TypeVar("T")
 U = TypeVar("U")
-Wrapper = Callable[[Iterator[Any]], Iterator[Any]]
+# Items of a chain: each step may change their type, and steps are kept in lists.
+Stream = Iterator[Any]
+Wrapper = Callable[[Stream], Stream]
 
 # A union that finds nothing ready in a whole round waits this long, doubling up to the maximum.
 _IDLE_WAIT_S = 0.0005
@@ -57,7 +59,7 @@ class LocalIterator(Generic[T]):
         self.local_transforms = local_transforms or []
         self.timeout = timeout
         self.name = name or "unknown"
-        self.built_iterator: Iterator[Any] | None = None
+        self.built_iterator: Stream | None = None
 
     @staticmethod
     def get_metrics() -> MetricsContext:
@@ -76,7 +78,7 @@ class LocalIterator(Generic[T]):
         LocalIterator.thread_local.metrics = self.shared_metrics.get()
         yield
 
-    def _built(self) -> Iterator[Any]:
+    def _built(self) -> Stream:
         if self.built_iterator is None:
             stream = iter(self.base_iterator(self.timeout))
             for wrap in self.local_transforms:
@@ -106,7 +108,7 @@ class LocalIterator(Generic[T]):
     def transform(self, fn: Callable[[Iterable[T]], Iterable[U]]) -> LocalIterator[U]:
         """Replace the stream by `fn(stream)`."""
 
-        def wrap(stream: Iterator[Any]) -> Iterator[Any]:
+        def wrap(stream: Stream) -> Stream:
             yield from fn(stream)
 
         return self._then(wrap, ".transform()")
@@ -132,7 +134,7 @@ class LocalIterator(Generic[T]):
         return self._then(wrap, ".for_each()")
 
     def _calling(self, fn: Callable[[Any], Any]) -> Wrapper:
-        def wrap(stream: Iterator[Any]) -> Iterator[Any]:
+        def wrap(stream: Stream) -> Stream:
             for item in stream:
                 if isinstance(item, _NextValueNotReady):
                     yield item
@@ -148,7 +150,7 @@ class LocalIterator(Generic[T]):
         return wrap
 
     def _announcing(self, inner: Wrapper, hook: Callable[[], None]) -> Wrapper:
-        def wrap(stream: Iterator[Any]) -> Iterator[Any]:
+        def wrap(stream: Stream) -> Stream:
             items = inner(stream)
             announced = False
             while True:
@@ -169,7 +171,7 @@ class LocalIterator(Generic[T]):
     def filter(self, fn: Callable[[T], bool]) -> LocalIterator[T]:
         """Keep the items for which `fn` is true."""
 
-        def wrap(stream: Iterator[Any]) -> Iterator[Any]:
+        def wrap(stream: Stream) -> Stream:
             for item in stream:
                 with self._metrics_context():
                     keep = isinstance(item, _NextValueNotReady) or fn(item)
@@ -181,7 +183,7 @@ class LocalIterator(Generic[T]):
     def batch(self, n: int) -> LocalIterator[list[T]]:
         """Put `n` items at a time into a list; the last one may be shorter."""
 
-        def wrap(stream: Iterator[Any]) -> Iterator[Any]:
+        def wrap(stream: Stream) -> Stream:
             batch: list[object] = []
             for item in stream:
                 if isinstance(item, _NextValueNotReady):
@@ -199,7 +201,7 @@ class LocalIterator(Generic[T]):
     def flatten(self) -> LocalIterator[Any]:
         """Yield what is inside each item."""
 
-        def wrap(stream: Iterator[Any]) -> Iterator[Any]:
+        def wrap(stream: Stream) -> Stream:
             for item in stream:
                 if isinstance(item, _NextValueNotReady):
                     yield item
@@ -216,7 +218,7 @@ class LocalIterator(Generic[T]):
             seed: The same seed gives the same order.
         """
 
-        def wrap(stream: Iterator[object]) -> Iterator[Any]:
+        def wrap(stream: Iterator[object]) -> Stream:
             chance = random.Random(seed)
             held: list[object] = []
             for item in stream:
@@ -240,7 +242,7 @@ class LocalIterator(Generic[T]):
     def zip_with_source_actor(self) -> LocalIterator[tuple[Any, T]]:
         """Yield `(actor, item)`: where each item came from."""
 
-        def wrap(stream: Iterator[object]) -> Iterator[Any]:
+        def wrap(stream: Iterator[object]) -> Stream:
             for item in stream:
                 if isinstance(item, _NextValueNotReady):
                     yield item
@@ -283,8 +285,8 @@ class LocalIterator(Generic[T]):
             for one in waiting:
                 one.append(item)
 
-        def make(own: deque[Any]) -> Callable[[float | None], Iterator[Any]]:
-            def base(timeout: float | None = None) -> Iterator[Any]:
+        def make(own: deque[Any]) -> Callable[[float | None], Stream]:
+            def base(timeout: float | None = None) -> Stream:
                 # All copies pull from one stream, so it has to be built as the reader asks for it.
                 if self.built_iterator is None:
                     self.timeout = timeout
@@ -339,7 +341,7 @@ class LocalIterator(Generic[T]):
         weights = round_robin_weights or [1] * len(parents)
         blocking = deterministic or bool(round_robin_weights)
 
-        def base(timeout: float | None = None) -> Iterator[Any]:
+        def base(timeout: float | None = None) -> Stream:
             turns = []
             for parent, weight in zip(parents, weights, strict=True):
                 wait_s = timeout if blocking and weight != "*" else 0
@@ -354,7 +356,7 @@ class LocalIterator(Generic[T]):
 
 
 def _calling_in_tasks(fn: Callable[[Any], Any], limit: int, options: dict[str, Any]) -> Wrapper:
-    def wrap(stream: Iterator[Any]) -> Iterator[Any]:
+    def wrap(stream: Stream) -> Stream:
         task = sundog.remote(fn)
         if options:
             task = task.options(**options)
@@ -382,7 +384,7 @@ def _turns_of(weight: Any) -> float:
     return whole + (1 if random.random() < weight - whole else 0)
 
 
-def _take_turns(turns: list[tuple[Iterator[Any], Any]], timeout: float | None) -> Iterator[Any]:
+def _take_turns(turns: list[tuple[Stream, Any]], timeout: float | None) -> Stream:
     """Merge streams: per round, so many items from each, skipping those that are not ready."""
     idle_s = _IDLE_WAIT_S
     while turns:

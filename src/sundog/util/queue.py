@@ -14,9 +14,20 @@ import asyncio
 import contextlib
 import queue
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic
 
 import sundog
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    from sundog.option_types import ActorKeywords
+
+    T = TypeVar("T", default=Any)  # a queue that says nothing takes anything
+else:
+    from typing import TypeVar
+
+    T = TypeVar("T")
 
 __tracebackhide__ = True  # pytest folds the frames of this file
 
@@ -46,7 +57,7 @@ def _check_timeout(timeout: float | None) -> None:
         raise ValueError(f"'timeout' must be a non-negative number, got {timeout}")
 
 
-class Queue:
+class Queue(Generic[T]):
     """A queue with the interface of `queue.Queue` (without `join` and `task_done`), across processes.
 
     Args:
@@ -59,8 +70,9 @@ class Queue:
         'a'
     """
 
-    def __init__(self, maxsize: int = 0, actor_options: dict[str, Any] | None = None) -> None:
+    def __init__(self, maxsize: int = 0, actor_options: ActorKeywords | None = None) -> None:
         self.maxsize = maxsize
+        # None once it was shut down. Its methods are called as they come, so they have no types.
         self.actor: Any = sundog.remote(_QueueActor).options(**(actor_options or {})).remote(maxsize)
 
     def __len__(self) -> int:
@@ -82,7 +94,7 @@ class Queue:
         """Whether there is no room now."""
         return bool(sundog.get(self.actor.full.remote()))
 
-    def put(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
+    def put(self, item: T, block: bool = True, timeout: float | None = None) -> None:
         """Add an item.
 
         Args:
@@ -97,12 +109,12 @@ class Queue:
         with _plain_errors():
             sundog.get(self._put(item, block, timeout))
 
-    async def put_async(self, item: Any, block: bool = True, timeout: float | None = None) -> None:
+    async def put_async(self, item: T, block: bool = True, timeout: float | None = None) -> None:
         """`put` for coroutines."""
         with _plain_errors():
             await self._put(item, block, timeout)
 
-    def get(self, block: bool = True, timeout: float | None = None) -> Any:
+    def get(self, block: bool = True, timeout: float | None = None) -> T:
         """Take the oldest item.
 
         Args:
@@ -116,28 +128,32 @@ class Queue:
         with _plain_errors():
             return sundog.get(self._get(block, timeout))
 
-    async def get_async(self, block: bool = True, timeout: float | None = None) -> Any:
+    async def get_async(self, block: bool = True, timeout: float | None = None) -> T:
         """`get` for coroutines."""
         with _plain_errors():
             return await self._get(block, timeout)
 
-    def _put(self, item: Any, block: bool, timeout: float | None) -> Any:
+    def _put(self, item: T, block: bool, timeout: float | None) -> sundog.ObjectRef[None]:
         if not block:
-            return self.actor.put_nowait.remote(item)
+            told: sundog.ObjectRef[None] = self.actor.put_nowait.remote(item)
+            return told
         _check_timeout(timeout)
-        return self.actor.put.remote(item, timeout)
+        done: sundog.ObjectRef[None] = self.actor.put.remote(item, timeout)
+        return done
 
-    def _get(self, block: bool, timeout: float | None) -> Any:
+    def _get(self, block: bool, timeout: float | None) -> sundog.ObjectRef[T]:
         if not block:
-            return self.actor.get_nowait.remote()
+            taken: sundog.ObjectRef[T] = self.actor.get_nowait.remote()
+            return taken
         _check_timeout(timeout)
-        return self.actor.get.remote(timeout)
+        awaited: sundog.ObjectRef[T] = self.actor.get.remote(timeout)
+        return awaited
 
-    def put_nowait(self, item: Any) -> None:
+    def put_nowait(self, item: T) -> None:
         """Add an item without waiting; raises `Full`."""
         self.put(item, block=False)
 
-    def put_nowait_batch(self, items: Iterable[Any]) -> None:
+    def put_nowait_batch(self, items: Iterable[T]) -> None:
         """Add all the items, or none.
 
         Raises:
@@ -149,11 +165,11 @@ class Queue:
         with _plain_errors():
             sundog.get(self.actor.put_nowait_batch.remote(list(items)))
 
-    def get_nowait(self) -> Any:
+    def get_nowait(self) -> T:
         """Take the oldest item without waiting; raises `Empty`."""
         return self.get(block=False)
 
-    def get_nowait_batch(self, num_items: int) -> list[Any]:
+    def get_nowait_batch(self, num_items: int) -> list[T]:
         """Take the oldest `num_items`, or none.
 
         Raises:
@@ -185,11 +201,11 @@ class Queue:
         self.actor = None
 
 
-class _QueueActor:
+class _QueueActor(Generic[T]):
     """The items, in one process. An asyncio actor: a waiting call blocks none of the others."""
 
     def __init__(self, maxsize: int) -> None:
-        self.items: asyncio.Queue[Any] = asyncio.Queue(maxsize)
+        self.items: asyncio.Queue[T] = asyncio.Queue(maxsize)
 
     def qsize(self) -> int:
         return self.items.qsize()
@@ -200,14 +216,14 @@ class _QueueActor:
     def full(self) -> bool:
         return self.items.full()
 
-    async def put(self, item: Any, timeout: float | None = None) -> None:
+    async def put(self, item: T, timeout: float | None = None) -> None:
         try:
             async with asyncio.timeout(timeout):
                 await self.items.put(item)
         except TimeoutError:
             raise Full(f"No room within {timeout} s: all {self.items.maxsize} places are taken.") from None
 
-    async def get(self, timeout: float | None = None) -> Any:
+    async def get(self, timeout: float | None = None) -> T:
         # Not wait_for: in 3.11 it may drop an item that arrives together with the timeout, and with
         # a timeout of 0 it never looks at the queue.
         try:
@@ -216,26 +232,26 @@ class _QueueActor:
         except TimeoutError:
             raise Empty(f"No item within {timeout} s.") from None
 
-    def put_nowait(self, item: Any) -> None:
+    def put_nowait(self, item: T) -> None:
         try:
             self.items.put_nowait(item)
         except asyncio.QueueFull:
             raise Full(f"No room: all {self.items.maxsize} places are taken.") from None
 
-    def put_nowait_batch(self, items: list[Any]) -> None:
+    def put_nowait_batch(self, items: list[T]) -> None:
         limit, size = self.items.maxsize, self.items.qsize()
         if limit > 0 and size + len(items) > limit:
             raise Full(f"{len(items)} items do not fit: {size} of {limit} places are taken.")
         for item in items:
             self.items.put_nowait(item)
 
-    def get_nowait(self) -> Any:
+    def get_nowait(self) -> T:
         try:
             return self.items.get_nowait()
         except asyncio.QueueEmpty:
             raise Empty("The queue is empty.") from None
 
-    def get_nowait_batch(self, num_items: int) -> list[Any]:
+    def get_nowait_batch(self, num_items: int) -> list[T]:
         if num_items > self.items.qsize():
             raise Empty(f"{num_items} items were asked for; there are {self.items.qsize()}.")
         return [self.items.get_nowait() for _ in range(num_items)]

@@ -90,7 +90,7 @@ def test_map_unordered_reads_items_no_faster_than_results_are_taken(ray: ModuleT
 @pytest.mark.parametrize("options", [{"chunk_size": 0}, {"num_returns": 2}])
 def test_bad_options_of_as_completed_are_refused(ray: ModuleType, options: dict[str, int]) -> None:
     with pytest.raises(ValueError):
-        next(util.as_completed([ray.put(1)], **options))  # type: ignore[arg-type]
+        next(util.as_completed([ray.put(1)], **options))  # type: ignore[call-overload]
 
 
 @pytest.mark.parametrize("options", [{"chunk_size": 0}, {"num_returns": 2}, {"backpressure_size": 0}])
