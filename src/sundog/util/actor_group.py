@@ -7,6 +7,7 @@ it; `util.ActorPool` and `util.multiprocessing.Pool` do more. The caller's threa
 from __future__ import annotations
 
 import weakref
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,7 +78,7 @@ class ActorGroup:
         num_gpus_per_actor: float = 0,
         resources_per_actor: dict[str, float] | None = None,
         init_args: tuple[object, ...] | None = None,
-        init_kwargs: dict[str, object] | None = None,
+        init_kwargs: Mapping[str, object] | None = None,
     ) -> None:
         if num_actors <= 0:
             raise ValueError(f"num_actors must be at least 1, not {num_actors}.")

@@ -6,12 +6,16 @@ The registry belongs to the runtime's serializer (`sundog.serialize.pack`); noth
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 from sundog.serialize import pack
 
+T = TypeVar("T")
+State = TypeVar("State")
+
 
 def register_serializer(
-    cls: type, *, serializer: Callable[[object], object], deserializer: Callable[[object], object]
+    cls: type[T], *, serializer: Callable[[T], State], deserializer: Callable[[State], object]
 ) -> None:
     """Serialize instances of `cls` with a function of yours, in this process.
 
