@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from sundog.engines.local import LocalEngine
     from sundog.generator import ObjectRefGenerator
     from sundog.option_types import MethodKeywords
-    from sundog.owner.actors import ActorLink
+    from sundog.owner.lanes import ActorLane
 
 __tracebackhide__ = True  # pytest folds the frames of this file
 
@@ -176,7 +176,7 @@ class ActorMethod(Generic[P, Out]):
         """Call the method; returns a ref (or several, or a generator)."""
         engine = engines.current()
         link = self._link
-        if link is None or engine is None or link.calls.owner is not engine.owner:
+        if link is None or engine is None or link.owner is not engine.owner:
             engine, link = self._bind()
         signature = self._signature
         if kwargs or not signature.low <= len(args) <= signature.high:
@@ -228,7 +228,7 @@ class ActorMethod(Generic[P, Out]):
             (core.actor_id, core.data, core.scope, self._name, self._options),
         )
 
-    def _bind(self) -> tuple[LocalEngine, ActorLink]:
+    def _bind(self) -> tuple[LocalEngine, ActorLane]:
         from sundog.api import engine_of_session
 
         engine = engine_of_session()

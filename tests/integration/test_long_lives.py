@@ -19,7 +19,8 @@ from sundog.exceptions import ActorAlreadyExistsError, ActorDiedError, GetTimeou
 from sundog.observe import records
 from sundog.observe.index import session_usage
 from sundog.owner import context, dispatch
-from sundog.owner.actors import ActorCalls, ActorLink
+from sundog.owner.actors import ActorCalls
+from sundog.owner.lanes import ActorLane
 from sundog.wire.requests import Nodes
 from tests.integration.gates import await_file, await_true
 
@@ -125,7 +126,7 @@ def test_a_call_made_while_the_news_of_the_death_is_read_fails_too(
     await_true(lambda: link.state == "DEAD", "the news of its death")
     send_calls = ActorCalls.send_calls
 
-    def died_meanwhile(calls: ActorCalls, which: ActorLink) -> None:
+    def died_meanwhile(calls: ActorCalls, which: ActorLane) -> None:
         link.state = "DEAD"
         send_calls(calls, which)
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from sundog.net.packets import make_pair
-from sundog.owner.actors import ActorCalls, ActorLink
+from sundog.owner.actors import ActorCalls
+from sundog.owner.lanes import ActorLane
 from sundog.wire.control import ActorState
 
 ACTOR = b"a" * 16
@@ -20,14 +21,15 @@ def test_an_answer_of_its_next_life_ends_the_restart_before_the_node_says_so(ans
     owner: Any = SimpleNamespace(control=SimpleNamespace(receive_buffer=memoryview(bytearray(4096))))
     owner.replies = SimpleNamespace(handle=lambda link, ids: [link.inflight.pop(each, None) for each in ids])
     calls = ActorCalls(owner)
-    link = ActorLink(calls, ACTOR, "A")
+    link = ActorLane(ACTOR, "A", calls.busy)
     link.state, link.away, link.incarnation = "RESTARTING", True, 1
     task: Any = SimpleNamespace()
     link.inflight[b"call"] = task
     ours, theirs = make_pair()
     theirs.send(pickle.dumps([b"call"] if answered else []))
 
-    calls._reader(link, ours)()
+    link.sock = ours
+    link.reader(owner.control.receive_buffer, calls._heard)()
 
     assert (link.state, link.away) == (("ALIVE", False) if answered else ("RESTARTING", True))
     calls.links[ACTOR] = link

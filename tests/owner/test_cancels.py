@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from sundog.owner.cancels import Cancels
+from sundog.owner.lanes import ActorLane
 from sundog.owner.records import SENT, Fn, Task
 from sundog.wire.peers import CancelTold
 
@@ -27,7 +28,7 @@ def test_a_child_is_interrupted_once_though_its_parent_was_cancelled_before_it_e
         actors=SimpleNamespace(tell=lambda _lane, message: told.append(message)),
     )
     child = Task(b"c" * 16, Fn(1, "child"), None, 5.0)
-    child.state, child.parent, child.lane = SENT, PARENT, SimpleNamespace()
+    child.state, child.parent, child.lane = SENT, PARENT, ActorLane(b"a" * 16, "A", set())
     owner.table[child.id] = child
     cancels = Cancels(owner)
     cancels.childless.add(PARENT)
@@ -49,7 +50,8 @@ class Site:
         self.announced: list[bytes] = []
         self.task = Task(task_id, Fn(1, "f"), None, 5.0)
         self.task.state, self.task.parent = SENT, parent
-        self.task.lane = SimpleNamespace(worker=b"w" * 8, inflight={})
+        self.task.lane = ActorLane(b"a" * 16, "A", set())
+        self.task.lane.worker = b"w" * 8
         owner: Any = SimpleNamespace(
             lock=threading.RLock(),
             table={task_id: self.task},

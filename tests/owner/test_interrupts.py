@@ -30,7 +30,7 @@ def interrupted() -> Iterator[list[int]]:
 def test_an_interrupt_is_put_off_even_while_the_main_thread_is_inside_threading(
     interrupted: list[int],
 ) -> None:
-    executor = SimpleNamespace(interrupting=b"task")
+    executor = SimpleNamespace(interrupting=b"task", on_signal=None)
     serving: Any = SimpleNamespace(current=b"task", executor=executor, main_thread=threading.get_ident())
     # Held in the middle of a join(), where Python has it (before 3.13); Timer.start() would wait for it.
     lock = getattr(threading, "_shutdown_locks_lock", threading.Lock())

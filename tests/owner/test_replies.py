@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from sundog.net.packets import make_pair
-from sundog.owner.dispatch import Dispatch
-from sundog.owner.records import Lane
+from sundog.owner.lanes import ActorLane, LeasedLane
 from sundog.owner.replies import Replies
 
 
@@ -26,25 +25,26 @@ def test_replies_that_an_actor_sent_before_it_died_are_read_whatever_calls_it_ha
     theirs.close()
     found: list[Any] = []
     owner: Any = SimpleNamespace(handle=lambda _lane, replies: found.extend(replies))
-    Replies.drain_lane(owner, SimpleNamespace(sock=ours))
+    lane = ActorLane(b"a" * 16, "A", set())
+    lane.sock = ours
+    Replies.drain_lane(owner, lane)
     ours.close()
     assert found == [0, 1, 2]
 
 
 def test_what_a_lease_needs_is_told_with_every_packet_until_one_is_answered() -> None:
     ours, theirs = make_pair()
-    lane = Lane(b"w", 1, ours, theirs)
+    lane = LeasedLane(b"w", 1, ours, theirs, lambda *_: None)
     lane.setup = {"accelerators": (("GPU", (0,)),), "lease": 3}
     owner: Any = SimpleNamespace(
         ops=None, ready={}, table={}, waiters={}, dependents={}, freed_early=set(), control=None
     )
-    dispatch: Any = SimpleNamespace(owner=owner)
     fn = SimpleNamespace(estimate_s=0.0)
 
     def send(number: int) -> Any:
         task: Any = SimpleNamespace(actor=None, estimate_s=0.0, fn=fn, holds=None)
         lane.inflight[bytes([number])] = task
-        assert Dispatch._send(dispatch, lane, None, [bytes([number])])
+        assert lane.send(None, [(bytes([number]), 1, None, 0.0, None)], "")
         return pickle.loads(theirs.recv(1 << 16))[3]
 
     assert send(1) == send(2) == {"accelerators": (("GPU", (0,)),), "lease": 3}

@@ -28,6 +28,7 @@ class Bare(Serving):
             cancelled={b"ended before its interrupt came"},
             generators={},
             ring=SimpleNamespace(started_at=float),
+            on_signal=None,
         )
 
 

@@ -15,8 +15,7 @@ from sundog.handle_data import HandleData
 from sundog.options import ActorOptions
 from sundog.owner import call_sites, context
 from sundog.owner.evidence import is_async_class, runs_several
-from sundog.owner.records import WAITING, Fn, Task
-from sundog.owner.tasks import ArgumentWaiter
+from sundog.owner.records import WAITING, ArgumentWaiter, Fn, Task
 from sundog.refs import site_of
 from sundog.serialize.pack import pack
 from sundog.wire.control import ActorCreated, ActorDead, ActorFail, ActorKill, ActorRegister, ActorStart
@@ -123,7 +122,7 @@ class Creations:
     def _await(self, task: Task) -> None:
         """Start the actor once the refs among its arguments are ready."""
         owner = self.owner
-        task.actor = _Waiting(self, task)
+        task.waiter = _Waiting(self, task)
         owner.tasks.await_deps(task)
 
     def ready(self, task: Task) -> None:

@@ -36,7 +36,6 @@ from sundog.wire.control import (
     ActorFail,
     ActorFailed,
     ActorKill,
-    ActorLane,
     ActorReady,
     ActorRegister,
     ActorScope,
@@ -45,6 +44,7 @@ from sundog.wire.control import (
     ConstructActor,
     LaneOpened,
     MayAct,
+    OpenActorLane,
     TerminateActor,
 )
 
@@ -168,7 +168,7 @@ class ActorKeeper:
         """The constructor's arguments failed: the actor will never be."""
         self.do(self.actors.kill(message.actor_id, True, message.error, self.node.now()))
 
-    def open_lane(self, process: Process, message: ActorLane, fd: int) -> None:
+    def open_lane(self, process: Process, message: OpenActorLane, fd: int) -> None:
         """A caller opens a lane."""
         actor_id = message.actor_id
         self._callers.setdefault(actor_id, set()).add(process.process_id)

@@ -46,7 +46,7 @@ def table(node: Node) -> Table:
         on(control.ActorRegister, actors.register_unnamed),
         on(control.ActorStart, actors.start),
         on(control.ActorFail, actors.fail),
-        on(control.ActorLane, actors.open_lane),
+        on(control.OpenActorLane, actors.open_lane),
         on(control.ActorReady, actors.ready),
         on(control.ActorFailed, actors.failed),
         on(control.ActorScope, actors.scope_ended),

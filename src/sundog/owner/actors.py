@@ -1,6 +1,6 @@
 """Actors as their callers see them: handles' scope, calls in order, restarts.
 
-Owns one `ActorLink` per actor this process calls. Runs under the owner's lock. A link opens its lane
+Owns one `ActorLane` per actor this process calls. Runs under the owner's lock. A link opens its lane
 at once, before the actor exists: the node keeps the worker's end until there is a worker, and calls
 already written to it wait in the socket.
 
@@ -15,7 +15,7 @@ import os
 import pickle
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pickle import dumps
 from typing import TYPE_CHECKING, Any
 
@@ -28,17 +28,17 @@ from sundog.exceptions import (
     RuntimeEnvSetupError,
     TaskCancelledError,
 )
-from sundog.ids import RESULT_SUFFIX, number_of
+from sundog.ids import RESULT_SUFFIX
 from sundog.net import packets
-from sundog.net import sockets as socket
 from sundog.net.descriptors import Gauge
 from sundog.owner import context, deaths, evidence
+from sundog.owner.lanes import ActorLane, Lane
 from sundog.owner.lost_attempts import record_lost
 from sundog.owner.records import ALWAYS, DONE, QUEUED, ROOM_AGAIN_S, SENT, WAITING, Fn, Task
 from sundog.serialize.pack import SIMPLE
 from sundog.wire.cause import Cause
-from sundog.wire.control import ActorLane, ActorScope, ActorState
-from sundog.wire.lanes import EXTRA_GROUP
+from sundog.wire.control import ActorScope, ActorState, OpenActorLane
+from sundog.wire.lanes import EXTRA_GROUP, Item, ReplyBatch
 from sundog.wire.peers import ToPeer
 
 if TYPE_CHECKING:
@@ -51,65 +51,18 @@ _BATCH = 64
 _GATHER_S = 1e-3
 
 
-class ActorLink:
-    """One actor as called from here."""
-
-    def __init__(self, calls: ActorCalls, actor_id: bytes, name: str) -> None:
-        self.calls = calls
-        self.actor_id = actor_id
-        self.name = name
-        self.queue: deque[Task] = deque()
-        self.inflight: dict[bytes, Task] = {}
-        self.state = "PENDING_CREATION"
-        self.away = False  # dead, or between two lives: calls are not simply queued
-        self.incarnation = 0
-        self.cause: Any = None
-        self.worker = b""
-        self.pid = 0
-        self.sock: socket.socket | None = None
-        self.peer: socket.socket | None = None  # the actor's end, until it is up: to take calls back
-        self.fns: dict[Any, Fn] = {}
-        self.untold: list[ToPeer] = []  # to be sent once we know whose process it is
-        self.max_pending = -1
-        self.out_of_order = False  # a call does not wait for the arguments of those before it
-        self.by_group = False  # ... but for those of its concurrency group
-        self.concurrent = False  # runs several calls at a time
-        self.due_s = 0.0  # when the few calls that wait for others are sent all the same
-        self.keep: Any = None  # the ref that keeps the actor alive while calls are on their way
-        # What the shared reply handler expects of a lane:
-        self.load_s = 0.0
-        self.last = self.idle_since = 0.0
-        self.reclaim = self.leaving = self.blocked = self.retired = False
-        self.setup = None
-        self.freed: list[tuple[str, int]] = []
-
-    def requeue(self, tasks: Iterable[Task]) -> None:
-        """Put calls back to the head of the queue, in order."""
-        for task in reversed(list(tasks)):
-            task.state = QUEUED
-            self.queue.appendleft(task)
-        self.calls.busy.add(self)
-
-    def put_back(self, task: Task) -> None:
-        """Queue a call once more where it stood: before those made after it, behind those that make its arguments."""
-        number = number_of(task.id)
-        later = (at for at, other in enumerate(self.queue) if number_of(other.id) > number)
-        self.queue.insert(next(later, len(self.queue)), task)
-        self.calls.busy.add(self)
-
-
 class ActorCalls:
     """All actors that one process calls."""
 
     def __init__(self, owner: Owner) -> None:
         self.owner = owner
-        self.links: dict[bytes, ActorLink] = {}
-        self.busy: set[ActorLink] = set()
+        self.links: dict[bytes, ActorLane] = {}
+        self.busy: set[ActorLane] = set()
         self.scopes: set[bytes] = (
             set()
         )  # actors of ours whose handles are counted: until they are dead and nameless
         self.gauge = Gauge(os.getpid())
-        self.unopened: deque[ActorLink] = deque()  # no lane yet, for lack of descriptors
+        self.unopened: deque[ActorLane] = deque()  # no lane yet, for lack of descriptors
         self.on_shortage: Callable[[str], None] = lambda text: None
 
     # ------------------------------------------------------------------ handles' scope
@@ -128,19 +81,19 @@ class ActorCalls:
             self.owner.control.send(ActorScope(oid[:-4]))
 
     # ------------------------------------------------------------------ calls
-    def link(self, actor_id: bytes, name: str) -> ActorLink:
+    def link(self, actor_id: bytes, name: str) -> ActorLane:
         """The link to an actor, opened on first use."""
         link = self.links.get(actor_id)
         if link is None:
             with self.owner.lock:
                 link = self.links.get(actor_id)
                 if link is None:
-                    link = ActorLink(self, actor_id, name)
+                    link = ActorLane(actor_id, name, self.busy, self.owner)
                     self.links[actor_id] = link
                     self._open_lane(link)
         return link
 
-    def _open_lane(self, link: ActorLink) -> None:
+    def _open_lane(self, link: ActorLane) -> None:
         if not self.gauge.take(2):
             # Near the limit of descriptors: its calls wait in the queue until another actor has ended.
             self.unopened.append(link)
@@ -149,8 +102,12 @@ class ActorCalls:
             return
         ours, theirs = packets.make_pair()
         link.sock, link.peer = ours, theirs
-        self.owner.reactor.add(ours.fileno(), self._reader(link, ours))
-        self.owner.control.send(ActorLane(link.actor_id, link.incarnation), (theirs.fileno(),))
+        # When its end is closed, the process behind it is gone; the node tells why.
+        reactor, fd = self.owner.reactor, ours.fileno()
+        reactor.add(
+            fd, link.reader(self.owner.control.receive_buffer, self._heard, lambda: reactor.remove(fd))
+        )
+        self.owner.control.send(OpenActorLane(link.actor_id, link.incarnation), (theirs.fileno(),))
 
     def _open_waiting(self) -> None:
         for _ in range(len(self.unopened)):
@@ -162,70 +119,32 @@ class ActorCalls:
                 return  # no room yet; it stands at the end of the line now, as good a place as any
             self.busy.add(link)
 
-    def take_back(self, link: ActorLink) -> None:
-        """Locked: take unread calls out of the socket of an actor that is not up yet, into the queue again."""
-        back: list[Task] = []
-        while link.peer is not None:
-            try:
-                data = link.peer.recv(packets.RECV_BYTES, socket.MSG_DONTWAIT)
-            except OSError:
-                break
-            if not data:
-                break
-            _, items, freed, _ = packets.decode(data)
-            link.freed.extend(freed)
-            back.extend(link.inflight.pop(item[0]) for item in items if item[0] in link.inflight)
-        if back:
-            link.requeue(back)
-
-    def worker_known(self, link: ActorLink, worker: bytes, pid: int) -> None:
+    def worker_known(self, link: Lane, worker: bytes, pid: int) -> None:
         """The node or the worker itself told which process the actor lives in."""
         link.worker, link.pid = worker, pid
         untold, link.untold = link.untold, []
         for message in untold:
             self.owner.peers.send(worker, message)
 
-    def tell(self, lane: Any, message: ToPeer) -> None:
-        """Send a message to the worker behind a lane or link, now or as soon as we know who it is (locked)."""
+    def tell(self, lane: Lane, message: ToPeer) -> None:
+        """Send a message to the worker behind a lane, now or as soon as we know who it is (locked)."""
         if lane.worker:
             self.owner.peers.send(lane.worker, message)
-        elif isinstance(lane, ActorLink):
+        else:
             lane.untold.append(message)
 
-    def _close_peer(self, link: ActorLink) -> None:
-        if link.peer is not None:
-            link.peer.close()
-            link.peer = None
+    def _heard(self, link: ActorLane, batch: ReplyBatch) -> None:
+        before = len(link.inflight)
+        self.owner.replies.handle(link, batch)
+        if link.away and link.state == "RESTARTING" and len(link.inflight) < before:
+            # Its next life answers, before the node says so.
+            link.state, link.away = "ALIVE", False
+        if link.queue:
+            self.busy.add(link)
+        elif not link.inflight:
+            link.keep = None
 
-    def _reader(self, link: ActorLink, sock: socket.socket) -> Any:
-        buffer = self.owner.control.receive_buffer
-        loads = pickle.loads
-        replies = self.owner.replies
-
-        def read() -> None:
-            try:
-                size = sock.recv_into(buffer, 0, socket.MSG_DONTWAIT)
-            except BlockingIOError:
-                return
-            except OSError:
-                size = 0
-            if size:
-                before = len(link.inflight)
-                replies.handle(link, loads(buffer[:size]))  # type: ignore[arg-type]
-                if link.away and link.state == "RESTARTING" and len(link.inflight) < before:
-                    # Its next life answers, before the node says so.
-                    link.state, link.away = "ALIVE", False
-                if link.queue:
-                    self.busy.add(link)
-                elif not link.inflight:
-                    link.keep = None
-            else:
-                # The process behind it is gone; the node tells why.
-                self.owner.reactor.remove(sock.fileno())
-
-        return read
-
-    def call(self, link: ActorLink, fn: Fn, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Task:
+    def call(self, link: ActorLane, fn: Fn, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Task:
         """Queue a call and send it if it can be.
 
         Raises:
@@ -276,7 +195,7 @@ class ActorCalls:
             self.busy.add(link)
         return task
 
-    def _call_slowly(self, link: ActorLink, task: Task) -> None:
+    def _call_slowly(self, link: ActorLane, task: Task) -> None:
         with self.owner.lock:
             self.owner.check_open()
             if link.state == "DEAD":
@@ -293,6 +212,7 @@ class ActorCalls:
 
     def ready_to_send(self, task: Task) -> None:
         """The arguments of a queued call are here."""
+        assert task.actor is not None
         self.busy.add(task.actor)
 
     def dispatch_all(self) -> None:
@@ -300,14 +220,15 @@ class ActorCalls:
         if self.unopened:
             self._open_waiting()
         if self.busy:
-            links, self.busy = self.busy, set()
+            links = list(self.busy)
+            self.busy.clear()
             for link in links:
                 if len(link.inflight) > _BATCH > len(link.queue) and self._more_may_come(link):
                     self.busy.add(link)
                 else:
                     self.send_calls(link)
 
-    def _more_may_come(self, link: ActorLink) -> bool:
+    def _more_may_come(self, link: ActorLane) -> bool:
         """Whether a few calls should wait for others to go with them: their actor has enough to do.
 
         Only while nobody waits for results, so that this program may be making calls. An actor that runs one
@@ -327,7 +248,7 @@ class ActorCalls:
             reactor.wake_soon()
         return True
 
-    def send_calls(self, link: ActorLink) -> None:
+    def send_calls(self, link: ActorLane) -> None:
         """Locked: send queued calls in order, as many as the socket takes."""
         queue, inflight = link.queue, link.inflight
         while queue and link.sock is not None and len(inflight) < _INFLIGHT_MAX:
@@ -387,30 +308,22 @@ class ActorCalls:
         if queue and link.state == "DEAD":
             self._fail_queued(link)  # made while the news of the death was being read
 
-    def settle(self, link: ActorLink) -> None:
+    def settle(self, link: ActorLane) -> None:
         """Locked: a call ended without a reply. It may have held back others, or the end of the actor itself."""
         if link.queue:
             self.send_calls(link)  # one that waited for its arguments stood before those made after it
         if not link.queue and not link.inflight:
             link.keep = None
 
-    def _send(self, link: ActorLink, items: list[Any]) -> bool:
-        data = dumps((None, items, link.freed, None), 5)
-        big = len(data) > packets.MESSAGE_MAX_BYTES
+    def _send(self, link: ActorLane, items: list[Item]) -> bool:
         try:
-            if big:
-                data = packets.encode((None, items, link.freed, None), self.owner.control.spill_dir)
-            link.sock.send(data, socket.MSG_DONTWAIT)  # type: ignore[union-attr]
+            sent = link.send(None, items, self.owner.control.spill_dir)
         except packets.NoRoom:
             self.owner.agenda.after(ROOM_AGAIN_S, ALWAYS, self.send_calls, link)
             return False
-        except OSError:
-            if big:
-                packets.discard(data)
-            self.busy.add(link) if link.inflight else None
-            return False
-        link.freed = []
-        return True
+        if not sent and link.inflight:
+            self.busy.add(link)
+        return sent
 
     # ------------------------------------------------------------------ what the node publishes
     def published(self, message: ActorState) -> None:
@@ -421,7 +334,7 @@ class ActorCalls:
             return
         if state == "ALIVE":
             link.state, link.incarnation, link.away = state, incarnation, False
-            self._close_peer(link)
+            link.close_peer()
             self.worker_known(link, worker or b"", pid)
             self.busy.add(link)
             return
@@ -448,13 +361,13 @@ class ActorCalls:
             # Who has bound a method to it goes on with this link; for anybody else the node remembers the death.
             del self.links[actor_id]
 
-    def _fail_queued(self, link: ActorLink) -> None:
+    def _fail_queued(self, link: ActorLane) -> None:
         # First: each that fails looks at the queue, to which another thread may be adding.
         queued = [link.queue.popleft() for _ in range(len(link.queue))]
         for task in queued:
             self._fail(link, task)
 
-    def _begun(self, link: ActorLink, lost: list[Task]) -> set[bytes]:
+    def _begun(self, link: ActorLane, lost: list[Task]) -> set[bytes]:
         """Which of its calls a dead worker may have begun."""
         if not link.worker:
             return set()  # it never said who it is: it had not taken a call out of its socket
@@ -464,9 +377,9 @@ class ActorCalls:
             certain=self.owner.config.record_enabled and not link.concurrent,
         )
 
-    def _leave(self, link: ActorLink) -> list[Task]:
+    def _leave(self, link: ActorLane) -> list[Task]:
         """Close the lane to a worker that is gone; what was in flight is returned in order."""
-        self._close_peer(link)
+        link.close_peer()
         if link.sock is not None:
             self.owner.replies.drain_lane(link)
             self.owner.reactor.remove(link.sock.fileno())
@@ -479,7 +392,7 @@ class ActorCalls:
         link.inflight.clear()
         return lost
 
-    def _sort_out(self, link: ActorLink, lost: list[Task], cause: Any) -> None:
+    def _sort_out(self, link: ActorLane, lost: list[Task], cause: Any) -> None:
         """In-flight calls of an actor that restarts: try again what may be, fail the rest, keep the order."""
         begun = self._begun(link, lost)
         record_lost(self.owner, [task for task in lost if task.id in begun], link.worker)
@@ -507,7 +420,7 @@ class ActorCalls:
             else:
                 self.owner.replies.fail_with(task, self._unavailable(link, task, cause))
 
-    def _fail(self, link: ActorLink, task: Task) -> None:
+    def _fail(self, link: ActorLane, task: Task) -> None:
         if task.cancelled:
             error: Exception = TaskCancelledError(
                 f"Call {task.fn.name} ({task.id.hex()}) was cancelled.", task_id=task.id.hex()
@@ -516,17 +429,17 @@ class ActorCalls:
             error = self.died_error(link, task)
         self.owner.replies.fail_with(task, error)
 
-    def _unavailable(self, link: ActorLink, task: Task, cause: Any) -> RayError:
+    def _unavailable(self, link: ActorLane, task: Task, cause: Any) -> RayError:
         return deaths.call_error(
             task, link.name, link.actor_id, link.pid, cause, _text(cause), made=task.lane is not None
         )
 
-    def _output_of(self, link: ActorLink) -> str:
+    def _output_of(self, link: ActorLane) -> str:
         if not link.worker:
             return "See: sundog status"
         return f"Its output: {self.owner.control.log_path(link.worker)}"
 
-    def died_error(self, link: ActorLink, task: Task | None = None) -> RayError:
+    def died_error(self, link: ActorLane, task: Task | None = None) -> RayError:
         """The error for calls to an actor that is dead for good, or that could never be."""
         if isinstance(link.cause, bytes):
             refused = pickle.loads(link.cause)

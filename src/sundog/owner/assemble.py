@@ -88,15 +88,8 @@ def release(owner: Owner) -> None:
     """After `dismantle`: give back descriptors, mappings and threads."""
     owner.reactor.release()
     owner.agenda.close()
-    for lane in owner.tasks.lanes.values():
-        lane.sock.close()
-        if lane.peer is not None:
-            lane.peer.close()
-    for link in owner.actors.links.values():
-        if link.sock is not None:
-            link.sock.close()
-        if link.peer is not None:
-            link.peer.close()
+    for lane in (*owner.tasks.lanes.values(), *owner.actors.links.values()):
+        lane.close()
     owner.peers.close()
     owner.node.close()
     owner.segments.close()

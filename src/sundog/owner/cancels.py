@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog import events
 from sundog.exceptions import TaskCancelledError
-from sundog.owner.actors import ActorLink
-from sundog.owner.records import DONE, SENT, Lane, Task
+from sundog.owner.lanes import Lane
+from sundog.owner.records import DONE, SENT, Task
 from sundog.wire.control import KillWorker
 from sundog.wire.peers import CancelOwned, CancelTask, CancelTold
 
@@ -106,7 +106,7 @@ class Cancels:
         else:
             self.owner.announce(_KEY + made.number.to_bytes(8, "little"))
 
-    def _tell(self, task: Task, lane: Any, recursive: bool) -> None:
+    def _tell(self, task: Task, lane: Lane, recursive: bool) -> None:
         number = 0
         if recursive and self._round is not None and lane.worker:
             self._numbers += 1
@@ -135,21 +135,15 @@ class Cancels:
         task.cancelled = True
         task.retries = 0
         lane = task.lane
-        if isinstance(lane, ActorLink) and task.state == SENT:
-            self.owner.actors.take_back(lane)
-        if task.state != SENT:
+        if task.state == SENT and lane is not None:
+            lane.take_back()
+        if task.state != SENT or lane is None:
             self.fail(task)
-            if isinstance(task.actor, ActorLink):
+            if task.actor is not None:
                 self.owner.actors.send_calls(task.actor)  # it may have stood before others
-            elif task.actor is None:
+            else:
                 self.owner.tasks.dispatch_all()  # it may have been the last for which a worker was wanted
             return
-        if isinstance(lane, Lane):
-            self.owner.tasks.take_back(lane)
-            if task.state != SENT:
-                self.fail(task)
-                self.owner.tasks.dispatch_all()
-                return
         if not force:
             self._tell(task, lane, recursive)
         elif self._behind_another(task, lane):
@@ -159,14 +153,14 @@ class Cancels:
         else:
             self._kill(lane)
 
-    def _behind_another(self, task: Task, lane: Any) -> bool:
+    def _behind_another(self, task: Task, lane: Lane) -> bool:
         """Whether the worker runs another task of ours first, by its flight recorder: that one must not be killed."""
         if len(lane.inflight) < 2:
             return False
         running = events.started_last(self.owner.control.ring_path(lane.worker))
         return running != task.id and running in lane.inflight
 
-    def _kill_once_it_runs(self, task: Task, lane: Any) -> None:
+    def _kill_once_it_runs(self, task: Task, lane: Lane) -> None:
         if task.state != SENT or task.lane is not lane:
             return
         if self._behind_another(task, lane):
@@ -174,7 +168,7 @@ class Cancels:
         else:
             self._kill(lane)
 
-    def _kill(self, lane: Any) -> None:
+    def _kill(self, lane: Lane) -> None:
         self.owner.control.send(KillWorker(lane.worker, "its task was cancelled with force=True"))
 
     def fail(self, task: Task, when: str = "before it ran") -> None:

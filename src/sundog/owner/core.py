@@ -27,20 +27,19 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from pickle import dumps
 from typing import TYPE_CHECKING, Any
 
 from sundog import exceptions
 from sundog.config import Config
 from sundog.events import PUT, NoRing, Ring
 from sundog.ids import PROCESS_BYTES, PUT_SUFFIX, TASK_BYTES, IdMaker, task_of
-from sundog.net import sockets as socket
 from sundog.net.packets import Connection
 from sundog.owner import context, losses
 from sundog.owner.call_sites import of_user
+from sundog.owner.lanes import Lane
 from sundog.owner.lineage import CopyLost
 from sundog.owner.reactor import Reactor
-from sundog.owner.records import Lane, Stored, Task, Value, slim, whole
+from sundog.owner.records import Stored, Task, Value, slim, whole
 from sundog.refs import ObjectRef, collectors
 from sundog.serialize.pack import pack, unpack
 from sundog.state.references import References
@@ -259,17 +258,7 @@ class Owner:
             self.segments.forget(name)
             maker.freed.append((name, size))
             if not maker.inflight:
-                self.return_segments(maker)  # no packet is due there that could take it along
-
-    def return_segments(self, lane: Any) -> None:
-        """Tell an idle worker which of its segments it may use again; they would wait for its next task."""
-        if lane.sock is None:
-            return
-        try:
-            lane.sock.send(dumps((None, [], lane.freed, None), 5), socket.MSG_DONTWAIT)
-        except OSError:
-            return  # they go with the next packet, or with the worker
-        lane.freed = []
+                maker.send_freed()  # no packet is due there that could take it along
 
     def _forget(self, oid: bytes) -> None:
         """A borrowed object has no hold left here."""

@@ -6,7 +6,6 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from sundog.ids import PROCESS_BYTES, result_id, task_of
-from sundog.owner.actors import ActorLink
 from sundog.owner.records import QUEUED, SENT, WAITING, Task
 from sundog.wire.lanes import EXTRA_HIDDEN, EXTRA_NAME
 
@@ -94,7 +93,7 @@ def describe_tasks(owner: Owner) -> list[dict[str, Any]]:
             continue  # kept for its lineage, and its record says how it ended; or not to be listed
         if lane is not None and not lane.worker:
             state = _STATES[QUEUED]  # parked at the node until its actor has a process
-        elif isinstance(lane, ActorLink) and lane.out_of_order:
+        elif lane is not None and lane.out_of_order:
             state = "PENDING_ACTOR_TASK_ORDERING_OR_CONCURRENCY"  # unless it runs, which its process tells
         rows.append(
             {
@@ -120,7 +119,7 @@ def task_facts(owner: Owner, task: Task) -> dict[str, Any]:
         "name": (task.extra or {}).get(EXTRA_NAME) or fn.name,
         "function": fn.function or fn.name,
         "kind": "task" if link is None else "actor_task",
-        "actor": getattr(link, "actor_id", b"").hex(),
+        "actor": link.actor_id.hex() if link is not None else "",
         "resources": dict(shape.spec.resources) if shape is not None else {},
         "pg": strategy[1].hex() if strategy[0] == "pg" else "",
         "submit_s": task.submit_s,

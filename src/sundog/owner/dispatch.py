@@ -14,19 +14,17 @@ Everything here runs under the owner's lock. The rules:
 
 from __future__ import annotations
 
-import pickle
 import time
-from pickle import dumps
 from typing import TYPE_CHECKING, Any
 
 from sundog import events
 from sundog.ids import number_of
 from sundog.net import packets
-from sundog.net import sockets as socket
-from sundog.owner.records import ALWAYS, QUEUED, ROOM_AGAIN_S, SENT, Fn, Lane, Shape, Task
+from sundog.owner.lanes import LeasedLane
+from sundog.owner.records import ALWAYS, QUEUED, ROOM_AGAIN_S, SENT, Fn, Shape, Task
 from sundog.state.lease_spec import LeaseSpec
 from sundog.wire.control import LeaseGranted, OpenLane, Release, ReturnLease
-from sundog.wire.lanes import EXTRA_ATTEMPT, FnWire
+from sundog.wire.lanes import EXTRA_ATTEMPT, FnWire, Item
 
 if TYPE_CHECKING:
     from collections import deque
@@ -59,8 +57,8 @@ class Dispatch:
         self.shapes: list[Shape] = []  # those with work, and some that had
         self.shapes_by_key: dict[int, Shape] = {}  # the same
         self.shapes_by_spec: dict[tuple[LeaseSpec, bool], Shape] = {}
-        self.lanes: dict[bytes, Lane] = {}  # worker -> lane, leased or parked
-        self.leases: dict[int, Lane] = {}
+        self.lanes: dict[bytes, LeasedLane] = {}  # worker -> lane, leased or parked
+        self.leases: dict[int, LeasedLane] = {}
         self._tell_at = 0.0  # when the node may hear of a change among many that are wanted
         self._untold = False  # there was one before that
 
@@ -108,7 +106,7 @@ class Dispatch:
         while queue and queue[0].state != QUEUED:
             queue.popleft()
         while queue:
-            best: Lane | None = None
+            best: LeasedLane | None = None
             least = _INFLIGHT_MAX
             for lane in lanes:
                 count = len(lane.inflight)
@@ -127,10 +125,10 @@ class Dispatch:
         if len(lanes) > 1:
             self._steal(shape)
 
-    def _push(self, lane: Lane, queue: deque[Task], count: int) -> bool:
-        fns: list[Any] | None = None
+    def _push(self, lane: LeasedLane, queue: deque[Task], count: int) -> bool:
+        fns: list[FnWire | None] | None = None
         known = lane.known
-        items: list[Any] = []
+        items: list[Item] = []
         tasks: list[Task] = []
         size = 0
         load, enough = lane.load_s, self._portion_s(queue, lane)
@@ -162,9 +160,10 @@ class Dispatch:
                     if len(known) >= _KNOWN_MAX:
                         fns.append(None)  # forget those before: a program may make functions for ever
                         lane.known = set()
-                fns.append(_described(fn))
+                described = _described(fn)
+                fns.append(described)
                 lane.known.add(number)
-                size += len(fns[-1][2])
+                size += len(described[2])
             queue.popleft()
             count -= 1
             task.estimate_s = estimate
@@ -180,7 +179,7 @@ class Dispatch:
         if self._send(lane, fns, items):
             inflight = lane.inflight
             if not inflight:
-                lane.last = _perf()
+                lane.last_s = _perf()
             now = time.time()
             if len(items) > 1 or now - items[0][3] > _AT_ONCE_S:
                 last = float(number_of(items[-1][0]))
@@ -198,36 +197,23 @@ class Dispatch:
             lane.known = known.difference([fn[0] for fn in fns if fn is not None])
         return False
 
-    def _portion_s(self, queue: deque[Task], lane: Lane) -> float:
+    def _portion_s(self, queue: deque[Task], lane: LeasedLane) -> float:
         """How much work goes into the next packet: the more waits the more, for no worker may be left with the last."""
         lanes: Any = lane.shape.lanes  # type: ignore[union-attr]
         waiting_s = queue[0].fn.estimate_s * len(queue) / (2 * len(lanes))
         return min(max(waiting_s, self.prefetch_s), _PORTION_MAX * self.prefetch_s)
 
-    def _send(self, lane: Lane, fns: Any, items: list[Any]) -> bool:
-        freed, setup = lane.freed, lane.setup
-        data = dumps((fns, items, freed, setup), 5)
-        big = len(data) > packets.MESSAGE_MAX_BYTES
+    def _send(self, lane: LeasedLane, fns: list[FnWire | None] | None, items: list[Item]) -> bool:
         try:
-            if big:
-                data = packets.encode((fns, items, freed, setup), self.owner.control.spill_dir)
-            lane.sock.send(data, socket.MSG_DONTWAIT)
+            return lane.send(fns, items, self.owner.control.spill_dir)
         except packets.NoRoom:
             self.owner.agenda.after(ROOM_AGAIN_S, ALWAYS, self.dispatch_all)
             return False
-        except OSError:
-            # It takes no more now; or it is dead: the node's message about it moves the tasks.
-            if big:
-                packets.discard(data)
-            return False
-        if freed:
-            lane.freed = []
-        return True
 
     # ------------------------------------------------------------------ stealing
     def _steal(self, shape: Shape) -> None:
         idle = False
-        victim: Lane | None = None
+        victim: LeasedLane | None = None
         most = 1
         for lane in shape.lanes:
             count = len(lane.inflight)
@@ -237,39 +223,14 @@ class Dispatch:
                 victim, most = lane, count
         if not idle or victim is None:
             return
-        late = _perf() - victim.last >= _STEAL_AFTER_S
+        late = _perf() - victim.last_s >= _STEAL_AFTER_S
         if victim.load_s <= self.prefetch_s and not late:
             self.owner.reactor.start_ticking()  # look again soon: short tasks may be longer than they seemed
             return
-        if self.take_back(victim, late):
+        if victim.take_back(late):
             self._dispatch(shape)
 
-    def take_back(self, lane: Lane, late: bool = True) -> int:
-        """Take unread packets out of a worker's socket and queue their tasks first; how many there were.
-
-        `late`: they should have been read by now, so tasks of their kind take longer than it seemed.
-        """
-        taken: list[Any] = []
-        known: set[int] = set()
-        while lane.peer is not None:
-            try:
-                data = lane.peer.recv(packets.RECV_BYTES, socket.MSG_DONTWAIT)
-            except OSError:
-                break
-            if not data:
-                break
-            fns, items, freed, _ = packets.decode(data)
-            known.update(fn[0] for fn in fns or () if fn is not None)
-            lane.freed.extend(freed)
-            taken.extend(items)
-            if not lane.blocked:
-                break
-        lane.known -= known
-        back = [lane.inflight.pop(item[0]) for item in taken if item[0] in lane.inflight]
-        self.requeue(lane, back, late)
-        return len(back)
-
-    def requeue(self, lane: Lane | None, tasks: list[Task], late: bool = True) -> None:
+    def requeue(self, lane: LeasedLane | None, tasks: list[Task], late: bool = True) -> None:
         """Put tasks that were not begun back to the head of their queues, in order."""
         for task in reversed(tasks):
             if lane is not None:
@@ -328,7 +289,7 @@ class Dispatch:
             # one of them is longer than those before it.
             count = len(lane.inflight)
             if count > 1 and (
-                lane.load_s > self.ahead_s or lane.blocked or _perf() - lane.last >= _STEAL_AFTER_S
+                lane.load_s > self.ahead_s or lane.blocked or _perf() - lane.last_s >= _STEAL_AFTER_S
             ):
                 need += count - 1
         return need
@@ -344,16 +305,17 @@ class Dispatch:
         lane = self.lanes.get(worker)
         if lane is None or lane.retired:
             ours, theirs = packets.make_pair()
-            lane = self.lanes[worker] = Lane(worker, pid, ours, theirs)
+            lane = self.lanes[worker] = LeasedLane(worker, pid, ours, theirs, self.requeue)
             self.owner.control.send(OpenLane(worker), (theirs.fileno(),))
-            self.owner.reactor.add(ours.fileno(), _reader(self.owner, lane))
+            buffer = self.owner.control.receive_buffer
+            self.owner.reactor.add(ours.fileno(), lane.reader(buffer, self.owner.replies.handle))
         lane.lease = lease
         now = time.time()
         self.owner.ring.write(events.LEASED, worker, 0, now, now, now)
         lane.shape = shape
         lane.blocked = lane.reclaim = False
         lane.setup = dict(shape.setup, accelerators=accelerators, lease=lease)
-        lane.idle_since = _perf()
+        lane.idle_since_s = _perf()
         self.leases[lease] = lane
         shape.lanes.append(lane)
         if shape.crew is not None and shape.crew.mustering and shape.queue:
@@ -366,12 +328,12 @@ class Dispatch:
         if lane is None:
             return
         lane.reclaim = True
-        while lane.inflight and self.take_back(lane):
+        while lane.inflight and lane.take_back():
             pass
         if not lane.inflight:
             self.release(lane)
 
-    def release(self, lane: Lane) -> None:
+    def release(self, lane: LeasedLane) -> None:
         """Give a lease back; the lane stays for the next time."""
         if self.leases.pop(lane.lease, None) is None:
             return
@@ -389,7 +351,7 @@ class Dispatch:
         """Give back leases without work; also look for work to steal."""
         now = _perf()
         for lane in list(self.leases.values()):
-            if not lane.inflight and not lane.blocked and now - lane.idle_since >= self.idle_lease_s:
+            if not lane.inflight and not lane.blocked and now - lane.idle_since_s >= self.idle_lease_s:
                 if lane.shape is None or not (lane.shape.queue or held(lane)):
                     self.release(lane)
         for shape in self.shapes:
@@ -408,28 +370,10 @@ class Dispatch:
                 self.release(lane)
 
 
-def held(lane: Lane) -> bool:
+def held(lane: LeasedLane) -> bool:
     """Whether a lane's worker stays leased while it has nothing to do."""
     shape = lane.shape
     return shape is not None and shape.crew is not None and shape.crew.open
-
-
-def _reader(owner: Owner, lane: Lane) -> Any:
-    """What happens when a lane is readable; one packet a round, epoll says if there is more."""
-    sock = lane.sock
-    buffer = owner.control.receive_buffer
-    loads = pickle.loads
-    replies = owner.replies
-
-    def read() -> None:
-        try:
-            size = sock.recv_into(buffer, 0, socket.MSG_DONTWAIT)
-        except OSError:
-            return
-        if size:
-            replies.handle(lane, loads(buffer[:size]))
-
-    return read
 
 
 def _described(fn: Fn) -> FnWire:

@@ -20,10 +20,11 @@ An object that is not ready becomes the error at once. Its task goes on, and wha
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.ids import PROCESS_BYTES, task_of
 from sundog.owner import losses
+from sundog.owner.lanes import Lane
 from sundog.owner.records import Value
 from sundog.wire.lanes import ERROR
 from sundog.wire.peers import FreedBy, FreeObjects, ObjectsFreed
@@ -130,13 +131,13 @@ class Frees:
         if not names:
             return
         owner = self.owner
-        lanes: list[Any] = [*owner.tasks.lanes.values(), *owner.actors.links.values()]
+        lanes: list[Lane] = [*owner.tasks.lanes.values(), *owner.actors.links.values()]
         for lane in lanes:
             if lane.retired or lane.sock is None:
                 continue
             lane.freed.extend((name, 0) for name in names)
             if not lane.inflight:
-                owner.return_segments(lane)  # no packet is due there that could take it along
+                lane.send_freed()  # no packet is due there that could take it along
 
 
 def _is_freed(value: Value) -> bool:

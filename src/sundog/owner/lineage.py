@@ -112,7 +112,7 @@ class Recovery:
             if maker is not None and not maker.retired:
                 maker.freed.append((segment, value[2][1]))  # it may have it mapped for writing
                 if not maker.inflight:
-                    owner.return_segments(maker)
+                    maker.send_freed()
         if oid[:PROCESS_BYTES] == owner.me:
             self.recover(oid, segment)
         else:

@@ -35,7 +35,7 @@ def why_not(task: Task) -> str:
     if task.cancelled:
         return "its task was cancelled"
     link = task.actor
-    if link is not None and getattr(link, "state", "") == "DEAD":
+    if link is not None and link.state == "DEAD":
         return f"actor {link.name}, whose method made it, is dead"
     if task.retries:
         return ""

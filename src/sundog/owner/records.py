@@ -1,4 +1,4 @@
-"""The owner's rows: tasks, functions, shapes of demand, lanes.
+"""The owner's rows: tasks, functions, shapes of demand.
 
 Owns the slots and nothing else; the parts of the owner that use them live beside this file. Touched
 under the owner's lock, but for a task's submission, which only builds a new row and appends it.
@@ -7,11 +7,13 @@ under the owner's lock, but for a task's submission, which only builds a new row
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sundog.net import sockets as socket
 from sundog.printable import printable
 from sundog.state.lease_spec import LeaseSpec
+
+if TYPE_CHECKING:
+    from sundog.owner.lanes import ActorLane, Lane, LeasedLane
 
 # Task states
 WAITING, QUEUED, SENT, DONE = 0, 1, 2, 3
@@ -108,6 +110,18 @@ class Fn:
         self.together = False  # may share a packet with others although it is not tried again
 
 
+class ArgumentWaiter:
+    """Something else than a task or a call that waits for its arguments: an actor's constructor."""
+
+    def start(self, task: Task) -> None:
+        """All values are here (locked)."""
+        raise NotImplementedError
+
+    def fail(self, task: Task, error: bytes) -> None:
+        """One of them is an error (locked)."""
+        raise NotImplementedError
+
+
 class Task:
     """One submitted task or call. The table of these is the lineage.
 
@@ -120,7 +134,8 @@ class Task:
     memory_attempt = 0  # attempts that ended because memory ran out
     cancelled = False
     estimate_s = 0.0
-    lane: Any = None
+    lane: Lane | None = None
+    waiter: ArgumentWaiter | None = None  # what it is instead of a task or call: a constructor that waits
     parent: bytes | None = None  # the call that submitted it, where several run at a time
     began = -1  # the attempt that its worker said has begun; told of tasks with a timeout_s, or when asked
     overdue = False  # its worker was killed for it: it ran too long and did not stop
@@ -144,7 +159,7 @@ class Task:
         self.state = QUEUED
         self.attempt = 0
         self.extra = fn.extra
-        self.actor: Any = None
+        self.actor: ActorLane | None = None  # of a call
         self.holds: list[bytes] | None = None  # refs held until the reply
 
 
@@ -170,7 +185,7 @@ class Shape:
         self.spec = spec
         self.setup = setup
         self.queue: deque[Task] = deque()
-        self.lanes: list[Lane] = []
+        self.lanes: list[LeasedLane] = []
         self.wanted = 0  # leases the node believes we want
         self.crowded = False  # some lane has more than the task it runs
         self.crew: Crew | None = None  # the workers are held, so many and no more
@@ -186,47 +201,3 @@ class Crew:
         self.open = True  # its workers are held while they have nothing to do
         self.mustering = True  # each worker that comes gets one task, its first
         self.spoiled = spoiled  # its workers serve nobody else afterwards
-
-
-class Lane:
-    """Our end of the socket pair to one worker, and what is on its way there."""
-
-    __slots__ = (
-        "blocked",
-        "freed",
-        "idle_since",
-        "inflight",
-        "known",
-        "last",
-        "lease",
-        "leaving",
-        "load_s",
-        "peer",
-        "pid",
-        "reclaim",
-        "retired",
-        "setup",
-        "shape",
-        "sock",
-        "worker",
-    )
-
-    def __init__(self, worker: bytes, pid: int, sock: socket.socket, peer: socket.socket | None) -> None:
-        self.worker = worker
-        self.pid = pid
-        self.sock = sock
-        self.peer = peer  # duplicate of the worker's end: unread packets can be taken back
-        self.inflight: dict[bytes, Task] = {}
-        self.load_s = 0.0
-        self.known: set[int] = set()
-        self.freed: list[tuple[str, int]] = []
-        # Told with every packet until one of them is answered: the first may be taken back and the next be read.
-        self.setup: dict[str, Any] | None = None
-        self.shape: Shape | None = None
-        self.lease = 0
-        self.blocked = False
-        self.reclaim = False
-        self.leaving = False  # its worker said that it runs nothing more
-        self.retired = False
-        self.last = 0.0
-        self.idle_since = 0.0

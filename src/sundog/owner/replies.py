@@ -16,10 +16,10 @@ from sundog.ids import RESULT_SUFFIX, result_id, task_of
 from sundog.net import packets
 from sundog.net import sockets as socket
 from sundog.owner import deaths
-from sundog.owner.actors import ActorLink
 from sundog.owner.failures import note_failed
+from sundog.owner.lanes import Lane, LeasedLane
 from sundog.owner.lost_attempts import record_lost
-from sundog.owner.records import DONE, QUEUED, Lane, Task, Value
+from sundog.owner.records import DONE, QUEUED, Task, Value
 from sundog.state import backoff
 from sundog.state.lease_spec import GROUP_REMOVED
 from sundog.wire import lanes as wire
@@ -79,14 +79,14 @@ class Replies:
             ready[oid] = payload
             if (waiters and oid in waiters) or (dependents and oid in dependents):
                 owner.announce(oid)
-        now = lane.last = _perf()
+        now = lane.last_s = _perf()
         if len(inflight) != count:
             lane.setup = None
         if not inflight:
             lane.load_s = 0.0
-            lane.idle_since = now
+            lane.idle_since_s = now
             if lane.reclaim:
-                owner.tasks.release(lane)
+                owner.tasks.release(lane)  # type: ignore[arg-type]
 
     # ------------------------------------------------------------------ everything else
     def _slow(self, lane: Lane, task_id: bytes, kind: int, payload: Any, seconds: float) -> None:
@@ -94,20 +94,14 @@ class Replies:
             lane.blocked = payload
             return
         if kind == wire.R_BACK:
-            back = [lane.inflight.pop(tid) for tid in payload if tid in lane.inflight]
-            if isinstance(lane, ActorLink):
-                # An actor that ends hands back what it has not begun; its death decides about it.
-                lane.requeue([task for task in back if task.state != DONE])
-                return
-            lane.known.difference_update([task.fn.number for task in back])
-            self.owner.tasks.requeue(lane, [task for task in back if task.state != DONE])
+            lane.hand_back(payload)
             return
         if kind == wire.R_EXIT:
             lane.reclaim = lane.leaving = True
             return
         if kind == wire.R_WORKER:
             # The node's word of it may come later, but whose refs these replies hold must be known now.
-            self.owner.actors.worker_known(lane, task_id, payload)  # type: ignore[arg-type]
+            self.owner.actors.worker_known(lane, task_id, payload)
             return
         if kind in _NOT_THE_END:
             task = lane.inflight.get(task_id)
@@ -260,7 +254,7 @@ class Replies:
         else:
             self.owner.streams.failed(task, value)
             self.owner.lineage.resume(task)
-        if isinstance(task.actor, ActorLink):
+        if task.actor is not None:
             self.owner.actors.settle(task.actor)
 
     def fail_with(self, task: Task, error: BaseException) -> None:
@@ -323,7 +317,7 @@ class Replies:
             return
         self.drain_lane(lane)
         lane.blocked = True  # take_back then empties the socket
-        owner.tasks.take_back(lane)
+        lane.take_back()
         self.close_lane(lane)
         lost = self.sort_lost(worker, lane.inflight)
         lane.inflight = {}
@@ -331,11 +325,13 @@ class Replies:
         for task in lost:
             self._lost(task, lane, cause)
 
-    def drain_lane(self, lane: Any) -> None:
+    def drain_lane(self, lane: Lane) -> None:
         """Read the replies that a dead worker managed to send: nothing that finished runs twice."""
         while True:
             try:
-                data = lane.sock.recv(packets.RECV_BYTES, socket.MSG_DONTWAIT)
+                data = lane.sock.recv(  # type: ignore[union-attr]
+                    packets.RECV_BYTES, socket.MSG_DONTWAIT
+                )
             except ConnectionResetError:
                 continue  # it died with calls unread, which is told once, and ahead of its replies
             except OSError:
@@ -361,16 +357,15 @@ class Replies:
             for name in made - known:
                 owner.segments.unlink(name)
 
-    def close_lane(self, lane: Lane) -> None:
+    def close_lane(self, lane: LeasedLane) -> None:
         """Forget a lane whose worker is gone."""
         lane.retired = True
         if lane.shape is not None and lane in lane.shape.lanes:
             lane.shape.lanes.remove(lane)
         self.owner.tasks.leases.pop(lane.lease, None)
-        self.owner.reactor.remove(lane.sock.fileno())
-        lane.sock.close()
-        if lane.peer is not None:
-            lane.peer.close()
+        if lane.sock is not None:
+            self.owner.reactor.remove(lane.sock.fileno())
+        lane.close()
         for name, _ in lane.freed:
             self.owner.segments.unlink(name)
         lane.freed = []

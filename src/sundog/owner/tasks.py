@@ -53,18 +53,6 @@ def _check_size(function: Any, name: str, size_bytes: int) -> None:
     )
 
 
-class ArgumentWaiter:
-    """Something else than a task or a call that waits for its arguments: an actor's constructor."""
-
-    def start(self, task: Task) -> None:
-        """All values are here (locked)."""
-        raise NotImplementedError
-
-    def fail(self, task: Task, error: bytes) -> None:
-        """One of them is an error (locked)."""
-        raise NotImplementedError
-
-
 class Tasks(Dispatch):
     """Normal tasks of one owner."""
 
@@ -278,8 +266,8 @@ class Tasks(Dispatch):
                 return
             if value[0] == ERROR:
                 self.owner.unread.oids.discard(oid)
-                if isinstance(task.actor, ArgumentWaiter):
-                    task.actor.fail(task, value[1])
+                if task.waiter is not None:
+                    task.waiter.fail(task, value[1])
                 else:
                     self.owner.replies.fail_by_argument(task, oid, value)
                 return
@@ -290,8 +278,8 @@ class Tasks(Dispatch):
         now = _time()
         if now - task.submit_s > _WAITED_S:
             self.owner.ring.write(events.READY, task.id, 0, task.submit_s, now, now)
-        if isinstance(task.actor, ArgumentWaiter):
-            task.actor.start(task)
+        if task.waiter is not None:
+            task.waiter.start(task)
         elif task.actor is not None:
             self.owner.actors.ready_to_send(task)
         else:

@@ -17,9 +17,8 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from sundog.exceptions import TaskQueueTimeoutError, TaskTimeoutError
-from sundog.owner.actors import ActorLink
 from sundog.owner.fault_dumps import SIGNAL as STACK_SIGNAL
-from sundog.owner.records import SENT, WAITING, Fn, Lane, Task
+from sundog.owner.records import SENT, WAITING, Fn, Task
 from sundog.state import backoff
 from sundog.wire.control import KillWorker
 from sundog.wire.lanes import EXTRA_TIMEOUT
@@ -64,13 +63,10 @@ class Timeouts:
             return
         owner, lane = self.owner, task.lane
         why = self._waits_for(task)
-        if task.state == SENT:
+        if task.state == SENT and lane is not None:
             # Unread packets can be taken back; what the worker has read, it alone can stop in time.
-            if isinstance(lane, ActorLink):
-                owner.actors.take_back(lane)
-            elif isinstance(lane, Lane):
-                owner.tasks.take_back(lane)
-        if task.state == SENT:
+            lane.take_back()
+        if task.state == SENT and lane is not None:
             owner.actors.tell(lane, Expire(task.id, task.fn.name, task.fn.queue_timeout_s or 0.0, attempt))
             # It may have been handed back meanwhile, and stand in a queue here when the question arrives.
             owner.agenda.after(_ASK_AGAIN_S, task, self._not_begun, task, attempt)
@@ -85,7 +81,7 @@ class Timeouts:
             missing = [oid.hex() for oid in task.deps or () if oid not in self.owner.ready]
             return f"it waits for arguments that are not ready: {', '.join(missing[:3])}. What runs: sundog status"
         link = task.actor
-        if isinstance(link, ActorLink):
+        if link is not None:
             if link.state != "ALIVE":
                 return f"its actor is not up yet ({link.state}). Why: sundog status"
             before = len(link.inflight) + sum(1 for other in link.queue if other.submit_s < task.submit_s)
@@ -105,7 +101,7 @@ class Timeouts:
     def _did_not_stop(self, task: Task, attempt: int) -> None:
         """Its worker had to interrupt it by now, and it had its time to react."""
         lane = task.lane
-        if task.attempt != attempt or task.state != SENT:
+        if task.attempt != attempt or task.state != SENT or lane is None:
             return
         if task.stack or not lane.pid:
             self._end(task, attempt)
@@ -118,7 +114,7 @@ class Timeouts:
     def _end(self, task: Task, attempt: int, size: int = -1, looks: int = 0) -> None:
         """End an overdue task once its stack is written: the file has not grown since the look before."""
         lane = task.lane
-        if task.attempt != attempt or task.state != SENT:
+        if task.attempt != attempt or task.state != SENT or lane is None:
             return
         path = self.owner.control.stack_path(lane.worker)
         now = size_of(path)
@@ -126,7 +122,7 @@ class Timeouts:
             self.owner.agenda.after(_DUMP_S, task, self._end, task, attempt, now, looks - 1)
             return
         task.stack = task.stack or read_dump(path)
-        if isinstance(lane, Lane):
+        if task.actor is None:
             task.overdue = True
             self.owner.control.send(KillWorker(lane.worker, self._reason(task)))
             return
@@ -152,6 +148,7 @@ class Timeouts:
 
     def _error(self, task: Task, outcome: str, *, goes_on: bool = False) -> TaskTimeoutError:
         lane = task.lane
+        assert lane is not None  # the attempt was sent
         return run_error(
             task.id,
             task.fn.name,

@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING, Any
 from sundog.exceptions import DeadlockError
 from sundog.ids import PROCESS_BYTES, task_of
 from sundog.owner import context
-from sundog.owner.actors import ActorLink
-from sundog.owner.records import QUEUED, WAITING, Lane, Task
+from sundog.owner.records import QUEUED, WAITING, Task
 from sundog.wire.control import Deadlock, Stalled, TellWaits, WaitsTold
 
 if TYPE_CHECKING:
@@ -205,7 +204,7 @@ class Waits:
             return TaskFact(
                 ARGUMENTS, name, needs=tuple(oid for oid in set(task.deps or ()) if oid not in ready)
             )
-        if isinstance(task.actor, ActorLink):
+        if task.actor is not None:
             if task.state == QUEUED:
                 ahead = next(iter(task.actor.queue), task)
                 ordered = not task.actor.out_of_order and not task.actor.by_group
@@ -213,7 +212,7 @@ class Waits:
                     return TaskFact(BEHIND, name, ahead=ahead.id)
             return TaskFact(CALL, name, actor=task.actor.actor_id)
         shape = task.fn.shape
-        if task.state == QUEUED or not isinstance(task.lane, Lane):
+        if task.state == QUEUED or task.lane is None:
             return TaskFact(LEASE, name, key=shape.key if shape is not None else None)
         return TaskFact(SENT, name, key=shape.key if shape is not None else None, worker=task.lane.worker)
 

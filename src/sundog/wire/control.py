@@ -199,7 +199,7 @@ class ActorFail(ToNode):
     error: bytes
 
 
-class ActorLane(ToNode, fds=1):
+class OpenActorLane(ToNode, fds=1):
     """A caller's lane; the node keeps it until the actor has a worker."""
 
     actor_id: bytes

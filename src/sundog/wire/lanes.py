@@ -58,5 +58,8 @@ R_STARTED = 10  # a task with a timeout_s began
 R_STACK = 11  # payload: where a task was when its time was over; its reply follows if it can be interrupted
 R_LOST = 12  # payload: (object id, segment, refs still held): an argument is gone, so the task was not begun
 
+# (functions the worker has not seen, tasks, freed segments, what the lease needs): see above
+Packet = tuple[list[FnWire | None] | None, list[Item], list[tuple[str, int]], dict[str, Any] | None]
 WireValue = tuple[int, bytes, Any, Any]
 Reply = tuple[bytes, int, Any, float]
+ReplyBatch = list[Reply]
