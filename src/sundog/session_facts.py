@@ -46,9 +46,9 @@ def available_resources() -> dict[str, float]:
     engine = engine_of_session()
     with engine.owner.lock:
         # A lease kept warm for the next task is free in every sense that matters to who asks.
-        for lane in list(engine.owner.tasks.leases.values()):
+        for lane in list(engine.owner.dispatch.leases.values()):
             if not lane.inflight and not lane.blocked:
-                engine.owner.tasks.release(lane)
+                engine.owner.dispatch.release(lane)
     found: dict[str, float] = _ask(AvailableResources())
     return found
 

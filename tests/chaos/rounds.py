@@ -243,7 +243,7 @@ def _leases() -> list[str]:
     with owner.lock:
         lanes = [
             f"{lane.pid}: inflight {list(lane.inflight)}, blocked {lane.blocked}, reclaim {lane.reclaim}"
-            for lane in owner.tasks.leases.values()
+            for lane in owner.dispatch.leases.values()
         ]
     rows = sundog.api.control(ListRows("workers"))[0]
     return lanes + [f"{row['pid']} {row['state']}" for row in rows if row["state"] != "idle"]
@@ -257,7 +257,7 @@ def _segments_in_use() -> list[str]:
     """
     owner = _owner()
     with owner.lock:
-        lanes: list[Any] = [*owner.tasks.lanes.values(), *owner.actors.links.values()]
+        lanes: list[Any] = [*owner.dispatch.lanes.values(), *owner.actors.links.values()]
         handed_back = {name for lane in lanes for name, _ in lane.freed}
     found = []
     for name in os.listdir(owner.segments.shm_root):

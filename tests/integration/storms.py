@@ -190,7 +190,7 @@ def left_over(verbs: Verbs) -> dict[str, int]:
                 "streams": len(owner.streams.streams),
                 "owned": len(owner.refs.owned.keys() - {verbs.kept.binary(), *owner.actors.scopes}),
                 "borrowed": len(owner.refs.borrowed),
-                "leases": len(owner.tasks.leases),
+                "leases": len(owner.dispatch.leases),
                 "requests": len(owner.control._asked) + len(owner.control._answers),
             }
         if not any(left.values()) or time.monotonic() > end:

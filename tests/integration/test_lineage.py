@@ -319,7 +319,7 @@ def test_segments_outlive_the_worker_that_made_them(ray: ModuleType) -> None:
     ray.wait([ref], timeout=30)
     dead = ray.get(pid)
     os.kill(dead, signal.SIGKILL)
-    while any(lane.pid == dead for lane in owner().tasks.lanes.values()):
+    while any(lane.pid == dead for lane in owner().dispatch.lanes.values()):
         ray.get(large.remote(0))
     assert ray.get(ref) == b"w" * LARGE
     assert owner().lineage.rebuilt == 0

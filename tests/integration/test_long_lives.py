@@ -143,10 +143,10 @@ def test_demands_that_nobody_makes_any_more_are_forgotten(ray: ModuleType) -> No
     def one() -> int:
         return 1
 
-    tasks = owner_of_driver().tasks
+    dispatch = owner_of_driver().dispatch
     for number in range(1, 301):
         assert ray.get(one.options(num_cpus=number / 1000).remote(), timeout=GET_S) == 1
-    assert len(tasks.shapes) == len(tasks.shapes_by_key) == len(tasks.shapes_by_spec) <= 65
+    assert len(dispatch.shapes) == len(dispatch.shapes_by_key) == len(dispatch.shapes_by_spec) <= 65
 
 
 def test_a_function_whose_demand_was_forgotten_runs_again(ray: ModuleType, tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_a_function_whose_demand_was_forgotten_runs_again(ray: ModuleType, tmp_p
     def gate() -> None:
         await_file(tmp_path / "go")
 
-    tasks = owner_of_driver().tasks
+    dispatch = owner_of_driver().dispatch
     kept = one.options(num_cpus=0.5)
     assert ray.get(kept.remote(), timeout=GET_S) == 1
     late = kept.remote(gate.options(num_cpus=0).remote())
@@ -167,8 +167,8 @@ def test_a_function_whose_demand_was_forgotten_runs_again(ray: ModuleType, tmp_p
         ray.get(one.options(num_cpus=number / 1000).remote(), timeout=GET_S)
     await_true(lambda: not shape.lanes, "the end of its leases")
     with owner_of_driver().lock:
-        tasks._sweep_shapes()
-    assert shape.key not in tasks.shapes_by_key
+        dispatch._sweep_shapes()
+    assert shape.key not in dispatch.shapes_by_key
     (tmp_path / "go").touch()  # a task that waited for its argument brings it back
     assert ray.get(late, timeout=GET_S) == 1
     assert ray.get([kept.remote() for _ in range(3)], timeout=GET_S) == [1, 1, 1]

@@ -211,7 +211,7 @@ def test_short_tasks_do_not_wait_behind_one_of_their_kind_that_is_long(
             gate.enter()
 
     ray.get([work.remote(False) for _ in range(200)], timeout=30)
-    leases = engines.current().owner.tasks.leases  # type: ignore[union-attr]
+    leases = engines.current().owner.dispatch.leases  # type: ignore[union-attr]
     gates.await_true(lambda: not leases, "the return of all leases")
     long = work.remote(True)
     gates.await_true(gate.inside, "the start of the long task")
@@ -232,7 +232,7 @@ def test_the_node_hears_how_many_wait_although_nothing_moves(ray_session: Start)
     owner = engines.current().owner  # type: ignore[union-attr]
 
     def told() -> int:
-        return sum(shape.wanted for shape in owner.tasks.shapes)
+        return sum(shape.wanted for shape in owner.dispatch.shapes)
 
     # To ask the node would make us look at our queues.
     gates.await_true(lambda: told() > 200, "the word to the node of most that wait")

@@ -90,7 +90,7 @@ class Creations:
         owner.ring.write(events.SITE, actor_id, place, now, now, now)
         task = Task(actor_id, Fn(0, f"{class_name}.__init__"), None, owner.now())
         if args or kwargs:
-            owner.tasks.pack_args(task, args, kwargs)
+            owner.arguments.pack(task, args, kwargs)
         if options.name:
             found = b""
             try:
@@ -123,7 +123,7 @@ class Creations:
         """Start the actor once the refs among its arguments are ready."""
         owner = self.owner
         task.waiter = _Waiting(self, task)
-        owner.tasks.await_deps(task)
+        owner.arguments.await_all(task)
 
     def ready(self, task: Task) -> None:
         """All arguments are here."""

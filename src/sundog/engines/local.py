@@ -122,7 +122,7 @@ class LocalEngine:
         if options.timeout_s or options.queue_timeout_s:
             fn.extra = timeouts.bind(fn, options, fn.extra)
         spec, setup = lease_of(options, self.env_key(options.runtime_env))
-        fn.shape = self.owner.tasks.shape_for(spec, setup)
+        fn.shape = self.owner.dispatch.shape_for(spec, setup)
         self.owner.tasks.number(fn)
         return fn
 

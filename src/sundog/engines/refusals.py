@@ -29,7 +29,7 @@ class Refusals:
     def task(self, message: LeaseInfeasible) -> None:
         """Tasks of a shape fit no node."""
         _, key, resources, reason = message
-        shape = self.owner.tasks.shapes_by_key.get(key)
+        shape = self.owner.dispatch.shapes_by_key.get(key)
         if shape is None:
             return  # it was withdrawn when this was on its way
         if reason == GROUP_REMOVED:
@@ -47,7 +47,7 @@ class Refusals:
     def environment(self, message: EnvFailed) -> None:
         """A runtime environment cannot be set up."""
         _, env_key, text, facts = message
-        for shape in self.owner.tasks.shapes:
+        for shape in self.owner.dispatch.shapes:
             if shape.spec.env_key == env_key:
                 self._fail_all(shape, lambda task: _environment_failed(task, text, facts))
 

@@ -16,7 +16,6 @@ import pickle
 import time
 from collections import deque
 from collections.abc import Callable
-from pickle import dumps
 from typing import TYPE_CHECKING, Any
 
 from sundog.exceptions import (
@@ -35,7 +34,6 @@ from sundog.owner import context, deaths, evidence
 from sundog.owner.lanes import ActorLane, Lane
 from sundog.owner.lost_attempts import record_lost
 from sundog.owner.records import ALWAYS, DONE, QUEUED, ROOM_AGAIN_S, SENT, WAITING, Fn, Task
-from sundog.serialize.pack import SIMPLE
 from sundog.wire.cause import Cause
 from sundog.wire.control import ActorScope, ActorState, OpenActorLane
 from sundog.wire.lanes import EXTRA_GROUP, Item, ReplyBatch
@@ -163,19 +161,7 @@ class ActorCalls:
             task.parent = context.current_id()
         task.actor = link
         if args or kwargs:
-            if kwargs:
-                owner.tasks.pack_args(task, args, kwargs)
-            else:
-                for arg in args:
-                    if type(arg) not in SIMPLE:
-                        owner.tasks.pack_args(task, args, kwargs)
-                        break
-                else:
-                    blob = dumps(args, 5)
-                    if len(blob) > owner.inline_max:
-                        owner.tasks.pack_args(task, args, kwargs)
-                    else:
-                        task.args = blob
+            owner.arguments.pack(task, args, kwargs)
         owner.table[task.id] = task
         if task.state == WAITING or link.away:
             self._call_slowly(link, task)
@@ -207,7 +193,7 @@ class ActorCalls:
                 self.owner.replies.fail_with(task, self._unavailable(link, task, link.cause))
                 return
             link.queue.append(task)
-            self.owner.tasks.await_deps(task)
+            self.owner.arguments.await_all(task)
             self.send_calls(link)
 
     def ready_to_send(self, task: Task) -> None:
@@ -288,7 +274,7 @@ class ActorCalls:
                 size += 160 + (len(args) if type(args) is bytes else 200) + (1024 if extra else 0)
                 if extra and "v" in extra:
                     size += sum(len(value[1]) for _, value in extra["v"])
-                if items and size > self.owner.tasks.packet_max:
+                if items and size > self.owner.dispatch.packet_max:
                     break
                 queue.popleft()
                 if task.attempt:

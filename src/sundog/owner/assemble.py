@@ -12,9 +12,11 @@ from sundog.net.packets import Connection
 from sundog.owner import context, messages
 from sundog.owner.actors import ActorCalls
 from sundog.owner.agenda import Agenda
+from sundog.owner.arguments import Arguments
 from sundog.owner.cancels import Cancels
 from sundog.owner.control import Control
 from sundog.owner.core import Owner
+from sundog.owner.dispatch import Dispatch
 from sundog.owner.frees import Frees
 from sundog.owner.getting import Getting
 from sundog.owner.lineage import Recovery
@@ -57,7 +59,9 @@ def assemble(me: bytes, node: Connection, session: dict[str, Any], config: Confi
     owner.agenda = Agenda(owner)
     owner.timeouts = Timeouts(owner)
     owner.unread = UnreadErrors(owner)
-    owner.tasks = Tasks(owner)
+    owner.arguments = Arguments(owner)
+    owner.dispatch = Dispatch(owner)
+    owner.tasks = Tasks(owner, owner.dispatch, owner.arguments)
     owner.actors = ActorCalls(owner)
     owner.waits = Waits(owner)
     owner.reactor.patience_s = owner.waits.patience_s
@@ -88,7 +92,7 @@ def release(owner: Owner) -> None:
     """After `dismantle`: give back descriptors, mappings and threads."""
     owner.reactor.release()
     owner.agenda.close()
-    for lane in (*owner.tasks.lanes.values(), *owner.actors.links.values()):
+    for lane in (*owner.dispatch.lanes.values(), *owner.actors.links.values()):
         lane.close()
     owner.peers.close()
     owner.node.close()

@@ -142,7 +142,7 @@ class Cancels:
             if task.actor is not None:
                 self.owner.actors.send_calls(task.actor)  # it may have stood before others
             else:
-                self.owner.tasks.dispatch_all()  # it may have been the last for which a worker was wanted
+                self.owner.dispatch.dispatch_all()  # it may have been the last for which a worker was wanted
             return
         if not force:
             self._tell(task, lane, recursive)

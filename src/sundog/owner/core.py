@@ -4,7 +4,9 @@ Owns the table of values, the waiters, the references and the parts around them:
 
     core      values, waiters, drains of ref births and deaths, frees          (this file)
     reactor   who reads the sockets                                            reactor.py
-    tasks     functions, arguments, shapes, lanes, stealing                    tasks.py, dispatch.py
+    tasks     functions, submitting                                            tasks.py
+    arguments packed, awaited                                                  arguments.py
+    dispatch  shapes of demand, leases, stealing                               dispatch.py, lanes.py
     replies   what workers answer; retries; deaths of workers                  replies.py
     actors    handles, calls, restarts                                         actors.py
     streams   generators                                                       streams.py
@@ -49,8 +51,10 @@ from sundog.wire.lanes import ERROR, OK
 if TYPE_CHECKING:
     from sundog.owner.actors import ActorCalls
     from sundog.owner.agenda import Agenda
+    from sundog.owner.arguments import Arguments
     from sundog.owner.cancels import Cancels
     from sundog.owner.control import Control
+    from sundog.owner.dispatch import Dispatch
     from sundog.owner.frees import Frees
     from sundog.owner.getting import Getting
     from sundog.owner.lineage import Recovery
@@ -76,6 +80,8 @@ class Owner:
     """The owner of one process. Built by `sundog.owner.assemble`, which connects its parts."""
 
     tasks: Tasks
+    dispatch: Dispatch
+    arguments: Arguments
     actors: ActorCalls
     peers: Peers
     streams: Streams
@@ -145,11 +151,11 @@ class Owner:
             self.drain()
         while self.dropped_generators:
             self.streams.drop(self.dropped_generators.popleft())
-        self.tasks.dispatch_all()
+        self.dispatch.dispatch_all()
         self.actors.dispatch_all()
 
     def _tick(self) -> None:
-        self.tasks.release_idle()
+        self.dispatch.release_idle()
 
     # ------------------------------------------------------------------ ref births and deaths (locked)
     def drain(self) -> None:
@@ -306,7 +312,7 @@ class Owner:
                 for task in waiting:
                     task.missing -= 1
                     if task.missing == 0:
-                        self.tasks.enqueue(task)
+                        self.arguments.enqueue(task)
 
     def fail_object(self, oid: bytes, error: BaseException) -> None:
         """Make an object's value an error."""

@@ -45,7 +45,7 @@ class Crew:
     ) -> None:
         self._owner = owner
         self._row = records.Crew(size, spoiled)
-        self._shape = owner.tasks.private_shape(spec, setup)
+        self._shape = owner.dispatch.private_shape(spec, setup)
         self._shape.crew = self._row
 
     @property
@@ -68,7 +68,7 @@ class Crew:
         """All of these have ended: from now on a task goes to whichever worker is free."""
         with self._owner.lock:
             self._row.mustering = False
-            self._owner.tasks.dispatch_all()
+            self._owner.dispatch.dispatch_all()
 
     # ------------------------------------------------------------------ many at a time
     def submit(self, fn: Fn, items: list[Any]) -> list[ObjectRef[Any]]:
@@ -89,8 +89,8 @@ class Crew:
                 queue.append(task)
             refs.append(ObjectRef(task.id + RESULT_SUFFIX, code, at))
         with owner.lock:
-            tasks.look_at(self._shape)
-            tasks.kick()
+            owner.dispatch.look_at(self._shape)
+            owner.dispatch.kick()
         return refs
 
     def ready(self, oids: list[bytes], timeout_s: float | None, *, in_order: bool) -> list[bytes]:
@@ -121,7 +121,7 @@ class Crew:
             self._row.open = False
             for lane in list(self._shape.lanes):
                 if not lane.inflight:
-                    self._owner.tasks.release(lane)
+                    self._owner.dispatch.release(lane)
 
     def abort(self, reason: str) -> None:
         """Cancel what waits, kill the workers that run something, give back the others."""

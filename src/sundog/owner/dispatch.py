@@ -14,6 +14,7 @@ Everything here runs under the owner's lock. The rules:
 
 from __future__ import annotations
 
+import itertools
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 _perf = time.perf_counter
 _UNKNOWN_S = 1.0
+_SHAPES_MIN = 64
 _AT_ONCE_S = 1e-3  # a task that is sent alone and sooner was sent when it was submitted: not worth an event
 _INFLIGHT_MAX = 256
 _WANT_MAX = 512
@@ -57,6 +59,8 @@ class Dispatch:
         self.shapes: list[Shape] = []  # those with work, and some that had
         self.shapes_by_key: dict[int, Shape] = {}  # the same
         self.shapes_by_spec: dict[tuple[LeaseSpec, bool], Shape] = {}
+        self._keys = itertools.count(1)
+        self._sweep_at = _SHAPES_MIN
         self.lanes: dict[bytes, LeasedLane] = {}  # worker -> lane, leased or parked
         self.leases: dict[int, LeasedLane] = {}
         self._tell_at = 0.0  # when the node may hear of a change among many that are wanted
@@ -96,6 +100,42 @@ class Dispatch:
             elif not shape.wanted:
                 continue  # one task at a time: nothing to settle
             self._update_want(shape)
+
+    # ------------------------------------------------------------------ shapes
+    def look_at(self, shape: Shape | None) -> Shape:
+        """A shape is about to have work: it may have been forgotten while it had none."""
+        assert shape is not None
+        if shape.key not in self.shapes_by_key:
+            self.shapes_by_key[shape.key] = shape
+            self.shapes.append(shape)
+        return shape
+
+    def shape_for(self, spec: LeaseSpec, setup: dict[str, Any]) -> Shape:
+        """The shape of this demand, made on first use."""
+        with self.owner.lock:
+            key = (spec, bool(setup.get("capture")))
+            shape = self.shapes_by_spec.get(key)
+            if shape is None:
+                if len(self.shapes) >= self._sweep_at:
+                    self._sweep_shapes()
+                shape = self.shapes_by_spec[key] = self.look_at(Shape(next(self._keys), spec, setup))
+            return shape
+
+    def private_shape(self, spec: LeaseSpec, setup: dict[str, Any]) -> Shape:
+        """A shape of one user's own: equal demands of others do not share its queue and its workers."""
+        with self.owner.lock:
+            return Shape(next(self._keys), spec, setup)
+
+    def _sweep_shapes(self) -> None:
+        """Forget shapes without work: placement groups come and go. A function that is still bound to one brings it
+        back with its next task."""
+        self.shapes = [shape for shape in self.shapes if shape.queue or shape.lanes or shape.wanted]
+        self.shapes_by_key = {shape.key: shape for shape in self.shapes}
+        by_spec = self.shapes_by_spec
+        self.shapes_by_spec = {
+            spec: shape for spec, shape in by_spec.items() if shape.key in self.shapes_by_key
+        }
+        self._sweep_at = max(_SHAPES_MIN, 2 * len(self.shapes))
 
     # ------------------------------------------------------------------ sending
     def _dispatch(self, shape: Shape) -> None:
@@ -244,14 +284,6 @@ class Dispatch:
                 # The estimate was wrong: let the next ones spread. One never seen to end stays unknown, and spreads.
                 task.fn.estimate_s = max(task.fn.estimate_s, 1e-3)
             self.look_at(task.fn.shape).queue.appendleft(task)
-
-    def look_at(self, shape: Shape | None) -> Shape:
-        """A shape is about to have work: it may have been forgotten while it had none."""
-        assert shape is not None
-        if shape.key not in self.shapes_by_key:
-            self.shapes_by_key[shape.key] = shape
-            self.shapes.append(shape)
-        return shape
 
     # ------------------------------------------------------------------ leases
     def _update_want(self, shape: Shape) -> None:

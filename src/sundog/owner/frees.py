@@ -57,7 +57,7 @@ class Frees:
                 # What is not here is asked for, and that question comes to its owner after this message.
                 self._freed_elsewhere(its, by)
                 owner.peers.send(process, FreeObjects(its, by))
-            owner.tasks.dispatch_all()
+            owner.dispatch.dispatch_all()
             owner.actors.dispatch_all()
         owner.reactor.wake()  # another thread may wait for one of them in `poll`, where nothing will come
 
@@ -131,7 +131,7 @@ class Frees:
         if not names:
             return
         owner = self.owner
-        lanes: list[Lane] = [*owner.tasks.lanes.values(), *owner.actors.links.values()]
+        lanes: list[Lane] = [*owner.dispatch.lanes.values(), *owner.actors.links.values()]
         for lane in lanes:
             if lane.retired or lane.sock is None:
                 continue

@@ -126,7 +126,7 @@ class Recovery:
             owner.check_open()
             if lost.segment:
                 self.lost(lost.oid, lost.segment)
-            owner.tasks.dispatch_all()
+            owner.dispatch.dispatch_all()
             owner.actors.dispatch_all()
 
     def next_copy(self, lost: CopyLost) -> Value:
@@ -168,7 +168,7 @@ class Recovery:
         if oid not in (task.deps or ()):
             owner.replies.fail(task, whole(owner.ready[oid]))  # passed by value: nobody can make it again
             return
-        owner.tasks.await_deps(task)
+        owner.arguments.await_all(task)
 
     def recover(self, oid: bytes, segment: str = "") -> None:
         """Have an object of ours, which is not here, made again; or make it the error that says why not."""
@@ -185,7 +185,7 @@ class Recovery:
             return
         tasks = [self._revive(task_id, set(wanted)) for task_id, wanted in plan.steps]
         for task in tasks:
-            owner.tasks.await_deps(task)
+            owner.arguments.await_all(task)
 
     def _join(self, task: Task, oid: bytes) -> None:
         """Want one more result of a task that runs."""
@@ -301,7 +301,7 @@ class Recovery:
         task.lane = None
         if task.actor is not None:
             task.actor.put_back(task)
-        self.owner.tasks.await_deps(task)
+        self.owner.arguments.await_all(task)
         return True
 
     def resume(self, task: Task) -> None:

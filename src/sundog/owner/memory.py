@@ -59,7 +59,7 @@ class MemoryLosses:
     def running(self, message: TellRunning) -> None:
         """The node wants to know what runs on our workers: it has to choose one of them."""
         rows = []
-        for worker, lane in self.owner.tasks.lanes.items():
+        for worker, lane in self.owner.dispatch.lanes.items():
             task = next(iter(lane.inflight.values()), None)  # packets run in order: the oldest runs
             if task is not None:
                 rows.append((worker, task.id, task.fn.name, task.retries))

@@ -28,8 +28,8 @@ def from_node(owner: Owner, role: str) -> Table:
         on(control.Describe, lambda message: _describe(owner, message, role)),
         on(control.Look, lambda message: _look(owner, message)),
         # leases and actors
-        on(control.LeaseGranted, owner.tasks.granted),
-        on(control.ReturnLease, owner.tasks.reclaim),
+        on(control.LeaseGranted, owner.dispatch.granted),
+        on(control.ReturnLease, owner.dispatch.reclaim),
         on(control.TellRunning, owner.memory.running),
         on(control.PeerOpened, owner.peers.opened),
         on(control.ActorState, owner.actors.published),

@@ -86,7 +86,7 @@ class Replies:
             lane.load_s = 0.0
             lane.idle_since_s = now
             if lane.reclaim:
-                owner.tasks.release(lane)  # type: ignore[arg-type]
+                owner.dispatch.release(lane)  # type: ignore[arg-type]
 
     # ------------------------------------------------------------------ everything else
     def _slow(self, lane: Lane, task_id: bytes, kind: int, payload: Any, seconds: float) -> None:
@@ -302,7 +302,7 @@ class Replies:
     def _requeue(self, task: Task) -> None:
         link = task.actor
         if link is None:
-            self.owner.tasks.look_at(task.fn.shape).queue.append(task)
+            self.owner.dispatch.look_at(task.fn.shape).queue.append(task)
         elif link.state == "DEAD":  # it died while the call waited its delay
             self.fail_with(task, self.owner.actors.died_error(link, task))
         else:
@@ -312,7 +312,7 @@ class Replies:
     def worker_died(self, worker: bytes, cause: Cause) -> None:
         """The node says that a worker is gone: take its last words, then retry or fail the rest."""
         owner = self.owner
-        lane = owner.tasks.lanes.pop(worker, None)
+        lane = owner.dispatch.lanes.pop(worker, None)
         if lane is None:
             return
         self.drain_lane(lane)
@@ -362,7 +362,7 @@ class Replies:
         lane.retired = True
         if lane.shape is not None and lane in lane.shape.lanes:
             lane.shape.lanes.remove(lane)
-        self.owner.tasks.leases.pop(lane.lease, None)
+        self.owner.dispatch.leases.pop(lane.lease, None)
         if lane.sock is not None:
             self.owner.reactor.remove(lane.sock.fileno())
         lane.close()
@@ -388,7 +388,7 @@ class Replies:
                 begun = position
         fresh = tasks[begun:]
         plain = [task for task in fresh if task.actor is None]
-        self.owner.tasks.requeue(None, plain)
+        self.owner.dispatch.requeue(None, plain)
         return [task for task in tasks if task not in plain] if len(plain) < len(tasks) else []
 
     def _lost(self, task: Task, lane: Lane, cause: Cause) -> None:

@@ -15,26 +15,21 @@ from _blake2 import blake2b
 
 # As above: this is what `weakref` offers under the same name.
 from _weakref import ref
-from pickle import dumps
 from typing import TYPE_CHECKING, Any
 
-from sundog import events
 from sundog.ids import RESULT_SUFFIX, result_id
 from sundog.owner import by_value, context
+from sundog.owner.arguments import Arguments
 from sundog.owner.dispatch import Dispatch
-from sundog.owner.records import DONE, QUEUED, WAITING, Code, Fn, Shape, Task
+from sundog.owner.records import WAITING, Code, Fn, Task
 from sundog.refs import ObjectRef
-from sundog.serialize.pack import SIMPLE, Slot, pack_function
-from sundog.state.lease_spec import LeaseSpec
-from sundog.wire.lanes import ERROR, EXTRA_VALUES
+from sundog.serialize.pack import pack_function
 
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
 
 _time = time.time
 _REF = ObjectRef
-_SHAPES_MIN = 64
-_WAITED_S = 1e-4  # arguments that were there sooner are not worth an event
 _NUMBERS_MAX = 1000
 
 
@@ -53,14 +48,14 @@ def _check_size(function: Any, name: str, size_bytes: int) -> None:
     )
 
 
-class Tasks(Dispatch):
-    """Normal tasks of one owner."""
+class Tasks:
+    """Functions and normal tasks of one owner, on their way into the queues of `dispatch`."""
 
-    def __init__(self, owner: Owner) -> None:
-        super().__init__(owner)
+    def __init__(self, owner: Owner, dispatch: Dispatch, arguments: Arguments) -> None:
+        self.owner = owner
+        self.dispatch = dispatch
+        self.arguments = arguments
         self._numbers = itertools.count(1)
-        self._keys = itertools.count(1)
-        self._sweep_at = _SHAPES_MIN
         self._codes: dict[int, Code] = {}  # id(function) -> its code; until the function dies
 
     # ------------------------------------------------------------------ functions and shapes
@@ -121,33 +116,6 @@ class Tasks(Dispatch):
             numbers[told] = next(self._numbers)
         fn.number = numbers[told]
 
-    def shape_for(self, spec: LeaseSpec, setup: dict[str, Any]) -> Shape:
-        """The shape of this demand, made on first use."""
-        with self.owner.lock:
-            key = (spec, bool(setup.get("capture")))
-            shape = self.shapes_by_spec.get(key)
-            if shape is None:
-                if len(self.shapes) >= self._sweep_at:
-                    self._sweep_shapes()
-                shape = self.shapes_by_spec[key] = self.look_at(Shape(next(self._keys), spec, setup))
-            return shape
-
-    def private_shape(self, spec: LeaseSpec, setup: dict[str, Any]) -> Shape:
-        """A shape of one user's own: equal demands of others do not share its queue and its workers."""
-        with self.owner.lock:
-            return Shape(next(self._keys), spec, setup)
-
-    def _sweep_shapes(self) -> None:
-        """Forget shapes without work: placement groups come and go. A function that is still bound to one brings it
-        back with its next task."""
-        self.shapes = [shape for shape in self.shapes if shape.queue or shape.lanes or shape.wanted]
-        self.shapes_by_key = {shape.key: shape for shape in self.shapes}
-        by_spec = self.shapes_by_spec
-        self.shapes_by_spec = {
-            spec: shape for spec, shape in by_spec.items() if shape.key in self.shapes_by_key
-        }
-        self._sweep_at = max(_SHAPES_MIN, 2 * len(self.shapes))
-
     # ------------------------------------------------------------------ submit
     def submit(self, fn: Fn, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Task:
         """Queue a task and return its row; the caller makes the refs."""
@@ -156,36 +124,24 @@ class Tasks(Dispatch):
         if owner.concurrent:
             task.parent = context.current_id()
         if args or kwargs:
-            if kwargs:
-                self.pack_args(task, args, kwargs)
-            else:
-                for arg in args:
-                    if type(arg) not in SIMPLE:
-                        self.pack_args(task, args, kwargs)
-                        break
-                else:
-                    blob = dumps(args, 5)
-                    if len(blob) > owner.inline_max:
-                        self.pack_args(task, args, kwargs)
-                    else:
-                        task.args = blob
+            self.arguments.pack(task, args, kwargs)
         owner.table[task.id] = task
         if task.state == WAITING:
             with owner.lock:
-                self.await_deps(task)
-                self.kick()
+                self.arguments.await_all(task)
+                self.dispatch.kick()
             return task
         shape: Any = fn.shape
         queue = shape.queue
         queue.append(task)
         for lane in shape.lanes:
             if not lane.inflight and not lane.blocked:  # it has nothing to do
-                self.send_now(shape)
+                self.dispatch.send_now(shape)
                 return task
         if not shape.lanes and not shape.wanted:
-            self.send_now(shape)
-        elif len(queue) % self.batch_max == 0:
-            self.kick()
+            self.dispatch.send_now(shape)
+        elif len(queue) % self.dispatch.batch_max == 0:
+            self.dispatch.kick()
         return task
 
     def refs_of(self, task: Task, code: Any, at: int) -> Any:
@@ -202,91 +158,3 @@ class Tasks(Dispatch):
         if returns == "dynamic":
             return ObjectRef(task.id + RESULT_SUFFIX, code, at)
         return self.owner.streams.open(task, code, at)
-
-    # ------------------------------------------------------------------ arguments
-    def pack_args(self, task: Task, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        """Pickle arguments that need care: top-level refs become slots, large ones an object of their own."""
-        owner = self.owner
-        deps: list[bytes] = []
-        if any(type(arg) is _REF for arg in args):
-            args = tuple([_slot(arg, deps) if type(arg) is _REF else arg for arg in args])
-        if kwargs and any(type(arg) is _REF for arg in kwargs.values()):
-            kwargs = {key: _slot(arg, deps) if type(arg) is _REF else arg for key, arg in kwargs.items()}
-        payload: Any = [args, kwargs] if kwargs else args
-        meta, buffers, inner = owner.pack_value(payload, f"an argument of {task.fn.name}()")
-        holds = deps + inner if inner else list(deps)
-        if buffers:
-            oid = owner.ids.put()
-            location = owner.segments.write(buffers)
-            by_value.note_arguments(task.fn.name, args, kwargs, location[1])
-            owner.ready[oid] = (0, meta, location, None, None)
-            task.args = ("obj", oid, meta, location)
-        else:
-            task.args = meta
-        if holds:
-            with owner.lock:
-                owner.drain()
-                for held in holds:
-                    owner.refs.hold(held)
-        if buffers:
-            holds.append(oid)  # its maker's hold ends with the task
-        task.holds = holds or None
-        if deps:
-            task.deps = deps
-            task.state = WAITING
-
-    def await_deps(self, task: Task) -> None:
-        """Locked: queue the task once the values of its top-level refs are here."""
-        owner = self.owner
-        missing = 0
-        for oid in set(task.deps or ()):
-            if oid not in owner.ready:
-                if task.saved is not None and oid in task.saved:
-                    continue  # it runs again, with the small values of its first run
-                owner.ask_for(oid)
-                if oid not in owner.ready:
-                    missing += 1
-                    owner.dependents.setdefault(oid, []).append(task)
-        task.missing = missing
-        if not missing:
-            self.enqueue(task)
-
-    def enqueue(self, task: Task) -> None:
-        """Locked: all values are here; put the task into its queue, or fail it with a failed argument."""
-        if task.state == DONE:
-            return
-        values = []
-        for oid in task.deps or ():
-            value: Any = self.owner.value(oid)
-            if value is None and task.saved is not None:
-                value = task.saved.get(oid)
-            if value is None:
-                # Lost again between becoming ready and now: wait for it once more.
-                self.await_deps(task)
-                return
-            if value[0] == ERROR:
-                self.owner.unread.oids.discard(oid)
-                if task.waiter is not None:
-                    task.waiter.fail(task, value[1])
-                else:
-                    self.owner.replies.fail_by_argument(task, oid, value)
-                return
-            values.append((oid, value[:4]))
-        if values:
-            task.extra = dict(task.extra or (), **{EXTRA_VALUES: values})
-        task.state = QUEUED
-        now = _time()
-        if now - task.submit_s > _WAITED_S:
-            self.owner.ring.write(events.READY, task.id, 0, task.submit_s, now, now)
-        if task.waiter is not None:
-            task.waiter.start(task)
-        elif task.actor is not None:
-            self.owner.actors.ready_to_send(task)
-        else:
-            self.look_at(task.fn.shape).queue.append(task)
-
-
-def _slot(ref: ObjectRef[Any], deps: list[bytes]) -> Slot:
-    oid = ref.binary()
-    deps.append(oid)
-    return Slot(len(deps) - 1)

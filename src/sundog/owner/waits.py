@@ -134,7 +134,7 @@ class Waits:
     def _read_replies(self) -> None:
         """Take what has come: a task whose reply lies in a socket is done."""
         replies = self.owner.replies
-        for lane in list(self.owner.tasks.lanes.values()):
+        for lane in list(self.owner.dispatch.lanes.values()):
             if lane.inflight:
                 replies.drain_lane(lane)
         for link in list(self.owner.actors.links.values()):

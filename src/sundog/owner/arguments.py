@@ -1,0 +1,132 @@
+"""Arguments of tasks, calls and constructors: pickled when they are submitted, awaited until they are here.
+
+Owns how arguments are packed, for all three, and the wait for the values of top-level refs. The submitting thread packs
+without the lock (but to count refs); the rest runs under it.
+"""
+
+from __future__ import annotations
+
+import time
+from pickle import dumps
+from typing import TYPE_CHECKING, Any
+
+from sundog import events
+from sundog.owner import by_value
+from sundog.owner.records import DONE, QUEUED, WAITING, Task
+from sundog.refs import ObjectRef
+from sundog.serialize.pack import SIMPLE, Slot
+from sundog.wire.lanes import ERROR, EXTRA_VALUES
+
+if TYPE_CHECKING:
+    from sundog.owner.core import Owner
+
+_time = time.time
+_REF = ObjectRef
+_WAITED_S = 1e-4  # arguments that were there sooner are not worth an event
+
+
+class Arguments:
+    """Packs and awaits the arguments of one owner's tasks."""
+
+    def __init__(self, owner: Owner) -> None:
+        self.owner = owner
+
+    def pack(self, task: Task, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Pickle the arguments of a task; afterwards it is WAITING if it has top-level refs."""
+        if not kwargs:
+            for arg in args:
+                if type(arg) not in SIMPLE:
+                    break
+            else:
+                blob = dumps(args, 5)
+                if len(blob) <= self.owner.inline_max:
+                    task.args = blob  # the common case: plain and small
+                    return
+        self._pack_carefully(task, args, kwargs)
+
+    def _pack_carefully(self, task: Task, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Pickle arguments that need care: top-level refs become slots, large ones an object of their own."""
+        owner = self.owner
+        deps: list[bytes] = []
+        if any(type(arg) is _REF for arg in args):
+            args = tuple([_slot(arg, deps) if type(arg) is _REF else arg for arg in args])
+        if kwargs and any(type(arg) is _REF for arg in kwargs.values()):
+            kwargs = {key: _slot(arg, deps) if type(arg) is _REF else arg for key, arg in kwargs.items()}
+        payload: Any = [args, kwargs] if kwargs else args
+        meta, buffers, inner = owner.pack_value(payload, f"an argument of {task.fn.name}()")
+        holds = deps + inner if inner else list(deps)
+        if buffers:
+            oid = owner.ids.put()
+            location = owner.segments.write(buffers)
+            by_value.note_arguments(task.fn.name, args, kwargs, location[1])
+            owner.ready[oid] = (0, meta, location, None, None)
+            task.args = ("obj", oid, meta, location)
+        else:
+            task.args = meta
+        if holds:
+            with owner.lock:
+                owner.drain()
+                for held in holds:
+                    owner.refs.hold(held)
+        if buffers:
+            holds.append(oid)  # its maker's hold ends with the task
+        task.holds = holds or None
+        if deps:
+            task.deps = deps
+            task.state = WAITING
+
+    def await_all(self, task: Task) -> None:
+        """Locked: queue the task once the values of its top-level refs are here."""
+        owner = self.owner
+        missing = 0
+        for oid in set(task.deps or ()):
+            if oid not in owner.ready:
+                if task.saved is not None and oid in task.saved:
+                    continue  # it runs again, with the small values of its first run
+                owner.ask_for(oid)
+                if oid not in owner.ready:
+                    missing += 1
+                    owner.dependents.setdefault(oid, []).append(task)
+        task.missing = missing
+        if not missing:
+            self.enqueue(task)
+
+    def enqueue(self, task: Task) -> None:
+        """Locked: all values are here; put the task into its queue, or fail it with a failed argument."""
+        if task.state == DONE:
+            return
+        values = []
+        for oid in task.deps or ():
+            value: Any = self.owner.value(oid)
+            if value is None and task.saved is not None:
+                value = task.saved.get(oid)
+            if value is None:
+                # Lost again between becoming ready and now: wait for it once more.
+                self.await_all(task)
+                return
+            if value[0] == ERROR:
+                self.owner.unread.oids.discard(oid)
+                if task.waiter is not None:
+                    task.waiter.fail(task, value[1])
+                else:
+                    self.owner.replies.fail_by_argument(task, oid, value)
+                return
+            values.append((oid, value[:4]))
+        if values:
+            task.extra = dict(task.extra or (), **{EXTRA_VALUES: values})
+        task.state = QUEUED
+        now = _time()
+        if now - task.submit_s > _WAITED_S:
+            self.owner.ring.write(events.READY, task.id, 0, task.submit_s, now, now)
+        if task.waiter is not None:
+            task.waiter.start(task)
+        elif task.actor is not None:
+            self.owner.actors.ready_to_send(task)
+        else:
+            self.owner.dispatch.look_at(task.fn.shape).queue.append(task)
+
+
+def _slot(ref: ObjectRef[Any], deps: list[bytes]) -> Slot:
+    oid = ref.binary()
+    deps.append(oid)
+    return Slot(len(deps) - 1)
