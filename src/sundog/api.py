@@ -305,7 +305,7 @@ def put(
     if owner.closed is not None:
         owner.check_open()
     caller = sys._getframe(1)
-    return ObjectRef(owner.put(value), caller.f_code, caller.f_lasti)
+    return ObjectRef(owner.objects.put(value), caller.f_code, caller.f_lasti)
 
 
 @overload

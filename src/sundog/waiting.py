@@ -50,7 +50,7 @@ class _Waiting:
                     self._watch(each)
                     continue
                 if each._id not in owner.ready:
-                    owner.ask_for(each._id)
+                    owner.objects.ask_for(each._id)
                 if each._id not in owner.ready:
                     owner.waiters.setdefault(each._id, []).append(self._arrived)
 
@@ -80,7 +80,7 @@ class _Waiting:
 
     def _wake(self) -> None:
         self._changed = True
-        self.owner.announce(self.key)
+        self.owner.objects.announce(self.key)
 
     def is_over(self) -> bool:
         """Whether enough are ready; counts again only after something has become ready."""

@@ -219,7 +219,7 @@ def _owner_tables() -> dict[str, list[str]]:
     """What the driver's owner has in its tables, in words that help to find out why."""
     owner = _owner()
     with owner.lock:
-        owner.drain()
+        owner.objects.drain()
         refs = owner.refs
         return {
             "values": [

@@ -180,7 +180,7 @@ def left_over(verbs: Verbs) -> dict[str, int]:
     while True:
         gc.collect()
         with owner.lock:
-            owner.drain()
+            owner.objects.drain()
             left = {
                 "values": len(owner.ready) - 1,
                 "tasks": len(owner.table),

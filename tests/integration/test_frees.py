@@ -41,7 +41,7 @@ def forgotten(oid: bytes) -> bool:
     """Whether this process knows nothing more of an object, once everything dropped so far has been counted."""
     me = owner()
     with me.lock:
-        me.drain()
+        me.objects.drain()
     return oid not in me.ready and oid not in me.freed_early and not me.refs.is_known(oid)
 
 

@@ -363,7 +363,7 @@ def test_a_closed_generator_leaves_nothing_in_the_owners_tables(ray: ModuleType,
     engine: Any = engines.current()
     del first
     with engine.owner.lock:
-        engine.owner.drain()
+        engine.owner.objects.drain()
         assert not engine.owner.streams.streams
     await_true(lambda: not engine.owner.ready, "every item is freed")
 

@@ -35,7 +35,7 @@ def remove_copy(ref: Any) -> None:
 def copies() -> int:
     """How many objects of this process live in segments, once everything dropped so far has been counted."""
     with owner().lock:
-        owner().drain()
+        owner().objects.drain()
     return sum(1 for value in map(whole, owner().ready.values()) if value[2] is not None)
 
 

@@ -232,7 +232,7 @@ def freed(oid: bytes) -> bool:
     """Whether an object of this driver is gone."""
     owner = owner_of_driver()
     with owner.lock:
-        owner.drain()
+        owner.objects.drain()
     return oid not in owner.ready and oid not in owner.refs.owned
 
 
@@ -288,7 +288,7 @@ def test_futures_are_completed_after_a_delivery_that_failed(ray: ModuleType, tmp
         raise ValueError("I/O operation on closed file")
 
     future = late.remote().future()
-    owner_of_driver().when_ready_elsewhere(broken)
+    owner_of_driver().deliveries.bring(broken)
     (tmp_path / "go").touch()
     assert future.result(GET_S) == 1
 

@@ -319,7 +319,7 @@ def used_bytes(ray: ModuleType) -> int:
     engine = engines.current()
     assert engine is not None
     with engine.owner.lock:
-        engine.owner.drain()
+        engine.owner.objects.drain()
         return sum(value[2][1] for value in map(whole, engine.owner.ready.values()) if value[2] is not None)
 
 
@@ -582,7 +582,7 @@ def test_a_large_argument_beside_a_ref_is_freed_and_the_ref_is_not(ray: ModuleTy
 
     def empty() -> bool:
         with owner.lock:
-            owner.drain()
+            owner.objects.drain()
             return not owner.ready and not owner.refs.owned
 
     await_true(empty, "an object is kept without a ref")

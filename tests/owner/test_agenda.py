@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from sundog.owner.agenda import Agenda
+from sundog.owner.pauses import Pauses
 from sundog.owner.records import DONE, QUEUED
 
 
@@ -34,7 +35,7 @@ def sockets() -> Sockets:
 
 @pytest.fixture
 def agenda(sockets: Sockets) -> Iterator[Agenda]:
-    made = Agenda(SimpleNamespace(reactor=sockets))  # type: ignore[arg-type]
+    made = Agenda(sockets, Pauses())  # type: ignore[arg-type]
     yield made
     made.close()
 

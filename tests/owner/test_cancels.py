@@ -58,7 +58,7 @@ class Site:
             concurrent=True,
             actors=SimpleNamespace(tell=lambda _lane, message: self.told.append(message)),
             peers=SimpleNamespace(send=lambda process, message: self.told.append((process, *message))),
-            announce=self.announced.append,
+            objects=SimpleNamespace(announce=self.announced.append),
         )
         self.cancels = Cancels(owner)
 

@@ -44,8 +44,9 @@ def test_objects_are_told_while_another_thread_puts_and_drops() -> None:
         me=ME,
         segments=SimpleNamespace(viewed=dict),
         ready=ready,
-        value=lambda oid: whole(ready[oid]) if oid in ready else None,
-        drain=lambda: None,
+        objects=SimpleNamespace(
+            value=lambda oid: whole(ready[oid]) if oid in ready else None, drain=lambda: None
+        ),
         refs=SimpleNamespace(owned={}, borrowed={}),
         table={},
         actors=SimpleNamespace(scopes=set()),

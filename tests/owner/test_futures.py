@@ -17,6 +17,7 @@ class Owner:
     def __init__(self, blocks: Any) -> None:
         self.lock = threading.RLock()
         self.announced: list[bytes] = []
+        self.objects = self
         self.getting = SimpleNamespace(block_until=blocks)
         self.reactor = SimpleNamespace(wake=lambda: None)
 

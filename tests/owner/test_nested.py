@@ -28,10 +28,9 @@ class World:
         self.ops: deque[Any] = deque()
         self.lock = threading.RLock()
         self.ready: dict[bytes, Any] = {}
-        self.shed = False
         monkeypatch.setattr(refs, "_note", self.ops.append)
         monkeypatch.setattr(refs, "hooks", self)
-        self.nested = Nested(self)  # type: ignore[arg-type]
+        self.nested = Nested(self.ops, self.lock, self.ready)
         # Of its own: what another test leaves to the garbage collector may die in the middle of this one.
         self.prefix = next(_worlds).to_bytes(4, "little")
 
@@ -96,7 +95,7 @@ def test_kept_refs_go_with_their_object_but_for_those_that_the_user_has(world: W
     for _ in range(3):
         last = world.read()["deep"][-1]
     world.free()
-    assert world.shed and world.held() == {world.ids()[-1]: 1}
+    assert world.nested.shed and world.held() == {world.ids()[-1]: 1}
     del last
     assert world.held() == {}
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from sundog.net import packets
-from sundog.owner.lineage import CopyLost
+from sundog.owner.objects import CopyLost
 from sundog.wire import lanes as wire
 from sundog.worker.answers import AnswerLane
 from sundog.worker.executor import Executor

@@ -79,16 +79,16 @@ class Creations:
             "concurrency_groups": options.concurrency_groups,
             "retry_exceptions": False,
             "job_id": context.facts.job_id,
-            "submit_s": owner.now(),
+            "submit_s": owner.wall_s(),
             "hidden": not options.enable_task_events,
             "inspect": inspect_of(options),
             # Packed: exceptions that a method is retried for are the user's classes, which the node cannot import.
             "handle": pack(data, 1 << 62)[0],
         }
         site = registration["call_site"] = _users_site()
-        now, place = owner.now(), owner.ring.name(site, f"{call_sites.MARK}{class_name}.__init__")
+        now, place = owner.wall_s(), owner.ring.name(site, f"{call_sites.MARK}{class_name}.__init__")
         owner.ring.write(events.SITE, actor_id, place, now, now, now)
-        task = Task(actor_id, Fn(0, f"{class_name}.__init__"), None, owner.now())
+        task = Task(actor_id, Fn(0, f"{class_name}.__init__"), None, owner.wall_s())
         if args or kwargs:
             owner.arguments.pack(task, args, kwargs)
         if options.name:
@@ -142,7 +142,7 @@ class Creations:
         if not restartable:
             self._holds.pop(actor_id, None)
             self._drop(holds)
-        self.owner.carry_out()
+        self.owner.objects.carry_out()
 
     def dead(self, message: ActorDead) -> None:
         """An actor is gone for good."""
@@ -158,7 +158,7 @@ class Creations:
         with self.owner.lock:
             for oid in holds:
                 self.owner.refs.drop(oid)
-            self.owner.carry_out()
+            self.owner.objects.carry_out()
 
 
 def lives_on(options: ActorOptions) -> bool:

@@ -239,7 +239,7 @@ class LocalEngine:
         """Workers printed something (locked)."""
         if self._logs is not None:
             self._heard += 1
-            self.owner.when_ready_elsewhere(self._logs.feed, message.batch)
+            self.owner.deliveries.bring(self._logs.feed, message.batch)
 
     def heard_goodbye(self, _message: Goodbye) -> None:
         """The node has sent the last of the workers' output (locked)."""

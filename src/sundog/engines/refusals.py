@@ -65,14 +65,14 @@ class Refusals:
             f"{name} asks for {resources}, which no node of this session has ({reason}). It stays pending until one "
             "joins. See: sundog status"
         )
-        self.owner.when_ready_elsewhere(notices.warn, text)
+        self.owner.deliveries.bring(notices.warn, text)
 
     def warn_once(self, about: str, text: str) -> None:
         """Show a warning, if none has been about this: the node and this process may both notice a shortage."""
         if about not in self._said:
             self._said.add(about)
-            if self.owner.can_deliver():
-                self.owner.when_ready_elsewhere(notices.warn, text)
+            if self.owner.deliveries.can_bring():
+                self.owner.deliveries.bring(notices.warn, text)
             else:
                 notices.warn(text)  # the shortage of threads is what this is about
 

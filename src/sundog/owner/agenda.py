@@ -18,7 +18,8 @@ from sundog.owner.records import DONE
 
 if TYPE_CHECKING:
     from sundog.net.alarm import Alarm
-    from sundog.owner.core import Owner
+    from sundog.owner.pauses import Pauses
+    from sundog.owner.reactor import Reactor
 
 _PRUNE_MIN = 256
 
@@ -32,8 +33,9 @@ class Ends(Protocol):
 class Agenda:
     """The moments that one owner waits for."""
 
-    def __init__(self, owner: Owner) -> None:
-        self.owner = owner
+    def __init__(self, reactor: Reactor, pauses: Pauses) -> None:
+        self._reactor = reactor
+        self._pauses = pauses
         self._heap: list[tuple[float, int, Ends, Callable[..., None], tuple[Any, ...]]] = []
         self._numbers = itertools.count()
         self._prune_at = _PRUNE_MIN
@@ -56,10 +58,10 @@ class Agenda:
 
     def bound(self, delay_s: float, task: Ends, call: Callable[..., None], *args: Any) -> None:
         """As `after`, for a bound on time: while somebody debugs a task of this session, its clock stands still."""
-        self.after(delay_s, task, self._over, task, self.owner.pauses.total_s(), call, args)
+        self.after(delay_s, task, self._over, task, self._pauses.total_s(), call, args)
 
     def _over(self, task: Ends, before_s: float, call: Callable[..., None], args: tuple[Any, ...]) -> None:
-        pauses = self.owner.pauses
+        pauses = self._pauses
         owed_s = pauses.owed_s(before_s)
         if owed_s:
             self.after(owed_s, task, self._over, task, pauses.total_s(), call, args)
@@ -71,7 +73,7 @@ class Agenda:
             from sundog.net.alarm import Alarm
 
             self._alarm = Alarm()
-            self.owner.reactor.add(self._alarm.fd, self._rang)
+            self._reactor.add(self._alarm.fd, self._rang)
         self._alarm.set(due_s)
 
     def _rang(self) -> None:

@@ -53,7 +53,7 @@ class Arguments:
         if kwargs and any(type(arg) is _REF for arg in kwargs.values()):
             kwargs = {key: _slot(arg, deps) if type(arg) is _REF else arg for key, arg in kwargs.items()}
         payload: Any = [args, kwargs] if kwargs else args
-        meta, buffers, inner = owner.pack_value(payload, f"an argument of {task.fn.name}()")
+        meta, buffers, inner = owner.objects.pack_value(payload, f"an argument of {task.fn.name}()")
         holds = deps + inner if inner else list(deps)
         if buffers:
             oid = owner.ids.put()
@@ -65,7 +65,7 @@ class Arguments:
             task.args = meta
         if holds:
             with owner.lock:
-                owner.drain()
+                owner.objects.drain()
                 for held in holds:
                     owner.refs.hold(held)
         if buffers:
@@ -83,7 +83,7 @@ class Arguments:
             if oid not in owner.ready:
                 if task.saved is not None and oid in task.saved:
                     continue  # it runs again, with the small values of its first run
-                owner.ask_for(oid)
+                owner.objects.ask_for(oid)
                 if oid not in owner.ready:
                     missing += 1
                     owner.dependents.setdefault(oid, []).append(task)
@@ -97,7 +97,7 @@ class Arguments:
             return
         values = []
         for oid in task.deps or ():
-            value: Any = self.owner.value(oid)
+            value: Any = self.owner.objects.value(oid)
             if value is None and task.saved is not None:
                 value = task.saved.get(oid)
             if value is None:

@@ -104,7 +104,7 @@ class Cancels:
         if made.process:
             self.owner.peers.send(made.process, CancelTold(made.number))
         else:
-            self.owner.announce(_KEY + made.number.to_bytes(8, "little"))
+            self.owner.objects.announce(_KEY + made.number.to_bytes(8, "little"))
 
     def _tell(self, task: Task, lane: Lane, recursive: bool) -> None:
         number = 0

@@ -138,7 +138,7 @@ class Control:
         number = message.number
         if number in self._asked:
             self._answers[number] = (message.ok, message.value)
-            self.owner.announce(_RPC + number.to_bytes(8, "little"))
+            self.owner.objects.announce(_RPC + number.to_bytes(8, "little"))
 
     def _last_words(self) -> str:
         """The end of the node's log, if it says anything but that it was asked to stop."""

@@ -21,7 +21,7 @@ _STATES = {
 
 def describe_objects(owner: Owner, pid: int, role: str, sites: dict[str, str]) -> list[dict[str, Any]]:
     """One row for each object this process owns or holds (locked); `sites`: where its refs were made."""
-    owner.drain()
+    owner.objects.drain()
     facts = {"type": role.upper(), "pid": pid, "ip": "127.0.0.1"}
     tasks = [
         task for task in list(owner.table.values()) if task.state in _STATES
@@ -31,7 +31,7 @@ def describe_objects(owner: Owner, pid: int, role: str, sites: dict[str, str]) -
     inner: set[bytes] = set()
     pinned = owner.segments.viewed()
     for oid in list(owner.ready):  # puts come without the lock
-        value = owner.value(oid)
+        value = owner.objects.value(oid)
         if value is None:
             continue
         inner.update(value[3] or ())

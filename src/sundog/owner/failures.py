@@ -92,7 +92,7 @@ def note_failed(owner: Owner, task: Task, error: object, now: float, origin: byt
 
 def note_unfinished(owner: Owner) -> None:
     """Note what this process leaves behind when it leaves the session in good order: nobody will run it."""
-    now = owner.now()
+    now = owner.wall_s()
     for task in list(owner.table.values()):
         if task.state != DONE:
             left = errors.WorkerCrashedError(f"Job {owner.job_id().hex()} ended before {task.fn.name}() did.")

@@ -49,7 +49,7 @@ class Frees:
             owners.setdefault(oid[:PROCESS_BYTES], []).append(oid)
         with owner.lock:
             owner.check_open()
-            owner.drain()
+            owner.objects.drain()
             for process, its in owners.items():
                 if process == owner.me:
                     self._free_owned(its, by)
@@ -63,7 +63,7 @@ class Frees:
 
     def has(self, oid: bytes) -> bool:
         """Whether a value that is here was freed."""
-        value = self.owner.value(oid)
+        value = self.owner.objects.value(oid)
         return value is not None and _is_freed(value)
 
     # ------------------------------------------------------------------ both sides (locked)
@@ -79,7 +79,7 @@ class Frees:
         owner = self.owner
         freed, segments = [], []
         for oid in oids:
-            value = owner.value(oid)
+            value = owner.objects.value(oid)
             if value is None:
                 if owner.lineage.can_recover(oid):
                     pass  # lost, and perhaps on its way again: what comes is not wanted any more
@@ -95,25 +95,25 @@ class Frees:
         if freed:
             owner.peers.send_all(ObjectsFreed(freed, by))
         self._unmap(segments)
-        owner.carry_out()
+        owner.objects.carry_out()
 
     def _freed_elsewhere(self, oids: list[bytes], by: FreedBy) -> None:
         """Borrowed objects were freed: so are their values here."""
         owner = self.owner
         segments = []
         for oid in oids:
-            value = owner.value(oid)
+            value = owner.objects.value(oid)
             if value is not None and not _is_freed(value):
                 segments += self._replace(oid, value, by)
         self._unmap(segments)
-        owner.carry_out()
+        owner.objects.carry_out()
 
     def _replace(self, oid: bytes, value: Value | None, by: FreedBy) -> list[str]:
         """Put the error where the value was, or will not be; returns the segment that held it."""
         owner = self.owner
         # Not by way of `store`, which would drop it as the result that nobody wants.
-        owner.ready[oid] = owner.error_value(losses.freed(oid, by))
-        owner.announce(oid)
+        owner.ready[oid] = owner.objects.error_value(losses.freed(oid, by))
+        owner.objects.announce(oid)
         if value is None:
             return []
         if value[3]:

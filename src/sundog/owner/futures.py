@@ -12,6 +12,8 @@ from __future__ import annotations
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
+from sundog.owner.objects import CopyLost
+
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
 
@@ -45,5 +47,57 @@ class ObjectFuture(Future[Any]):
         """It is done: tell who waits."""
         if self._is_awaited:
             with self._owner.lock:
-                self._owner.announce(self._key)
+                self._owner.objects.announce(self._key)
             self._owner.reactor.wake()
+
+
+class Futures:
+    """Makes the futures of one owner, and completes them."""
+
+    def __init__(self, owner: Owner) -> None:
+        self.owner = owner
+        self.objects = owner.objects
+
+    def of(self, oid: bytes) -> ObjectFuture:
+        """A `concurrent.futures.Future` for an object."""
+        future = ObjectFuture(self.owner)
+        # The future's reader needs the object until it has been read.
+        self.objects.ops.append((oid,))
+        if self._ready_or_deliver(future, oid):
+            self._resolve_future(future, oid)
+        return future
+
+    def _ready_or_deliver(self, future: ObjectFuture, oid: bytes) -> bool:
+        """Whether an object is ready; if not, the future gets it when it is."""
+
+        def deliver(done_oid: bytes) -> None:
+            self.owner.deliveries.bring(self._resolve_future, future, done_oid)
+
+        with self.objects.lock:
+            self.owner.check_open()
+            if oid not in self.objects.ready:
+                self.objects.ask_for(oid)
+                if oid not in self.objects.ready:
+                    self.objects.waiters.setdefault(oid, []).append(deliver)
+                    return False
+        return True
+
+    def _resolve_future(self, future: ObjectFuture, oid: bytes) -> None:
+        try:
+            while True:
+                try:
+                    if oid not in self.objects.ready:
+                        self.owner.check_open()
+                    value = self.objects.load(oid)
+                    break
+                except CopyLost as lost:
+                    self.owner.lineage.lost_here(lost)
+                    if not self._ready_or_deliver(future, oid):
+                        return
+        except BaseException as error:
+            self.objects.ops.append(oid)
+            future.set_exception(error)
+        else:
+            self.objects.ops.append(oid)
+            future.set_result(value)
+        future.announce()

@@ -130,7 +130,7 @@ class ObjectRefGenerator(Generic[T_co]):
         if owner is None:
             raise ValueError(f"{self!r} was closed: ask for completed() before close().")
         with owner.lock:
-            owner.drain()
+            owner.objects.drain()
             return ObjectRef(owner.streams.completion(self._task_id), self._code, self._at)
 
     def task_id(self) -> Any:
@@ -196,7 +196,7 @@ class _Announcer:
         self.key = key
 
     def __call__(self) -> None:
-        self.owner.announce(self.key)
+        self.owner.objects.announce(self.key)
 
 
 class _LoopWaker:

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from sundog import events
 from sundog.exceptions import GetTimeoutError
-from sundog.owner import interrupts, losses
+from sundog.owner import interrupts, raised
 from sundog.owner.call_sites import of_user
 from sundog.owner.description import explain_missing
-from sundog.owner.lineage import CopyLost
+from sundog.owner.objects import CopyLost
 from sundog.owner.records import whole
 from sundog.owner.waits import TARGETS_MAX, LongWait, Target
 from sundog.serialize.pack import unpack
@@ -55,7 +55,7 @@ class Getting:
             try:
                 return unpack(value, None)
             except Exception as error:
-                raise losses.unreadable(oid, error) from error
+                raise raised.unreadable(oid, error) from error
         return self._load(oid, timeout_s)
 
     def _load(self, oid: bytes, timeout_s: float | None) -> Any:
@@ -63,7 +63,7 @@ class Getting:
         deadline = None if timeout_s is None else _perf() + timeout_s
         while True:
             try:
-                return self.owner.load(oid)
+                return self.owner.objects.load(oid)
             except CopyLost as lost:
                 self.owner.lineage.lost_here(lost)
             self._await_all([oid], None if deadline is None else max(0.0, deadline - _perf()))
@@ -76,7 +76,7 @@ class Getting:
             if owner.closed is not None:
                 owner.check_open()
             if oid[:16] not in owner.table and oid not in owner.ready:
-                owner.ask_for(oid)
+                owner.objects.ask_for(oid)
         if owner.before_block is None:
             led = owner.reactor.lead_one(owner.ready, oid, None)
         elif owner.peers.unanswered:
@@ -125,7 +125,7 @@ class Getting:
             owner.check_open()
             for oid in oids:
                 if oid not in ready and oid[:16] not in table:
-                    owner.ask_for(oid)
+                    owner.objects.ask_for(oid)
         position = 0
         count = len(oids)
         failed: bytes | None = None
@@ -170,7 +170,7 @@ class Getting:
             events.GET, oids[0][:16], of_user(owner.ring, self._name_get), started, started, _time()
         )
         if failed is not None:
-            owner.load(failed)  # raises: what comes after it in the list may not be ready
+            owner.objects.load(failed)  # raises: what comes after it in the list may not be ready
 
     def await_objects(self, oids: list[bytes]) -> None:
         """Block until all are ready; raises the first error among them."""
@@ -298,7 +298,7 @@ class Getting:
     def block_until(
         self, done: Callable[[], bool], key: bytes, timeout_s: float | None, target: Target | None = None
     ) -> bool:
-        """Block until `done()`, which `owner.announce(key)` tells other threads about."""
+        """Block until `done()`, which `owner.objects.announce(key)` tells other threads about."""
         return self._block(done, lambda: key, timeout_s, target)
 
     # ------------------------------------------------------------------ wait
@@ -320,7 +320,7 @@ class Getting:
                 owner.check_open()
                 for oid in oids:
                     if oid not in ready:
-                        owner.ask_for(oid)
+                        owner.objects.ask_for(oid)
                 if not owner.reactor.leader:
                     owner.reactor.pump()
         out = []
@@ -342,14 +342,14 @@ class Getting:
         def arrived(_: bytes) -> None:
             need[0] -= 1
             if need[0] <= 0:
-                owner.announce(key)
+                owner.objects.announce(key)
 
         registered = []
         with owner.lock:
             owner.check_open()
             for oid in oids:
                 if oid not in owner.ready:
-                    owner.ask_for(oid)
+                    owner.objects.ask_for(oid)
                 if oid in owner.ready:
                     need[0] -= 1
                 else:

@@ -53,5 +53,5 @@ def report(owner: Owner, most: int) -> MemoryReport:
 
 
 def _segment(owner: Owner, oid: bytes) -> str:
-    value = owner.value(oid)
+    value = owner.objects.value(oid)
     return value[2][0] if value is not None and value[2] else ""

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from sundog.exceptions import StreamingGeneratorReplayInconsistentError
 from sundog.ids import PROCESS_BYTES, index_of, result_id, task_of
 from sundog.owner import losses
+from sundog.owner.objects import CopyLost
 from sundog.owner.records import WAITING, Task, Value, whole
 from sundog.state.lineage import FREED, Instruction, Lineage
 from sundog.wire.lanes import EXTRA_BACKPRESSURE, EXTRA_VALUES, OK
@@ -31,15 +32,6 @@ if TYPE_CHECKING:
     from sundog.owner.core import Owner
 
 _ROW_BYTES = 600  # what a row takes besides the arguments of its task
-
-
-class CopyLost(Exception):
-    """Inside sundog: the segment of an object is gone. Readers turn it into waiting; users never see it."""
-
-    def __init__(self, oid: bytes, segment: str) -> None:
-        super().__init__(oid, segment)
-        self.oid = oid
-        self.segment = segment
 
 
 class Recovery:
@@ -99,7 +91,7 @@ class Recovery:
     def lost(self, oid: bytes, segment: str) -> None:
         """A reader found that this segment of an object is gone: have the object made again, or fail it."""
         owner = self.owner
-        value = owner.value(oid)
+        value = owner.objects.value(oid)
         if value is not None:
             if value[2] is None or value[2][0] != segment:
                 return  # another copy has come meanwhile
@@ -117,7 +109,7 @@ class Recovery:
             self.recover(oid, segment)
         else:
             owner.peers.report_lost(oid, segment)
-        owner.carry_out()
+        owner.objects.carry_out()
 
     def lost_here(self, lost: CopyLost) -> None:
         """A thread of this process found a copy gone. Not locked."""
@@ -141,7 +133,7 @@ class Recovery:
             while True:
                 self.lost_here(lost)
                 owner.getting.await_objects([lost.oid])
-                found = owner.value(lost.oid)
+                found = owner.objects.value(lost.oid)
                 if found is not None:
                     return found
         except BaseException:
@@ -181,7 +173,7 @@ class Recovery:
         if plan.chain:
             error = losses.cannot_rebuild(owner, oid, segment, plan)
             self._do(self.machine.freed(oid))
-            owner.fail_object(oid, error)
+            owner.objects.fail_object(oid, error)
             return
         tasks = [self._revive(task_id, set(wanted)) for task_id, wanted in plan.steps]
         for task in tasks:
@@ -200,7 +192,7 @@ class Recovery:
         if oid[:PROCESS_BYTES] != owner.me:
             # Its owner's to give. If that is dead, or says that it is lost, the task that runs again gets this error.
             return True
-        value = owner.value(oid)
+        value = owner.objects.value(oid)
         if value is not None:
             return value[0] == OK
         return task_of(oid) in owner.table or owner.actors.is_scope(oid)
@@ -222,7 +214,7 @@ class Recovery:
         task.rebuilding = wanted
         task.state = WAITING
         task.lane = None
-        task.submit_s = self.owner.now()
+        task.submit_s = self.owner.wall_s()
         self.rebuilt += 1
         self.owner.table[task_id] = task
         if task.actor is not None:
@@ -262,7 +254,7 @@ class Recovery:
                 stored.append((oid, full))
         owner.replies.done(task)
         for oid, full in stored:
-            owner.store(oid, full)
+            owner.objects.store(oid, full)
         self._missing(task, wanted)
 
     def item(self, task: Task, index: int, value: Any, lane: Any) -> None:
@@ -272,8 +264,8 @@ class Recovery:
             task.lossy = self._live(task)
         full = self._received(value, lane)
         if self._is_wanted(task, task.rebuilding or set(), oid, full):
-            self.owner.store(oid, full)
-        self.owner.carry_out()
+            self.owner.objects.store(oid, full)
+        self.owner.objects.carry_out()
         if not task.rebuilding and not task.cancelled:
             self.owner.streams.give_up(task)  # it may go on for ever
 
@@ -290,7 +282,7 @@ class Recovery:
         wanted, task.rebuilding = task.rebuilding or set(), None
         for oid in wanted:
             self._do(self.machine.freed(oid))
-            self.owner.store(oid, value)  # or nothing, if nobody wants it any more
+            self.owner.objects.store(oid, value)  # or nothing, if nobody wants it any more
         self.resume(task)
 
     def was_stale_cancel(self, task: Task) -> bool:
@@ -309,7 +301,7 @@ class Recovery:
         for oid in self._later.pop(task.id, ()):
             if oid not in self.owner.ready and self.machine.is_live(oid):
                 self.recover(oid)
-        self.owner.carry_out()
+        self.owner.objects.carry_out()
 
     def _live(self, task: Task) -> set[bytes]:
         row = self.machine.rows.get(task.id)
@@ -332,14 +324,14 @@ class Recovery:
                 return True
             owner.freed_early.discard(oid)
             task.lossy.discard(oid)
-        owner.discard(value)
+        owner.objects.discard(value)
         return False
 
     def _missing(self, task: Task, wanted: set[bytes]) -> None:
         """What was wanted of a task, and did not come although it has ended."""
         for oid in wanted:
             self._do(self.machine.freed(oid))
-            self.owner.fail_object(
+            self.owner.objects.fail_object(
                 oid,
                 StreamingGeneratorReplayInconsistentError(
                     f"Object {oid.hex()}, item {index_of(oid)} of {task.fn.name}() (task {task.id.hex()}), was lost, "

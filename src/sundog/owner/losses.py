@@ -1,7 +1,7 @@
 """What is said of an object that cannot be had: one cause, its evidence, what to do.
 
 Owns the texts and facts of `ObjectLostError` and its kin. Refuses to decide that an object is lost. Called under
-the owner's lock; `tell_site`, which looks through this process' refs, is called without it.
+the owner's lock.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from sundog import events, refs
+from sundog import events
 from sundog.exceptions import (
     ObjectFreedError,
     ObjectLostError,
     ObjectReconstructionFailedError,
     OwnerDiedError,
-    RaySystemError,
     ReferenceCountingAssertionError,
 )
 from sundog.ids import PROCESS_BYTES, index_of, task_of
@@ -168,27 +167,4 @@ def unknown(owner: Owner, oid: bytes) -> ObjectLostError:
         f"Object {oid.hex()} is unknown to this session. A ref is only valid in the session that made it; "
         "after shutdown() and init() make the object again.",
         object_ref_hex=oid.hex(),
-    )
-
-
-def tell_site(error: ObjectLostError) -> None:
-    """Add to an error that is about to be raised where its objects' refs were made, as far as refs here know."""
-    if error.call_site or not error.object_ref_hex:
-        return
-    chain: list[tuple[str, str]] = getattr(error, "chain", None) or []
-    names = dict.fromkeys([error.object_ref_hex, *(each for each, _ in chain)])
-    found = refs.creation_sites(names)
-    if not found:
-        return
-    error.call_site = found.get(error.object_ref_hex)
-    lines = [f"\nObject {name} was created at {found[name]}." for name in names if name in found]
-    error.message = "".join([error.message, *lines[:_CHAIN_SHOWN]])
-    error.args = (error.message,)
-
-
-def unreadable(oid: bytes, error: Exception) -> RaySystemError:
-    """An object is here, and its value cannot be made from its bytes in this process."""
-    return RaySystemError(
-        f"Object {oid.hex()} cannot be unpickled in this process: {type(error).__name__}: {error}. Either its class "
-        "raises when it is loaded, or a module that it needs is missing or different here."
     )

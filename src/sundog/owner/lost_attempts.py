@@ -26,7 +26,7 @@ def record_lost(owner: Owner, tasks: Iterable[Task], worker: bytes) -> None:
     began = events.started_last(path)
     began_at = events.started_last_at(path)
     sample = events.last_sample(path)
-    now = owner.now()
+    now = owner.wall_s()
     for task in tasks:
         if task.state == DONE:
             continue

@@ -67,7 +67,7 @@ class MemoryLosses:
 
     def notice(self, message: Notice) -> None:
         """The node has something to say to the user."""
-        self.owner.when_ready_elsewhere(notices.warn, message.text)
+        self.owner.deliveries.bring(notices.warn, message.text)
 
 
 def error_of(task: Task, lane: Lane, cause: Cause) -> OutOfMemoryError:

@@ -46,7 +46,7 @@ def from_node(owner: Owner, role: str) -> Table:
         on(control.PauseCounts, owner.pauses.told),
         on(
             control.PauseNotice,
-            lambda message: owner.when_ready_elsewhere(notices.note, message.text),
+            lambda message: owner.deliveries.bring(notices.note, message.text),
         ),
         on(control.StoreNotice, room.notice),
     )
@@ -79,7 +79,7 @@ def _died(owner: Owner, message: control.Died) -> None:
 
 def _describe(owner: Owner, message: control.Describe, role: str) -> None:
     if message.what == "objects":
-        owner.when_ready_elsewhere(_describe_objects, owner, message.number, role)
+        owner.deliveries.bring(_describe_objects, owner, message.number, role)
     else:
         owner.control.send(control.Described(message.number, describe_tasks(owner)))
 

@@ -13,15 +13,15 @@ Runs in the driver and in every worker, on whichever thread reads; what is kept 
 
 from __future__ import annotations
 
-from collections import Counter
+import threading
+from collections import Counter, deque
 from typing import TYPE_CHECKING, Any
 
 from sundog.refs import ObjectRef
 from sundog.serialize.pack import unpack_with
 
 if TYPE_CHECKING:
-    from sundog.owner.core import Owner
-    from sundog.owner.records import Value
+    from sundog.owner.records import Stored, Value
 
 _Kept = tuple[Any, dict[bytes, ObjectRef[Any]] | None]
 
@@ -29,8 +29,16 @@ _Kept = tuple[Any, dict[bytes, ObjectRef[Any]] | None]
 class Nested:
     """The refs that one owner keeps for objects that contain many."""
 
-    def __init__(self, owner: Owner) -> None:
-        self.owner = owner
+    def __init__(
+        self,
+        ops: deque[bytes | tuple[bytes, ...]],
+        lock: threading.RLock,
+        ready: dict[bytes, Stored],
+    ) -> None:
+        self._ops = ops
+        self._lock = lock
+        self._ready = ready
+        self.shed = False  # a value was freed for which refs were kept: their deaths are to be counted
         # Object -> the ids in its value, and their refs from the second time on.
         self._kept: dict[bytes, _Kept] = {}
 
@@ -59,7 +67,7 @@ class Nested:
             note(ref)
             return ref
 
-        self.owner.ops.append(tuple(inner))
+        self._ops.append(tuple(inner))
         try:
             value = unpack_with(meta, views, rebuild)
         except BaseException:
@@ -71,16 +79,16 @@ class Nested:
         return value
 
     def _take_back(self, inner: list[bytes], made: list[ObjectRef[Any]]) -> None:
-        self.owner.ops.extend((Counter(inner) - Counter(ref._id for ref in made)).elements())
+        self._ops.extend((Counter(inner) - Counter(ref._id for ref in made)).elements())
 
     def _keep(self, oid: bytes, found: Value, refs: dict[bytes, ObjectRef[Any]] | None) -> None:
-        with self.owner.lock:
+        with self._lock:
             # Else it was freed meanwhile, and nobody would forget this.
-            if self.owner.ready.get(oid) is found:
+            if self._ready.get(oid) is found:
                 self._kept[oid] = found[3], refs
 
     def forget(self, oid: bytes) -> None:
         """Locked: the value of an object is gone from here."""
         kept = self._kept.pop(oid, None)
         if kept is not None and kept[1]:
-            self.owner.shed = True
+            self.shed = True

@@ -176,11 +176,11 @@ class Peers:
         """A word of another process' reference table."""
         owner = self.owner
         if owner.ops:
-            owner.drain()
+            owner.objects.drain()
         # What was freed before its task has ended has no hold left that could be counted.
         known = message.oid in owner.ready if type(message) is Unborrow else self._has(message.oid)
         owner.refs.on_message(process, message, known)
-        owner.carry_out()
+        owner.objects.carry_out()
 
     def _has(self, oid: bytes) -> bool:
         owner = self.owner
@@ -198,7 +198,7 @@ class Peers:
             return
         process = oid[:PROCESS_BYTES]
         if process in self.dead:
-            self.owner.fail_object(oid, losses.owner_died(self.owner, oid))
+            self.owner.objects.fail_object(oid, losses.owner_died(self.owner, oid))
             return
         self._wanted.add(oid)
         lends = self.owner.before_block is not None
@@ -210,7 +210,7 @@ class Peers:
         """Tell the owner of a borrowed object that this copy of it is gone; it answers with the next one."""
         process = oid[:PROCESS_BYTES]
         if process in self.dead:
-            self.owner.fail_object(oid, losses.owner_died(self.owner, oid))
+            self.owner.objects.fail_object(oid, losses.owner_died(self.owner, oid))
             return
         self._wanted.add(oid)
         self.send(process, CopyGone(oid, segment))
@@ -220,25 +220,25 @@ class Peers:
         _, oid, flag, meta, location, inner = message
         if inner:
             self.owner.refs.accept(process, inner)
-            self.owner.carry_out()
+            self.owner.objects.carry_out()
         self._wanted.discard(oid)
         self.unanswered.discard(oid)
         value = (flag, meta, location, inner, None)
         if not self.owner.refs.is_known(oid):
             # Not held here any more (or not yet counted): births first, then look again.
-            self.owner.drain()
+            self.owner.objects.drain()
         if self.owner.refs.is_known(oid):
-            self.owner.store(oid, value)
+            self.owner.objects.store(oid, value)
         elif inner:
             for ref in inner:
                 self.owner.refs.drop(ref)
-            self.owner.carry_out()
+            self.owner.objects.carry_out()
 
     def asked_for(self, process: bytes, oid: bytes, *, tell_pending: bool = False) -> None:
         """Another process wants an object of ours: told now, or when it is ready (and now that it is not)."""
         owner = self.owner
         if oid not in owner.ready:
-            owner.ask_for(oid)
+            owner.objects.ask_for(oid)
         if oid in owner.ready:
             self._tell(process, oid)
             return
@@ -295,13 +295,13 @@ class Peers:
             # Should anybody ask for it, the node tells of its death again.
             del self.dead[next(iter(self.dead))]
         owner = self.owner
-        owner.drain()
+        owner.objects.drain()
         owner.refs.process_died(process)
-        owner.carry_out()
+        owner.objects.carry_out()
         for oid in [oid for oid in self._wanted if oid[:PROCESS_BYTES] == process]:
             self._wanted.discard(oid)
             self.unanswered.discard(oid)
-            owner.fail_object(oid, losses.owner_died(owner, oid))
+            owner.objects.fail_object(oid, losses.owner_died(owner, oid))
 
     def _drop(self, connection: Connection) -> None:
         fd = connection.fileno()
@@ -312,7 +312,7 @@ class Peers:
 
     def is_error(self, oid: bytes) -> bool:
         """Whether an object is ready and is an error."""
-        value = self.owner.value(oid)
+        value = self.owner.objects.value(oid)
         return value is not None and value[0] == ERROR
 
     def close(self) -> None:

@@ -47,7 +47,7 @@ class Replies:
             batch = packets.read_big(batch[1], [])
         owner = self.owner
         if owner.ops:
-            owner.drain()  # refs born from what we held must be counted before that hold goes
+            owner.objects.drain()  # refs born from what we held must be counted before that hold goes
         ready, table, inflight = owner.ready, owner.table, lane.inflight
         waiters, dependents, early = owner.waiters, owner.dependents, owner.freed_early
         count = len(inflight)
@@ -78,7 +78,7 @@ class Replies:
                 continue
             ready[oid] = payload
             if (waiters and oid in waiters) or (dependents and oid in dependents):
-                owner.announce(oid)
+                owner.objects.announce(oid)
         now = lane.last_s = _perf()
         if len(inflight) != count:
             lane.setup = None
@@ -155,8 +155,8 @@ class Replies:
         _note_lossy(task, 1, values, self.owner.freed_early)
         self.done(task)
         for index, value in enumerate(values, 1):
-            self.owner.store(result_id(task_id, index), value + (lane if value[2] else None,))
-        self.owner.carry_out()
+            self.owner.objects.store(result_id(task_id, index), value + (lane if value[2] else None,))
+        self.owner.objects.carry_out()
 
     def _late(self, lane: Lane, kind: int, payload: Any) -> None:
         """The reply of a call that was given up: nobody wants it, but refs that came with it are counted."""
@@ -176,8 +176,8 @@ class Replies:
         owner.refs.reply_held(lane.worker, held)
         for value in values:
             self._accept(lane, value)
-            owner.discard((*value, lane if value[2] else None))
-        owner.carry_out()
+            owner.objects.discard((*value, lane if value[2] else None))
+        owner.objects.carry_out()
 
     def _accept(self, lane: Lane, value: Any) -> None:
         if value[3]:
@@ -197,7 +197,7 @@ class Replies:
         for oid in task.holds or ():
             refs.drop(oid)
         task.holds = None
-        self.owner.carry_out()
+        self.owner.objects.carry_out()
 
     # ------------------------------------------------------------------ failing and retrying
     def _failed(
@@ -216,10 +216,10 @@ class Replies:
         for each in (value, *(made or ())):
             self._accept(lane, each)
         if again or stale or cancelled:
-            owner.discard((*value, None))
+            owner.objects.discard((*value, None))
             for each in made or ():
-                owner.discard((*each, lane if each[2] else None))
-            owner.carry_out()
+                owner.objects.discard((*each, lane if each[2] else None))
+            owner.objects.carry_out()
         if again:
             self.retry(task, backoff.EXCEPTION)
         elif stale:
@@ -244,13 +244,13 @@ class Replies:
             self.owner.lineage.failed(task, value)
         elif isinstance(returns, int):
             for index, each in enumerate(made or (), 1):
-                self.owner.store(result_id(task.id, index), each + (lane if each[2] else None,))
+                self.owner.objects.store(result_id(task.id, index), each + (lane if each[2] else None,))
             for index in range(len(made or ()) + 1, returns + 1):
-                self.owner.store(result_id(task.id, index), value)
+                self.owner.objects.store(result_id(task.id, index), value)
         elif made is not None:
             self.owner.streams.dynamic(task, [*made, value[:4]], lane)
         elif returns == "dynamic":
-            self.owner.store(task.id + RESULT_SUFFIX, value)
+            self.owner.objects.store(task.id + RESULT_SUFFIX, value)
         else:
             self.owner.streams.failed(task, value)
             self.owner.lineage.resume(task)
@@ -260,17 +260,17 @@ class Replies:
     def fail_with(self, task: Task, error: BaseException) -> None:
         """End a task with an error of the system's."""
         if task.state != DONE:
-            note_failed(self.owner, task, error, self.owner.now())
-        value = self.owner.error_value(error)
+            note_failed(self.owner, task, error, self.owner.wall_s())
+        value = self.owner.objects.error_value(error)
         if task.fn.returns == "streaming" and task.state != DONE:
             self.owner.streams.of(task).error = value
         self.fail(task, value)
 
     def fail_by_argument(self, task: Task, oid: bytes, value: Value) -> None:
         """End a task whose argument is an error: it ends with the same error, as an error of a task."""
-        note_failed(self.owner, task, None, self.owner.now(), origin=task_of(oid))
+        note_failed(self.owner, task, None, self.owner.wall_s(), origin=task_of(oid))
         wrapped = deaths.argument_error(task, value[1])
-        self.fail(task, value if wrapped is None else self.owner.error_value(wrapped))
+        self.fail(task, value if wrapped is None else self.owner.objects.error_value(wrapped))
 
     def _may_retry(self, task: Task) -> bool:
         return task.retries != 0

@@ -159,13 +159,13 @@ class Room:
     def _answer(self, number: int, answer: Any) -> None:
         if self._asked.pop(number, None) is not None:
             self._answers[number] = answer
-            self.owner.announce(_KEY + number.to_bytes(8, "little"))
+            self.owner.objects.announce(_KEY + number.to_bytes(8, "little"))
 
     def trim(self, message: StoreTrim) -> None:
         """Return what is not needed, and say what is looked at."""
         segments = self.owner.segments
         if self.owner.ops:
-            self.owner.drain()  # a view that died a moment ago may free its object
+            self.owner.objects.drain()  # a view that died a moment ago may free its object
         live, writing, free, used = segments.trim()
         reserved = segments.credit.surrender()
         self.owner.control.send(StoreTrimmed(message.round, reserved, self._got, live, writing, free, used))
@@ -179,13 +179,13 @@ class Room:
         gc.collect()
         with self.owner.lock:
             if self.owner.closed is None:
-                self.owner.drain()
+                self.owner.objects.drain()
 
     def notice(self, message: StoreNotice) -> None:
         """Show a line of the node's."""
         text = message.text
         warning = text.removeprefix("WARNING: ")
         if warning != text:
-            self.owner.when_ready_elsewhere(notices.warn, warning)
+            self.owner.deliveries.bring(notices.warn, warning)
         else:
-            self.owner.when_ready_elsewhere(notices.note, text)
+            self.owner.deliveries.bring(notices.note, text)

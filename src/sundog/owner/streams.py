@@ -96,8 +96,8 @@ class Streams:
             owner.refs.accept(lane.worker, value[3])
         stored: Value = (*value, lane if value[2] else None)
         if stream.closed or index <= stream.arrived:
-            owner.discard(stored)
-            owner.carry_out()
+            owner.objects.discard(stored)
+            owner.objects.carry_out()
             if index > stream.arrived:
                 stream.arrived = stream.given = index
             self.tell_consumed(task)
@@ -108,7 +108,7 @@ class Streams:
         if value[2] is not None:
             task.lossy = task.lossy or set()
             task.lossy.add(oid)
-        owner.store(oid, stored)
+        owner.objects.store(oid, stored)
         self._wake(stream)
 
     def ended(self, task: Task, count: int) -> None:
@@ -124,7 +124,7 @@ class Streams:
                 yielded=count,
                 expected=stream.arrived,
             )
-            self.failed(task, self.owner.error_value(error))
+            self.failed(task, self.owner.objects.error_value(error))
             return
         stream.end = stream.arrived
         self._complete(stream)
@@ -142,7 +142,7 @@ class Streams:
             stream.arrived += 1
             oid = result_id(task.id, stream.arrived)
             self.owner.refs.hold_new(oid)
-            self.owner.store(oid, value)
+            self.owner.objects.store(oid, value)
             stream.error_at = stream.arrived
             if task.cancelled and not value[3]:  # refs inside would be counted for the item alone
                 stream.error = value
@@ -172,8 +172,8 @@ class Streams:
             owner.refs.hold(oid)
         meta, _, inner = pack(DynamicObjectRefGenerator(refs), 1 << 62)
         del refs
-        owner.store(task.id + RESULT_SUFFIX, (OK, meta, None, inner, None))
-        owner.carry_out()
+        owner.objects.store(task.id + RESULT_SUFFIX, (OK, meta, None, inner, None))
+        owner.objects.carry_out()
 
     def _wake(self, stream: Stream) -> None:
         wakers, stream.wakers = stream.wakers, []
@@ -231,7 +231,7 @@ class Streams:
     def _complete(self, stream: Stream) -> None:
         if stream.completion:
             stream.completion = False
-            self.owner.store(result_id(stream.task.id, _COMPLETION), stream.error or _NOTHING)
+            self.owner.objects.store(result_id(stream.task.id, _COMPLETION), stream.error or _NOTHING)
 
     def peek_ready(self, task_id: bytes) -> bool:
         """Whether `next()` would not block."""
@@ -251,7 +251,7 @@ class Streams:
         stream.closed = True
         for index in range(stream.given + 1, stream.arrived + 1):
             self.owner.refs.drop(result_id(task_id, index))
-        self.owner.carry_out()
+        self.owner.objects.carry_out()
         if stream.end is None:
             stream.end = stream.arrived
             self._complete(stream)
@@ -267,7 +267,7 @@ class Streams:
         stream.closed = True
         for index in range(stream.given + 1, stream.arrived + 1):
             self.owner.refs.drop(result_id(task_id, index))
-        self.owner.carry_out()
+        self.owner.objects.carry_out()
         stream.given = stream.arrived
         self.tell_consumed(stream.task)
         self._maybe_forget(stream)

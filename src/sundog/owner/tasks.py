@@ -79,9 +79,11 @@ class Tasks:
             if captured:
                 # Refs in a closure live for good, and so does the definition: it may be sent again at any time,
                 # and what it left in a worker is not counted there.
-                self.owner.check_uncounted(captured[0], f"is captured by the remote function or class {name}")
+                self.owner.objects.check_uncounted(
+                    captured[0], f"is captured by the remote function or class {name}"
+                )
                 with self.owner.lock:
-                    self.owner.drain()
+                    self.owner.objects.drain()
                     for oid in captured:
                         self.owner.refs.hold(oid)
             by_value.note_function(name, len(blob))

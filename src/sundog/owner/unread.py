@@ -8,6 +8,7 @@ unpickled and shown on the thread for deliveries.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from sundog import notices
@@ -17,17 +18,16 @@ from sundog.serialize.pack import unpack
 from sundog.wire.lanes import ERROR
 
 if TYPE_CHECKING:
-    from sundog.owner.core import Owner
     from sundog.owner.records import Task, Value
 
 
 class UnreadErrors:
     """The errors of one owner's tasks that nobody has looked at."""
 
-    def __init__(self, owner: Owner) -> None:
-        self.owner = owner
+    def __init__(self, enabled: bool, deliver: Callable[[Callable[[bytes], None], bytes], None]) -> None:
+        self._enabled = enabled
+        self._deliver = deliver
         self.oids: set[bytes] = set()  # most of the time empty, which is what others look at first
-        self._enabled = not owner.config.ignore_unhandled_errors
 
     def raised(self, task: Task) -> None:
         """A task has raised, and is not tried again: its results are about to be its error."""
@@ -40,8 +40,8 @@ class UnreadErrors:
         """Nobody refers to an object any more: if it is an error that nobody has read, tell it."""
         if oid in self.oids:
             self.oids.discard(oid)
-            if value[0] == ERROR and self.owner.closed is None:
-                self.owner.when_ready_elsewhere(_tell, value[1])
+            if value[0] == ERROR:
+                self._deliver(_tell, value[1])
 
 
 def _tell(meta: bytes) -> None:

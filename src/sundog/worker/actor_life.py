@@ -15,7 +15,7 @@ from sundog.exceptions import RayTaskError
 from sundog.owner import context
 from sundog.owner.core import Owner
 from sundog.owner.failures import note_error
-from sundog.owner.lineage import CopyLost
+from sundog.owner.objects import CopyLost
 from sundog.serialize.fingerprint import fingerprint
 from sundog.serialize.pack import pack
 from sundog.signatures import is_coroutine
@@ -78,7 +78,7 @@ class ActorLife:
         executor.actor_retry = spec.get("retry_exceptions", False)
         executor.inspection.become_actor(spec.get("inspect"))
         received: list[bytes] = []
-        start = owner.now()
+        start = owner.wall_s()
         creator: bytes = spec["owner"]
         token = context.running.set((actor_id, f"{spec['class_name']}.__init__", incarnation, creator))
         owner.ring.started(actor_id, start)
@@ -123,9 +123,9 @@ class ActorLife:
             executor.inspection.capsules.constructed(spec)
             shown = self._note_actor(actor_id, concurrent is not None)
             with owner.lock:
-                owner.drain()
+                owner.objects.drain()
                 held = owner.refs.still_held(creator, received)
-                owner.carry_out()
+                owner.objects.carry_out()
             if concurrent is not None:
                 self._hand_over(concurrent)
             owner.control.send(ActorReady(actor_id, incarnation, held, shown))
@@ -137,7 +137,9 @@ class ActorLife:
             executor.title.seen("")
         name = owner.ring.name(f"{spec['class_name']}.__init__", fingerprint(cls))
         submit_s = spec.get("submit_s", start)
-        executor.meter.write(events.CREATE, actor_id, name, submit_s, start, owner.now(), failed, incarnation)
+        executor.meter.write(
+            events.CREATE, actor_id, name, submit_s, start, owner.wall_s(), failed, incarnation
+        )
 
     def _note_actor(self, actor_id: bytes, concurrent: bool) -> str:
         """Note what all calls of this actor have in common; gives its `repr` if its class defines one, else ""."""

@@ -21,7 +21,7 @@ from sundog.exceptions import ObjectLostError, RayTaskError, TaskCancelledError
 from sundog.owner import context, interrupts
 from sundog.owner.core import Owner
 from sundog.owner.failures import note_error
-from sundog.owner.lineage import CopyLost
+from sundog.owner.objects import CopyLost
 from sundog.refs import collectors
 from sundog.serialize.fingerprint import fingerprint
 from sundog.serialize.pack import NONE, SIMPLE, Slot, pack, unpack
@@ -477,9 +477,9 @@ class Executor:
         location = write(buffers, lane.owner_id) if buffers else None
         if inner:
             with self.owner.lock:
-                self.owner.drain()
+                self.owner.objects.drain()
                 self.owner.refs.give(lane.owner_id, inner)
-                self.owner.carry_out()
+                self.owner.objects.carry_out()
         return (wire.OK, meta, location, inner)
 
     def held(self, lane: AnswerLane, received: list[bytes] | None) -> list[bytes]:
@@ -487,9 +487,9 @@ class Executor:
         if not received:
             return []
         with self.owner.lock:
-            self.owner.drain()
+            self.owner.objects.drain()
             held = self.owner.refs.still_held(lane.owner_id, received)
-            self.owner.carry_out()
+            self.owner.objects.carry_out()
         if held and self.owner.reactor.dormant:
             self.owner.reactor.rouse()
         return held

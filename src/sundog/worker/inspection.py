@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sundog import notices
 from sundog.exceptions import AsyncioActorExit
 from sundog.owner import context
-from sundog.owner.lineage import CopyLost
+from sundog.owner.objects import CopyLost
 from sundog.wire import lanes as wire
 from sundog.wire.inspect import Inspect
 from sundog.worker.capsuling import Before, Capsules

@@ -56,5 +56,5 @@ def from_peers(owner: Owner, life: ActorLife, executor: Executor) -> Table:
 
 def _may_exit(owner: Owner) -> bool:
     """Whether nobody needs this process: it owns nothing that others hold and waits for nothing."""
-    owner.drain()
+    owner.objects.drain()
     return not owner.refs.has_dependants() and not owner.table and not owner.actors.scopes

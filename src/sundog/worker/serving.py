@@ -139,7 +139,7 @@ class Serving:
                 if self.owner.ops:
                     # Refs that died with the last task: nobody else would count them while we sleep.
                     with self.owner.lock:
-                        self.owner.drain()
+                        self.owner.objects.drain()
                 self.outer.poll(self.look_again_s)
                 ready = self.epoll.poll(0)
                 if self.look_again_s >= 0:

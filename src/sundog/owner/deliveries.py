@@ -1,0 +1,72 @@
+"""What must not run under the owner's lock: brought to a thread of its own, in order.
+
+Owns that thread, `sundog-futures`, started on first use: it completes futures, and prints workers' lines and warnings.
+Refuses to know what it runs. Any thread may hand something over; any process with an owner has one of these.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+
+class Deliveries:
+    """The calls that wait for the thread, and the thread."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        self._event: threading.Semaphore | None = None
+        self._thread: threading.Thread | None = None
+
+    def bring(self, call: Callable[..., None], *args: Any) -> None:
+        """Run something that unpickles user values on a thread of its own, not under our lock."""
+        self.can_bring()  # if not, a later delivery or the shutdown brings this one
+        assert self._event is not None
+        self._waiting.append((call, args))
+        self._event.release()
+
+    def can_bring(self) -> bool:
+        """Whether the thread for deliveries runs, or can be started now: the system may allow no more threads."""
+        if self._event is None:
+            self._event = threading.Semaphore(0)
+        if self._thread is None:
+            thread = threading.Thread(target=self._deliver, daemon=True, name="sundog-futures")
+            try:
+                thread.start()
+            except RuntimeError:
+                return False
+            self._thread = thread
+        return True
+
+    def _deliver(self) -> None:
+        assert self._event is not None
+        while True:
+            self._event.acquire()
+            if not self._waiting:
+                return  # closing
+            call, args = self._waiting.popleft()
+            try:
+                call(*args)
+            except Exception:
+                # A callback of a future, or a closed stderr: futures that come after it must be completed all the same.
+                with contextlib.suppress(Exception):
+                    import traceback
+
+                    traceback.print_exc()
+            del call, args  # else the last value delivered would be held until the next
+
+    def stop(self) -> None:
+        """End the thread that completes futures, if there is one."""
+        if self._event is not None:
+            self._event.release()
+            thread, self._thread = self._thread, None
+            if thread is None:
+                self._deliver()  # what no thread could bring, for there was none
+            elif thread is not threading.current_thread():
+                left = -1
+                while thread.is_alive() and left != len(self._waiting):
+                    left = len(self._waiting)
+                    thread.join(timeout=2.0)  # again as long as it gets on: workers' output is among it
