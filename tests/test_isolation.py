@@ -88,7 +88,7 @@ def test_the_path_of_a_program_in_no_folder_in_particular_is_its_working_folder(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", ["", "/a", Path("/ignored-by-imports")])
-    assert isolation.describe_interpreter()["sys_path"] == [str(tmp_path), "/a"]
+    assert isolation.describe_interpreter().sys_path == [str(tmp_path), "/a"]
 
 
 def test_packages_of_the_driver_come_after_the_library(monkeypatch: pytest.MonkeyPatch) -> None:

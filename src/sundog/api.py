@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from sundog import config as config_module
 from sundog import engines, init_context, init_options, isolation, notices
@@ -21,12 +21,18 @@ from sundog.exceptions import ActorHandleNotFoundError, RayError, RaySystemError
 from sundog.generator import ObjectRefGenerator
 from sundog.ids import PROCESS_BYTES, task_of
 from sundog.init_context import InitContext
+from sundog.job_spec import JobSpec
 from sundog.owner import context
 from sundog.refs import ObjectRef
 from sundog.serialize.pack import unpack
 from sundog.wire.control import ActorKill, ToNode
 from sundog.wire.peers import CancelOwned
 from sundog.wire.requests import ActorInfo, GetActor, Request
+
+if TYPE_CHECKING:
+    from sundog.job_config import JobConfig
+    from sundog.logging_config import LoggingConfig
+    from sundog.runtime_env import RuntimeEnv
 
 A = TypeVar("A")
 
@@ -52,14 +58,14 @@ def init(
     include_dashboard: bool | None = None,
     dashboard_host: str = "127.0.0.1",
     dashboard_port: int | None = None,
-    job_config: Any = None,
+    job_config: JobConfig | dict[str, Any] | None = None,
     configure_logging: bool = True,
     logging_level: int | str = "info",
     logging_format: str | None = None,
-    logging_config: Any = None,
+    logging_config: LoggingConfig | None = None,
     log_to_driver: bool | None = None,
     namespace: str | None = None,
-    runtime_env: dict[str, Any] | None = None,
+    runtime_env: dict[str, Any] | RuntimeEnv | None = None,
     enable_resource_isolation: bool = False,
     storage: str | None = None,
     object_spilling_directory: str | None = None,
@@ -71,7 +77,7 @@ def init(
     _object_spilling_directory: str | None = None,
     _temp_dir: str | None = None,
     _system_config: dict[str, Any] | None = None,
-    **other: Any,
+    **other: object,
 ) -> InitContext:
     """Start a session on this machine, or join one.
 
@@ -128,14 +134,10 @@ def init(
             system["object_spilling_directory"] = object_spilling_directory or _object_spilling_directory
         config = local.load_config(system)
         logs = config.log_to_driver if log_to_driver is None else log_to_driver
-        job = _job(namespace or config.namespace, runtime_env)
         notices.configure(level=level, form=logging_format, ours=configure_logging)
         init_options.say_what_is_ignored(config_module.without_effect, other, system)
         init_options.warn_of_mistyped(config_module.mistyped())
-        job["notices"] = notices.settings()
-        job["detached"] = given.default_actor_lifetime == "detached"
-        job["sys_path"] = [*given.code_search_path, *given._py_driver_sys_path, *job["sys_path"]]
-        job["logging"] = logging_config.to_dict() if logging_config is not None else None
+        job = _job(namespace or config.namespace, given, logging_config)
         wanted = address if address is not None else config.address or None
         if wanted in (None, "local"):
             if _memory is not None:
@@ -157,7 +159,7 @@ def init(
         if logging_config is not None:
             from sundog import logging_config as settings
 
-            settings.apply(job["logging"])
+            settings.apply(logging_config.to_dict())
         if runtime_env:
             _adopt_runtime_env(engine, runtime_env)
         notices.note(said)
@@ -177,15 +179,18 @@ def _adopt_runtime_env(engine: LocalEngine, runtime_env: dict[str, Any]) -> None
         raise
 
 
-def _job(namespace: str, runtime_env: Any) -> dict[str, Any]:
-    return {
-        "namespace": namespace,
-        **isolation.describe_interpreter(),
-        "cwd": isolation.working_folder(),
-        "compat": _compat_installed(),
-        "environ": {},
-        "runtime_env": {},
-    }
+def _job(namespace: str, given: JobConfig, logging_config: LoggingConfig | None) -> JobSpec:
+    interpreter = isolation.describe_interpreter()
+    interpreter.sys_path[:0] = [*given.code_search_path, *given._py_driver_sys_path]
+    return JobSpec(
+        interpreter,
+        isolation.working_folder(),
+        namespace=namespace,
+        compat=_compat_installed(),
+        detached=given.default_actor_lifetime == "detached",
+        notices=notices.settings(),
+        logging=logging_config.to_dict() if logging_config is not None else None,
+    )
 
 
 def _compat_installed() -> bool:

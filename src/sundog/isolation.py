@@ -173,30 +173,37 @@ def working_folder() -> str:
         return ""
 
 
-def describe_interpreter() -> dict[str, Any]:
+class Interpreter:
+    """What a worker takes over from its driver: the import path, options of warnings, what ran at its start."""
+
+    __slots__ = ("customizers", "sys_path", "warnoptions")
+
+    def __init__(self, sys_path: list[str], warnoptions: list[str], customizers: list[str]) -> None:
+        self.sys_path = sys_path
+        self.warnoptions = warnoptions
+        self.customizers = customizers
+
+
+def describe_interpreter() -> Interpreter:
     """What a worker takes over from this process, its driver."""
     # "" is whatever folder the program is in; a worker's may change with its environment.
     path = [working_folder() if entry == "" else entry for entry in sys.path if isinstance(entry, str)]
-    return {
-        "sys_path": path,
-        "warnoptions": list(sys.warnoptions),
-        "customizers": [name for name in _CUSTOMIZERS if name in sys.modules],
-    }
+    return Interpreter(path, list(sys.warnoptions), [name for name in _CUSTOMIZERS if name in sys.modules])
 
 
-def take_over(interpreter: Mapping[str, Any]) -> None:
+def take_over(interpreter: Interpreter) -> None:
     """Become an interpreter for the user's code: its driver's path, and what its driver ran at its own start."""
-    sys.path[:] = interpreter["sys_path"]
+    sys.path[:] = interpreter.sys_path
     for finder in [each for each in sys.meta_path if isinstance(each, Ours)]:
         # What the driver finds first is first here too.
         sys.meta_path.remove(finder)
         sys.meta_path.append(finder)
-    if interpreter["warnoptions"] != sys.warnoptions:
+    if interpreter.warnoptions != sys.warnoptions:
         import warnings
 
-        sys.warnoptions[:] = interpreter["warnoptions"]
+        sys.warnoptions[:] = interpreter.warnoptions
         warnings._processoptions(sys.warnoptions)  # type: ignore[attr-defined]
-    for name in interpreter["customizers"]:
+    for name in interpreter.customizers:
         if name not in sys.modules:  # it is on the driver's path only, so the zygote did not run it
             _customize(name)
 

@@ -12,7 +12,6 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import logging
-    from typing import Any
 
 LEVELS = {
     "CRITICAL": 50,
@@ -67,11 +66,11 @@ def configure(*, level: int = _INFO, form: str | None = None, ours: bool = True)
         _logger()
 
 
-def settings() -> dict[str, Any] | None:
-    """What `configure` was last told, for a worker to be told the same; None if that is the default."""
+def settings() -> tuple[int, str | None, bool] | None:
+    """Level, format and whose they are, as `configure` was last told, for a worker; None if that is the default."""
     if _wanted.level == _INFO and _wanted.format is None and _wanted.ours:
         return None
-    return {"level": _wanted.level, "form": _wanted.format, "ours": _wanted.ours}
+    return _wanted.level, _wanted.format, _wanted.ours
 
 
 def error(text: str) -> None:

@@ -6,7 +6,11 @@ tasks, nodes, processes and placement groups are shorter (`ids.py`), and as good
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import builtins
+    from typing import Self
 
 
 class BaseID:
@@ -29,24 +33,24 @@ class BaseID:
         self._id = bytes(binary)
 
     @classmethod
-    def from_hex(cls, hex_id: str) -> Any:
+    def from_hex(cls, hex_id: str) -> Self:
         """The id that `hex()` gave."""
         return cls(bytes.fromhex(hex_id))
 
     @classmethod
-    def from_binary(cls, id_bytes: bytes) -> Any:
+    def from_binary(cls, id_bytes: bytes) -> Self:
         """The id that `binary()` gave."""
         return cls(id_bytes)
 
     @classmethod
-    def from_random(cls) -> Any:
+    def from_random(cls) -> Self:
         """A random id."""
         from sundog.ids import random_id
 
         return cls(random_id(cls.SIZE))
 
     @classmethod
-    def nil(cls) -> Any:
+    def nil(cls) -> Self:
         """The id of nothing."""
         return cls(b"\xff" * cls.SIZE)
 
@@ -91,7 +95,7 @@ class JobID(BaseID):
         """The id of job `value`."""
         return cls(value.to_bytes(cls.SIZE, "little"))
 
-    def int(self) -> Any:
+    def int(self) -> builtins.int:
         """The number of the job."""
         return int.from_bytes(self._id, "little")
 

@@ -18,14 +18,17 @@ import gc
 import threading
 from collections import deque
 from collections.abc import Collection, Generator
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, TypeVar
 
 from sundog.ids import INDEX_BYTES, OBJECT_BYTES, random_id
 
 __tracebackhide__ = True  # pytest folds the frames of this file
 
 if TYPE_CHECKING:
+    import asyncio
     import concurrent.futures
+
+    from sundog.public_ids import JobID, TaskID
 
 T_co = TypeVar("T_co", covariant=True)  # an object never changes, so a ref to a cat is a ref to an animal
 
@@ -139,13 +142,13 @@ class ObjectRef(Generic[T_co]):
         """Whether this names nothing."""
         return self._id == NIL
 
-    def task_id(self) -> Any:
+    def task_id(self) -> TaskID:
         """The id of the task that makes this object."""
         from sundog.public_ids import TaskID
 
         return TaskID(self._id[:-INDEX_BYTES])
 
-    def job_id(self) -> Any:
+    def job_id(self) -> JobID:
         """The id of the job in which this object was made."""
         return self.task_id().job_id()
 
@@ -187,17 +190,16 @@ class ObjectRef(Generic[T_co]):
         """A `concurrent.futures.Future` that gets this object's value or error."""
         return hooks.future_of(self._id)
 
-    def as_future(self, _internal: bool = False) -> Any:
+    def as_future(self, _internal: bool = False) -> asyncio.Future[T_co]:
         """An asyncio future of the running loop for this object."""
         import asyncio
 
         return asyncio.wrap_future(self.future())
 
     def __await__(self) -> Generator[Any, None, T_co]:
-        result: Generator[Any, None, T_co] = self.as_future().__await__()
-        return result
+        return self.as_future().__await__()
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> NoReturn:
         raise TypeError(
             f"{self!r} is not iterable: it names a value that may not exist yet. "
             "Call sundog.get(ref) first, or give the task num_returns=N to get N refs."

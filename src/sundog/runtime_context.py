@@ -7,7 +7,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sundog import engines
 from sundog.accelerator_kinds import KINDS
@@ -15,6 +15,10 @@ from sundog.notices import RayDeprecationWarning
 from sundog.owner import context
 from sundog.public_ids import ActorID, JobID, NodeID, PlacementGroupID, TaskID, WorkerID
 from sundog.wire.requests import Nodes
+
+if TYPE_CHECKING:
+    from sundog.actor import ActorHandle
+    from sundog.runtime_env import RuntimeEnv
 
 # The kinds of accelerators that have a resource of their own. Of kinds other than GPUs no ids are kept.
 
@@ -154,7 +158,7 @@ class RuntimeContext:
         return found.hex() if found is not None else None
 
     @property
-    def current_actor(self) -> Any:
+    def current_actor(self) -> ActorHandle[Any]:
         """A handle to the actor that runs here.
 
         Raises:
@@ -172,7 +176,7 @@ class RuntimeContext:
         return str(context.facts.session.get("path", ""))
 
     @property
-    def runtime_env(self) -> Any:
+    def runtime_env(self) -> RuntimeEnv:
         """The runtime environment of this process."""
         from sundog.runtime_env import RuntimeEnv
 

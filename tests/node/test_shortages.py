@@ -57,7 +57,7 @@ def make_node(tmp_path: Path) -> Any:
         config=Config(),
         loop=FakeLoop(),
         processes={},
-        jobs={b"job": SimpleNamespace(job_id=b"job", config={})},
+        jobs={b"job": SimpleNamespace(job_id=b"job", spec=None)},
         stopping=False,
         node_id=b"node",
         failed=failed,

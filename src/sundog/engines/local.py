@@ -27,6 +27,7 @@ from sundog.engines.leases import lease_of
 from sundog.engines.refusals import Refusals
 from sundog.exceptions import RaySystemError
 from sundog.ids import random_id
+from sundog.job_spec import JobSpec
 from sundog.net import sockets as socket
 from sundog.net.descriptors import raise_limit
 from sundog.net.packets import Connection
@@ -311,7 +312,7 @@ def start(
     config: Config,
     resources: dict[str, float],
     labels: dict[str, str],
-    job: dict[str, object],
+    job: JobSpec,
     *,
     log_to_driver: bool,
 ) -> LocalEngine:
@@ -336,9 +337,7 @@ def start(
 
 
 @_guarded()
-def join(
-    info: sessions.SessionInfo, config: Config, job: dict[str, object], *, log_to_driver: bool
-) -> LocalEngine:
+def join(info: sessions.SessionInfo, config: Config, job: JobSpec, *, log_to_driver: bool) -> LocalEngine:
     """Join a running session as one more driver.
 
     Raises:
@@ -360,7 +359,7 @@ def join(
         connection.close()
         raise RuntimeError(read(Refused, received[0]).text)
     _, session, job_id, namespace = read(Welcome, received[0])
-    job["namespace"] = namespace
+    job.namespace = namespace
     return _become_driver(process_id, connection, session, config, job_id, job, log_to_driver, None)
 
 
@@ -368,7 +367,7 @@ def _introduce(
     connection: Connection,
     process_id: bytes,
     job_id: bytes | None,
-    job: dict[str, object],
+    job: JobSpec,
     log_to_driver: bool,
     *,
     joins: bool,
@@ -393,7 +392,7 @@ def _become_driver(
     session: dict[str, Any],
     config: Config,
     job_id: bytes,
-    job: dict[str, Any],
+    job: JobSpec,
     log_to_driver: bool,
     started_node: int | None,
 ) -> LocalEngine:
@@ -404,12 +403,12 @@ def _become_driver(
         session["node_id"],
         job_id,
     )
-    facts.session, facts.namespace = session, job.get("namespace") or f"anonymous-{process_id.hex()}"
-    facts.runtime_env = dict(job.get("runtime_env") or {})
-    facts.detached_by_default = bool(job.get("detached"))
+    facts.session, facts.namespace = session, job.namespace or f"anonymous-{process_id.hex()}"
+    facts.runtime_env = {}
+    facts.detached_by_default = job.detached
     owner = assemble.assemble(process_id, connection, session, config, "driver")
     engine = LocalEngine(owner, is_driver=True, started_node=started_node)
-    engine.take_over_driver(log_to_driver, prefixed=not job.get("logging"))
+    engine.take_over_driver(log_to_driver, prefixed=job.logging is None)
     try:
         owner.reactor.start()
     except RuntimeError as error:

@@ -252,7 +252,7 @@ class Listings:
             "start_time": _ms(job.started_at),
             "end_time": 0,
             "metadata": {},
-            "runtime_env": job.config.get("runtime_env") or {},
+            "runtime_env": {},
         }
 
     def _environment(self, env: Environment, used: int) -> Row:

@@ -340,16 +340,15 @@ class Node:
         process.state = "driver"
         process.job_id = message.job_id or self._new_job_id()
         self._next_job = max(self._next_job, int.from_bytes(process.job_id, "little") + 1)
-        config = dict(message.job, job_id=process.job_id)
-        namespace = config.get("namespace") or f"anonymous-{process.process_id.hex()}"
-        config["namespace"] = namespace
+        spec, namespace = message.job, message.job.namespace or f"anonymous-{process.process_id.hex()}"
+        spec.job_id, spec.namespace = process.job_id, namespace
         self.jobs[process.job_id] = Job(
             process.job_id,
             process.process_id,
             process.pid,
             namespace,
             message.entrypoint,
-            config,
+            spec,
             time.time(),
             log_to_driver=message.log_to_driver,
         )
@@ -357,7 +356,7 @@ class Node:
         if joins:
             process.line.send(Welcome(self.session, process.job_id, namespace))
         env_key = f"{process.job_id.hex()}:"
-        self.environment(process, Env(env_key, config.get("runtime_env") or {}, b""))
+        self.environment(process, Env(env_key, {}, b""))
         self._prestart(env_key)
         if message.preload and self.workers.zygote is not None:
             self.workers.zygote.send(Import(message.preload))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from sundog.job_spec import JobSpec
 from sundog.net.loop import Line
 from sundog.plain import field, plain
 
@@ -41,7 +42,7 @@ class Job:
     pid: int
     namespace: str
     entrypoint: str
-    config: dict[str, Any]
+    spec: JobSpec
     started_at: float
     ended_at: float | None = None
     log_to_driver: bool = True

@@ -149,7 +149,7 @@ class Workers:
         spec: dict[str, Any] = {
             "worker_id": worker_id,
             "session": node.session,
-            "job": job.config,
+            "job": job.spec,
             "config": as_dict(node.config),
             "runtime_env": environment.runtime_env,
             "prepared_env": environment.prepared,

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from sundog.wire.row import Row
 
 if TYPE_CHECKING:
+    from sundog.job_spec import JobSpec
     from sundog.state.lease_spec import LeaseSpec
     from sundog.state.wait_facts import Report
     from sundog.wire.cause import Cause
@@ -43,7 +44,7 @@ class Hello(ToNode):
     process_id: bytes
     pid: int
     job_id: bytes | None  # None: the node chooses one
-    job: dict[str, Any]
+    job: JobSpec
     entrypoint: str
     log_to_driver: bool
     versions: dict[str, Any] | None  # None: it started this session, with its own Python

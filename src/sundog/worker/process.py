@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from sundog import engines
 from sundog.config import Config, user_environ
 from sundog.exceptions import RuntimeEnvSetupError
+from sundog.job_spec import JobSpec
 from sundog.net import sockets as socket
 from sundog.net.packets import Connection
 from sundog.owner import context, interrupts
@@ -61,13 +62,14 @@ def run(spec: dict[str, Any], control_fd: int, lifeline: int) -> None:
 
 
 def _serve(spec: dict[str, Any], control_fd: int) -> int:
-    session, job = spec["session"], spec["job"]
+    session: dict[str, Any] = spec["session"]
+    job: JobSpec = spec["job"]
     worker_id: bytes = spec["worker_id"]
     facts = context.facts
     facts.mode, facts.process_id, facts.node_id = "worker", worker_id, session["node_id"]
-    facts.job_id, facts.session, facts.namespace = job["job_id"], session, job["namespace"]
+    facts.job_id, facts.session, facts.namespace = job.job_id, session, job.namespace
     facts.runtime_env = spec.get("runtime_env") or {}
-    facts.detached_by_default = bool(job.get("detached"))
+    facts.detached_by_default = job.detached
     stdio.redirect(spec["out_path"], spec["err_path"], _current_name)
     _write_faults_to(spec["err_path"])
     setup.join_job(job)
@@ -103,7 +105,7 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     owner.peers.table = owner.peers.table.joined(messages.from_peers(owner, life, executor))
     engines.plug_later(lambda: _make_engine(owner, executor))
     _apply_runtime_env(owner, spec)
-    if job.get("compat"):
+    if job.compat:
         from importlib import import_module
 
         import_module("sundog.compat").install()

@@ -17,6 +17,7 @@ from sundog import events, notices
 from sundog.config import set_child_environ, user_environ
 from sundog.events import NoRing, Ring
 from sundog.isolation import take_over
+from sundog.job_spec import JobSpec
 from sundog.owner import context
 from sundog.worker.accelerators import Accelerators
 
@@ -39,21 +40,21 @@ def die_with_node(lifeline: int) -> None:
     os.close(lifeline)
 
 
-def join_job(job: dict[str, Any]) -> None:
+def join_job(job: JobSpec) -> None:
     """Take over the driver's import path, folder and environment, and the job's runtime environment."""
     try:
-        if job["cwd"]:
-            os.chdir(job["cwd"])
+        if job.cwd:
+            os.chdir(job.cwd)
     except OSError:
         os.chdir("/")
-    set_child_environ(job.get("environ") or {})
-    take_over(job)
-    if job.get("notices"):
-        notices.configure(**job["notices"])
-    if job.get("logging"):
+    take_over(job.interpreter)
+    if job.notices is not None:
+        level, form, ours = job.notices
+        notices.configure(level=level, form=form, ours=ours)
+    if job.logging is not None:
         from sundog import logging_config
 
-        logging_config.apply(job["logging"])
+        logging_config.apply(job.logging)
     reseed()
 
 

@@ -1,0 +1,25 @@
+"""What a driver's program is to the node and to its workers: the row that they set themselves up by.
+
+Owns the row. `init()` fills it, the node adds the ids, and each worker of the job takes it over before its first task.
+"""
+
+from __future__ import annotations
+
+from sundog.isolation import Interpreter
+from sundog.plain import plain
+
+
+@plain(eq=False)
+class JobSpec:
+    """One driver's program."""
+
+    interpreter: Interpreter  # the driver's import path and start-up options, which its workers take over
+    cwd: str
+    namespace: str = ""  # of actors' names; "": one of its own, which the node makes up
+    compat: bool = False  # the driver imported sundog as ray
+    detached: bool = False  # its actors live on unless they say otherwise
+    notices: tuple[int, str | None, bool] | None = (
+        None  # which of sundog's messages are shown; None: as by default
+    )
+    logging: dict[str, object] | None = None  # how the program and its workers log; a LoggingConfig as a dict
+    job_id: bytes = b""  # by the node
