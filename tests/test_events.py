@@ -147,7 +147,7 @@ def test_what_a_killed_process_wrote_is_there(path: str) -> None:
     if pid == 0:
         ring = events.Ring(path, 64, "worker")
         write(ring, 5)
-        ring.started(TASK_ID, 9.0)
+        ring.started(TASK_ID, 9.0, 0)
         ring.sample(TASK_ID, 10.0, 77, "a.py:3 f")
         os.kill(os.getpid(), signal.SIGKILL)
     os.waitpid(pid, 0)
@@ -161,7 +161,7 @@ def test_without_recording_nothing_is_kept() -> None:
     ring = events.NoRing()
     ring.write(events.TASK, TASK_ID, ring.name("f"), 0.0, 0.0, 0.0)
     ring.sample(TASK_ID, 0.0, 0, "")
-    ring.started(TASK_ID, 1.0)
+    ring.started(TASK_ID, 1.0, 0)
     assert ring.started_at() == 0.0
 
 
@@ -308,7 +308,7 @@ def test_events_without_room_are_dropped_and_counted_and_later_ones_are_kept(
 def test_a_ring_that_finds_no_room_at_all_is_made_when_there_is_some(path: str, room: list[bool]) -> None:
     room[0] = False
     ring = events.Ring(path, 64, "worker")
-    ring.started(TASK_ID, 1.0)
+    ring.started(TASK_ID, 1.0, 0)
     write(ring, 3)
     assert events.read_slots(path) is None
     room[0] = True

@@ -7,7 +7,7 @@ node and the command line.
 
 ::
 
-    header (2048 bytes)  magic · version · pid · task started last, and when · role · job · actor · two samples
+    header (2048 bytes)  magic · version · pid · task started last, when, name · role · job · actor · two samples
     sample               number · task id · when · own bytes · line · number again
     event  (64 bytes)    task id · submitted · start · end · name · kind · flags · attempt · cpu · peak · number
     <ring>.names         names with the fingerprint of their code, once each, and notes (event_names.py)
@@ -41,12 +41,12 @@ from sundog.event_names import note_line, read_functions, read_names
 from sundog.plain import plain
 from sundog.room import reserve
 
-_MAGIC = b"SUNDOG\x02\x00"
+_MAGIC = b"SUNDOG\x03\x00"
 HEADER_BYTES = 2048
 EVENT_BYTES = 64
-_HEADER = Struct("<8sII16sd16s4s12x16s")
+_HEADER = Struct("<8sII16sdI12s4s12x16s")
 _ACTOR_AT = 72
-_CURRENT = Struct("<16sd")
+_CURRENT = Struct("<16sdI")
 _CURRENT_AT = 16
 _UNWRITTEN = Struct("<Q")  # events that found no room on the disk
 _UNWRITTEN_AT = 64
@@ -146,12 +146,12 @@ class Ring:
         self._samples = itertools.count(1).__next__
         self._in_file = False
         self.map: mmap.mmap
-        self.started: Callable[[bytes, float], None]
-        """Notes which task is about to run: what a dead process did last, and what it never began."""
+        self.started: Callable[[bytes, float, int], None]
+        """Notes which task is about to run, and its name: what a dead process did last, and what it never began."""
         if not self._grow():
             self._use(mmap.mmap(-1, HEADER_BYTES))
             self._mend_later()
-        _HEADER.pack_into(self.map, 0, _MAGIC, 2, os.getpid(), b"", 0.0, role.encode(), job_id, b"")
+        _HEADER.pack_into(self.map, 0, _MAGIC, 3, os.getpid(), b"", 0.0, 0, role.encode(), job_id, b"")
 
     def become_actor(self, actor_id: bytes) -> None:
         """Note which actor lives in this process from now on."""
@@ -337,7 +337,7 @@ class NoRing:
         self.map = bytearray(HEADER_BYTES + EVENT_BYTES)
         self.next = itertools.count().__next__
 
-    def started(self, task_id: bytes, now: float) -> None:
+    def started(self, task_id: bytes, now: float, name: int) -> None:
         """Nothing is noted."""
 
     def become_actor(self, actor_id: bytes) -> None:
@@ -380,6 +380,12 @@ def started_last_at(path: str) -> float:
     """When the task of `started_last` began; 0.0 if there is none."""
     header = _header(path)
     return 0.0 if header is None else float(_CURRENT.unpack_from(header, _CURRENT_AT)[1])
+
+
+def started_name(path: str) -> int:
+    """The number of the name of the task of `started_last`; 0 if it is not known."""
+    header = _header(path)
+    return 0 if header is None else int(_CURRENT.unpack_from(header, _CURRENT_AT)[2])
 
 
 def last_sample(path: str) -> Sample | None:
@@ -427,6 +433,7 @@ class RingInfo:
     unwritten: int = 0  # events for which the disk had no room; `dropped` counts them too
     job_id: bytes = b""
     actor_id: bytes = b""  # the actor that lives there
+    current_name: int = 0  # of the task begun last
 
 
 @plain(frozen=True)
@@ -505,14 +512,14 @@ def read_slots(path: str, after: int = 0, most: int = 1 << 30) -> Slots | None:
             else:
                 data = map_[HEADER_BYTES + low * EVENT_BYTES : HEADER_BYTES + capacity * EVENT_BYTES]
                 data += map_[HEADER_BYTES : HEADER_BYTES + high * EVENT_BYTES]
-            _, _, pid, current, current_at, role, job, actor = _HEADER.unpack_from(map_, 0)
+            _, _, pid, current, current_at, current_name, role, job, actor = _HEADER.unpack_from(map_, 0)
             (unwritten,) = _UNWRITTEN.unpack_from(map_, _UNWRITTEN_AT)
     except (OSError, ValueError):
         return None
     text = role.rstrip(b"\0").decode()
     dropped = overwritten + unwritten
     actor = actor if any(actor) else b""
-    info = RingInfo(pid, text, written, dropped, current, current_at, unwritten, job, actor)
+    info = RingInfo(pid, text, written, dropped, current, current_at, unwritten, job, actor, current_name)
     return Slots(info, first, data)
 
 

@@ -223,7 +223,7 @@ def test_the_last_line_is_shown_if_it_is_of_the_task_begun_last(
     made: Causes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sampled: bytes, shown: bool
 ) -> None:
     ring = events.Ring(str(tmp_path / f"{'01' * 8}.ring"), 4, "worker")
-    ring.started(b"\x07" * 16, 1.0)
+    ring.started(b"\x07" * 16, 1.0, 0)
     ring.close()
     sample = Sample(sampled, 2.0, 0, "resize.py:12 in shrink")
     monkeypatch.setattr(events, "last_sample", lambda path: sample, raising=False)
@@ -236,7 +236,7 @@ def test_the_stack_of_a_fault_stands_alone(
     made: Causes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ring = events.Ring(str(tmp_path / f"{'01' * 8}.ring"), 4, "worker")
-    ring.started(b"\x07" * 16, 1.0)
+    ring.started(b"\x07" * 16, 1.0, 0)
     ring.close()
     sample = Sample(b"\x07" * 16, 2.0, 0, "<frozen importlib>:147 _path_stat")
     monkeypatch.setattr(events, "last_sample", lambda path: sample, raising=False)

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from sundog.node.requests import Requests
-from sundog.util.state import api as state
 from sundog.util.state.api import list_objects
 from sundog.util.state.exception import RayStateApiException
 from sundog.util.state.source import Source
@@ -90,7 +89,7 @@ def test_a_list_with_gaps_is_refused_or_warned_of(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with_gaps = Source(lambda *asked: ([{"object_id": "ab"}], [41, 42]), "no session")
-    monkeypatch.setattr(state, "find_source", lambda address: with_gaps)
+    monkeypatch.setattr("sundog.util.state.questions.find_source", lambda address: with_gaps)
     with pytest.raises(RayStateApiException, match=r"2 processes .*41, 42"):
         list_objects()
     assert [row.object_id for row in list_objects(raise_on_missing_output=False)] == ["ab"]

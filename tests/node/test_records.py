@@ -105,7 +105,7 @@ def test_a_dead_process_leaves_its_events_its_names_and_what_it_was_doing(
     ring = make(node)
     ring.note("error", task=TASK_ID.hex(), attempt=0, type="T", message="m")
     task(ring, "last", events.FAILED)
-    ring.started(b"t" * 16, 5.0)
+    ring.started(b"t" * 16, 5.0, ring.name("running"))
     ring.sample(b"t" * 16, 5.5, 4096, "a.py:3 f")
     ring.close()
     del node.processes[WORKER]
@@ -118,7 +118,10 @@ def test_a_dead_process_leaves_its_events_its_names_and_what_it_was_doing(
     with opened(node.session["path"]) as index:
         assert index.rows("SELECT name, state FROM tasks") == [("last", "FAILED")]
         assert index.rows("SELECT type, message FROM failed") == [("T", "m")]
-        assert index.rows("SELECT begun, begun_s, line FROM processes") == [(b"t" * 16, 5.0, "a.py:3 f")]
+        [row] = index.rows(
+            "SELECT p.begun, p.begun_s, p.line, n.text FROM processes p JOIN names n ON n.id = begun_name"
+        )
+        assert row == (b"t" * 16, 5.0, "a.py:3 f", "running")
 
 
 def test_observers_hear_of_measured_tasks_and_of_the_lost_that_were_seen(
@@ -146,6 +149,7 @@ def test_observers_hear_of_measured_tasks_and_of_the_lost_that_were_seen(
 def test_facts_of_the_node_are_there_at_once(node: FakeNode, records: Records) -> None:
     records.fact("machine", cpu=0.5, memory_used=10)
     records.fact("kill", subject="cd", why="memory")
+    records._write_early()
     with opened(node.session["path"]) as index:
         assert index.rows("SELECT cpu, memory_used FROM machines") == [(0.5, 10)]
         assert index.rows("SELECT kind, subject FROM events") == [("kill", "cd")]

@@ -26,7 +26,7 @@ def make(rings: Path, process: bytes, role: str) -> events.Ring:
 
 def test_a_process_that_died_in_its_first_task_is_named(rings: Path) -> None:
     worker, driver = make(rings, WORKER, "worker"), make(rings, DRIVER, "driver")
-    worker.started(TASK_ID, 5.0)
+    worker.started(TASK_ID, 5.0, 0)
     name = driver.name("f", WORKER.hex())
     driver.write(events.LOST, TASK_ID, name, 1.0, 5.0, 6.0, events.FAILED, 0, 0.0, 100.0)
     [row] = read_session(str(rings.parent)).tasks

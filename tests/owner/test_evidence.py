@@ -19,10 +19,10 @@ def record(folder: Path, ended: list[bytes], started: bytes | None) -> str:
     ring = events.Ring(path, 64, "worker")
     name = ring.name("method")
     for number, call in enumerate(ended):
-        ring.started(call, number)
+        ring.started(call, number, 0)
         ring.write(events.CALL, call, name, number, number, number + 0.5)
     if started is not None:
-        ring.started(started, 99.0)
+        ring.started(started, 99.0, 0)
     ring.close()
     return path
 

@@ -28,6 +28,7 @@ COMMANDS = {
     "stack": "Show what every process is doing right now.",
     "memory": "Show who holds which object, and where the memory is.",
     "logs": "Show what the processes of a session printed.",
+    "sql": "Ask the records of a session in SQL.",
     "session": "List sessions, running and ended; pack one into a file.",
     "debug": "List paused tasks and attach pdb to one.",
     "break": "Set a breakpoint in a running session.",

@@ -6,6 +6,7 @@ Owns nothing but the page. Runs in the terminal's process, main thread; it joins
 import click
 
 from sundog.cli import exits, rows
+from sundog.cli.sessions import address_of, session_option
 
 _KNOWN = ("actors", "jobs", "nodes", "objects", "placement-groups", "tasks", "workers")
 
@@ -27,10 +28,14 @@ _EXAMPLES = rows.examples(
 @rows.format_option(default="YAML")
 @rows.timeout_option
 @rows.address_option
-def command(resource: str, id_: str, form: str, timeout: int, address: str | None) -> int:
+@session_option
+def command(
+    resource: str, id_: str, form: str, timeout: int, address: str | None, session: str | None
+) -> int:
     """Show one task, actor or object with all that is known of it; of a retried task each attempt."""
     from sundog.util import state
 
+    address = address_of(session, address)
     name = "get_objects" if resource == "objects" else f"get_{resource.removesuffix('s')}"
     found = rows.asked(lambda: getattr(state, name)(id_, address, timeout))
     listed = found if isinstance(found, list) else [] if found is None else [found]

@@ -7,6 +7,7 @@ thread; it joins no session.
 import click
 
 from sundog.cli import exits, rows
+from sundog.cli.sessions import address_of, session_option
 
 _EXAMPLES = rows.examples(
     ("sundog list tasks", "the first 100 tasks"),
@@ -35,6 +36,7 @@ _EXAMPLES = rows.examples(
 @rows.format_option(default="a table, with --detail as YAML")
 @rows.timeout_option
 @rows.address_option
+@session_option
 def command(
     resource: str,
     filters: tuple[str, ...],
@@ -43,10 +45,12 @@ def command(
     form: str,
     timeout: int,
     address: str | None,
+    session: str | None,
 ) -> int:
     """List tasks, actors, objects and whatever else a session has, a row each."""
     from sundog.util import state
 
+    address = address_of(session, address)
     wanted = [rows.parse_filter(each) for each in filters]
     ask = getattr(state, f"list_{resource}")
     found = rows.asked(

@@ -150,10 +150,14 @@ def resource_argument(known: Sequence[str] = RESOURCES) -> Callable[..., Any]:
 
 def asked(call: Callable[[], object]) -> Any:
     """What the state API answers; its errors are the command's."""
+    from sundog.cli.progress import bar
+    from sundog.observe import index
     from sundog.util.state.exception import RayStateApiException, ServerUnavailable
 
     try:
-        return call()
+        with bar("reading the records") as progress:
+            index.progress = progress
+            return call()
     except ServerUnavailable:
         raise exits.NoSession from None
     except RayStateApiException as error:

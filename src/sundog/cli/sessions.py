@@ -35,6 +35,30 @@ def opened(session: str | None) -> "Opened":
         raise exits.NoSuchSession(str(error)) from None
 
 
+def address_of(session: str | None, address: str | None) -> str | None:
+    """What the state API is to ask: --session, --address, a running session, or else the newest that has ended.
+
+    Raises:
+        exits.NoSession: there is none at all.
+    """
+    from sundog import config
+    from sundog.engines import sessions as engine
+    from sundog.observe import sessions
+
+    if session is not None:
+        return opened(session).path
+    if address is not None or config.load().address or engine.find_sessions():
+        return address
+    try:
+        found = sessions.open_session()
+    except sessions.NoSuchSession:
+        raise exits.NoSession from None
+    if found.is_live:
+        return None
+    click.echo(f"sundog: no session is running; this is of {found.name}, which has ended", err=True)
+    return found.path
+
+
 def opened_live(session: str | None) -> "Opened":
     """The same, of a command that needs the processes and not their records.
 

@@ -6,6 +6,7 @@ Owns the page; the counting is `util.state.summary`. Runs in the terminal's proc
 import click
 
 from sundog.cli import exits, rows
+from sundog.cli.sessions import address_of, session_option
 
 _EXAMPLES = rows.examples(
     ("sundog summary tasks", "how many tasks of each function, by state"),
@@ -23,10 +24,12 @@ _EXAMPLES = rows.examples(
 @rows.format_option(default="a table")
 @rows.timeout_option
 @rows.address_option
-def command(resource: str, form: str, timeout: int, address: str | None) -> int:
+@session_option
+def command(resource: str, form: str, timeout: int, address: str | None, session: str | None) -> int:
     """Count tasks by name, actors by class, or objects by the place that made them."""
     from sundog.util import state
 
+    address = address_of(session, address)
     ask = getattr(state, f"summarize_{resource}")
     found = rows.asked(lambda: ask(address, timeout, raise_on_missing_output=False))["cluster"]
     totals = {key: value for key, value in found.items() if key.startswith("total_")}
@@ -35,11 +38,16 @@ def command(resource: str, form: str, timeout: int, address: str | None) -> int:
         return exits.OK
     click.echo(
         ", ".join(
-            f"{key.removeprefix('total_').replace('_', ' ')}: {value:g}" for key, value in totals.items()
+            f"{key.removeprefix('total_').replace('_', ' ')}: {_number(value)}"
+            for key, value in totals.items()
         )
     )
     rows.show_table([_shown(name, entry) for name, entry in sorted(found["summary"].items())])
     return exits.OK
+
+
+def _number(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.6g}"
 
 
 def _shown(name: str, entry: dict[str, object]) -> dict[str, object]:

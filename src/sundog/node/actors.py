@@ -398,6 +398,7 @@ class ActorKeeper:
             self._leases.pop(actor_id, None)
             if row is not None:
                 self._slim(row)
+        self.node.chronicle.actor_changed(actor_id)
 
     def _slim(self, row: ActorRow) -> None:
         """Keep of an actor that has ended what people ask for."""

@@ -51,10 +51,17 @@ class Listings:
             end_time_ms=_ms(time.time()),
         )
         self._dead_workers.append(row)
+        self.node.chronicle.process_died(process, row, cause)
+
+    def job_began(self, job: Job) -> None:
+        """Record a job whose driver has joined."""
+        self.node.chronicle.job_changed(job, self._job(job))
 
     def job_ended(self, job: Job) -> None:
         """Remember a job whose driver is gone."""
-        self._ended_jobs.append(self._job(job) | {"status": "SUCCEEDED", "end_time": _ms(time.time())})
+        row = self._job(job) | {"status": "SUCCEEDED", "end_time": _ms(time.time())}
+        self._ended_jobs.append(row)
+        self.node.chronicle.job_changed(job, row)
 
     # ------------------------------------------------------------------ lists
     def actors(self) -> list[Row]:

@@ -29,6 +29,7 @@ from sundog.net.loop import Line, Loop
 from sundog.net.packets import FULL, Connection
 from sundog.node import messages, retention, sessions
 from sundog.node.actors import ActorKeeper
+from sundog.node.chronicle import Chronicle
 from sundog.node.descriptors import Descriptors
 from sundog.node.failed_starts import FailedStarts
 from sundog.node.logs import LogTails
@@ -125,6 +126,7 @@ class Node:
         self.keeper = ActorKeeper(self)
         self.requests = Requests(self)
         self.records = Records(self)
+        self.chronicle = Chronicle(self)
         self.remains = Remains(self)
         self.deadlocks = Deadlocks(self)
         self.pauses = Pauses(self)
@@ -158,6 +160,7 @@ class Node:
         self.loop.after(_IDLE_TICK_S, self._slow_tick)
         self.loop.after(_TITLE_S, lambda: titles.begin("node"))
         self.records.start()
+        self.chronicle.start()
         self.records.observers.append(self.memory.admission.observed)
         self.memory.start()
         self.loop.run()
@@ -353,6 +356,7 @@ class Node:
             log_to_driver=message.log_to_driver,
         )
         self.processes[process.process_id] = process
+        self.requests.listings.job_began(self.jobs[process.job_id])
         if joins:
             process.line.send(Welcome(self.session, process.job_id, namespace))
         env_key = f"{process.job_id.hex()}:"
@@ -541,6 +545,7 @@ class Node:
                 self.requests.infeasible(step)
             elif isinstance(step, (GroupReady, GroupRemoved)):
                 self.requests.group_changed(step.pg_id)
+                self.chronicle.group_changed(step.pg_id)
 
     def _grant(self, step: Grant) -> None:
         worker = self.processes.get(step.worker)

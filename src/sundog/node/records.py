@@ -70,6 +70,7 @@ class Records:
         self._dead: deque[bytes] = deque()
         self._actors: deque[str] = deque(maxlen=10_000)  # processes that were actors, in hexadecimal
         self._turn = 0
+        self._early: str | None = ""  # facts of the first moments
 
     @property
     def writer(self) -> Writer:
@@ -90,6 +91,7 @@ class Records:
 
     def _tick(self) -> None:
         self.node.loop.after(_EVERY_S, self._tick)
+        self._write_early()
         self.drain()
         self._keep_quota()
 
@@ -176,7 +178,8 @@ class Records:
                 if sample is None or sample.task_id != begun
                 else {"line": sample.line, "own_bytes": sample.own_bytes}
             )
-            self.fact("begun", process=process_id.hex(), task=begun.hex(), at_s=begun_s, **seen)
+            name = events.started_name(tail.path)
+            self.fact("begun", process=process_id.hex(), task=begun.hex(), at_s=begun_s, name=name, **seen)
         if tail.is_actor:
             self._actors.append(process_id.hex())
         return True
@@ -219,6 +222,17 @@ class Records:
         if not self.enabled:
             return
         line = json.dumps({"fact": kind, "s": time.time(), **facts}, default=repr) + "\n"
+        if self._writer is None and self._early is not None:
+            self._early += line  # the first task does not wait for a file
+            return
+        self._write_facts(line)
+
+    def _write_early(self) -> None:
+        early, self._early = self._early, None
+        if early:
+            self._write_facts(early)
+
+    def _write_facts(self, line: str) -> None:
         try:
             self.writer.append(_FACTS, line.encode(errors="replace"), self.node.node_id[:8], pid=os.getpid())
         except OSError as error:
@@ -253,6 +267,7 @@ class Records:
         """The session ends: copy what is there, so that a reader finds it in one place."""
         if self.enabled:
             with contextlib.suppress(OSError):
+                self._write_early()
                 self.drain()
         if self._writer is not None:
             self._writer.close()

@@ -233,6 +233,10 @@ class Requests:
         """Remove some, or all; the numbers of those that were there."""
         return self.node.pauses.clear(request.numbers)
 
+    def store_figures(self) -> dict[str, int]:
+        """How many segments there are in shared memory, and their bytes."""
+        return _store_figures(self.node.session["shm_root"])
+
     def _stop(self, _asker: Asker, request: ask.StopSession) -> bool:
         """End the session."""
         self.node.loop.after(0.01, lambda: self.node.stop(request.reason))

@@ -219,6 +219,7 @@ class StoreKeeper:
         target = self._target(step.job)
         sources = [(name, f"{self.shm_root}/{name}") for name in step.names]
         file = f"spilled-{next(self._files)}"
+        began = self.node.now()
 
         def spilled(result: Any, error: BaseException | None) -> None:
             if error is not None:
@@ -231,6 +232,7 @@ class StoreKeeper:
             self.do(self.store.spilled(step.job, url, moved))
             self._release(step.job, gone)
             if moved:
+                self.node.chronicle.spilled(url, moved, self.node.now() - began)
                 self._tell_of_spilling()
 
         self._in_thread(lambda: target.write(file, sources), spilled)
@@ -286,10 +288,13 @@ class StoreKeeper:
         from sundog.store import spill
 
         target = self._target_of(step.place.url)
+        began = self.node.now()
 
         def restored(_: Any, error: BaseException | None) -> None:
             if error is not None:
                 self.node.log(f"{step.name} cannot be restored from {step.place.url}: {error!r}")
+            else:
+                self.node.chronicle.restored(step.name, step.place.length, self.node.now() - began)
             self.do(self.store.restored(step.name, error is None, self.node.now(), lost=_is_loss(error)))
 
         self._in_thread(lambda: spill.restore(target, step.place, self.shm_root, step.name), restored)

@@ -40,6 +40,10 @@ def no_progress(_done: int, _total: int) -> None:
     """Shows nothing."""
 
 
+progress: Progress = no_progress
+"""What is told how far the reading is, where no other is given: a command sets it once, to its bar."""
+
+
 class Index:
     """A session's records, to be asked."""
 
@@ -148,38 +152,39 @@ class Index:
 
 # ---------------------------------------------------------------------- opening
 @contextmanager
-def opened(session_path: str, progress: Progress = no_progress) -> Iterator[Index]:
+def opened(session_path: str, told: Progress | None = None) -> Iterator[Index]:
     """A session's index, up to date.
 
     Args:
         session_path: the session's folder.
-        progress: called with bytes read and bytes in all, when there is more than a little.
+        told: called with bytes read and bytes in all.
 
     Raises:
         OSError: the session's folder cannot be read.
     """
-    index = open_index(session_path, progress)
+    index = open_index(session_path, told)
     try:
         yield index
     finally:
         index.close()
 
 
-def open_index(session_path: str, progress: Progress = no_progress) -> Index:
+def open_index(session_path: str, told: Progress | None = None) -> Index:
     """The same, for who closes it."""
     os.listdir(session_path)  # raises if it cannot be read
+    tell = told or progress
     lock = _lock(session_path)
     try:
         if lock is not None:
             try:
-                return _on_disk(session_path, progress)
+                return _on_disk(session_path, tell)
             except (sqlite3.DatabaseError, OSError):
                 # Broken, or no room for it: once more from the beginning, then in memory.
                 _remove(session_path)
                 with contextlib.suppress(sqlite3.DatabaseError, OSError):
-                    return _on_disk(session_path, progress)
+                    return _on_disk(session_path, tell)
                 _remove(session_path)
-        return _in_memory(session_path, progress)
+        return _in_memory(session_path, tell)
     finally:
         if lock is not None:
             os.close(lock)

@@ -51,6 +51,7 @@ class Source:
     lease: int = 0
     begun: bytes = b""
     begun_s: float = 0.0
+    begun_name: int = 0
     line: str = ""
     own_bytes: int = 0
     after: int = 0
@@ -194,6 +195,7 @@ class Intake:
                 source.unwritten = max(source.unwritten, info.unwritten)
                 if info.role == "worker" and info.current.strip(b"\0"):
                     source.begun, source.begun_s = info.current, info.current_at
+                    source.begun_name = source.numbers.get(info.current_name, 0)
                 if slots.first > source.after + 1 and self._is_in_segments(process_id, source.after + 1):
                     return False
                 if not slots.data:
@@ -363,6 +365,7 @@ class Intake:
         elif kind == "begun":
             source = self._source(bytes.fromhex(facts["process"]))
             source.begun, source.begun_s = bytes.fromhex(facts["task"]), float(facts["at_s"])
+            source.begun_name = source.numbers.get(int(facts.get("name", 0)), 0)
             source.line, source.own_bytes = str(facts.get("line", "")), int(facts.get("own_bytes", 0))
         else:
             subject = str(facts.get("subject", ""))
@@ -373,8 +376,9 @@ class Intake:
     # ------------------------------------------------------------------ what needs all rows
     def finish(self) -> None:
         """Set right what is told by two processes, and save how far everything was read."""
-        self._take_lost()
-        self._take_failures()
+        changed = self._take_lost()
+        changed += self._take_failures()
+        self._count(everything=changed > 0)
         marks = ", ".join("?" * len(_COLUMNS))
         self.db.executemany(
             f"INSERT OR REPLACE INTO processes({', '.join(_COLUMNS)}) VALUES({marks})",
@@ -388,7 +392,18 @@ class Intake:
                 put, ("dropped", json.dumps(self.dropped + (json.loads(found[0]) if found else 0)))
             )
 
-    def _take_lost(self) -> None:
+    def _count(self, *, everything: bool) -> None:
+        """How many attempts there are of each name, kind, outcome and process: counted once, not with each question."""
+        first = 0 if everything else self._first
+        if everything:
+            self.db.execute("DELETE FROM counts")
+        self.db.execute(
+            "INSERT INTO counts SELECT name, kind, flags & 1, process, count(*) FROM attempts WHERE id > ? "
+            "AND NOT flags & 4 GROUP BY 1, 2, 3, 4",
+            (first,),
+        )
+
+    def _take_lost(self) -> int:
         """Attempts whose process died under them, unless that process itself wrote how they ended."""
         new = "SELECT task_id, attempt FROM attempts WHERE id > ? AND NOT flags & ?"
         rows = []
@@ -423,14 +438,15 @@ class Intake:
         if known_lost.fetchone()[0]:
             # Both ways: the lost are looked for among all rows when they are new, all the lost among new rows.
             first = 0 if rows else self._first
-            self.db.execute(
+            return self.db.execute(
                 "DELETE FROM attempts WHERE flags & 1 AND flags & ? AND (task_id, attempt) IN "
                 f"({new} AND task_id IN (SELECT task_id FROM attempts WHERE flags & 1 AND flags & ?))",
                 (schema.LOST, first, schema.LOST, schema.LOST),
-            )
+            ).rowcount
+        return 0
 
-    def _take_failures(self) -> None:
-        """Tasks that no worker wrote a record of get a row; what ended on purpose is no failure."""
+    def _take_failures(self) -> int:
+        """Tasks that no worker wrote a record of get a row; what ended on purpose is no failure. How many changed."""
         self.db.executemany("INSERT INTO errors VALUES(?, ?, ?, ?, ?)", self._errors)
         self.db.executemany("INSERT INTO failures VALUES(?, ?, ?)", self._failures)
         failed = {(task_id, attempt): text for task_id, attempt, text in self._failures}
@@ -439,10 +455,10 @@ class Intake:
         self._insert_tasks([self._unrun(*key, json.loads(text)) for key, text in failed.items()])
         ended = [(task_id, attempt) for task_id, attempt, *_, in_order in self._errors if in_order]
         retried = self._there((task_id, attempt + 1) for task_id, attempt in ended)
-        self.db.executemany(
+        return self.db.executemany(
             "UPDATE attempts SET flags = flags & ~1 WHERE flags & 1 AND task_id = ? AND attempt = ?",
             [key for key in ended if (key[0], key[1] + 1) not in retried],
-        )
+        ).rowcount
 
     def _there(self, keys: Iterable[tuple[bytes, int]]) -> set[tuple[bytes, int]]:
         """Which attempts have a row: one look at all rows, however many are asked for."""

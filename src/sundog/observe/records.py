@@ -15,6 +15,7 @@ from typing import Any
 from sundog import events
 from sundog.observe import schema
 from sundog.observe.index import Index, opened
+from sundog.observe.sites import site_of
 from sundog.observe.timeline import SpanRow, TaskRow
 from sundog.plain import field, plain
 
@@ -70,7 +71,9 @@ class SessionRows:
     )  # of attempts that a worker ran (owner/failures.py)
     failures: list[dict[str, Any]] = field(default_factory=list)  # tasks that failed at their owner
     sites: dict[str, str] = field(default_factory=dict)  # task: where it was submitted
-    parents: dict[str, str] | None = None  # task: the one that submitted it; None: to be found among `tasks`
+    runs: dict[bytes, list[tuple[float, float, str]]] | None = (
+        None  # what ran where when; None: all of `tasks`
+    )
     dropped: int = 0
 
 
@@ -211,6 +214,9 @@ def spans_where(
 def add_errors(index: Index, rows: SessionRows, *, everything: bool = False) -> None:
     """The errors of the tasks that are there: of few tasks, those; of many, all."""
     few = {task.task_id for task in rows.tasks if not task.ok}
+    if not everything and len(few) <= _MANY:
+        origins = "SELECT json_extract(facts, '$.origin') FROM failures WHERE task_id = ?"
+        few |= {bytes.fromhex(text) for task in list(few) for (text,) in index.rows(origins, task) if text}
     for table, column in (("errors", "task_id, attempt, type, message, in_order"), ("failures", "facts")):
         sql = f"SELECT {column} FROM {table}"
         if len(few) <= _MANY and not everything:
@@ -235,11 +241,8 @@ def add_errors(index: Index, rows: SessionRows, *, everything: bool = False) -> 
 
 def add_sites(index: Index, rows: SessionRows) -> None:
     """Where each of the tasks that are there was submitted."""
-    from sundog.observe.sites import Sites
-
-    sites = Sites(index)
     for task in rows.tasks:
-        found = sites.of(task.task_id, task.name)
+        found = site_of(index, task.task_id, task.name)
         if found:
             rows.sites[task.task_id.hex()] = found
 

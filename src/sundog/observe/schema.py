@@ -21,13 +21,14 @@ CREATE TABLE numbers(process INTEGER, number INTEGER, name INTEGER, PRIMARY KEY(
 CREATE TABLE processes(
     id INTEGER PRIMARY KEY, process_id BLOB UNIQUE NOT NULL, node_id BLOB, pid INTEGER, role TEXT, job_id BLOB,
     actor_id BLOB, actor_name TEXT, repr_name TEXT, concurrent INTEGER, class_name TEXT, lease INTEGER,
-    begun BLOB, begun_s REAL, line TEXT, own_bytes INTEGER,
+    begun BLOB, begun_s REAL, begun_name INTEGER, line TEXT, own_bytes INTEGER,
     after INTEGER NOT NULL, names_at INTEGER NOT NULL, unwritten INTEGER NOT NULL, skipped INTEGER NOT NULL,
     holes INTEGER NOT NULL);
 CREATE TABLE attempts(
     id INTEGER PRIMARY KEY, task_id BLOB NOT NULL, attempt INTEGER, kind INTEGER, name INTEGER, process INTEGER,
     submit_s REAL, start_s REAL, end_s REAL, flags INTEGER, cpu_s REAL, peak_bytes INTEGER, lease INTEGER);
 CREATE INDEX attempts_failed ON attempts(task_id) WHERE flags & 1;
+CREATE TABLE counts(name INTEGER, kind INTEGER, failed INTEGER, process INTEGER, count INTEGER);
 CREATE TABLE spans(
     kind INTEGER, process INTEGER, start_s REAL, end_s REAL, object BLOB, size_bytes INTEGER, site INTEGER);
 CREATE TABLE samples(task_id BLOB, process INTEGER, at_s REAL, own_bytes INTEGER, line INTEGER, cpu_s REAL);
@@ -36,6 +37,7 @@ CREATE INDEX errors_task ON errors(task_id);
 CREATE TABLE failures(task_id BLOB, attempt INTEGER, facts TEXT);
 CREATE INDEX failures_task ON failures(task_id);
 CREATE TABLE sites(owner BLOB, name TEXT, first INTEGER, site TEXT);
+CREATE INDEX sites_first ON sites(owner, name, first);
 CREATE TABLE packets(owner BLOB, first INTEGER, last INTEGER, count INTEGER, sent_s REAL, bytes INTEGER);
 CREATE TABLE ready(task_id BLOB, ready_s REAL);
 CREATE TABLE leased(owner BLOB, worker BLOB, granted_s REAL);

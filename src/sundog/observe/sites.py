@@ -7,26 +7,12 @@ this search; reads the index. Runs where it is called.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-
 from sundog.ids import number_of
 from sundog.observe.index import Index
 
+_FIND = "SELECT site FROM sites WHERE owner = ? AND name = ? AND first <= ? ORDER BY first DESC LIMIT 1"
 
-class Sites:
-    """The changes of all owners."""
 
-    def __init__(self, index: Index) -> None:
-        self._firsts: dict[tuple[bytes, str], list[int]] = {}
-        self._sites: dict[tuple[bytes, str], list[str]] = {}
-        for owner, name, first, site in index.db.execute(
-            "SELECT owner, name, first, site FROM sites ORDER BY first"
-        ):
-            self._firsts.setdefault((owner, name), []).append(first)
-            self._sites.setdefault((owner, name), []).append(site)
-
-    def of(self, task_id: bytes, name: str) -> str:
-        """The call site of a task, as `file:line`; "" if none was recorded."""
-        key = (task_id[:8], name)
-        at = bisect_right(self._firsts.get(key, []), number_of(task_id)) - 1
-        return self._sites[key][at] if at >= 0 else ""
+def site_of(index: Index, task_id: bytes, name: str) -> str:
+    """The call site of a task, as `file:line in function`; "" if none was recorded."""
+    return index.one(_FIND, task_id[:8], name, number_of(task_id)) or ""

@@ -46,7 +46,8 @@ def rows_of(
         session_path: the session's folder, in which the workers' output is.
         detail: also the columns that are long and seldom wanted, of attempts that have ended.
     """
-    return _States(found, node_id, session_path, detail).rows(list(told))
+    known = [each for each in told if "count" not in each]
+    return _States(found, node_id, session_path, detail).rows(known)
 
 
 class _States:
@@ -99,9 +100,12 @@ class _States:
 
     def _copy_message(self, rows: dict[Key, Row], facts: Facts) -> None:
         told = [row for (task, _), row in rows.items() if task == facts["origin"] and row["error_message"]]
-        if told:
-            last = max(told, key=lambda row: row["attempt_number"])
-            rows[facts["task"], facts["attempt"]]["error_message"] = last["error_message"]
+        message = max(told, key=lambda row: row["attempt_number"])["error_message"] if told else None
+        if message is None:
+            noted = [each["message"] for each in self.found.errors if each["task"] == facts["origin"]]
+            message = noted[-1] if noted else None
+        if message is not None and (facts["task"], facts["attempt"]) in rows:
+            rows[facts["task"], facts["attempt"]]["error_message"] = message
 
     # ------------------------------------------------------------------ one attempt
     def _ended(self, task: TaskRow) -> Row:
@@ -233,8 +237,8 @@ class _Parents:
     """Which task ran where when."""
 
     def __init__(self, found: SessionRows) -> None:
-        self.runs: dict[bytes, list[tuple[float, float, str]]] = {}
-        for task in found.tasks:  # in the order they began
+        self.runs: dict[bytes, list[tuple[float, float, str]]] = dict(found.runs or {})
+        for task in found.tasks if found.runs is None else ():  # in the order they began
             span = (task.start_s or 0.0, task.end_s or 0.0, task.task_id.hex())
             self.runs.setdefault(task.worker_id, []).append(span)
         for task_id, (worker, _, at_s) in found.begun.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from sundog.ids import PROCESS_BYTES, result_id, task_of
@@ -12,6 +13,7 @@ from sundog.wire.lanes import EXTRA_HIDDEN, EXTRA_NAME
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
 
+_TOLD_MAX = 10_000
 _STATES = {
     WAITING: "PENDING_ARGS_AVAIL",
     QUEUED: "PENDING_NODE_ASSIGNMENT",
@@ -81,11 +83,15 @@ def _object(
 
 
 def describe_tasks(owner: Owner) -> list[dict[str, Any]]:
-    """Facts for `observe.task_states`: each task of ours that has not ended, and each call that runs here (locked)."""
+    """Facts for `observe.task_states`: each task of ours that has not ended, and each call that runs here (locked).
+
+    Beyond as many as a list may show, tasks are only counted: rows with a `count`.
+    """
     rows: list[dict[str, Any]] = [
         {"running": True, "task": task.hex(), "start_s": at_s, "worker": owner.me.hex(), "pid": os.getpid()}
         for task, at_s in owner.running_calls().items()
     ]
+    more: Counter[tuple[str, str, str, str]] = Counter()
     for task in list(owner.table.values()):  # submissions come without the lock
         lane = task.lane if task.state == SENT else None
         state = _STATES.get(task.state)
@@ -95,6 +101,12 @@ def describe_tasks(owner: Owner) -> list[dict[str, Any]]:
             state = _STATES[QUEUED]  # parked at the node until its actor has a process
         elif lane is not None and lane.out_of_order:
             state = "PENDING_ACTOR_TASK_ORDERING_OR_CONCURRENCY"  # unless it runs, which its process tells
+        if len(rows) >= _TOLD_MAX:
+            if lane is not None and task.actor is None:
+                state = _STATES[QUEUED]  # it may still be taken back
+            name = (task.extra or {}).get(EXTRA_NAME) or task.fn.name
+            more[name, task.fn.function or name, "task" if task.actor is None else "actor_task", state] += 1
+            continue
         rows.append(
             {
                 **task_facts(owner, task),
@@ -104,6 +116,8 @@ def describe_tasks(owner: Owner) -> list[dict[str, Any]]:
                 "pid": lane.pid if lane is not None else 0,
             }
         )
+    for (name, function, kind, state), count in more.items():
+        rows.append({"name": name, "function": function, "kind": kind, "state": state, "count": count})
     return rows
 
 

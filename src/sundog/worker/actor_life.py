@@ -81,7 +81,7 @@ class ActorLife:
         start = owner.wall_s()
         creator: bytes = spec["owner"]
         token = context.running.set((actor_id, f"{spec['class_name']}.__init__", incarnation, creator))
-        owner.ring.started(actor_id, start)
+        owner.ring.started(actor_id, start, owner.ring.name(f"{spec['class_name']}.__init__"))
         failed = events.HIDDEN if spec.get("hidden") else 0
         cls: Any = None
         try:

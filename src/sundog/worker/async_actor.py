@@ -204,7 +204,7 @@ class AsyncServing(Serving):
         task_id, what, args, submit_s, extra = item
         executor, meter = self.executor, self.meter
         start = _time()
-        executor.ring.started(task_id, start)
+        executor.ring.started(task_id, start, executor.method_names.get(what, 0))
         received: list[bytes] = []
         failed = attempt = 0
         name: str = what

@@ -222,7 +222,7 @@ class Executor:
         ring = self.ring
         received: list[bytes] | None = None
         start = _time()
-        ring.started(task_id, start)
+        ring.started(task_id, start, name_id)
         title = self.title
         if name != title.name and start > title.again_at:
             title.runs(name, start)
@@ -335,7 +335,7 @@ class Executor:
                 lane.reply((b"", wire.R_BACK, [task_id], 0.0), 24, self.spill_dir)
                 return _time()
         start = _time()
-        self.ring.started(task_id, start)
+        self.ring.started(task_id, start, 0)
         received: list[bytes] = []
         attempt = extra.get(wire.EXTRA_ATTEMPT, 0) if extra else 0
         flags = events.HIDDEN if extra and wire.EXTRA_HIDDEN in extra else 0
@@ -357,6 +357,7 @@ class Executor:
                     name_id = self._named_call(name, what)
             if self.inspection.active or (extra is not None and wire.EXTRA_INSPECT in extra):
                 function = self.inspection.wrapped(function, lane, item, name)
+            self.ring.started(task_id, start, name_id)
             token = context.running.set((task_id, name, attempt, lane.owner_id))
             if not self.concurrent:
                 self.named = (task_id, name)

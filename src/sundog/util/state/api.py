@@ -1,7 +1,7 @@
 """`list_*` and `get_*`: rows of the session's state, filtered and limited.
 
-Every call is one question to the node and keeps nothing. Filtering happens here, in the caller's
-thread, so that the node does no work per filter.
+Owns filters, limits and columns; `questions.py` has the rows, from the node and from the records. Keeps nothing. Runs
+in the caller's process and thread.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, cast
 
-from sundog.observe.records import read_session
-from sundog.observe.task_states import rows_of
 from sundog.util.state.exception import BadFilter, RayStateApiException
+from sundog.util.state.questions import ask as ask
+from sundog.util.state.questions import ask_tasks
 from sundog.util.state.schema import (
     KINDS,
     ActorState,
@@ -26,8 +26,7 @@ from sundog.util.state.schema import (
     TaskState,
     WorkerState,
 )
-from sundog.util.state.source import Source, find_source
-from sundog.wire.requests import ListRows, PausedTasks
+from sundog.util.state.source import find_source
 
 logger = logging.getLogger(__name__)
 
@@ -40,39 +39,6 @@ S = TypeVar("S", bound=StateSchema)
 
 _TRUE = frozenset({"true", "1"})
 _FALSE = frozenset({"false", "0"})
-
-
-def ask(kind: str, detail: bool, address: str | None, whole: bool = True) -> list[dict[str, Any]]:
-    """Give every row of a kind; what is not `whole` is warned of instead of refused.
-
-    What the node and the processes know comes from the node; tasks that have ended are read from the session's
-    records, here, so that the node has no work with them.
-
-    Raises:
-        RayStateApiException: a process did not tell what it knows, and the answer is to be whole.
-    """
-    source = find_source(address)
-    rows, silent = cast("tuple[list[dict[str, Any]], list[int]]", source.ask(ListRows(kind)))
-    if silent:
-        text = (
-            f"The {kind} of {len(silent)} processes are missing, for they did not answer (pids "
-            f"{', '.join(map(str, silent))}): stopped, or in code that does not let others run. "
-            "See: sundog status"
-        )
-        if whole:
-            raise RayStateApiException(f"{text}. raise_on_missing_output=False gives what is known.")
-        logger.warning("%s", text)
-    if kind == "tasks":
-        found = rows_of(read_session(source.path), rows, source.node_id(), source.path, detail=detail)
-        return _with_pauses(found, source) if detail else found
-    return rows
-
-
-def ask_usage(address: str | None) -> dict[str, Any]:
-    """Give what functions and classes used so far, each by name."""
-    from sundog.observe.index import session_usage
-
-    return session_usage(find_source(address).path)
 
 
 def matches(row: Mapping[str, Any], filters: Sequence[Filter]) -> bool:
@@ -151,10 +117,14 @@ def _list(
     # A filter may name a detail column even when details are not asked for.
     base = schema.base_columns()
     need_detail = detail or any(name.lower() not in base for name, _, _ in filters)
-    found = [row for row in ask(kind, need_detail, address, whole) if matches(row, filters)]
-    found.sort(key=lambda row: str(row.get(key) or ""))
-    if len(found) > limit:
-        logger.warning("%d of %d %s are returned; raise `limit` or use filters.", limit, len(found), kind)
+    if kind == "tasks":
+        found, total = ask_tasks(filters, limit, need_detail, address, whole, matches)
+    else:
+        found = [row for row in ask(kind, need_detail, address, whole) if matches(row, filters)]
+        found.sort(key=lambda row: str(row.get(key) or ""))
+        total = len(found)
+    if total > limit:
+        logger.warning("%d of %d %s are returned; raise `limit` or use filters.", limit, total, kind)
     return [_row(schema, row, detail) for row in found[:limit]]
 
 
@@ -236,15 +206,6 @@ def list_workers(
     return _list("workers", address, filters, limit, detail, raise_on_missing_output)
 
 
-def _with_pauses(rows: list[dict[str, Any]], source: Source) -> list[dict[str, Any]]:
-    """Say of tasks that run whether they stand in a debugger."""
-    paused = {(each.task_id, each.attempt) for each in source.ask(PausedTasks())}
-    for row in rows:
-        if row["state"].startswith("RUNNING"):
-            row["is_debugger_paused"] = (row["task_id"], row["attempt_number"]) in paused
-    return rows
-
-
 def list_tasks(
     address: str | None = None,
     filters: list[Filter] | None = None,
@@ -301,6 +262,9 @@ def list_objects(
 
 def _find(kind: str, wanted: str, address: str | None) -> list[Any]:
     schema, key = KINDS[kind]
+    if kind == "tasks":
+        rows, _ = ask_tasks([(key, "=", wanted)], RAY_MAX_LIMIT_FROM_API_SERVER, True, address, True, matches)
+        return [_row(schema, row, True) for row in rows]
     return [_row(schema, row, True) for row in ask(kind, True, address) if row.get(key) == wanted]
 
 

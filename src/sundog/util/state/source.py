@@ -1,4 +1,4 @@
-"""Where the state API gets its answers: this process's own session, or another one on this machine.
+"""Where the state API gets its answers: this process's own session, or another one, running or ended.
 
 Owns the choice of the session and the one question to its node. A process that is in no session asks as a command does,
 without joining: it is no driver, and starts nothing. Runs in the caller's process and thread; keeps nothing.
@@ -6,6 +6,7 @@ without joining: it is no driver, and starts nothing. Runs in the caller's proce
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 import sundog
 from sundog import api, config
 from sundog.engines import sessions
+from sundog.observe.sessions import NoSuchSession, open_session
 from sundog.owner import context
 from sundog.util.state.exception import ServerUnavailable
 from sundog.wire.requests import ListRows, Request
@@ -26,6 +28,7 @@ class Source(NamedTuple):
 
     ask: Callable[[Request[Any]], Any]  # a request to its node
     path: str
+    is_live: bool = True
 
     def node_id(self) -> str:
         """The id of its node."""
@@ -34,7 +37,10 @@ class Source(NamedTuple):
 
 
 def find_source(address: str | None) -> Source:
-    """The session at an address; by default the one this process is in, or the newest one on this machine.
+    """The session at an address; by default the one this process is in, or the newest one that runs on this machine.
+
+    Args:
+        address: "auto", or what `observe.sessions.open_session` knows: also ended sessions and files.
 
     Raises:
         ServerUnavailable: there is none.
@@ -44,6 +50,11 @@ def find_source(address: str | None) -> Source:
         if address in (None, *_ANYWHERE, path):
             return Source(api.control, path)
     wanted = address or config.load().address or "auto"
+    if wanted not in _ANYWHERE:
+        with contextlib.suppress(NoSuchSession):
+            opened = open_session(wanted)
+            if opened.info is None:
+                return Source(opened.ask, opened.path, is_live=False)
     try:
         found = sessions.resolve("auto" if wanted == "local" else wanted)
     except ConnectionError as error:

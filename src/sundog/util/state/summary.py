@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import Any
 
-from sundog.util.state.api import DEFAULT_RPC_TIMEOUT, ask, ask_usage
+from sundog.util.state import questions
+from sundog.util.state.api import DEFAULT_RPC_TIMEOUT
+from sundog.util.state.questions import ask, ask_usage
 
 MIB = 1024**2
 
@@ -25,8 +27,8 @@ def count_tasks(rows: Rows, usage: dict[str, Any] | None = None) -> dict[str, An
     for row in rows:
         name = row.get("name") or row.get("func_or_class_name") or ""
         by_name.setdefault(name, {"func_or_class_name": name, "type": row["type"]})
-        states[name][row["state"]] += 1
-        types[row["type"]] += 1
+        states[name][row["state"]] += row.get("count", 1)
+        types[row["type"]] += row.get("count", 1)
     known = usage or {}
     return {
         "summary": {
@@ -95,7 +97,7 @@ def summarize_tasks(
     mean, p95 and max of `duration_s`, `cpu_s` and `peak_memory` (bytes of its own, without shared segments).
     """
     return _cluster(
-        count_tasks(ask("tasks", False, address, raise_on_missing_output), ask_usage(address)["functions"])
+        count_tasks(questions.count_tasks(address, raise_on_missing_output), ask_usage(address)["functions"])
     )
 
 

@@ -1,0 +1,131 @@
+"""What the node itself records: lives of processes, actors, jobs and groups, spills, and samples of the machine.
+
+Owns which of the node's doings become facts in the session's segments (`node/records.py`), and their fields: the rows
+of the state API as they were at that moment, so that an ended session is listed as a running one is. Nothing is
+recorded per task; the machine once a second. Runs on the node's only thread.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from sundog import machine
+
+if TYPE_CHECKING:
+    from sundog.node.program import Node
+    from sundog.node.rows import Job, Process
+    from sundog.wire.cause import Cause
+
+_EVERY_S = 1.0
+_FIRST_S = 0.5
+_SCAN_MAX = 2000  # segments: beyond, the store is measured every tenth time
+_NAMES_SHOWN = 50
+
+
+class Chronicle:
+    """Facts in the order in which they happen."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self._busy, self._all = 0, 0
+        self._turn = 0
+        self._store: dict[str, int] = {"segments": 0, "used_bytes": 0}
+
+    def start(self) -> None:
+        """Tell of the node, and of the machine from now on; the first task does not wait for it."""
+        if self.node.records.enabled:
+            self.node.loop.after(_FIRST_S, self._begin)
+
+    def _begin(self) -> None:
+        row = self.node.requests.listings.nodes()[0]
+        self._fact("node", row["node_id"], row=row)
+        self._sample()
+
+    def _fact(self, kind: str, subject: str, **facts: Any) -> None:
+        self.node.records.fact(kind, subject=subject, **facts)
+
+    # ------------------------------------------------------------------ lives
+    def process_died(self, process: Process, row: dict[str, Any], cause: Cause) -> None:
+        """A process is gone: its last row, and why."""
+        self._fact(
+            "worker",
+            process.process_id.hex(),
+            row=row,
+            cause=cause.kind,
+            reason=cause.reason,
+            last_task=cause.last_task,
+            last_line=cause.last_line,
+            killed=process.killed,
+            facts={str(key): value for key, value in cause.facts.items() if _is_plain(value)},
+        )
+
+    def actor_changed(self, actor_id: bytes) -> None:
+        """An actor was placed, lives, restarts or died."""
+        row = self.node.keeper.actors.get(actor_id)
+        if row is not None and self.node.records.enabled:
+            self._fact(
+                "actor", actor_id.hex(), row=self.node.requests.listings.actor(row), owner=row.owner.hex()
+            )
+
+    def job_changed(self, job: Job, row: dict[str, Any]) -> None:
+        """A driver joined, or left."""
+        self._fact("job", job.job_id.hex(), row=row, driver=job.driver.hex())
+
+    def group_changed(self, pg_id: bytes) -> None:
+        """A placement group was placed or removed."""
+        for row in self.node.requests.listings.placement_groups():
+            if row["placement_group_id"] == pg_id.hex():
+                self._fact("placement_group", pg_id.hex(), row=row)
+
+    # ------------------------------------------------------------------ objects
+    def spilled(self, url: str, moved: list[Any], seconds: float) -> None:
+        """Objects went from memory to disk."""
+        names = [row[0] for row in moved]
+        size = sum(int(row[2]) for row in moved)
+        self._fact("spill", url, objects=names[:_NAMES_SHOWN], count=len(names), bytes=size, seconds=seconds)
+
+    def restored(self, name: str, size: int, seconds: float) -> None:
+        """An object came back."""
+        self._fact("restore", name, bytes=size, seconds=seconds)
+
+    # ------------------------------------------------------------------ the machine
+    def _sample(self) -> None:
+        self.node.loop.after(_EVERY_S, self._sample)
+        self._turn += 1
+        reading = self.node.memory.reading if self.node.memory.reading.total_bytes else machine.read_machine()
+        if self._store["segments"] < _SCAN_MAX or self._turn % 10 == 0:
+            self._store = self.node.requests.store_figures()
+        disk = os.statvfs(self.node.session["path"])
+        self._fact_machine(
+            cpu=self._processor_share(),
+            memory_used=reading.used_bytes,
+            memory_total=reading.total_bytes,
+            store_used=self._store["used_bytes"],
+            store_total=int(self.node.session.get("store_bytes", 0)),
+            spilled_bytes=self.node.store.figures()["spilled_bytes"],
+            descriptors=len(os.listdir("/proc/self/fd")),
+            disk_free=disk.f_bavail * disk.f_frsize,
+            workers=len(self.node.processes),
+            load=os.getloadavg()[0],
+        )
+
+    def _fact_machine(self, **figures: float) -> None:
+        self.node.records.fact("machine", **figures)
+
+    def _processor_share(self) -> float:
+        """The share of all cores that was busy since the last sample."""
+        try:
+            with open("/proc/stat", encoding="ascii") as file:
+                numbers = [int(word) for word in file.readline().split()[1:9]]
+        except (OSError, ValueError):
+            return 0.0
+        total = sum(numbers)
+        busy = total - numbers[3] - numbers[4]
+        share = (busy - self._busy) / max(1, total - self._all) if self._all else 0.0
+        self._busy, self._all = busy, total
+        return round(share, 4)
+
+
+def _is_plain(value: object) -> bool:
+    return isinstance(value, str | int | float | bool | list | tuple | dict | None)

@@ -1,0 +1,74 @@
+"""What the node records of itself: rows as the state API shows them, and the machine each second."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from sundog.node.chronicle import Chronicle
+from sundog.node.rows import Process
+from sundog.wire.cause import Cause
+
+
+class FakeNode:
+    """What `Chronicle` sees of a node."""
+
+    def __init__(self, folder: Path) -> None:
+        self.facts: list[tuple[str, dict[str, Any]]] = []
+        self.timers: list[Any] = []
+        self.session = {"path": str(folder), "store_bytes": 100}
+        self.processes: dict[bytes, None] = {b"w" * 8: None}
+        self.records = SimpleNamespace(
+            enabled=True, fact=lambda kind, **facts: self.facts.append((kind, facts))
+        )
+        self.loop = SimpleNamespace(after=lambda _seconds, call: self.timers.append(call))
+        self.memory = SimpleNamespace(reading=SimpleNamespace(used_bytes=5, total_bytes=10))
+        self.store = SimpleNamespace(figures=lambda: {"spilled_bytes": 7})
+        row = SimpleNamespace(owner=b"o" * 8)
+        self.keeper = SimpleNamespace(
+            actors=SimpleNamespace(get=lambda actor: row if actor == b"a" * 16 else None)
+        )
+        listings = SimpleNamespace(
+            nodes=lambda: [{"node_id": "ab"}],
+            actor=lambda _row: {"actor_id": "aa", "state": "DEAD"},
+            placement_groups=lambda: [{"placement_group_id": "0c", "state": "CREATED"}],
+        )
+        figures = {"segments": 1, "used_bytes": 3}
+        self.requests = SimpleNamespace(listings=listings, store_figures=lambda: figures)
+
+
+def test_the_machine_is_sampled_again_and_again(tmp_path: Path) -> None:
+    node: Any = FakeNode(tmp_path)
+    Chronicle(node).start()
+    for _ in range(3):
+        node.timers.pop()()
+    kinds = [kind for kind, _ in node.facts]
+    assert kinds == ["node", "machine", "machine", "machine"]
+    sample = node.facts[-1][1]
+    assert (sample["memory_used"], sample["memory_total"], sample["store_used"], sample["store_total"]) == (
+        5,
+        10,
+        3,
+        100,
+    )
+    assert 0.0 <= sample["cpu"] <= 1.0 and sample["workers"] == 1 and sample["disk_free"] > 0
+
+
+def test_lives_are_recorded_with_their_rows_and_causes(tmp_path: Path) -> None:
+    node: Any = FakeNode(tmp_path)
+    chronicle = Chronicle(node)
+    process = Process(b"w" * 8, "worker", None, b"")  # type: ignore[arg-type]
+    cause = Cause(reason="killed", last_line="a.py:3", facts={"limit_bytes": 3, "odd": object()})
+    chronicle.process_died(process, {"worker_id": "ww"}, cause)
+    chronicle.actor_changed(b"a" * 16)
+    chronicle.actor_changed(b"x" * 16)
+    chronicle.group_changed(b"\x0c")
+    chronicle.spilled("/disk/1", [("one", 0, 10), ("two", 10, 20)], 0.5)
+    chronicle.restored("one", 10, 0.1)
+    (_, died), (_, actor), (_, group), (_, spill), (_, restore) = node.facts
+    assert (died["row"], died["reason"], died["last_line"]) == ({"worker_id": "ww"}, "killed", "a.py:3")
+    assert died["facts"] == {"limit_bytes": 3}
+    assert (actor["row"]["state"], actor["owner"]) == ("DEAD", (b"o" * 8).hex())
+    assert group["row"]["state"] == "CREATED"
+    assert (spill["objects"], spill["bytes"], restore["subject"]) == (["one", "two"], 30, "one")

@@ -1,0 +1,61 @@
+"""Questions to an ended session: rows that its node recorded, and what is said of who lived at its end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from sundog import events
+from sundog.observe import segments
+from sundog.util import state
+from sundog.util.state import questions
+from sundog.util.state.source import Source
+
+
+@pytest.fixture
+def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    writer = segments.Writer(str(tmp_path), b"n" * 16, 1000, 0.0)
+    facts = [
+        ("actor", "a1", {"actor_id": "a1", "class_name": "A", "state": "PENDING_CREATION", "job_id": "01"}),
+        ("actor", "a1", {"actor_id": "a1", "class_name": "A", "state": "ALIVE", "job_id": "01"}),
+        ("actor", "a2", {"actor_id": "a2", "class_name": "A", "state": "DEAD", "job_id": "01"}),
+        ("job", "01", {"job_id": "01", "status": "RUNNING", "type": "DRIVER"}),
+        (
+            "worker",
+            "ab" * 8,
+            {"worker_id": "ab" * 8, "is_alive": False, "exit_type": "SYSTEM_ERROR", "pid": 7},
+        ),
+    ]
+    for kind, subject, row in facts:
+        line = json.dumps({"fact": kind, "s": 1.0, "subject": subject, "row": row}) + "\n"
+        writer.append(segments.FACTS, line.encode(), b"n" * 8)
+    writer.close()
+    (tmp_path / "rings").mkdir()
+    ring = events.Ring(str(tmp_path / "rings" / f"{'cd' * 8}.ring"), 64, "driver", b"\1\0\0\0")
+    ring.write(events.PUT, b"o" * 16, ring.name("a.py:1 in f"), 1.0, 1.0, 2.0, 0, 0, 0.0, 8192.0)
+    ring.close()
+    source = Source(lambda _: None, str(tmp_path), is_live=False)
+    for module in ("questions", "api"):
+        monkeypatch.setattr(f"sundog.util.state.{module}.find_source", lambda address: source)
+    return tmp_path
+
+
+def test_nobody_lives_in_an_ended_session(ended: Path) -> None:
+    assert {row.actor_id: row.state for row in state.list_actors()} == {"a1": "DEAD", "a2": "DEAD"}
+    [job] = state.list_jobs()
+    assert (job.status, job.job_id) == ("FAILED", "01")
+    workers = {row.worker_id: row.exit_type for row in state.list_workers()}
+    assert workers == {"ab" * 8: "SYSTEM_ERROR", "cd" * 8: "SYSTEM_ERROR"}
+
+
+def test_objects_that_were_put_are_told(ended: Path) -> None:
+    [row] = state.list_objects()
+    assert (row.object_size, row.call_site, row.reference_type) == (8192, "a.py:1 in f", "FREED")
+
+
+def test_what_was_not_recorded_is_empty(ended: Path) -> None:
+    assert state.list_runtime_envs() == [] and state.list_tasks() == []
+    assert questions.count_tasks(None, True) == []
+    assert state.summarize_actors()["cluster"]["total_actors"] == 2
