@@ -67,15 +67,15 @@ def timeline(filename: str | None = None) -> list[dict[str, Any]] | None:
     engine = engines.current()
     if engine is None:
         raise RuntimeError("There is no session to show the timeline of: call sundog.init() first.")
-    from sundog.observe.records import session_rows
-    from sundog.observe.timeline import chrome_trace
-
-    tasks, spans = session_rows(engine.owner.control.session["path"])
-    events = chrome_trace(tasks, spans)
-    if filename is None:
-        return events
     import json
 
-    with open(filename, "w", encoding="utf-8") as file:
-        json.dump(events, file)
+    from sundog.observe.index import opened
+    from sundog.observe.trace import pieces
+
+    with opened(engine.owner.control.session["path"]) as index:
+        if filename is None:
+            found: list[dict[str, Any]] = json.loads("".join(pieces(index)))
+            return found
+        with open(filename, "w", encoding="utf-8") as file:
+            file.writelines(pieces(index))
     return None

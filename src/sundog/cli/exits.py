@@ -112,7 +112,6 @@ LATER = {
     "job": "Run the program itself; it joins a session with init(address='auto').",
     "profile": "Run the program under python -m cProfile, or py-spy record --subprocesses.",
     "serve": "",
-    "timeline": "In the program, before it ends: sundog.timeline('timeline.json')",
     "why": "See: sundog status, which says what waits and why.",
 }
 

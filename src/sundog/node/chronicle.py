@@ -122,7 +122,7 @@ class Chronicle:
             return 0.0
         total = sum(numbers)
         busy = total - numbers[3] - numbers[4]
-        share = (busy - self._busy) / max(1, total - self._all) if self._all else 0.0
+        share = (busy - self._busy) / max(1, total - self._all) if self._all else busy / max(1, total)
         self._busy, self._all = busy, total
         return round(share, 4)
 

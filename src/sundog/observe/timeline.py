@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from sundog.plain import plain
@@ -139,7 +139,7 @@ def chrome_trace(rows: Iterable[TaskRow], spans: Iterable[SpanRow]) -> list[dict
     calls = sorted(spans, key=lambda span: (span.start_s, -span.end_s))
     ends = [row.end_s or row.start_s or 0.0 for row in tasks] + [span.end_s for span in calls]
     now = max(ends, default=0.0)
-    board = _Board()
+    board = Board()
     events: list[dict[str, Any]] = []
     # Workers first, so that a worker's own gets and submissions find its row.
     tids = [board.lane_for_task(row, row.end_s if row.end_s is not None else now) for row in tasks]
@@ -216,7 +216,7 @@ class _Lanes:
         self._busy: list[tuple[float, int]] = []
         self._free = [0]
 
-    def take(self, start: float, end: float, board: _Board) -> int:
+    def take(self, start: float, end: float, board: Board) -> int:
         while self._busy and self._busy[0][0] <= start:
             heapq.heappush(self._free, heapq.heappop(self._busy)[1])
         if not self._free:
@@ -227,34 +227,52 @@ class _Lanes:
         return self.tids[lane]
 
 
-class _Board:
-    """Which process and thread number of the trace stands for which node, worker and driver."""
+class Board:
+    """Which process and thread number of the trace stands for which node, worker and driver.
 
-    def __init__(self) -> None:
+    Args:
+        home: of a process, by its id: what lives there (the class of an actor, or ""), its pid and its node.
+    """
+
+    def __init__(self, home: Callable[[bytes], tuple[str, int, bytes]] = lambda _: ("", 0, b"")) -> None:
+        self._home = home
+        self._nodes: dict[int, int] = {}
         self._processes: dict[bytes, int] = {}
         self._tasks: dict[bytes, tuple[bytes, int, _Lanes]] = {}
         self._calls: dict[bytes, tuple[bytes, int, _Lanes]] = {}
         self._extra = _FIRST_EXTRA_TID
 
     def process(self, node_id: bytes) -> int:
+        """The number that stands for a node."""
         return self._processes.setdefault(node_id, len(self._processes) + 1)
 
+    def node_row(self, process: int) -> int:
+        """The row of what a node itself does."""
+        if process not in self._nodes:
+            self._nodes[process] = self.extra_tid()
+        return self._nodes[process]
+
     def extra_tid(self) -> int:
+        """The number of one more row."""
         self._extra += 1
         return self._extra
 
     def lane_for_task(self, row: TaskRow, end: float) -> int:
+        """The row of a task; tasks come in the order they began."""
         self.process(row.node_id)
         if row.worker_id not in self._tasks:
             self._tasks[row.worker_id] = (row.node_id, row.pid, _Lanes(row.pid))
         return self._tasks[row.worker_id][2].take(row.start_s or 0.0, end, self)
 
     def lane_for_call(self, span: SpanRow) -> tuple[int, int]:
+        """The row of a get, put or wait: inside the task that calls, if its worker runs one at a time."""
         node_id, _, lanes = self._caller(span.owner_id, span.node_id, span.pid)
         return self.process(node_id), lanes.take(span.start_s, span.end_s, self)
 
     def row_of_owner(self, owner_id: bytes) -> tuple[int, int]:
-        node_id, _, lanes = self._caller(owner_id, b"", 0)
+        """The first row of a process that submits."""
+        _, pid, node_id = self._home(owner_id)
+        node_id, _, lanes = self._caller(owner_id, node_id, pid)
         return self.process(node_id), lanes.tids[0]
 
     def _caller(self, owner_id: bytes, node_id: bytes, pid: int) -> tuple[bytes, int, _Lanes]:
@@ -278,7 +296,8 @@ class _Board:
         for group, role in ((self._tasks, "worker"), (self._calls, "driver")):
             for owner_id, (node_id, pid, lanes) in group.items():
                 inside = role == "driver" and owner_id in self._tasks
-                what = f"worker pid={pid} calls" if inside else f"{role} pid={pid}" if pid else role
+                lives = self._home(owner_id)[0]
+                what = f"worker pid={pid} calls" if inside else f"{lives or role} pid={pid}" if pid else role
                 for index, tid in enumerate(lanes.tids):
                     process = self.process(node_id)
                     if (process, tid) in named:
@@ -288,6 +307,8 @@ class _Board:
                     out.append(_label("thread_name", process, tid, {"name": text}))
                     order = 0 if role == "driver" and not inside else 1
                     out.append(_label("thread_sort_index", process, tid, {"sort_index": order}))
+        for process, tid in self._nodes.items():
+            out.append(_label("thread_name", process, tid, {"name": "node: spills and ends of processes"}))
         return out
 
 

@@ -1,0 +1,159 @@
+"""The timeline as one page of HTML that needs no network: `sundog timeline --html`.
+
+::
+
+    index ──► rows of slices, names, counters (JSON) ──► pages/timeline.html ──► one file
+
+Owns the data of the page: which slices stand on which row, and what is left out when there are too many. The drawing is
+in the page itself. What users named goes into the page as JSON, never as markup. Runs in the process of whoever asks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from sundog.observe.index import Index
+from sundog.observe.records import base_rows, spans_where, tasks_where
+from sundog.observe.timeline import Board
+from sundog.observe.trace import Window, session_bounds
+
+SLICES_MAX = 400_000
+_FUNCTIONS_SHOWN = 200
+_COUNTERS_MAX = 2000
+_PAGE = os.path.join(os.path.dirname(__file__), "pages", "timeline.html")
+
+
+def page(index: Index, session: str, window: Window | None = None) -> str:
+    """The page of a session.
+
+    Args:
+        index: the session's.
+        session: its name, for the title.
+        window: only what touches this stretch of time.
+    """
+    with open(_PAGE, encoding="utf-8") as file:
+        template = file.read()
+    text = json.dumps(_Data(index, session, window or Window()).build(), separators=(",", ":"))
+    # Within <script> only "</" and "<!--" could end the data; a name may have them.
+    return template.replace("__DATA__", text.replace("<", "\\u003c"))
+
+
+class _Data:
+    def __init__(self, index: Index, session: str, window: Window) -> None:
+        self.index = index
+        self.session = session
+        self.window = window
+        self.known = base_rows(index)
+        low, high = session_bounds(index)
+        self.low, self.high = max(low, window.from_s), min(high, window.to_s)
+        self.names: dict[str, int] = {}
+        self.rows: dict[tuple[int, int], dict[str, Any]] = {}
+        self.functions: dict[int, dict[str, Any]] = {}
+        self.left_out = 0
+
+    def build(self) -> dict[str, Any]:
+        self._tasks()
+        self._spans()
+        rows = sorted(self.rows.values(), key=lambda row: (row["kind"] != "driver", row["label"]))
+        functions = sorted(self.functions.values(), key=lambda each: -each["total_us"])[:_FUNCTIONS_SHOWN]
+        missed = self.index.missed()
+        count = sum(each["count"] for each in self.functions.values())
+        about = f"{self.session} · {count:,} tasks · {self.high - self.low:.2f} s"
+        if self.left_out:
+            about += f" · the {self.left_out:,} shortest are not drawn: choose a window with --from and --to"
+        if missed:
+            about += f" · {missed:,} events are missing"
+        return {
+            "about": about,
+            "span_us": (self.high - self.low) * 1e6,
+            "names": list(self.names),
+            "rows": rows,
+            "functions": functions,
+            "counters": self._counters(),
+        }
+
+    def _row(self, key: tuple[int, int], kind: str, pid: int, process_id: bytes) -> dict[str, Any]:
+        row = self.rows.get(key)
+        if row is None:
+            process = self.known.processes.get(process_id)
+            lives = (process.actor_name or process.class_name) if process is not None else ""
+            label = f"{lives or kind} pid={pid}"
+            row = self.rows[key] = {"label": label, "kind": kind, "s": [], "d": [], "n": [], "f": [], "i": []}
+        return row
+
+    def _add(self, row: dict[str, Any], name: str, start: float, end: float, failed: bool, id_: str) -> int:
+        number = self.names.setdefault(name, len(self.names))
+        row["s"].append(round((start - self.low) * 1e6, 1))
+        row["d"].append(round(max(0.0, end - start) * 1e6, 1))
+        row["n"].append(number)
+        row["f"].append(int(failed))
+        row["i"].append(id_)
+        return number
+
+    def _tasks(self) -> None:
+        where = f"{self.window.where('a')} AND NOT a.flags & 32"
+        total = self.index.one(f"SELECT count(*) FROM attempts a WHERE {where}")
+        least = 0.0
+        if total > SLICES_MAX:
+            self.left_out = total - SLICES_MAX
+            least = self.index.one(
+                f"SELECT end_s - start_s FROM attempts a WHERE {where} ORDER BY 1 DESC LIMIT 1 OFFSET {SLICES_MAX}"
+            )
+        board = Board()
+        for task in tasks_where(self.index, self.known, f"WHERE {where} ORDER BY a.start_s"):
+            start, end = task.start_s or 0.0, task.end_s or 0.0
+            number = self.names.setdefault(task.name, len(self.names))
+            counts = self.functions.setdefault(
+                number, {"n": number, "count": 0, "failed": 0, "total_us": 0.0}
+            )
+            counts["count"] += 1
+            counts["failed"] += not task.ok
+            counts["total_us"] += (end - start) * 1e6
+            if self.left_out and end - start <= least:
+                continue
+            lane = board.lane_for_task(task, end)
+            row = self._row((board.process(task.node_id), lane), "worker", task.pid, task.worker_id)
+            self._add(row, task.name, start, end, not task.ok, task.task_id.hex())
+
+    def _spans(self) -> None:
+        board = Board()
+        for span in spans_where(
+            self.index, self.known, f"WHERE {self.window.where('s')} ORDER BY s.start_s LIMIT {SLICES_MAX}"
+        ):
+            process, lane = board.lane_for_call(span)
+            home = self.known.processes[span.owner_id]
+            kind = "driver" if home.role == "driver" else "call"
+            row = self._row((-process, lane), kind, span.pid, span.owner_id)
+            if kind == "call":
+                row["label"] = f"waits of pid={span.pid}"
+            where = f"{span.kind} {span.site}" if span.site else span.kind
+            self._add(row, where, span.start_s, span.end_s, False, span.detail)
+
+    def _counters(self) -> list[dict[str, Any]]:
+        found = self.index.dicts(
+            "SELECT * FROM machine WHERE at_s BETWEEN ? AND ? ORDER BY at_s", self.low - 1, self.high + 1
+        )
+        found = found[:: max(1, len(found) // _COUNTERS_MAX)]
+        if not found:
+            return []
+        shown = (
+            ("CPU", "cpu", 1.0, lambda value: f"{value:.0%}"),
+            ("memory", "memory_used", max(each["memory_total"] or 1 for each in found), _in_mb),
+            ("object store", "store_used", max(max(each["store_used"] or 0 for each in found), 1), _in_mb),
+        )
+        return [
+            {
+                "name": name,
+                "top": top,
+                "most": words(max(each[key] or 0 for each in found)),
+                "t": [round((each["at_s"] - self.low) * 1e6) for each in found],
+                "v": [each[key] or 0 for each in found],
+            }
+            for name, key, top, words in shown
+        ]
+
+
+def _in_mb(size: float) -> str:
+    return f"{size / 1e6:,.0f} MB"

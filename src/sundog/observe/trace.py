@@ -1,0 +1,265 @@
+"""A session's records as a Chrome trace, written as it is read: a million tasks need no memory for it.
+
+::
+
+    index ──rows in the order they began──► pieces of JSON ──► file: chrome://tracing, ui.perfetto.dev
+
+Owns what is drawn where: tasks on the row of their worker, gets and waits inside them, what a driver does on rows of
+its own, the node's spills and the ends of processes, arrows from submission to run and from run to get, counters of the
+machine. Which row a slice gets is `observe.timeline`'s. Runs in the process of whoever asks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+from sundog.observe.index import Index, Progress, no_progress
+from sundog.observe.records import SessionRows, base_rows, spans_where, tasks_where
+from sundog.observe.sites import site_of
+from sundog.observe.timeline import Board, SpanRow, TaskRow
+from sundog.plain import plain
+
+_US = 1_000_000
+_NODE_TID = 1 << 22
+_PHASES_MAX = 20_000  # tasks whose time before the run is drawn: beyond, a viewer has no room for it
+_PHASE_S = 1e-3
+_SITES_MAX = 50_000
+
+
+@plain(frozen=True)
+class Window:
+    """A stretch of time, in seconds since 1970; what touches it is drawn."""
+
+    from_s: float = 0.0
+    to_s: float = 1e12
+
+    def where(self, alias: str) -> str:
+        """The condition in SQL."""
+        return f"{alias}.end_s >= {self.from_s!r} AND {alias}.start_s <= {self.to_s!r}"
+
+
+def session_bounds(index: Index) -> tuple[float, float]:
+    """When the first thing that was recorded began, and when the last one ended; (0, 0) of nothing."""
+    found = index.rows(
+        "SELECT min(low), max(high) FROM (SELECT min(submit_s) AS low, max(end_s) AS high FROM attempts UNION ALL "
+        "SELECT min(start_s), max(end_s) FROM spans)"
+    )[0]
+    return (found[0] or 0.0, found[1] or 0.0)
+
+
+def pieces(index: Index, window: Window | None = None, progress: Progress = no_progress) -> Iterator[str]:
+    """The trace as text, piece by piece; all of them together are one JSON array.
+
+    Args:
+        index: the session's.
+        window: only what touches this stretch of time.
+        progress: called with how many tasks are drawn, and how many there are in all.
+    """
+    trace = _Trace(index, window or Window())
+    yield "[\n"
+    first = True
+    for text in trace.events(progress):
+        yield text if first else ",\n" + text
+        first = False
+    yield "\n]\n"
+
+
+class _Trace:
+    def __init__(self, index: Index, window: Window) -> None:
+        self.index = index
+        self.window = window
+        self.rows: SessionRows = base_rows(index)
+        self.board = Board(self._home)
+        self.total = index.one(
+            f"SELECT count(*) FROM attempts a WHERE {window.where('a')} AND NOT a.flags & 32"
+        )
+        awaited = index.db.execute(
+            f"SELECT DISTINCT object FROM spans s WHERE kind = 4 AND {window.where('s')}"
+        )
+        self.awaited = {task for (task,) in awaited}
+        self.ran: dict[bytes, tuple[int, int, float]] = {}
+        self.phases = self.total <= _PHASES_MAX
+
+    def events(self, progress: Progress) -> Iterator[str]:
+        yield from self._tasks(progress)
+        yield from self._running()
+        yield from self._spans()
+        yield from self._facts()
+        yield from self._counters()
+        for event in self.board.names():
+            yield json.dumps(event)
+
+    def _home(self, process_id: bytes) -> tuple[str, int, bytes]:
+        process = self.rows.processes.get(process_id)
+        if process is None:
+            return "", 0, b""
+        return process.actor_name or process.class_name, process.pid, process.node_id
+
+    # ------------------------------------------------------------------ tasks
+    def _tasks(self, progress: Progress) -> Iterator[str]:
+        rest = f"WHERE {self.window.where('a')} AND NOT a.flags & 32 ORDER BY a.start_s"
+        for done, row in enumerate(tasks_where(self.index, self.rows, rest)):
+            if not done & 4095:
+                progress(done, self.total)
+            yield from self._task(row)
+
+    def _task(self, row: TaskRow) -> Iterator[str]:
+        board, start, end = self.board, row.start_s or 0.0, row.end_s or 0.0
+        tid = board.lane_for_task(row, end)
+        process = board.process(row.node_id)
+        name, id_ = _quoted(row.name), row.task_id.hex()
+        if row.task_id in self.awaited:
+            self.ran[row.task_id] = (process, tid, end)
+        site = site_of(self.index, row.task_id, row.name) if self.total <= _SITES_MAX else ""
+        args = (
+            f'"task_id":"{id_}","attempt":{row.attempt},"status":"{row.status}","submitter":"{row.owner_id.hex()}",'
+            f'"queued_ms":{(start - row.submit_s) * 1000:.3f},"cpu_ms":{row.cpu_s * 1000:.3f},'
+            f'"peak_memory_bytes":{row.peak_bytes}'
+        )
+        if site:
+            args += f',"call_site":{_quoted(site)}'
+        red = ',"cname":"terrible"' if not row.ok else ""  # Chrome's name for red
+        at = f'"ts":{start * _US:.3f},"pid":{process},"tid":{tid}'
+        yield (
+            f'{{"name":{name},"cat":"{row.kind}","ph":"X","dur":{max(0.0, end - start) * _US:.3f},{at}{red},'
+            f'"args":{{{args}}}}}'
+        )
+        from_process, from_tid = board.row_of_owner(row.owner_id)
+        origin = f'"ts":{row.submit_s * _US:.3f},"pid":{from_process},"tid":{from_tid}'
+        flow = f'"name":"submit","cat":"flow","id":"{id_}:{row.attempt}"'
+        yield f'{{"name":{_quoted("submit " + row.name)},"cat":"submit","ph":"X","dur":1,{origin},"args":{{}}}}'
+        yield f'{{{flow},"ph":"s",{origin}}}'
+        yield f'{{{flow},"ph":"f","bp":"e",{at}}}'
+        if self.phases and start - row.submit_s > _PHASE_S:
+            yield from self._before_run(row, from_process)
+
+    def _before_run(self, row: TaskRow, process: int) -> Iterator[str]:
+        """What a task waited for, as slices one inside the other on a track of its own."""
+        from sundog.observe.phases import phases_of
+
+        id_ = f'"cat":"waiting","id":"{row.task_id.hex()}:{row.attempt}","pid":{process},"tid":0'
+        slices = [(f"{row.name} waits", row.submit_s, row.start_s or 0.0)]
+        slices += [(f"for {each.waits_for}", each.start_s, each.end_s) for each in phases_of(self.index, row)]
+        for name, start, _ in slices:
+            yield f'{{"name":{_quoted(name)},"ph":"b","ts":{start * _US:.3f},{id_}}}'
+        for name, _, end in reversed(slices):
+            yield f'{{"name":{_quoted(name)},"ph":"e","ts":{end * _US:.3f},{id_}}}'
+
+    def _running(self) -> Iterator[str]:
+        """Tasks that had begun and not ended when the records were read."""
+        last = self.index.one("SELECT max(end_s) FROM attempts") or 0.0
+        found = self.index.rows(
+            "SELECT p.begun, p.begun_s, p.process_id, n.text FROM processes p LEFT JOIN names n ON n.id = p.begun_name "
+            "WHERE p.begun != x'' AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.task_id = p.begun)"
+        )
+        for task, start, process_id, name in found:
+            if start > self.window.to_s:
+                continue
+            home = self.rows.processes[process_id]
+            end = max(last, start)
+            row = TaskRow(
+                task,
+                name or "?",
+                start,
+                start,
+                None,
+                process_id,
+                home.pid,
+                task[:8],
+                None,
+                node_id=home.node_id,
+            )
+            tid = self.board.lane_for_task(row, end)
+            event = {
+                "name": row.name,
+                "cat": "task",
+                "ph": "X",
+                "ts": start * _US,
+                "dur": (end - start) * _US,
+                "pid": self.board.process(row.node_id),
+                "tid": tid,
+                "args": {"task_id": task.hex(), "status": "RUNNING"},
+            }
+            yield json.dumps(event)
+
+    # ------------------------------------------------------------------ gets, puts and waits
+    def _spans(self) -> Iterator[str]:
+        for span in spans_where(
+            self.index, self.rows, f"WHERE {self.window.where('s')} ORDER BY s.start_s, -s.end_s"
+        ):
+            process, tid = self.board.lane_for_call(span)
+            args: dict[str, Any] = {"object": span.detail}
+            if span.size_bytes:
+                args["bytes"] = span.size_bytes
+            if span.site:
+                args["call_site"] = span.site
+            at = {"ts": span.start_s * _US, "pid": process, "tid": tid}
+            slice_ = {"name": span.kind, "cat": "driver", "ph": "X", "dur": (span.end_s - span.start_s) * _US}
+            yield json.dumps({**slice_, **at, "args": args})
+            yield from self._got(span, process, tid)
+
+    def _got(self, span: SpanRow, process: int, tid: int) -> Iterator[str]:
+        """An arrow from the run to the get that waited for it."""
+        ran = self.ran.get(bytes.fromhex(span.detail)) if span.kind == "get" else None
+        if ran is None or not span.start_s <= ran[2] <= span.end_s:
+            return
+        flow = {"name": "result", "cat": "flow", "id": f"{span.detail}:get:{span.start_s}"}
+        yield json.dumps({**flow, "ph": "s", "ts": ran[2] * _US - 0.5, "pid": ran[0], "tid": ran[1]})
+        yield json.dumps(
+            {**flow, "ph": "f", "bp": "e", "ts": span.end_s * _US - 0.5, "pid": process, "tid": tid}
+        )
+
+    # ------------------------------------------------------------------ the node and the machine
+    def _facts(self) -> Iterator[str]:
+        found = self.index.rows(
+            "SELECT at_s, kind, subject, node_id, json FROM facts WHERE kind IN ('spill', 'restore', 'worker') "
+            "AND at_s BETWEEN ? AND ? ORDER BY at_s",
+            self.window.from_s,
+            self.window.to_s,
+        )
+        for at_s, kind, subject, node_id, text in found:
+            facts = json.loads(text)
+            process = self.board.process(node_id)
+            if kind == "worker":
+                row = facts["row"]
+                if row.get("exit_type") in (None, "INTENDED_SYSTEM_EXIT"):
+                    continue
+                args = {"process": subject, "pid": row.get("pid"), "why": row.get("exit_detail")}
+                name = f"process {row.get('pid')} ended: {row.get('exit_type')}"
+                event = {"name": name, "cat": "death", "ph": "i", "s": "g", "ts": at_s * _US, "args": args}
+            else:
+                seconds = float(facts.get("seconds", 0.0))
+                args = {"bytes": facts.get("bytes"), "objects": facts.get("count", 1), "where": subject}
+                event = {
+                    "name": kind,
+                    "cat": "store",
+                    "ph": "X",
+                    "ts": (at_s - seconds) * _US,
+                    "dur": seconds * _US,
+                }
+                event["args"] = args
+            yield json.dumps({**event, "pid": process, "tid": self.board.node_row(process)})
+
+    def _counters(self) -> Iterator[str]:
+        found = self.index.dicts(
+            "SELECT * FROM machine WHERE at_s BETWEEN ? AND ? ORDER BY at_s",
+            self.window.from_s,
+            self.window.to_s,
+        )
+        for each in found:
+            place = {"ph": "C", "ts": each["at_s"] * _US, "pid": self.board.process(each["node_id"])}
+            yield json.dumps({"name": "CPU %", **place, "args": {"busy": round((each["cpu"] or 0) * 100, 1)}})
+            yield json.dumps(
+                {"name": "memory MB", **place, "args": {"used": (each["memory_used"] or 0) / 1e6}}
+            )
+            yield json.dumps(
+                {"name": "object store MB", **place, "args": {"used": (each["store_used"] or 0) / 1e6}}
+            )
+
+
+@lru_cache(maxsize=4096)
+def _quoted(text: str) -> str:
+    return json.dumps(text)
