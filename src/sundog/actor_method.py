@@ -259,6 +259,11 @@ class ActorMethod(Generic[P, Out]):
         if limit is not None and limit > 0:
             fn.backpressure = limit
             extra[wire.EXTRA_BACKPRESSURE] = limit
+        if data.unread_max and returns == "streaming":
+            fn.counted = True
+            fn.backpressure = min(data.unread_max, fn.backpressure) if limit else data.unread_max
+        if options._num_objects_per_yield:
+            extra[wire.EXTRA_PER_YIELD] = options._num_objects_per_yield
         if options.timeout_s or options.queue_timeout_s:
             extra = timeouts.bind(fn, options, extra)
         if not (options.enable_task_events and data.task_events):

@@ -36,6 +36,7 @@ class HandleData:
     out_of_order: bool = False  # a call may overtake one that waits for its arguments
     task_events: bool = True
     concurrent: bool = False  # calls run at the same time
+    unread_max: int = 0  # items of all its generators that may be unread; 0: no bound
 
     @classmethod
     def of(cls, members: Members, options: ActorOptions) -> HandleData:
@@ -47,4 +48,5 @@ class HandleData:
             max_pending_calls=options.max_pending_calls,
             out_of_order=bool(options.allow_out_of_order_execution),
             task_events=options.enable_task_events,
+            unread_max=options._actor_generator_backpressure_num_objects or 0,
         )

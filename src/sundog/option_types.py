@@ -64,12 +64,14 @@ class ActorKeywords(PlacedOptions, total=False):
     lifetime: Literal["detached", "non_detached"] | None
     get_if_exists: bool | None
     allow_out_of_order_execution: bool | None
+    _actor_generator_backpressure_num_objects: int | None
 
 
 class RemoteKeywords(TaskKeywords, ActorKeywords, total=False):
     """What `@remote(...)` takes, on a function or a class: with what cannot be changed by `.options` later."""
 
     max_calls: int | None
+    _num_objects_per_yield: int | None
     concurrency_groups: Mapping[str, int] | Sequence[Mapping[str, object]] | None
 
 

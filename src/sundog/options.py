@@ -81,7 +81,7 @@ class _Options:
             name = min(kind.decorator_only.intersection(overrides))
             raise ValueError(
                 f"{name!r} cannot be set in .options(): set it where the {kind.noun} is decorated, "
-                f"@remote({name}=...)."
+                f"@{'method' if kind.noun == 'method' else 'remote'}({name}=...)."
             )
         # Programs call .options() in loops. Copying slot by slot goes around the constructor of a frozen
         # row, which is slow with this many fields, and what is copied has been checked before.
@@ -129,6 +129,7 @@ class TaskOptions(_Options):
     _metadata: dict[str, Any] | None = None
     _labels: dict[str, str] | None = None
     _generator_backpressure_num_objects: int | None = None
+    _num_objects_per_yield: int | None = None
 
     def demand(self) -> Resources:
         """The logical resources the task holds while it runs; one CPU unless it says otherwise."""
@@ -173,6 +174,7 @@ class ActorOptions(_Options):
     capsule: bool = False
     _metadata: dict[str, Any] | None = None
     _labels: dict[str, str] | None = None
+    _actor_generator_backpressure_num_objects: int | None = None
 
     def demand(self) -> Resources:
         """The logical resources the actor holds as long as it lives."""
@@ -221,6 +223,7 @@ class MethodOptions(_Options):
     post_mortem: bool = False
     capsule: bool = False
     _generator_backpressure_num_objects: int | None = None
+    _num_objects_per_yield: int | None = None
 
 
 def parse_task_options(given: Mapping[str, Any]) -> TaskOptions:
@@ -518,6 +521,8 @@ _CHECKS: dict[str, _Check] = {
     "_metadata": _DICT,
     "_labels": _DICT,
     "_generator_backpressure_num_objects": _backpressure,
+    "_actor_generator_backpressure_num_objects": _backpressure,
+    "_num_objects_per_yield": _whole(1, "at least 1"),
 }
 
 
@@ -537,10 +542,10 @@ class _Kind:
 
 
 _KINDS: dict[type[Any], _Kind] = {
-    TaskOptions: _Kind("task", TaskOptions, frozenset({"max_calls"})),
+    TaskOptions: _Kind("task", TaskOptions, frozenset({"max_calls", "_num_objects_per_yield"})),
     # A task's name is only a label, but an actor is found by it.
     ActorOptions: _Kind("actor", ActorOptions, frozenset({"concurrency_groups"}), name=_filled_text),
-    MethodOptions: _Kind("method", MethodOptions, frozenset()),
+    MethodOptions: _Kind("method", MethodOptions, frozenset({"_num_objects_per_yield"})),
 }
 
 

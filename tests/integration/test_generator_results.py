@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -10,6 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+from sundog.exceptions import RayTaskError
+from tests.integration.gates import await_true
 
 GET_S = 30
 
@@ -107,3 +111,44 @@ def test_a_generator_may_yield_so_many_items_and_not_one_more(ray_session: Any) 
     assert ray.get([first, second], timeout=GET_S) == [0, 1]
     with pytest.raises(ValueError, match="more than 2 items"):
         ray.get(third, timeout=GET_S)
+
+
+def test_a_yield_of_several_objects_has_a_ref_for_each(ray: ModuleType) -> None:
+    @ray.remote(_num_objects_per_yield=2, retry_exceptions=True, max_retries=1)
+    def pairs(last: str) -> Any:
+        yield 1, "one"
+        yield {"good": (2, "two"), "short": (2,), "lock": (2, threading.Lock())}[last]
+
+    assert ray.get(list(pairs.remote("good"))) == [1, "one", 2, "two"]
+    *good, bad = list(pairs.remote("lock"))
+    assert ray.get(good) == [1, "one", 2]  # and it is not tried again
+    with pytest.raises(RayTaskError):
+        ray.get(bad)
+    *good, bad = list(pairs.remote("short"))
+    assert ray.get(good) == [1, "one"]
+    with pytest.raises(ValueError, match="_num_objects_per_yield=2"):
+        ray.get(bad)
+    with pytest.raises(ValueError, match="where the task is decorated"):
+        pairs.options(_num_objects_per_yield=3)
+
+
+def test_an_actor_bounds_the_unread_items_of_all_its_generators_together(
+    ray: ModuleType, tmp_path: Path
+) -> None:
+    @ray.remote(max_concurrency=3, _actor_generator_backpressure_num_objects=3)
+    class Source:
+        def items(self, name: str) -> Any:
+            for number in range(4):
+                (tmp_path / f"{name}{number}").touch()
+                yield number
+
+        def begun(self) -> int:
+            return len(list(tmp_path.iterdir()))
+
+    source = Source.remote()
+    first, second = source.items.remote("a"), source.items.remote("b")
+    await_true(lambda: ray.get(source.begun.remote()) == 3, "three items")
+    assert ray.get(next(first)) == 0
+    await_true(lambda: ray.get(source.begun.remote()) == 4, "a fourth item")
+    del first
+    assert [ray.get(item) for item in second] == [0, 1, 2, 3]

@@ -6,6 +6,7 @@ import asyncio
 import os
 import pickle
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -227,7 +228,6 @@ def test_an_error_midway_is_the_last_item(ray: ModuleType) -> None:
 def test_an_item_that_cannot_be_pickled_is_an_error_that_names_it(ray: ModuleType) -> None:
     @ray.remote
     def source() -> Iterator[Any]:
-        import threading
 
         yield 1
         yield {"lock": threading.Lock()}
@@ -479,7 +479,6 @@ def test_wait_takes_generators_and_refs_together(ray: ModuleType, tmp_path: Path
 
 
 def test_wait_on_generators_wakes_another_thread(ray: ModuleType, tmp_path: Path) -> None:
-    import threading
 
     @ray.remote
     def source(name: str) -> Iterator[str]:

@@ -153,3 +153,9 @@ def test_a_function_that_its_module_does_not_have_is_not_pickled_by_name(
     assert packing._by_name(posixpath.basename) is None
     monkeypatch.setattr(_local, "__module__", "__main__")
     assert packing._by_name(_local) is None
+
+
+def test_the_state_of_an_asgi_app_can_be_read_again() -> None:
+    datastructures = pytest.importorskip("starlette.datastructures")
+    state = unpack(pack(datastructures.State({"a": 1}), 1 << 20)[0], None)
+    assert state.a == 1

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from sundog.owner import context, interrupts
+from sundog.worker.gates import Gates
 from sundog.worker.serving import Serving
 
 TASK = b"t" * 16
@@ -26,7 +27,8 @@ class Bare(Serving):
         self.executor: Any = SimpleNamespace(
             interrupting=TASK,
             cancelled={b"ended before its interrupt came"},
-            generators={},
+            gates=Gates(),
+            on_signal=None,
             ring=SimpleNamespace(started_at=float),
             on_signal=None,
         )

@@ -82,6 +82,7 @@ class Creations:
             "submit_s": owner.wall_s(),
             "hidden": not options.enable_task_events,
             "inspect": inspect_of(options),
+            "unread_max": data.unread_max,
             # Packed: exceptions that a method is retried for are the user's classes, which the node cannot import.
             "handle": pack(data, 1 << 62)[0],
         }

@@ -39,7 +39,7 @@ from sundog.plain import replaced
 from sundog.wire import versions
 from sundog.wire.control import Bye, Env, Goodbye, Hello, LogLines, Refused, Welcome
 from sundog.wire.inspect import inspect_of
-from sundog.wire.lanes import EXTRA_HIDDEN, EXTRA_INSPECT
+from sundog.wire.lanes import EXTRA_HIDDEN, EXTRA_INSPECT, EXTRA_PER_YIELD
 from sundog.wire.row import read
 
 if TYPE_CHECKING:
@@ -115,6 +115,8 @@ class LocalEngine:
         if limit is not None and limit > 0:
             fn.backpressure = limit
             fn.extra = {"b": limit}
+        if options._num_objects_per_yield:
+            fn.extra = {**(fn.extra or {}), EXTRA_PER_YIELD: options._num_objects_per_yield}
         if not options.enable_task_events:
             fn.extra = {**(fn.extra or {}), EXTRA_HIDDEN: True}
         inspect = inspect_of(options)

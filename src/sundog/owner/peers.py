@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sundog.ids import PROCESS_BYTES, task_of
@@ -77,6 +78,7 @@ class Peers:
         )  # those of them whose owner has not said yet whether they are ready
         self._asked: dict[bytes, list[bytes]] = {}  # our objects -> processes to tell when ready
         self.dead: dict[bytes, Cause] = {}
+        self.on_death: Callable[[bytes], None] = lambda process: None
         self.table = Table()  # what is heard: owner/messages.py, and what a worker adds to it
 
     # ------------------------------------------------------------------ sending
@@ -282,6 +284,7 @@ class Peers:
     # ------------------------------------------------------------------ deaths
     def process_died(self, process: bytes, cause: Cause) -> None:
         """A process is gone: read its last words, then forget its holds and fail what it owned."""
+        self.on_death(process)
         peer = self._out.pop(process, None)
         if peer is not None:
             self._read(process, peer.connection)

@@ -67,6 +67,7 @@ class Fn:
     __slots__ = (
         "backpressure",
         "code",
+        "counted",
         "estimate_s",
         "extra",
         "function",
@@ -102,6 +103,7 @@ class Fn:
         self.retry_exceptions: Any = False
         self.max_calls = 0
         self.backpressure = -1
+        self.counted = False  # of an actor that bounds the unread items of all its generators together
         self.extra: dict[str, Any] | None = None
         self.estimate_s = -1.0  # unknown
         self.shape: Shape | None = None

@@ -200,7 +200,9 @@ class Streams:
         Told again to each new attempt, and to an actor that comes up: its count starts from 0.
         """
         stream = self.streams.get(task.id)
-        if stream is None or task.fn.backpressure <= 0 or task.lane is None or task.state == DONE:
+        if stream is None or task.fn.backpressure <= 0 or task.lane is None:
+            return
+        if task.state == DONE and not task.fn.counted:
             return
         worker = task.lane.worker
         count = _ALL if stream.hurried else stream.given

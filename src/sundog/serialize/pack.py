@@ -12,6 +12,7 @@ import pickle
 import sys
 from collections.abc import Callable
 from pickle import PickleBuffer, dumps
+from sys import modules
 from types import FunctionType
 from typing import Any
 
@@ -105,6 +106,8 @@ def _remember_array(value: Any, meta: bytes) -> None:
 
 def _dump(value: Any, buffers: Buffers, sent: list[bytes], thawed_max: int = _THAWED_MAX) -> bytes:
     """The stream of a value; buffers for shared memory are added to `buffers`, the others are in the stream."""
+    if not _taught and _STARLETTE in modules:
+        _teach_starlette()
     thawed: Buffers = []  # small buffers that the pickler writes as bytearrays
 
     def sort(buffer: PickleBuffer) -> bool:
@@ -293,6 +296,19 @@ class Slot:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Slot, (self.index,))
+
+
+_STARLETTE = "starlette.datastructures"
+_taught = False
+
+
+def _teach_starlette() -> None:
+    """Starlette's `State`, which every FastAPI app has, recurses without end when it is loaded as other objects are."""
+    global _taught
+    _taught = True
+    state = getattr(modules[_STARLETTE], "State", None)
+    if state is not None and state not in copyreg.dispatch_table:
+        copyreg.pickle(state, lambda each: (state, (dict(each._state),)))
 
 
 _custom: dict[type, Any] = {}

@@ -36,6 +36,7 @@ EXTRA_NAME = "m"  # task name, when it differs from the function's own
 EXTRA_GROUP = "g"  # concurrency group of an actor call
 EXTRA_RETRY = "r"  # retry_exceptions of an actor call
 EXTRA_BACKPRESSURE = "b"  # how many generator items may be unread
+EXTRA_PER_YIELD = "y"  # how many objects a generator yields at a time, when not 1
 EXTRA_HIDDEN = "h"  # enable_task_events=False: its record is not listed
 EXTRA_INSPECT = "i"  # an Inspect: what the user wants to see of this task
 EXTRA_TIMEOUT = "t"  # timeout_s, or 0.0 when only the time before the start is bounded

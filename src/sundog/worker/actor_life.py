@@ -75,6 +75,7 @@ class ActorLife:
         facts.packed_handle = spec["handle"]
         executor.title.become(spec["class_name"])
         executor.actor_id = actor_id
+        executor.gates.actor_limit = spec["unread_max"]
         executor.actor_retry = spec.get("retry_exceptions", False)
         executor.inspection.become_actor(spec.get("inspect"))
         received: list[bytes] = []

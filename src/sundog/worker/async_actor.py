@@ -29,6 +29,7 @@ from sundog.worker.answers import AnswerLane
 from sundog.worker.async_run import Run
 from sundog.worker.executor import Executor
 from sundog.worker.meter import STEP_S, LoopMeter, Steps
+from sundog.worker.results import bounds_of
 from sundog.worker.sampler import Call, await_stack, thread_stack
 from sundog.worker.serving import Serving
 from sundog.worker.threaded_actor import group_of
@@ -310,21 +311,36 @@ class AsyncServing(Serving):
             self._maybe_stop()
 
     async def _stream(self, lane: AnswerLane, task_id: bytes, name: str, result: Any, extra: Any) -> int:
-        limit = extra.get(wire.EXTRA_BACKPRESSURE, 0) if extra else 0
-        gate: list[Any] = [0, _AsyncGate(self.loop)]
-        if limit > 0:
-            self.executor.generators[task_id] = gate
+        gates, results = self.executor.gates, self.executor.results
+        per_yield, limit = bounds_of(extra)
+        turn = _AsyncGate(self.loop)
+        gate = gates.open(task_id, lane.owner_id, limit, turn.set)
+        items = _as_async(result)
         index = 0
         try:
-            async for each in _as_async(result):
-                index += 1
-                self.executor.results.send_item(lane, task_id, index, each, name)
+            while True:
+                while gate is not None and not gate.abandoned and not gates.admit(gate, per_yield):
+                    await turn.wait()
+                if gate is not None and gate.abandoned:
+                    return index
+                try:
+                    each = await anext(items)
+                except BaseException as error:
+                    if gate is not None:
+                        gates.withdraw(gate, per_yield)
+                    if type(error) is StopAsyncIteration:
+                        return index
+                    raise
+                index += per_yield
+                if per_yield == 1:
+                    results.send_item(lane, task_id, index, each, name)
+                elif not results.send_group(lane, task_id, index, each, name, per_yield):
+                    return index
+                each = None
                 self._flush_soon(lane)
-                while limit > 0 and index - gate[0] >= limit:
-                    await gate[1].wait()
-            return index
         finally:
-            self.executor.generators.pop(task_id, None)
+            gates.close(task_id)
+            await items.aclose()
 
     def _flush_soon(self, lane: AnswerLane) -> None:
         if lane not in self._dirty:

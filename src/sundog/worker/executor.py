@@ -30,6 +30,7 @@ from sundog.wire import lanes as wire
 from sundog.worker import exits, stdio
 from sundog.worker.answers import FLUSH_BYTES, AnswerLane, LoadedFn
 from sundog.worker.deadlines import Deadlines
+from sundog.worker.gates import Gates
 from sundog.worker.inspection import Inspection
 from sundog.worker.meter import Meter
 from sundog.worker.results import Partial, Results
@@ -64,7 +65,7 @@ class Executor:
         self.method_names: dict[str, int] = {}
         self.interrupting: bytes | None = None  # the task that a cancel is about to interrupt
         self.unsent = Unsent(owner.segments)
-        self.generators: dict[bytes, Any] = {}  # backpressure: task -> [consumed, event]
+        self.gates = Gates()  # of generators that wait for their consumers
         self.cancelled: set[bytes] = set()
         self.cancelled_early: dict[bytes, None] = {}  # not here yet: still in a socket, or done already
         self.item_waits: Callable[[], None] = _nobody  # an item was queued and not sent; serving plugs in
@@ -78,9 +79,7 @@ class Executor:
         self.left: set[bytes] = set()  # calls that called exit_actor(): not answered, whatever they return
         self.attention = False  # a call was cancelled or has left: look at each that returns
         self.cancel_wins = False  # a cancelled call has no say in its outcome (asyncio)
-        self.on_signal: Callable[[Any], None] | None = (
-            None  # the reader wants the main thread to look at something
-        )
+        self.on_signal: Callable[[Any], None] | None = None  # what the main thread is to look at
         self.breakpoints: Any = None  # plugged in by the process
         self.inspection = Inspection(self)
 
@@ -543,7 +542,7 @@ class Executor:
                 f"Task {name} ({task_id.hex()}) was cancelled while it ran.", task_id=task_id.hex()
             )
             if type(error) is not exits.CallCancelled:  # it ended where it was, and its traceback says where
-                stored = self._error_of(stored.with_traceback(error.__traceback__), name, task_id)
+                stored = self.error_of(stored.with_traceback(error.__traceback__), name, task_id)
             retry = wire.CANCELLED
             in_order = self.actor_id is None
         elif isinstance(error, SystemExit):
@@ -553,7 +552,7 @@ class Executor:
                 self.exit_code = exits.exit_code(error)
                 self.exit_after = exits.told(error, f"{name}()")
         else:
-            stored = self._error_of(error, name, task_id)
+            stored = self.error_of(error, name, task_id)
         if task_id in self.cancelled or self.interrupting == task_id:
             self.interrupting = None
             self.cancelled.discard(task_id)
@@ -564,22 +563,27 @@ class Executor:
         BaseException.with_traceback(error, None)
         error = None  # type: ignore[assignment]
         note_error(self.ring, task_id, attempt, stored, in_order=in_order)
-        meta, _, inner = pack(stored, 1 << 62)
-        value = self.value_of(lane, meta, None, inner)
-        payload: Any = (retry, (wire.ERROR, *value[1:]), self.held(lane, received))
-        size = len(meta)
+        value = self.packed_error(lane, stored)
+        payload: Any = (retry, value, self.held(lane, received))
+        size = len(value[1])
         if made is not None:
             payload, size = (*payload, made), size + sum(len(each[1]) for each in made)
         lane.reply((task_id, wire.R_ERROR, payload, seconds), size, self.spill_dir)
         if self.exit_after is not None and self.actor_id is None:
             lane.reply((task_id, wire.R_EXIT, None, 0.0), 16, self.spill_dir)
 
+    def packed_error(self, lane: AnswerLane, error: BaseException) -> wire.WireValue:
+        """An error on its way out."""
+        meta, _, inner = pack(error, 1 << 62)
+        return (wire.ERROR, *self.value_of(lane, meta, None, inner)[1:])
+
     def flags_of(self, task_id: bytes, error: BaseException) -> int:
         """How an attempt that raised is recorded: a call that ends its actor in good order has not failed."""
         in_order = self.actor_id is not None and (task_id in self.left or exits.is_in_order(error))
         return 0 if in_order else events.FAILED
 
-    def _error_of(self, error: BaseException, name: str, task_id: bytes) -> RayTaskError:
+    def error_of(self, error: BaseException, name: str, task_id: bytes) -> RayTaskError:
+        """What the caller gets for an exception of the user's code."""
         return RayTaskError.from_exception(
             error, function_name=name, pid=os.getpid(), task_id=task_id.hex(), skip_frames_of=_NOTHING
         )

@@ -42,10 +42,7 @@ def from_peers(owner: Owner, life: ActorLife, executor: Executor) -> Table:
         executor.deadlines.expire(process, message, list(life.serving.lanes.values()))
 
     def consumed(_process: bytes, message: peers.Consumed) -> None:
-        gate = executor.generators.get(message.task_id)
-        if gate is not None:
-            gate[0] = max(gate[0], message.items)
-            gate[1].set()
+        executor.gates.consumed(message.task_id, message.items)
 
     return Table(
         on(peers.CancelTask, cancel),

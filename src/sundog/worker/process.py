@@ -103,6 +103,7 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     owner.control.table = owner.control.table.joined(messages.from_node(owner, life, executor.breakpoints))
     owner.control.on_lost = lambda: os._exit(1)
     owner.peers.table = owner.peers.table.joined(messages.from_peers(owner, life, executor))
+    owner.peers.on_death = executor.gates.owner_died
     engines.plug_later(lambda: _make_engine(owner, executor))
     _apply_runtime_env(owner, spec)
     if job.compat:

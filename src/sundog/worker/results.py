@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from sundog.wire import lanes as wire
 from sundog.worker.answers import AnswerLane
 from sundog.worker.exits import CallCancelled
+from sundog.worker.gates import Gate
 
 if TYPE_CHECKING:
     from sundog.worker.executor import Executor
@@ -142,25 +143,45 @@ class Results:
 
     # ------------------------------------------------------------------ streams
     def _stream(self, lane: AnswerLane, task_id: bytes, name: str, result: Any, extra: Any) -> int:
-        limit = extra.get(wire.EXTRA_BACKPRESSURE, 0) if extra else 0
-        gate: list[Any] = [0, threading.Event()]
-        index = 0
         executor = self.executor
-        if limit > 0:
-            executor.generators[task_id] = gate
+        per_yield, limit = bounds_of(extra)
+        turn = threading.Event()
+        gate = executor.gates.open(task_id, lane.owner_id, limit, turn.set)
+        index = 0
         try:
-            for index, each in enumerate(result, 1):
-                self.send_item(lane, task_id, index, each, name)
-                while limit > 0 and index - gate[0] >= limit:
-                    lane.flush(self.spill_dir)
-                    gate[1].wait(0.5)
-                    gate[1].clear()
-                    if task_id in executor.cancelled:
-                        raise KeyboardInterrupt if executor.actor_id is None else CallCancelled
-            return index
+            while True:
+                if gate is not None and not self._await_turn(lane, task_id, gate, per_yield, turn):
+                    return index
+                try:
+                    each = next(result)
+                except BaseException as error:
+                    if gate is not None:
+                        executor.gates.withdraw(gate, per_yield)
+                    if type(error) is StopIteration:
+                        return index
+                    raise
+                index += per_yield
+                if per_yield == 1:
+                    self.send_item(lane, task_id, index, each, name)
+                elif not self.send_group(lane, task_id, index, each, name, per_yield):
+                    return index
+                each = None
         finally:
-            executor.generators.pop(task_id, None)
+            executor.gates.close(task_id)
             _close(result)
+
+    def _await_turn(
+        self, lane: AnswerLane, task_id: bytes, gate: Gate, count: int, turn: threading.Event
+    ) -> bool:
+        """Wait until a stream may make its next items; False if nobody wants any."""
+        executor = self.executor
+        while not gate.abandoned and not executor.gates.admit(gate, count):
+            lane.flush(self.spill_dir)
+            turn.wait(0.5)
+            turn.clear()
+            if task_id in executor.cancelled:
+                raise KeyboardInterrupt if executor.actor_id is None else CallCancelled
+        return not gate.abandoned
 
     def send_item(self, lane: AnswerLane, task_id: bytes, index: int, each: Any, name: str) -> None:
         """Send one item of a generator."""
@@ -176,6 +197,46 @@ class Results:
             lane.flush(self.spill_dir)
         else:
             executor.item_waits()  # the next item may be long in coming
+
+    def send_group(
+        self, lane: AnswerLane, task_id: bytes, last: int, each: Any, name: str, count: int
+    ) -> bool:
+        """Send the objects of one yield, the last of them with the index `last`.
+
+        An object that cannot be packed is an error, and so are those behind it, for each has its ref: then False.
+
+        Raises:
+            ValueError: it is not so many objects.
+        """
+        if not isinstance(each, (tuple, list)) or len(each) != count:
+            raise ValueError(f"{name}() has _num_objects_per_yield={count}, but yielded {_told(each)}.")
+        first = last - count + 1
+        for index, part in enumerate(each, first):
+            try:
+                self.send_item(lane, task_id, index, part, name)
+            except Exception as error:
+                for failed in range(index, last + 1):
+                    told = self.executor.error_of(error, name, task_id)
+                    value = self.executor.packed_error(lane, told)
+                    lane.reply((task_id, wire.R_ITEM, (failed, value), 0.0), len(value[1]), self.spill_dir)
+                return False
+        return True
+
+
+def bounds_of(extra: Any) -> tuple[int, int]:
+    """How many objects a generator yields at a time, and how many of them may be unread (0: no bound)."""
+    if not extra:
+        return 1, 0
+    return extra.get(wire.EXTRA_PER_YIELD, 1), extra.get(wire.EXTRA_BACKPRESSURE, 0)
+
+
+def _told(yielded: Any) -> str:
+    kind = type(yielded).__name__
+    return (
+        f"a {kind} of {len(yielded)}"
+        if isinstance(yielded, (tuple, list))
+        else f"a {kind}, not a tuple or list"
+    )
 
 
 def _items(name: str, returns: str, result: Any) -> Any:

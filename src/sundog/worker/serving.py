@@ -110,6 +110,7 @@ class Serving:
             with contextlib.suppress(OSError):
                 self.epoll.unregister(fd)
             lane.sock.close()
+            self.executor.gates.owner_died(lane.owner_id)
 
     def disown(self) -> None:
         """In a child that user code forked: it answers for nobody, and ends when its task returns."""
@@ -429,9 +430,7 @@ class Serving:
 
     def _open_gate(self, task_id: bytes) -> None:
         """Wake a generator that waits for its consumer."""
-        gate = self.executor.generators.get(task_id)
-        if gate is not None:
-            gate[1].set()
+        self.executor.gates.wake(task_id)
 
     def _interrupt_current(self, task_id: bytes, recursive: bool) -> None:
         self.executor.interrupting = task_id
