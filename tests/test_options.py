@@ -201,7 +201,9 @@ def test_none_means_the_default_for_every_option() -> None:
         (parse_actor_options, ActorOptions),
         (parse_method_options, MethodOptions),
     ):
-        nothing = {f.name: None for f in fields(kind) if f.name != "placement_group"}
+        nothing = {
+            f.name: None for f in fields(kind) if f.name not in ("placement_group", "enable_task_events")
+        }
         assert parse(nothing) == kind()
 
 

@@ -266,7 +266,8 @@ class ActorMethod(Generic[P, Out]):
             extra[wire.EXTRA_PER_YIELD] = options._num_objects_per_yield
         if options.timeout_s or options.queue_timeout_s:
             extra = timeouts.bind(fn, options, extra)
-        if not (options.enable_task_events and data.task_events):
+        shown = options.enable_task_events
+        if not (data.task_events if shown is None else shown):
             extra[wire.EXTRA_HIDDEN] = True
         if (inspect := inspect_of(options)) is not None:
             extra[wire.EXTRA_INSPECT] = inspect

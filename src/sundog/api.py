@@ -129,6 +129,8 @@ def init(
         init_options.check_logging(logging_format, logging_config)
         system: dict[str, object] = dict(_system_config or {})
         if _temp_dir:
+            if not os.path.isabs(_temp_dir):
+                raise ValueError(f"_temp_dir must be an absolute path, not {_temp_dir!r}.")
             system["temp_dir"] = _temp_dir
         if object_spilling_directory or _object_spilling_directory:
             system["object_spilling_directory"] = object_spilling_directory or _object_spilling_directory

@@ -152,6 +152,12 @@ class Config:
         low=0,
         high=1000,
     )
+    worker_niceness: int = _setting(
+        0, "Niceness of worker processes, 0 to 19; 0 leaves that of the driver. Ray has 15.", low=0, high=19
+    )
+    maximum_gcs_destroyed_actor_cached_count: int = _setting(
+        2_000, "How many ended actors the session remembers, for errors and lists.", low=0
+    )
     object_store_fraction: float = _setting(
         0.3, "Share of memory the object store may take when no size is given.", low=0.0, high=1.0
     )

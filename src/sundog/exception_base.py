@@ -169,6 +169,8 @@ class RayTaskError(RayError):
         dual: RayTaskError = as_dual(self, RayTaskError)
         return dual
 
+    make_dual_exception_instance = as_instanceof_cause  # Ray's name for it
+
     def __getattr__(self, name: str) -> Any:
         # Only reached when normal lookup fails. Dunders stay ours: copy and pickle probe for them.
         if name.startswith("__") or (cause := self.__dict__.get("cause")) is None:

@@ -219,7 +219,7 @@ class MethodOptions(_Options):
     timeout_s: float | None = None
     queue_timeout_s: float | None = None
     name: str | None = None
-    enable_task_events: bool = True
+    enable_task_events: bool | None = None  # None: as its actor
     post_mortem: bool = False
     capsule: bool = False
     _generator_backpressure_num_objects: int | None = None
@@ -337,7 +337,7 @@ def _filled_text(name: str, value: Any) -> str:
     if not isinstance(value, str):
         raise _wrong_type(name, "a string", value)
     if not value:
-        raise ValueError(f"{name}='' is not allowed: leave it out to have none.")
+        raise ValueError(f"Actor {name} cannot be an empty string: leave it out to have none.")
     return value
 
 
@@ -555,7 +555,7 @@ def _checked(kind: _Kind, given: Mapping[str, Any]) -> dict[str, Any]:
         check = kind.checks.get(name)
         if check is None:
             raise (MisuseError if kind.noun == "method" else ValueError)(_unknown(kind, name))
-        stored = None if value is None else check(name, value)
+        stored = None if value is None and name != "enable_task_events" else check(name, value)
         values[name] = kind.defaults[name] if stored is None and name not in _NONE_COUNTS else stored
     if not values.keys().isdisjoint(_GROUP_OPTIONS):
         _check_group_options(values)

@@ -5,14 +5,22 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-_MODULES = frozenset({"dynamic_resources", "multiprocessing", "queue", "shuffle", "state", "tqdm_ray"})
+_MODULES = frozenset(
+    {"dynamic_resources", "locations", "multiprocessing", "queue", "shuffle", "state", "tqdm_ray"}
+)
+
+_NAMES = {
+    "get_local_object_locations": "locations",
+    "get_object_locations": "locations",
+    "set_resource": "dynamic_resources",
+}
 
 
 def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return import_module(f"{__name__}.{name}")
-    if name == "set_resource":
-        return import_module(f"{__name__}.dynamic_resources").set_resource
+    if name in _NAMES:
+        return getattr(import_module(f"{__name__}.{_NAMES[name]}"), name)
     from sundog import absent
 
     why = absent.reason(f"experimental.{name}") or absent.NAMES["experimental"].get(name)
@@ -20,4 +28,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES, "set_resource"})
+    return sorted({*globals(), *_MODULES, *_NAMES})

@@ -82,7 +82,7 @@ class ActorKeeper:
 
     def __init__(self, node: Node) -> None:
         self.node = node
-        self.actors = Actors()
+        self.actors = Actors(dead_max=node.config.maximum_gcs_destroyed_actor_cached_count)
         self._lanes: dict[bytes, list[tuple[bytes, int]]] = {}  # actor -> (caller, descriptor) that wait
         self._callers: dict[bytes, set[bytes]] = {}
         self._unknown: dict[bytes, float] = {}
@@ -141,7 +141,7 @@ class ActorKeeper:
             advice = (
                 "That actor is dead, but handles to it are held: drop them, or kill() it, to free the name."
                 if row is not None and row.state == DEAD
-                else "Use get_actor() or get_if_exists=True to share it, or kill it first."
+                else "Please use a different name, share it by get_actor() or get_if_exists=True, or kill it first."
             )
             raise ActorAlreadyExistsError(
                 f"The name {name!r} is taken in namespace {namespace!r} by actor {taken.existing_id.hex()}. {advice}",

@@ -134,8 +134,11 @@ class Requests:
         return self.node.leases.totals()
 
     def _available_resources(self, _asker: Asker, _request: ask.AvailableResources) -> dict[str, float]:
-        """Free resources; what is used up is left out, as in Ray."""
-        return {name: amount for name, amount in self.node.leases.available().items() if amount > 0}
+        """Free resources; what is used up is left out, as in Ray. Of the object store: what no object is in."""
+        free = self.node.leases.available()
+        if "object_store_memory" in free:
+            free["object_store_memory"] -= _store_figures(self.node.session["shm_root"])["used_bytes"]
+        return {name: amount for name, amount in free.items() if amount > 0}
 
     def _nodes(self, _asker: Asker, _request: ask.Nodes) -> list[dict[str, Any]]:
         """Rows in the shape of `nodes()`."""
@@ -476,7 +479,7 @@ def _store_figures(shm_root: str) -> dict[str, int]:
     try:
         with os.scandir(shm_root) as entries:
             for entry in entries:
-                if not entry.name.startswith("."):
+                if not entry.name.startswith((".", "free-")):  # free segments hold no object
                     count += 1
                     used += entry.stat().st_blocks * 512
     except OSError:

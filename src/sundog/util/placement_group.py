@@ -275,6 +275,8 @@ def _check_bundles(bundles: object) -> None:
         negative = [resource for resource, amount in bundle.items() if amount < 0]
         if negative:
             raise ValueError(f"A bundle cannot hold a negative amount of {negative[0]}: {bundle!r}.")
+        if "bundle" in bundle:
+            raise ValueError(f'"bundle" is no resource that a bundle can hold: {bundle!r}.')
         if "object_store_memory" in bundle:
             warnings.warn(
                 "'object_store_memory' in a bundle reserves nothing; objects that do not fit are spilled.",

@@ -76,6 +76,7 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     config = Config(**spec["config"])
     setup.accelerators = Accelerators(config, user_environ())
     setup.offer_to_kernel(config.worker_oom_score_adjustment)
+    setup.be_nice(config.worker_niceness)
     owner = assemble(
         worker_id,
         Connection(socket.socket(fileno=control_fd), session["shm_root"]),

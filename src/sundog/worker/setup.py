@@ -65,6 +65,13 @@ def offer_to_kernel(adjustment: int) -> None:
             file.write(str(adjustment))
 
 
+def be_nice(niceness: int) -> None:
+    """Let other programs go first; a niceness that the user has lowered further stays."""
+    if niceness:
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, 0, max(niceness, os.getpriority(os.PRIO_PROCESS, 0)))
+
+
 def reseed() -> None:
     """Forked processes must not draw the same random numbers (Python's own module sees to itself)."""
     numpy = sys.modules.get("numpy")

@@ -1,0 +1,73 @@
+"""Where objects are and how large: `get_object_locations` and `get_local_object_locations`.
+
+Owns the questions alone. A session has one node, so an object that is ready is on it. Any process of a session.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from sundog import engines
+from sundog.api import wait
+from sundog.ids import owner_of
+from sundog.owner import context
+from sundog.refs import ObjectRef
+
+if TYPE_CHECKING:
+    from sundog.owner.core import Owner
+
+_ASK_OWNER_S = 1.0
+
+
+def get_object_locations(
+    obj_refs: Sequence[ObjectRef[Any]], timeout_ms: int = -1
+) -> dict[ObjectRef[Any], dict[str, Any]]:
+    """Nodes that have each object, its size in bytes, and whether it was spilled.
+
+    Args:
+        obj_refs: Refs to ask about.
+        timeout_ms: How long the owners of borrowed objects have for an answer; -1: a second.
+
+    Returns:
+        For each ref `node_ids` (empty while it is not ready), `object_size` (None then) and `did_spill`.
+
+    Raises:
+        RuntimeError: there is no session.
+    """
+    owner = _owner()
+    borrowed = [
+        ref for ref in obj_refs if owner.value(ref.binary()) is None and owner_of(ref.binary()) != owner.me
+    ]
+    if borrowed:
+        wait(
+            borrowed, num_returns=len(borrowed), timeout=_ASK_OWNER_S if timeout_ms < 0 else timeout_ms / 1000
+        )
+    return get_local_object_locations(obj_refs)
+
+
+def get_local_object_locations(obj_refs: Sequence[ObjectRef[Any]]) -> dict[ObjectRef[Any], dict[str, Any]]:
+    """The same, as far as this process knows without asking anybody.
+
+    Raises:
+        RuntimeError: there is no session.
+    """
+    owner = _owner()
+    return {ref: _located(owner.value(ref.binary())) for ref in obj_refs}
+
+
+def _owner() -> Owner:
+    engine = engines.current()
+    if engine is None:
+        raise RuntimeError(
+            "Objects have locations in a session, and there is none here: call sundog.init() first."
+        )
+    return engine.owner
+
+
+def _located(value: Any) -> dict[str, Any]:
+    if value is None:
+        return {"node_ids": [], "object_size": None, "did_spill": False}
+    _, meta, location, _, _ = value
+    size = len(meta) + (location[1] if location is not None else 0)
+    return {"node_ids": [context.facts.node_id.hex()], "object_size": size, "did_spill": False}
