@@ -28,7 +28,6 @@ class Bare(Serving):
             interrupting=TASK,
             cancelled={b"ended before its interrupt came"},
             gates=Gates(),
-            on_signal=None,
             ring=SimpleNamespace(started_at=float),
             on_signal=None,
         )

@@ -37,7 +37,9 @@ def get_object_locations(
     """
     owner = _owner()
     borrowed = [
-        ref for ref in obj_refs if owner.value(ref.binary()) is None and owner_of(ref.binary()) != owner.me
+        ref
+        for ref in obj_refs
+        if owner.objects.value(ref.binary()) is None and owner_of(ref.binary()) != owner.me
     ]
     if borrowed:
         wait(
@@ -53,7 +55,7 @@ def get_local_object_locations(obj_refs: Sequence[ObjectRef[Any]]) -> dict[Objec
         RuntimeError: there is no session.
     """
     owner = _owner()
-    return {ref: _located(owner.value(ref.binary())) for ref in obj_refs}
+    return {ref: _located(owner.objects.value(ref.binary())) for ref in obj_refs}
 
 
 def _owner() -> Owner:
