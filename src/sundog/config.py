@@ -222,6 +222,12 @@ class Config:
     session_keep: int = _setting(
         10, "Folders of ended sessions (logs, records) that the next session leaves in place.", low=0
     )
+    log_rotation_max_bytes: int = _setting(
+        512 << 20, "Bytes after which a worker goes on in a new log file, of each of its two.", low=1024
+    )
+    log_rotation_backup_count: int = _setting(
+        5, "Older parts of a worker's log that stay beside the one it writes.", low=0
+    )
     log_to_driver: bool = _setting(True, "Show what workers print in the driver's terminal.")
     ignore_unhandled_errors: bool = _setting(
         False, "Say nothing of errors of tasks whose refs are dropped without anybody having read them."

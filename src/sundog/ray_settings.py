@@ -118,8 +118,6 @@ _TEXT = """
     local_gc_interval_s
     local_gc_min_interval_s
     locality_aware_leasing_enabled
-    log_rotation_backup_count
-    log_rotation_max_bytes
     max_cancelled_lease_tombstones
     max_command_batch_size
     max_direct_call_object_size

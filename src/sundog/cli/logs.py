@@ -1,81 +1,175 @@
-"""`sundog logs`: what the processes of a session printed, by file, actor, task or process.
+"""`sundog logs`: what the processes of a session printed, by file, actor, task, process or job.
 
-Owns the choice between listing files and showing one; the reading is `util.state.logs`. Runs in the terminal's process,
-main thread; it joins no session. Ctrl-C ends --follow.
+Owns the command line and the page; which files are meant and which lines of them is `util.state.logs`. Works on a
+running session and on one that has ended. Runs in the terminal's process, main thread; it joins no session. Ctrl-C ends
+--follow.
 """
 
-from typing import Any
+import json
+import os
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sundog.cli import exits, rows
+from sundog.cli.sessions import opened, session_option
 
-_KINDS = ("actor", "task", "worker", "cluster")
+if TYPE_CHECKING:
+    from sundog.observe.sessions import Opened
+    from sundog.util.state.logs import Log
 
+_KINDS = ("actor", "task", "worker", "job", "driver", "cluster")
+_LOOK_S = 0.2
 
 _EXAMPLES = rows.examples(
     ("sundog logs", "the names of all files"),
     ("sundog logs 'worker*'", "the files whose names fit; one file is shown"),
-    ("sundog logs task --id ID --err", "what a task wrote to standard error"),
-    ("sundog logs actor --id ID --follow", "what an actor prints, as it comes"),
+    ("sundog logs task ID --err", "what a task wrote to standard error, in each attempt"),
+    ("sundog logs actor NAME --follow", "what an actor prints, as it comes"),
+    ("sundog logs worker 4711 --tail 20", "the last lines of a process"),
+    ("sundog logs job 01000000", "what all workers of a job printed"),
 )
 
 
 @click.command("logs", short_help="Show what the processes of a session printed.", epilog=_EXAMPLES)
-@click.argument("what", nargs=-1, metavar="[FILE|PATTERN|actor|task|worker]")
-@click.option("--id", "id_", metavar="ID", help="Of the actor or the task.")
-@click.option("--pid", type=int, help="Of the worker.")
-@click.option("-a", "--attempt-number", type=int, default=0, help="Which attempt of the task.")
+@click.argument(
+    "what",
+    nargs=-1,
+    metavar="[GLOB | task ID | actor ID|NAME | worker PID | job ID | driver]",
+)
+@click.option(
+    "--id", "id_", metavar="ID", help="Of the actor, the task or the job: the same as after its kind."
+)
+@click.option("--pid", type=int, help="Of the worker: the same as after its kind.")
+@click.option(
+    "-a", "--attempt-number", type=click.IntRange(0), help="Only this attempt of the task; the first is 0."
+)
 @click.option("--err", "is_err", is_flag=True, help="What went to standard error.")
-@click.option("--tail", type=int, default=1000, show_default=True, help="Lines from the end; -1 is all.")
-@click.option("--follow", is_flag=True, help="Go on with what is printed from now on.")
+@click.option(
+    "--tail", type=click.IntRange(-1), default=1000, show_default=True, help="Lines from the end; -1 is all."
+)
+@click.option("-f", "--follow", is_flag=True, help="Go on with what is printed from now on.")
 @click.option("--node-id", metavar="ID", help="On which node; there is one.")
 @click.option("--node-ip", metavar="IP", help="The same by its address.")
+@click.option("--json", "as_json", is_flag=True, help="The names of files as JSON; of a log, its lines.")
 @rows.timeout_option
 @rows.address_option
-def command(what: tuple[str, ...], address: str | None, timeout: int, **options: Any) -> int:
+@session_option
+def command(
+    what: tuple[str, ...], address: str | None, session: str | None, timeout: int, **options: Any
+) -> int:
     """Show what the processes of a session printed.
 
-    Without an argument, or with a pattern, the files are listed; one file is shown. `actor --id`, `task --id` and
-    `worker --pid` show what that one printed.
+    Without an argument, or with a pattern, the files are listed; one file is shown. After a kind comes whose log is
+    wanted: a task's id, an actor's id or name, a worker's pid, a job's id.
     """
-    from sundog.util import state
-
-    kind = what[0] if what and what[0] in _KINDS else "cluster"
-    name = next((each for each in what if each not in _KINDS), "*")
-    node = options["node_id"] or rows.asked(lambda: state.list_nodes(address))[0].node_id
+    chosen = opened(session or address)
+    kind, wanted = _meaning(what, options)
     if kind == "cluster":
-        found = rows.asked(lambda: state.list_logs(address, node_id=node, glob_filter=name))
-        files = [each for group in found.values() for each in group]
-        if len(files) != 1:
-            if not files:
-                raise exits.CommandError(f"no log is called {name!r}. See: sundog logs")
-            for group, names in found.items():
-                click.echo(f"{group}:")
-                for each in names:
-                    click.echo(f"  {each}")
-            return exits.OK
-        choice: dict[str, Any] = {"filename": files[0], "node_id": node}
-    elif kind == "worker":
-        choice = {"pid": _given(options["pid"], "--pid"), "node_id": node}
-    else:
-        choice = {f"{kind}_id": _given(options["id_"], "--id")}
-    pieces = state.get_log(
-        address,
-        tail=options["tail"],
-        follow=options["follow"],
-        suffix="err" if options["is_err"] else "out",
-        attempt_number=options["attempt_number"],
-        timeout=timeout,
-        errors="backslashreplace",
-        **choice,
-    )
-    while (piece := rows.asked(lambda: next(pieces, None))) is not None:
-        click.echo(piece, nl=False)
+        return _show_files(chosen, wanted or "*", options)
+    found = rows.asked(lambda: _logs(chosen, kind, wanted, options))
+    return _show(chosen, found, options)
+
+
+def _meaning(what: tuple[str, ...], options: dict[str, Any]) -> tuple[str, str]:
+    kind = what[0] if what and what[0] in _KINDS else "cluster"
+    rest = what[1:] if what and what[0] in _KINDS else what
+    if len(rest) > 1:
+        raise click.UsageError(f"{rest[1]!r} is one argument too many: sundog logs shows one log at a time.")
+    given = rest[0] if rest else options["id_"] or (str(options["pid"]) if options["pid"] is not None else "")
+    if not given and kind not in ("cluster", "driver"):
+        what_for = "a pid" if kind == "worker" else "an id"
+        raise click.UsageError(f"{what_for} is needed to know whose log it is: sundog logs {kind} …")
+    return kind, given
+
+
+def _logs(chosen: "Opened", kind: str, wanted: str, options: dict[str, Any]) -> "list[Log]":
+    from sundog.util.state import logs
+
+    suffix = "err" if options["is_err"] else "out"
+    if kind == "task":
+        return logs.logs_of_task(chosen.path, wanted, suffix, options["attempt_number"])
+    if kind == "driver":
+        return logs.logs_of_driver(chosen.path, wanted or "*")
+    return {
+        "actor": logs.logs_of_actor,
+        "worker": logs.logs_of_worker,
+        "job": logs.logs_of_job,
+    }[kind](chosen.path, wanted, suffix)
+
+
+def _show_files(chosen: "Opened", pattern: str, options: dict[str, Any]) -> int:
+    from sundog.util.state import logs
+
+    _check_node(chosen, options)
+    found = logs.files_of(chosen.path, pattern)
+    files = [each for group in found.values() for each in group]
+    if not files:
+        raise exits.CommandError(f"no log is called {pattern!r}. See: sundog logs")
+    if len(files) == 1 and pattern != "*":
+        return _show(chosen, [logs.log_named(chosen.path, files[0])], options)
+    if options["as_json"]:
+        click.echo(json.dumps(found, indent=2))
+        return exits.OK
+    for group, names in found.items():
+        click.echo(f"{group}:")
+        for each in names:
+            click.echo(f"  {each}")
     return exits.OK
 
 
-def _given(value: object, option: str) -> object:
-    if value is None:
-        raise click.UsageError(f"{option} is needed to know whose log it is.")
-    return value
+def _check_node(chosen: "Opened", options: dict[str, Any]) -> None:
+    from sundog.util.state.logs import list_logs
+
+    if options["node_id"] or options["node_ip"]:
+        rows.asked(
+            lambda: list_logs(
+                chosen.path, node_id=options["node_id"], node_ip=options["node_ip"], glob_filter="node.log"
+            )
+        )
+
+
+# ---------------------------------------------------------------------- showing
+def _show(chosen: "Opened", logs: "Sequence[Log]", options: dict[str, Any]) -> int:
+    from sundog.util.state.logs import pieces
+
+    if options["follow"] and not options["as_json"]:
+        if chosen.is_live:
+            _follow(logs, options["tail"])
+        click.echo("sundog: the session has ended, so nothing more comes.", err=True)
+    for log in logs:
+        text = b"".join(pieces(log, options["tail"])).decode("utf-8", "backslashreplace")
+        if options["as_json"]:
+            facts = {"title": log.title, "file": os.path.basename(log.path), "lines": text.split("\n")}
+            click.echo(json.dumps(facts))
+            continue
+        if len(logs) > 1 and text:
+            click.echo(f"==> {log.title} ({os.path.basename(log.path)})")
+        click.echo(text, nl=False)
+        if len(logs) > 1 and text and not text.endswith("\n"):
+            click.echo("")
+    return exits.OK
+
+
+def _follow(logs: "Sequence[Log]", tail: int) -> None:
+    """Show logs as they grow, until Ctrl-C."""
+    from sundog.observe.log_reading import Follower
+
+    followers = [(log, Follower(log.path, log.task, log.attempt)) for log in logs]
+    shown: object = None
+    first = True
+    try:
+        while True:
+            for log, follower in followers:
+                text = follower.history(tail) if first else follower.poll()
+                if text and len(logs) > 1 and shown is not log:
+                    click.echo(f"==> {log.title} ({os.path.basename(log.path)})")
+                    shown = log
+                click.echo(text.decode("utf-8", "backslashreplace"), nl=False)
+            first = False
+            time.sleep(_LOOK_S)
+    finally:
+        for _, follower in followers:
+            follower.close()

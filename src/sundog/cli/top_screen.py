@@ -214,14 +214,15 @@ class Top(App[None]):
         return lines or [f"process {worker.who.pid} has ended"]
 
     def _log_lines(self, worker: Any) -> list[str]:
-        from sundog.util.state import logs
+        from sundog.observe.log_reading import read_tail
+        from sundog.util.state.logs import worker_path
 
         if worker.who.kind == "driver":
             return ["A driver prints to its own terminal: sundog keeps no log of it."]
         lines = []
         for suffix in ("out", "err"):
-            path = logs.worker_path(self.session.path, worker.who.process_id, suffix)
-            text = b"".join(logs.read_tail(path, _TAIL)).decode("utf-8", "backslashreplace")
+            path = worker_path(self.session.path, worker.who.process_id, suffix)
+            text = b"".join(read_tail(path, _TAIL)).decode("utf-8", "backslashreplace")
             lines += [f"-- {suffix} of pid {worker.who.pid}", *map(printable, text.splitlines())]
         return lines
 

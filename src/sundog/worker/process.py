@@ -70,7 +70,13 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     facts.job_id, facts.session, facts.namespace = job.job_id, session, job.namespace
     facts.runtime_env = spec.get("runtime_env") or {}
     facts.detached_by_default = job.detached
-    stdio.redirect(spec["out_path"], spec["err_path"], _current_name)
+    stdio.redirect(
+        spec["out_path"],
+        spec["err_path"],
+        _current_name,
+        max_bytes=spec["config"]["log_rotation_max_bytes"],
+        backups=spec["config"]["log_rotation_backup_count"],
+    )
     _write_faults_to(spec["err_path"])
     setup.join_job(job)
     config = Config(**spec["config"])
@@ -177,7 +183,11 @@ def _current_name() -> str:
     running = context.current()
     facts = context.facts
     name = _actor_label(facts) if facts.actor_id is not None else running.name if running is not None else ""
-    return f"{name}\0{running.task_id.hex()}" if running is not None else name
+    if running is None:
+        return name
+    # From the second attempt on its number follows the id, in hexadecimal (`observe/log_reading.py`).
+    attempt = f"{running.attempt:x}" if running.attempt else ""
+    return f"{name}\0{running.task_id.hex()}{attempt}"
 
 
 def _actor_label(facts: context.ProcessFacts) -> str:

@@ -63,4 +63,4 @@ def test_logs_are_listed_and_shown(ray: ModuleType, ran: str) -> None:
 
 def test_without_a_session_the_commands_say_so() -> None:
     assert "no session is running" in sundog("list", "tasks", code=3)
-    assert "no session is running" in sundog("logs", code=3)
+    assert "there is no session, running or ended" in sundog("logs", code=3)
