@@ -169,7 +169,7 @@ class _Init:
             early.drop()  # unless it was taken
 
     def __getattr__(self, name: str) -> object:
-        # Who looks at it (help, inspect.signature) sees the real one.
+        # help() and inspect.signature() see the real function.
         return getattr(import_module("sundog.api").init, name)
 
     @property
@@ -185,7 +185,7 @@ _init = _Init()
 
 
 class _Missing(AttributeError):
-    """No such name; why not is looked up by who reads it, for every import of a submodule comes by here."""
+    """No such name. The reason is looked up when the text is read: every import of a submodule raises this once."""
 
     def __str__(self) -> str:
         absent = import_module("sundog.absent")

@@ -113,7 +113,7 @@ class Core:
 
     def __del__(self) -> None:
         if self.scope is not None and engines is not None:
-            self.scope = None  # the ref's death is noted first, then whoever reads is told to look
+            self.scope = None  # the ref's death is noted first; then the reader of the sockets is woken
             engine = engines.current()
             if engine is not None and engine.owner.closed is None:
                 engine.owner.reactor.wake()

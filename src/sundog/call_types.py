@@ -5,8 +5,8 @@ Owns: the shapes by which a type checker reads the parameters of a function or a
 
 Python has no type for "these parameters, each of them or a ref". So `.remote()` has one overload with the function's
 own parameters (names, defaults and keywords included) and one for each number of leading arguments that may be refs:
-`Takes2` is anything whose calls begin with two positional arguments, the rest is as the function has it. A ref that is
-passed by keyword is the one case that these types refuse although it works.
+`Takes2` is anything whose calls begin with two positional arguments; its other arguments are as the function has
+them. A ref that is passed by keyword is the one case that these types refuse although it works.
 
 mypy reads such shapes from a method only, hence `_takes`: nothing ever calls it.
 """

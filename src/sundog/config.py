@@ -389,7 +389,7 @@ def mistyped(environ: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
 def default_temp_dir(environ: Mapping[str, str] | None = None) -> str:
     """Where this user's sessions are when the setting `temp_dir` is empty: no two users share it.
 
-    A TMPDIR of another user, which root may have from whoever called sudo, does not count.
+    A TMPDIR of another user, which root may have inherited from the user of sudo, does not count.
 
     >>> default_temp_dir({"TMPDIR": "/"}) == f"/sundog-{os.geteuid()}"
     True
@@ -505,6 +505,6 @@ _WANTED = {
 
 
 if __name__ == "__main__":
-    # The list of settings for who has the package and not its documentation.
+    # The list of settings, for users who have the package and not its documentation.
     for each in describe():
         print(f"SUNDOG_{each.name} ({each.type}, default {each.default!r}): {each.doc}")

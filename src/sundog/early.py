@@ -1,8 +1,8 @@
-"""The first moment of `init()`: the node's program is started before the rest of sundog is imported.
+"""The first moment of `init()`: the node's program is started before the other modules of sundog are imported.
 
 Importing the API takes about as long as the node takes to come up, so both happen at the same time. Owns the
-program between its start and the moment when it is told which session is its own; whoever does not need it
-after all drops it. Imports next to nothing, for every `init()` waits for this module.
+program between its start and the moment when it is told which session is its own; an `init()` that does not
+need it after all drops it. Imports next to nothing, for every `init()` waits for this module.
 
 Runs in the process that starts a session: a driver, or `sundog start`.
 """
@@ -106,7 +106,7 @@ def begin() -> None:
         try:
             _begun.append(_start())
         except OSError:
-            pass  # who needs it tries again, and reports what is wrong
+            pass  # init() tries again, and reports what is wrong
 
 
 def take() -> Program:

@@ -170,7 +170,7 @@ class Ring:
             try:
                 reserve(fd, old, size)
                 if old:
-                    self.map.resize(size)  # in place: whoever has the map sees it longer
+                    self.map.resize(size)  # in place: every holder of the map sees it longer
                 else:
                     map_ = mmap.mmap(fd, size)
                     if hasattr(self, "map"):
@@ -331,7 +331,7 @@ class NoRing:
     """Takes events and forgets them: recording is switched off."""
 
     path = ""
-    capacity = 1  # who writes without a call writes here, over and over
+    capacity = 1  # code that writes without a call writes here, over and over
 
     def __init__(self) -> None:
         self.map = bytearray(HEADER_BYTES + EVENT_BYTES)

@@ -152,7 +152,7 @@ class RayTaskError(RayError):
         hint_at_copy(exc)
         text = format_chain(exc, (_PACKAGE_DIR, *skip_frames_of))
         if isinstance(exc, KeyboardInterrupt):
-            # As Ray has it: who interrupts a task, be it the task itself, has cancelled it.
+            # As in Ray: a task that was interrupted, even by itself, counts as cancelled.
             from sundog.exceptions import TaskCancelledError
 
             exc = TaskCancelledError(f"{function_name} was interrupted while it ran.", task_id=_hex(task_id))

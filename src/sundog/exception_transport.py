@@ -198,7 +198,9 @@ def _dual_class(plain: type[Any], cause_class: type[BaseException], is_stand_in:
     }
     name = f"{plain.__name__}({cause_class.__name__})"
     bases: tuple[type[Any], ...] = (plain, cause_class)
-    if is_stand_in:  # the exception itself could not be brought here: who expects to be told so is
+    if (
+        is_stand_in
+    ):  # the exception itself could not be unpickled here: `except UnserializableException` catches it
         from sundog.exceptions import UnserializableException
 
         bases = (plain, cause_class, UnserializableException)

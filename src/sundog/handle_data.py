@@ -1,7 +1,7 @@
 """What a handle knows of its actor: the row that travels with every handle, and that the node keeps.
 
-Owns the row. Whoever creates an actor fills it (`actor.py`, `engines/creation.py`), the node hands it out with a name,
-and a method reads it when it is first called. Any process.
+Owns the row. The creator of an actor fills it (`actor.py`, `engines/creation.py`), the node hands it out with a
+name, and a method reads it at its first call. Any process.
 """
 
 from __future__ import annotations

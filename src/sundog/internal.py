@@ -20,7 +20,7 @@ __all__ = ["free"]
 def free(object_refs: list[ObjectRef[Any]] | ObjectRef[Any], local_only: bool = False) -> None:
     """Remove objects from memory and disk at once, although refs to them are left.
 
-    Whoever reads one of them from now on, in any process, gets `ObjectFreedError`, and it is not computed again. Values
+    Every process that reads one of them from now on gets `ObjectFreedError`; the object is not computed again. Values
     that were read before stay right, and keep their memory until they are gone. A task that has not finished goes on;
     what it returns is dropped. Most programs need none of this: an object goes by itself with the last ref to it.
 

@@ -5,7 +5,7 @@
     'JSON'
 
 Given to `init(logging_config=…)` it sets up the root logger of the driver and of every worker of its job. Imported only
-by who uses it. Main thread, while a process starts.
+where it is used. Main thread, while a process starts.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class _ContextFormatter(logging.Formatter):
         self.more = [name for name in more if name not in _SHOWN]
 
     def facts(self, record: logging.LogRecord) -> dict[str, object]:
-        """What is known beside the message: attributes asked for, `extra=`, and who is running."""
+        """What is known beside the message: attributes asked for, `extra=`, and the running task and actor."""
         found = {name: getattr(record, name, None) for name in self.more}
         found.update((name, value) for name, value in vars(record).items() if name not in _STANDARD)
         running = RuntimeContext()  # not get_runtime_context(): a line of log starts no session
@@ -109,7 +109,7 @@ class _ContextFormatter(logging.Formatter):
 
 
 class TextFormatter(_ContextFormatter):
-    """A line for people: when, how bad, where, what, and then `name=value` for the rest."""
+    """A line for people: when, how bad, where, what, and then `name=value` for every other fact."""
 
     def format(self, record: logging.LogRecord) -> str:
         """One record; a traceback follows its line."""

@@ -96,7 +96,7 @@ def is_debugging() -> bool:
 
 
 def detail(text: str) -> None:
-    """Something that only who looks for it wants to know."""
+    """Say something at debug level."""
     _logger().debug("%s", text)
 
 

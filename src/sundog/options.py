@@ -43,8 +43,8 @@ _OWN_KEYWORD = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
 _NAME = r"[a-zA-Z0-9](?:[\w.\-]{0,61}[a-zA-Z0-9])?"
 _LABEL_KEY = re.compile(rf"(?:[a-z0-9](?:[a-z0-9.\-]{{0,251}}[a-z0-9])?/)?{_NAME}")
 _LABEL_VALUE = re.compile(rf"!?(in\(\s*{_NAME}(\s*,\s*{_NAME})*\s*\)|({_NAME})?)")
-# The older way to say what a PlacementGroupSchedulingStrategy says. "default" is the group of who submits, if it
-# captures what is submitted from inside; None is no group.
+# The older way to say what a PlacementGroupSchedulingStrategy says. "default" is the group of the task
+# that submits, if that group captures its children; None is no group.
 _GROUP_OPTIONS = ("placement_group", "placement_group_bundle_index", "placement_group_capture_child_tasks")
 _NONE_COUNTS = frozenset({"placement_group"})
 

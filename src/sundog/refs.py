@@ -222,7 +222,7 @@ def _count_by_hand(ref: ObjectRef[Any]) -> None:
 
 
 def rebuild(oid: bytes, site: str | None = None) -> ObjectRef[Any]:
-    """Unpickle a ref: counts it, and tells whoever is collecting."""
+    """Unpickle a ref: counts it, and adds it to what this thread collects."""
     _note((oid,))
     received = collectors.received
     if received is not None:
@@ -251,7 +251,7 @@ def creation_sites(names: Collection[str] | None = None) -> dict[str, str]:
     """Where the refs of this process to some objects (ids in hexadecimal; all by default) were made.
 
     Looks through everything that the garbage collector knows: for errors and listings, not for every day. Not to be
-    called under a lock: what dies meanwhile dies here, with the finalisers of whoever wrote them.
+    called under a lock: what dies meanwhile dies here, and runs its finalisers in this thread.
     """
     sites: dict[str, str] = {}
     for each in gc.get_objects():

@@ -127,7 +127,7 @@ class RuntimeContext:
         found = context.facts.actor_id
         return ActorID(found) if found is not None else None
 
-    # ------------------------------------------------------------------ the rest
+    # ------------------------------------------------------------------ environment and resources
     @property
     def namespace(self) -> str:
         """The namespace of named actors here."""

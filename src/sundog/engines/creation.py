@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from sundog import events
-from sundog.engines.leases import lease_of
+from sundog.engines.lease_requests import lease_of
 from sundog.handle_data import HandleData
 from sundog.options import ActorOptions
 from sundog.owner import call_sites, context

@@ -23,7 +23,7 @@ from sundog import engines, isolation
 from sundog.config import Config
 from sundog.engines import messages, obstacles, sessions
 from sundog.engines.creation import Creations
-from sundog.engines.leases import lease_of
+from sundog.engines.lease_requests import lease_of
 from sundog.engines.refusals import Refusals
 from sundog.exceptions import RaySystemError
 from sundog.ids import random_id
@@ -131,7 +131,7 @@ class LocalEngine:
 
     def crew(self, options: TaskOptions, size: int, *, spoiled: bool) -> Crew:
         """So many workers for tasks with these options, held until they are given back."""
-        from sundog.owner.crews import Crew  # for those who use a pool
+        from sundog.owner.crews import Crew  # only programs with a pool import it
 
         spec, setup = lease_of(options, self.env_key(options.runtime_env))
         return Crew(self.owner, size, replaced(spec, permanent=True), setup, spoiled)
@@ -332,7 +332,7 @@ def start(
     connection = Connection(sock, session["shm_root"])
     process_id = random_id()
     job_id = (1).to_bytes(4, "little")
-    # If the node was killed already, whoever reads its socket says so, with the cause.
+    # If the node was killed already, the thread that reads its socket reports that, with the cause.
     with contextlib.suppress(ConnectionError):
         _introduce(connection, process_id, job_id, job, log_to_driver, joins=False)
     return _become_driver(process_id, connection, session, config, job_id, job, log_to_driver, pid)

@@ -2,7 +2,7 @@
 
 Owns what `init()` and `sundog start` say when the place is too poor: no /proc, too few file descriptors or
 processes. Of folders that cannot be used `sessions.py` says so where it makes them. Refuses to look for trouble that
-is not there: one cheap look before a start, and the rest only when something has failed. Runs in the process that
+is not there: one cheap check before a start, and all others only after a failure. Runs in the process that
 starts a session, on its calling thread.
 """
 
@@ -40,7 +40,7 @@ def check() -> None:
 
 def explained(error: OSError | RuntimeError) -> RaySystemError:
     """What to raise for an error of the system that kept a session from starting."""
-    from sundog.net import process_limit  # for those who need it
+    from sundog.net import process_limit  # imported only after a failure
 
     if not isinstance(error, OSError):
         return RaySystemError(f"A session cannot be started: {error}. {process_limit.text()}")

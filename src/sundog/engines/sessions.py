@@ -1,8 +1,8 @@
 """Sessions from the outside: made, found, joined, asked, ended.
 
 Owns the folders a session starts with and the start of its node process. Used by `init()` and by the
-command line. Who starts a node does not wait for it to come up: its socket is inherited, and what is sent to it
-waits there. Who wants to join one does.
+command line. The process that starts a node does not wait for it to come up: the node inherits the socket, and
+messages wait in it. A process that joins a session waits for it.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def spawn_node(
     finally:
         os.close(lock)
     try:
-        # Not before: should we be killed, whoever knows of it removes it.
+        # Not before: if this process is killed, the process that knows of the folder removes it.
         folders.make_shared(session["shm_root"], session["path"], shared_lock)
     except OSError:
         os.kill(program.pid, signal.SIGKILL)

@@ -221,7 +221,7 @@ class Board:
 
     @staticmethod
     def _advance(bar: Any, count: float) -> None:
-        # Not bar.update(): that one may decide to draw nothing, and the states come rarely enough.
+        # Not bar.update(), which may draw nothing: states arrive rarely enough to draw each.
         bar.n += count
         bar.refresh()
 

@@ -1,8 +1,8 @@
 """Cached pip environments for runtime environments.
 
-Owns: making a virtual environment per set of packages, once, whoever asks. Refuses: changing the
-environment of the process that asks. Runs in the first workers of an environment, before any task: whoever
-submits waits for nothing. venv and pip are processes of the worker's group, and end with it.
+Owns: making a virtual environment per set of packages, once, however many workers ask. Refuses: changing the
+environment of the process that asks. Runs in the first workers of an environment, before any task: the
+process that submits waits for nothing. venv and pip are processes of the worker's group, and end with it.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from sundog.refs import ObjectRef, collectors
 SIMPLE: frozenset[type] = frozenset({int, float, str, bytes, bool, type(None)})
 # Buffers below this travel with the pickle stream: a segment costs more than the copy.
 BUFFER_MIN_BYTES = 64 << 10
-# From this size on, as in Ray, whoever reads an array finds it at an address that vector instructions like.
+# From this size on, as in Ray, an array is read at an address that is aligned for vector instructions.
 ALIGNED_MIN_BYTES = 2048
 _ALIGNMENT = 64
 _THAWED_MAX = 4  # small buffers that are looked for in a stream; more are put beside it
@@ -143,7 +143,7 @@ def _dump(value: Any, buffers: Buffers, sent: list[bytes], thawed_max: int = _TH
 
 
 def _finish(value: Any, stream: bytes, thawed: Buffers, buffers: Buffers, sent: list[bytes]) -> bytes:
-    """See to it that whoever reads a small array cannot write to it, as with a large one.
+    """Make a small array read-only for its readers, as a large one is.
 
     Else a program that works on small data would fail on large. An array over bytes is such an array, and the pickler
     writes bytes as it writes bytearrays, but for the first byte.

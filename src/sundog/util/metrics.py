@@ -1,7 +1,7 @@
 """Counters, gauges and histograms of the application.
 
 Owns a registry per process: one family per metric name and kind, one series per set of tags,
-behind one lock. Any thread may record. Sends nothing: `collect()` gives a snapshot to whoever
+behind one lock. Any thread may record. Sends nothing: `collect()` gives a snapshot to the code that
 scrapes the process. Metrics travel by name; values stay in the process that recorded them.
 """
 
