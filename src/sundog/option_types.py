@@ -38,6 +38,7 @@ class PlacedOptions(TypedDict, total=False):
     enable_task_events: bool | None
     post_mortem: bool | None
     capsule: bool | None
+    profile: Literal["cpu", "wall", "line", "memory"] | None
     _metadata: Mapping[str, object] | None
     _labels: Mapping[str, str] | None
 
@@ -87,4 +88,5 @@ class MethodKeywords(TypedDict, total=False):
     enable_task_events: bool | None
     post_mortem: bool | None
     capsule: bool | None
+    profile: Literal["cpu", "wall", "line", "memory"] | None
     _generator_backpressure_num_objects: int | None

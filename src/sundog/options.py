@@ -126,6 +126,7 @@ class TaskOptions(_Options):
     enable_task_events: bool = True
     post_mortem: bool = False
     capsule: bool = False
+    profile: str | None = None
     _metadata: dict[str, Any] | None = None
     _labels: dict[str, str] | None = None
     _generator_backpressure_num_objects: int | None = None
@@ -172,6 +173,7 @@ class ActorOptions(_Options):
     enable_task_events: bool = True
     post_mortem: bool = False
     capsule: bool = False
+    profile: str | None = None
     _metadata: dict[str, Any] | None = None
     _labels: dict[str, str] | None = None
     _actor_generator_backpressure_num_objects: int | None = None
@@ -222,6 +224,7 @@ class MethodOptions(_Options):
     enable_task_events: bool | None = None  # None: as its actor
     post_mortem: bool = False
     capsule: bool = False
+    profile: str | None = None
     _generator_backpressure_num_objects: int | None = None
     _num_objects_per_yield: int | None = None
 
@@ -457,12 +460,17 @@ def _fallbacks(name: str, value: Any) -> list[dict[str, Any]]:
     return checked
 
 
-def _lifetime(name: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise _wrong_type(name, '"detached", "non_detached" or None', value)
-    if value not in ("detached", "non_detached"):
-        raise ValueError(f'{name}={value!r} is not allowed: "detached", "non_detached" or None.')
-    return value
+def _one_of(*allowed: str) -> _Check:
+    words = ", ".join(f'"{each}"' for each in allowed) + " or None"
+
+    def check(name: str, value: Any) -> str:
+        if not isinstance(value, str):
+            raise _wrong_type(name, words, value)
+        if value not in allowed:
+            raise ValueError(f"{name}={value!r} is not allowed: {words}.")
+        return value
+
+    return check
 
 
 def _groups(name: str, value: Any) -> dict[str, int]:
@@ -503,7 +511,7 @@ _CHECKS: dict[str, _Check] = {
     "queue_timeout_s": _seconds,
     "name": _TEXT,
     "namespace": _filled_text,
-    "lifetime": _lifetime,
+    "lifetime": _one_of("detached", "non_detached"),
     "get_if_exists": _FLAG,
     "concurrency_group": _filled_text,
     "concurrency_groups": _groups,
@@ -518,6 +526,7 @@ _CHECKS: dict[str, _Check] = {
     "enable_task_events": _FLAG,
     "post_mortem": _FLAG,
     "capsule": _FLAG,
+    "profile": _one_of("cpu", "wall", "line", "memory"),
     "_metadata": _DICT,
     "_labels": _DICT,
     "_generator_backpressure_num_objects": _backpressure,

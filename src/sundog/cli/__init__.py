@@ -36,6 +36,7 @@ COMMANDS = {
     "replay": "Run a failed task again in this terminal.",
     "capsule": "List, export and open the capsules of tasks.",
     "capture": "Have runs of a function leave capsules.",
+    "profile": "Show where time and memory go, by function.",
     "microbenchmark": "Measure the headline cases on this machine.",
 }
 

@@ -110,7 +110,6 @@ LATER = {
     "dashboard": "See: sundog status",
     "doctor": "See: sundog demo, whose output has such advice.",
     "job": "Run the program itself; it joins a session with init(address='auto').",
-    "profile": "Run the program under python -m cProfile, or py-spy record --subprocesses.",
     "serve": "",
     "why": "See: sundog status, which says what waits and why.",
 }

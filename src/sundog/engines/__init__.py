@@ -54,3 +54,8 @@ def plug_later(make: Callable[[], LocalEngine]) -> None:
     """Make an engine when one is first asked for: most tasks never call the API, and importing it takes time."""
     global _current, _make
     _current, _make = None, make
+
+
+# Called with each engine of a driver: when it has begun, and before it ends (in the thread that ends it).
+after_begin: list[Callable[[LocalEngine], None]] = []
+before_end: list[Callable[[LocalEngine], None]] = []

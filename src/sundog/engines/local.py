@@ -190,6 +190,8 @@ class LocalEngine:
         """Leave the session; it ends with its last driver. Waits until nothing of it is left."""
         owner = self.owner
         if self.is_driver:
+            for hook in list(engines.before_end):
+                hook(self)
             owner.pauses.await_prompts(lambda: owner.closed is not None)
         if engines.current() is self:
             engines.plug(None)
@@ -416,6 +418,8 @@ def _become_driver(
     except RuntimeError as error:
         engine.shutdown()
         raise obstacles.explained(error) from None
+    for hook in list(engines.after_begin):
+        hook(engine)
     return engine
 
 

@@ -36,6 +36,7 @@ from sundog.node.logs import LogTails
 from sundog.node.memory import MemoryKeeper
 from sundog.node.own_folder import OwnFolder
 from sundog.node.pauses import Pauses
+from sundog.node.profiles import Profiles
 from sundog.node.records import Records
 from sundog.node.remains import Remains
 from sundog.node.requests import Requests
@@ -130,6 +131,7 @@ class Node:
         self.remains = Remains(self)
         self.deadlocks = Deadlocks(self)
         self.pauses = Pauses(self)
+        self.profiles = Profiles(self)
         self.store = StoreKeeper(self)
         self.logs = LogTails()
         self.memory = MemoryKeeper(self)

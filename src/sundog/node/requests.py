@@ -101,6 +101,10 @@ class Requests:
                 answered(ask.AddTrigger, self._add_trigger),
                 answered(ask.ClearTriggers, self._clear_triggers),
                 answered(ask.Capture, self._capture),
+                answered(
+                    ask.BeginProfile, lambda _, request: self.node.profiles.begin(request.spec, request.pids)
+                ),
+                answered(ask.EndProfile, lambda _, request: self.node.profiles.end(request.profile_id)),
                 answered(ask.StopSession, self._stop),
                 answered(ask.RegisterNamed, self._register_named),
                 answered(ask.GetActor, self._get_actor),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from sundog import notices, refs
 from sundog.owner.description import describe_objects, describe_tasks
+from sundog.owner.profiles import Profiles
 from sundog.wire import control, peers
 from sundog.wire.row import Table, on
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 def from_node(owner: Owner, role: str) -> Table:
     """What the node tells any owner; `role` is "driver" or "worker"."""
     room, waits = owner.room, owner.waits
+    profiles = Profiles(owner, role)
     return Table(
         on(control.Answer, owner.control.answered),
         on(control.Died, lambda message: _died(owner, message)),
@@ -44,6 +46,8 @@ def from_node(owner: Owner, role: str) -> Table:
         # for the user
         on(control.Notice, owner.memory.notice),
         on(control.PauseCounts, owner.pauses.told),
+        on(control.StartProfile, profiles.start),
+        on(control.StopProfile, profiles.stop),
         on(
             control.PauseNotice,
             lambda message: owner.deliveries.bring(notices.note, message.text),

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         placement_group_table,
         remove_placement_group,
     )
+    from sundog.util.profiles import profile
     from sundog.util.progress_bars import progress
     from sundog.util.serialization import deregister_serializer, register_serializer
 
@@ -50,6 +51,7 @@ _HOMES = {
     "inspect_serializability": "sundog.serialize.inspect",
     "register_serializer": "sundog.util.serialization",
     "deregister_serializer": "sundog.util.serialization",
+    "profile": "sundog.util.profiles",
 }
 
 _SUBMODULES = frozenset(
@@ -138,6 +140,7 @@ __all__ = [
     "placement_group",
     "placement_group_table",
     "progress",
+    "profile",
     "queue",
     "ray_debugpy",
     "register_serializer",

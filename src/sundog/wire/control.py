@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from sundog.state.wait_facts import Report
     from sundog.wire.cause import Cause
     from sundog.wire.pauses import Pause, Trigger
+    from sundog.wire.profiles import ProfileSpec
 
 
 class ToNode(Row):
@@ -450,6 +451,18 @@ class Deadlock(FromNode):
 
     serial: int
     links: list[dict[str, Any]]
+
+
+class StartProfile(FromNode):
+    """Measure yourself from now on ([profile](howto/profile.md))."""
+
+    spec: ProfileSpec
+
+
+class StopProfile(FromNode):
+    """No longer: write what you found."""
+
+    profile_id: str
 
 
 class PauseCounts(FromNode):

@@ -19,12 +19,17 @@ class Asked(Protocol):
     def capsule(self) -> bool:
         """Keep what is needed to run it again."""
 
+    @property
+    def profile(self) -> str | None:
+        """Measure it: cpu, wall, line or memory."""
+
 
 class Inspect(NamedTuple):
     """The options that were given."""
 
     post_mortem: bool = False
     capsule: bool = False
+    profile: str = ""
 
 
 def inspect_of(options: Asked) -> Inspect | None:
@@ -32,7 +37,7 @@ def inspect_of(options: Asked) -> Inspect | None:
 
     >>> from sundog.options import parse_task_options
     >>> inspect_of(parse_task_options({"num_cpus": 1})), inspect_of(parse_task_options({"post_mortem": True}))
-    (None, Inspect(post_mortem=True, capsule=False))
+    (None, Inspect(post_mortem=True, capsule=False, profile=''))
     """
-    asked = Inspect(options.post_mortem, options.capsule)
+    asked = Inspect(options.post_mortem, options.capsule, options.profile or "")
     return asked if any(asked) else None

@@ -15,6 +15,7 @@ A = TypeVar("A")
 if TYPE_CHECKING:
     from sundog.wire.looks import Who  # noqa: F401 (used in quotes)
     from sundog.wire.pauses import Pause, Trigger  # noqa: F401 (used in quotes)
+    from sundog.wire.profiles import ProfileSpec
 
     class Request(Row, Generic[A]):
         """A question to the node."""
@@ -95,6 +96,19 @@ class Capture(Request[list[str]]):
 
     names: list[str]
     wanted: bool
+
+
+class BeginProfile(Request[list[int]]):
+    """Have processes profiled, all if no pid is named, also those that start meanwhile; the pids that were told."""
+
+    spec: ProfileSpec
+    pids: list[int]
+
+
+class EndProfile(Request[list[int]]):
+    """Have them write what they found; the pids that will."""
+
+    profile_id: str
 
 
 class StopSession(Request[bool]):

@@ -1,4 +1,4 @@
-"""What a worker does for those who want to see more of a task: a stop at its exception, a capsule.
+"""What a worker does for those who want to see more of a task: a stop at its exception, a capsule, a profile.
 
 Owns the choice of what is done when a task fails, and around a task of which more was asked (`Inspect`, `sundog
 capture`). Refuses to change its outcome: whatever goes wrong here is told, and the task ends as it would have. A task
@@ -38,6 +38,7 @@ class Inspection:
         self._captured: frozenset[str] = frozenset()
         self._before: dict[bytes, Before] = {}
         self._hook: Callable[[], None] | None = None
+        self._profilers: dict[str, Any] = {}
 
     # ------------------------------------------------------------------ what is asked
     def become_actor(self, asked: Inspect | None) -> None:
@@ -58,7 +59,7 @@ class Inspection:
     def _choose(self) -> None:
         """Tasks take the common way, unless there is something to do for each."""
         executor, asked = self._executor, self._of_actor
-        self.active = bool(self._captured or (asked is not None and asked.capsule))
+        self.active = bool(self._captured or (asked is not None and (asked.capsule or asked.profile)))
         executor.__dict__.pop("run", None)
         hook = self._hook
         if self.active or hook is not None:
@@ -82,6 +83,8 @@ class Inspection:
         keeps = (
             asked.capsule or name in self._captured or f"{context.facts.actor_class}.{name}" in self._captured
         )
+        if asked.profile:
+            function = self._profiled(asked.profile, function, name)
         if not keeps:
             return function
         task_id = item[0]
@@ -95,6 +98,16 @@ class Inspection:
             return result
 
         return run
+
+    def _profiled(self, kind: str, function: Any, name: str) -> Any:
+        profiler = self._profilers.get(kind)
+        if profiler is None:
+            from sundog.worker.profiles import make_profiler
+
+            session = str(self._executor.owner.control.session["path"])
+            profiler = self._profilers.setdefault(kind, make_profiler(kind, session))
+        label = f"{context.facts.actor_class}.{name}" if self._executor.actor_id is not None else name
+        return lambda *args, **kwargs: profiler.call(function, label, args, kwargs)
 
     async def _awaited(self, coroutine: Any, lane: AnswerLane, item: wire.Item, name: str) -> Any:
         result = await coroutine

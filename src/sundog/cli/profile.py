@@ -1,0 +1,220 @@
+"""`sundog profile`: where the time and the memory of a program go, by remote function.
+
+Owns the four ways: `run` a program under it, `attach` to processes that run, `list` and `show` what there is. The
+measuring is `sundog.profiling`, in the processes themselves. Runs in the terminal's process, main thread.
+"""
+
+import json
+import os
+import sys
+import time
+import webbrowser
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sundog.cli import exits, rows
+from sundog.cli.run import Program
+from sundog.cli.sessions import opened, opened_live, session_option
+
+if TYPE_CHECKING:
+    from sundog.profiling.rows import Profile
+
+_EXAMPLES = rows.examples(
+    ("sundog profile run script.py", "CPU time of a whole program, by remote function"),
+    ("sundog profile attach 812 --seconds 5", "a process that runs; also the id of a task or an actor"),
+    ("sundog profile attach ACTOR --memory", "what an actor allocates and does not free"),
+    ("sundog profile list", "the profiles of a session"),
+    ("sundog profile show", "the newest: a table, flame.html, speedscope.json"),
+)
+
+
+def _kind_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    function = click.option("--memory", "kind", flag_value="memory", help="Memory, by memray.")(function)
+    function = click.option("--wall", "kind", flag_value="wall", help="Time on the clock, waiting included.")(
+        function
+    )
+    function = click.option(
+        "--cpu", "kind", flag_value="cpu", default=True, help="Processor time (the default)."
+    )(function)
+    return click.option(
+        "--rate", type=click.FloatRange(1, 1000), default=100.0, show_default=True, help="Looks a second."
+    )(function)
+
+
+@click.group("profile", short_help="Show where time and memory go, by function.", epilog=_EXAMPLES)
+def command() -> None:
+    """Show where the time and the memory of a program go, by remote function."""
+
+
+@command.command("run", context_settings={"allow_interspersed_args": False})
+@_kind_options
+@click.option("-m", "as_module", is_flag=True, help="TARGET is a module's name, as with python -m.")
+@click.argument("target")
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+def run(
+    kind: str, rate: float, as_module: bool, target: str, arguments: tuple[str, ...]
+) -> Callable[[], None]:
+    """Run a program and profile its driver and all its workers, from init() to shutdown()."""
+    _check(kind)
+    program = Program(target, arguments, as_module)
+    return lambda: _run(program, kind, rate, os.path.basename(target))
+
+
+def _run(program: Program, kind: str, rate: float, what: str) -> None:
+    from sundog import engines
+    from sundog.profiling.session import Running
+
+    begun: dict[int, Running] = {}
+    ended: list[Profile] = []
+
+    def begin(engine: Any) -> None:
+        path = str(engine.owner.control.session["path"])
+        begun[id(engine)] = Running(engine.owner.control.request, path, kind, what, [], rate_hz=rate)
+
+    def end(engine: Any) -> None:
+        running = begun.pop(id(engine), None)
+        if running is not None and engine.owner.closed is None:
+            ended.append(running.end())
+
+    def tell() -> None:
+        for profile in ended:
+            sys.stdout.flush()
+            show_profile(profile)
+        if not ended:
+            click.echo(
+                "sundog profile: the program started no session, so there is nothing to show.", err=True
+            )
+
+    import atexit
+
+    atexit.register(tell)  # handlers run last in, first out: the session ends before this
+    engines.after_begin.append(begin)
+    engines.before_end.append(end)
+    program()
+
+
+@command.command("attach")
+@click.argument("target", metavar="PID|TASK|ACTOR")
+@click.option("--seconds", type=click.FloatRange(min=0.1), default=5.0, show_default=True, help="How long.")
+@_kind_options
+@session_option
+def attach(target: str, seconds: float, kind: str, rate: float, session: str | None) -> int:
+    """Profile a process of a running session, by its pid, by a task that runs in it or by its actor."""
+    from sundog.profiling.session import Running
+
+    _check(kind)
+    found = opened_live(session)
+    pid, what = _pid_of(found, target)
+    running = Running(found.ask, found.path, kind, what, [pid], rate_hz=rate, limit_s=seconds + 60.0)
+    if not running.pids:
+        raise exits.CommandError(f"no process of the session has pid {pid}. See: sundog list workers")
+    _wait(seconds, f"{kind} profile of {what}")
+    show_profile(running.end())
+    return exits.OK
+
+
+def _pid_of(found: Any, target: str) -> tuple[int, str]:
+    from sundog.util import state
+
+    if target.isdigit() and len(target) < 10:
+        return int(target), f"pid {target}"
+    for actor in state.list_actors(found.path, limit=10_000):
+        if actor.actor_id.startswith(target) or target == actor.name:
+            return int(actor.pid or 0), f"actor {actor.class_name} (pid {actor.pid})"
+    for task in state.list_tasks(found.path, limit=10_000):
+        if task.task_id.startswith(target) and task.worker_pid and task.state == "RUNNING":
+            return int(task.worker_pid), f"task {task.name} (pid {task.worker_pid})"
+    raise exits.CommandError(
+        f"{target} is no pid, no actor's id or name, and no task that runs. See: sundog list actors, sundog list tasks"
+    )
+
+
+def _wait(seconds: float, what: str) -> None:
+    from sundog.cli.progress import bar
+
+    end = time.monotonic() + seconds
+    with bar(what) as advance:
+        while (left := end - time.monotonic()) > 0:
+            advance(int((seconds - left) * 10), int(seconds * 10))
+            time.sleep(min(0.1, left))
+
+
+@command.command("list")
+@session_option
+def list_profiles(session: str | None) -> int:
+    """List the profiles of a session, the newest first."""
+    from sundog.profiling.rows import profiles_of
+
+    found = profiles_of(opened(session).path)
+    if not found:
+        click.echo(
+            "The session has no profile. Make one with: sundog profile run SCRIPT, or sundog profile attach PID"
+        )
+    rows.show_table(
+        [
+            {
+                "id": each.id,
+                "when": time.strftime("%H:%M:%S", time.localtime(each.begun_s)),
+                "kind": each.kind,
+                "of": each.what,
+                "processes": len(each.parts),
+            }
+            for each in found
+        ],
+        numbered=False,
+    )
+    return exits.OK
+
+
+@command.command("show")
+@click.argument("profile", required=False, metavar="[ID]")
+@click.option("--open", "in_browser", is_flag=True, help="Open the flame graph in a browser.")
+@session_option
+def show(profile: str | None, in_browser: bool, session: str | None) -> int:
+    """Show a profile: a table, and the files of the flame graph."""
+    from sundog.profiling.rows import profiles_of
+
+    found = [
+        each for each in profiles_of(opened(session).path) if profile is None or each.id.startswith(profile)
+    ]
+    if not found:
+        raise exits.CommandError(
+            f"there is no profile {profile or ''} in this session. See: sundog profile list".replace(
+                "  ", " "
+            )
+        )
+    page = show_profile(found[0])
+    if in_browser and page:
+        webbrowser.open(f"file://{page}")
+    return exits.OK
+
+
+def show_profile(profile: "Profile") -> str:
+    """Print the table, and write the pictures beside the profile; returns the path of the page, "" if there is none."""
+    from sundog.profiling import flame, merge
+
+    click.echo(merge.table(profile))
+    page = ""
+    if profile.kind in ("cpu", "wall"):
+        page = f"{profile.folder}/flame.html"
+        with open(page, "w", encoding="utf-8") as file:
+            file.write(flame.page(profile))
+        with open(f"{profile.folder}/speedscope.json", "w", encoding="utf-8") as file:
+            json.dump(flame.speedscope(profile), file)
+        click.echo(f"\nFlame graph: {page}\nFor speedscope.app: {profile.folder}/speedscope.json")
+    for part in profile.parts:
+        if part.memory is not None and part.memory.file:
+            click.echo(f"Closer: memray flamegraph {profile.folder}/{part.memory.file}")
+    return page
+
+
+def _check(kind: str) -> None:
+    """Refuse now what every process would refuse later."""
+    import importlib.util
+
+    if kind == "memory" and importlib.util.find_spec("memray") is None:
+        raise exits.CommandError(
+            "memory profiles need memray. Install it with: pip install 'sundog[profile]'"
+        )

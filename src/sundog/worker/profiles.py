@@ -1,0 +1,233 @@
+"""Profiles of single tasks and calls: `@remote(profile=…)`.
+
+Owns the profilers of this worker, one of each kind, and their files in `<session>/profiles/by-option-<kind>`.
+Samples are taken while a profiled call runs and of its thread alone; line_profiler counts the lines of the remote
+function; memray measures call by call (of each function the first twenty, then one a second, one at a time). What
+was found is written when a call ends; after the first hundred, within a tenth of a second. Runs in the thread of
+the task.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from types import CoroutineType
+from typing import Any
+
+from sundog import notices
+from sundog.profiling import memory
+from sundog.profiling.memory import NotThere
+from sundog.profiling.rows import Lines, Memory, Part, Samples, begin, write_part
+from sundog.profiling.sampler import Sampler
+
+_ALWAYS = 100  # calls after which all is written at once: the program may end with the last of few
+_SPARED = 10
+_LATER_S = 0.1
+_FIRST = 20
+_THEN_S = 1.0
+
+
+class Profiler:
+    """One kind of profile in one worker."""
+
+    def __init__(self, kind: str, session_path: str) -> None:
+        self.kind = kind
+        self._session = session_path
+        self._folder = f"{session_path}/profiles/by-option-{kind}"
+        self._lock = threading.Lock()
+        self._writing = threading.Lock()
+        self._write_at = 0.0
+        self._calls = 0
+        self._timer: threading.Timer | None = None
+        self._told = False
+
+    def call(self, function: Any, name: str, args: Any, kwargs: Any) -> Any:
+        """Run a function under the profiler; a coroutine is awaited under it."""
+        token = self.enter(name)
+        try:
+            result = self.wrapped(function)(*args, **kwargs)
+        except BaseException:
+            self._leave(token, name)
+            raise
+        if type(result) is CoroutineType:
+            return self._awaited(result, token, name)
+        self._leave(token, name)
+        return result
+
+    async def _awaited(self, coroutine: Any, token: Any, name: str) -> Any:
+        try:
+            return await coroutine
+        finally:
+            self._leave(token, name)
+
+    def _leave(self, token: Any, name: str) -> None:
+        try:
+            self.leave(token, name)
+            self._calls += 1
+            if self._calls <= _ALWAYS or time.perf_counter() >= self._write_at:
+                self._write()
+            elif self._timer is None:
+                self._timer = threading.Timer(_LATER_S, self._write)
+                self._timer.daemon, self._timer.name = True, "sundog-profile-write"
+                self._timer.start()
+        except Exception as error:
+            self.tell(error)
+
+    def _write(self) -> None:
+        """Write all that was found, and not again before ten times as long as that took: calls may be very short."""
+        self._timer = None
+        with self._writing:
+            began = time.perf_counter()
+            if not os.path.exists(f"{self._folder}/profile.json"):
+                begin(self._folder, self.kind, f'functions with profile="{self.kind}"')
+            write_part(self._folder, self.part())
+            now = time.perf_counter()
+            self._write_at = now + _SPARED * (now - began)
+
+    def tell(self, error: Exception) -> None:
+        """Say once why there is no profile."""
+        if not self._told:
+            self._told = True
+            notices.warn(f'No profile="{self.kind}" here: {type(error).__name__}: {error}')
+
+    # ------------------------------------------------------------------ what each kind does
+    def enter(self, name: str) -> Any:
+        """A call begins."""
+
+    def wrapped(self, function: Any) -> Any:
+        """What is called instead of the function."""
+        return function
+
+    def leave(self, token: Any, name: str) -> None:
+        """A call has ended."""
+
+    def part(self) -> Part:
+        """All that was found so far."""
+        return Part(os.getpid(), "worker", self._session)
+
+
+class _Sampled(Profiler):
+    def __init__(self, kind: str, session_path: str) -> None:
+        super().__init__(kind, session_path)
+        self._sampler: Sampler | None = None
+        self._threads: list[int] = []
+        self._before = Samples(kind, 0, 0.0, 0.0, {})
+
+    def enter(self, name: str) -> Any:
+        with self._lock:
+            self._threads.append(threading.get_ident())
+            if self._sampler is None:
+                self._sampler = Sampler(self.kind)
+                self._sampler.only = set()
+                self._sampler.start()
+            self._sampler.only = set(self._threads)
+
+    def leave(self, token: Any, name: str) -> None:
+        with self._lock:
+            self._threads.remove(threading.get_ident())
+            sampler = self._sampler
+            assert sampler is not None
+            sampler.only = set(self._threads)
+            if not self._threads:
+                self._sampler = None
+                sampler.stop()
+                self._before = _sum(self._before, sampler.result())
+
+    def part(self) -> Part:
+        with self._lock:
+            now = self._before if self._sampler is None else _sum(self._before, self._sampler.result())
+        return super().part()._replace(samples=now)
+
+
+def _sum(first: Samples, second: Samples) -> Samples:
+    stacks = dict(first.stacks)
+    for key, (seconds, count) in second.stacks.items():
+        before = stacks.get(key, (0.0, 0))
+        stacks[key] = (before[0] + seconds, before[1] + count)
+    return Samples(
+        second.kind,
+        first.looks + second.looks,
+        first.look_s + second.look_s,
+        first.elapsed_s + second.elapsed_s,
+        stacks,
+    )
+
+
+class _ByLine(Profiler):
+    def __init__(self, kind: str, session_path: str) -> None:
+        super().__init__(kind, session_path)
+        self._wrapped: dict[Any, Callable[..., Any]] = {}
+        self._profiler: Any = None
+
+    def wrapped(self, function: Any) -> Any:
+        own = getattr(function, "__func__", function)
+        found = self._wrapped.get(own)
+        if found is None:
+            try:
+                from line_profiler import LineProfiler
+            except ImportError:
+                self.tell(NotThere("line_profiler is not installed here: pip install 'sundog[profile]'"))
+                return function
+            if self._profiler is None:
+                self._profiler = LineProfiler()
+            found = self._wrapped[own] = self._profiler(own)
+        receiver = getattr(function, "__self__", None)
+        return found if receiver is None else found.__get__(receiver)
+
+    def part(self) -> Part:
+        lines = []
+        if self._profiler is not None:
+            stats = self._profiler.get_stats()
+            for (path, first, name), rows in stats.timings.items():
+                found = {line: (hits, spent * stats.unit) for line, hits, spent in rows}
+                lines.append(Lines(path, first, name.rpartition("<locals>.")[2], found))
+        return super().part()._replace(lines=lines)
+
+
+class _ByMemory(Profiler):
+    def __init__(self, kind: str, session_path: str) -> None:
+        super().__init__(kind, session_path)
+        self._found: Memory | None = None
+        self._counts: dict[str, int] = {}
+        self._last: dict[str, float] = {}
+
+    def enter(self, name: str) -> Any:
+        count = self._counts[name] = self._counts.get(name, 0) + 1
+        now = time.monotonic()
+        if count > _FIRST and now - self._last.get(name, 0.0) < _THEN_S:
+            return None
+        self._last[name] = now
+        try:
+            if not os.path.exists(f"{self._folder}/profile.json"):
+                begin(self._folder, self.kind, f'functions with profile="{self.kind}"')
+            file = "".join(each if each.isalnum() or each in "._-" else "_" for each in name)
+            tracker = memory.Tracker(f"{self._folder}/{os.getpid()}-{file}-{count}.bin")
+            return tracker if tracker.start() else None
+        except Exception as error:
+            self.tell(error)
+            return None
+
+    def leave(self, token: Any, name: str) -> None:
+        if token is None:
+            return
+        found = token.stop(name)
+        with self._lock:
+            before = self._found
+            self._found = memory.add(before, found)
+            if before is not None:  # the files of smaller peaks go: one of a process is enough to look closer
+                smaller = before.file if self._found.file == found.file else found.file
+                if smaller:
+                    os.unlink(f"{self._folder}/{smaller}")
+
+    def part(self) -> Part:
+        return super().part()._replace(memory=self._found)
+
+
+_KINDS: dict[str, type[Profiler]] = {"cpu": _Sampled, "wall": _Sampled, "line": _ByLine, "memory": _ByMemory}
+
+
+def make_profiler(kind: str, session_path: str) -> Profiler:
+    """The profiler of a kind."""
+    return _KINDS[kind](kind, session_path)
