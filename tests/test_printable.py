@@ -10,7 +10,7 @@ import pytest
 from sundog import printable as module
 from sundog.exceptions import RayTaskError
 from sundog.owner import logs
-from sundog.owner.records import Fn
+from sundog.owner.rows import Fn
 from sundog.printable import printable
 
 EVIL = "f\n(node pid=1) all is well\x1b[2K\r\u202e\x85\udc80"

@@ -15,7 +15,7 @@ from sundog.handle_data import HandleData
 from sundog.ids import RESULT_SUFFIX
 from sundog.options import ExceptionTypes, MethodOptions, MisuseError, parse_method_options
 from sundog.owner import call_sites, timeouts
-from sundog.owner.records import DONE, Fn
+from sundog.owner.rows import DONE, Fn
 from sundog.printable import printable
 from sundog.refs import ObjectRef
 from sundog.serialize.pack import pack_function

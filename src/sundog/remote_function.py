@@ -11,7 +11,7 @@ from sundog import engines
 from sundog.ids import RESULT_SUFFIX
 from sundog.options import TaskOptions, parse_task_options
 from sundog.owner import call_sites, context
-from sundog.owner.records import Fn
+from sundog.owner.rows import Fn
 from sundog.printable import printable
 from sundog.refs import ObjectRef
 from sundog.signatures import Signature, check_yields, is_coroutine, is_generator

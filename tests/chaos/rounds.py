@@ -26,7 +26,7 @@ from typing import Any
 
 import sundog
 from sundog import engines
-from sundog.owner.records import whole
+from sundog.owner.rows import whole
 from sundog.wire.requests import ListRows
 from tests import leaks
 from tests.chaos import actor_moves, bound_moves, killers, object_moves, shared_moves, task_moves

@@ -15,7 +15,7 @@ NAMES = [row.__name__ for module, base in protocol.SECTIONS.values() for row in 
 
 
 def made_in(source: str) -> set[str]:
-    """The names that a module calls: ``Want(…)``, ``control.Want(…)``."""
+    """The names that a module calls: ``Want(…)``, ``control.WantLeases(…)``."""
     called = [node.func for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
     return {each.id for each in called if isinstance(each, ast.Name)} | {
         each.attr for each in called if isinstance(each, ast.Attribute)

@@ -8,9 +8,9 @@ import os
 import pytest
 
 from sundog.engines import obstacles
-from sundog.net import process_limit
 from sundog.node.failed_starts import FailedStarts
 from sundog.state.leases import FIRST_BACKOFF_S, LAST_BACKOFF_S
+from sundog.system import process_limit
 from sundog.wire.control import StartFailed
 
 

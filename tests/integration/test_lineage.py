@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import sundog
-from sundog.owner.records import whole
+from sundog.owner.rows import whole
 from sundog.util.state import list_objects
 from tests.integration.copies import LARGE, large, owner
 from tests.integration.gates import await_true

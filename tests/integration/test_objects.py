@@ -314,7 +314,7 @@ def test_refs_in_actor_state_keep_their_objects(ray: ModuleType) -> None:
 def used_bytes(ray: ModuleType) -> int:
     """Bytes of values in this driver's table that live in segments."""
     from sundog import engines
-    from sundog.owner.records import whole
+    from sundog.owner.rows import whole
 
     engine = engines.current()
     assert engine is not None

@@ -11,7 +11,7 @@ from sundog.events import NoRing
 from sundog.exceptions import ObjectLostError
 from sundog.ids import IdMaker, random_id
 from sundog.owner.objects import Objects
-from sundog.owner.records import Task
+from sundog.owner.rows import Task
 from sundog.owner.unread import UnreadErrors
 
 ME = b"me" * 4

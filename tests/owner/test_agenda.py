@@ -11,7 +11,7 @@ import pytest
 
 from sundog.owner.agenda import Agenda
 from sundog.owner.pauses import Pauses
-from sundog.owner.records import DONE, QUEUED
+from sundog.owner.rows import DONE, QUEUED
 
 
 class Sockets:

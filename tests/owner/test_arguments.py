@@ -9,7 +9,7 @@ import pytest
 
 from sundog import refs
 from sundog.owner.arguments import Arguments
-from sundog.owner.records import DONE, QUEUED, WAITING, ArgumentWaiter, Fn, Shape, Task
+from sundog.owner.rows import DONE, QUEUED, WAITING, ArgumentWaiter, Fn, Shape, Task
 from sundog.refs import ObjectRef
 from sundog.wire.lanes import EXTRA_VALUES
 from tests.owner.fakes import OTHER, make_objects, new_id

@@ -10,7 +10,7 @@ import pytest
 
 from sundog.owner.cancels import Cancels
 from sundog.owner.lanes import ActorLane
-from sundog.owner.records import SENT, Fn, Task
+from sundog.owner.rows import SENT, Fn, Task
 from sundog.wire.peers import CancelTold
 
 PARENT = b"p" * 16

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from sundog.owner.description import describe_objects, describe_tasks
-from sundog.owner.records import QUEUED, whole
+from sundog.owner.rows import QUEUED, whole
 
 ME = b"m" * 8
 

@@ -11,7 +11,7 @@ import pytest
 from sundog.net import sockets as socket
 from sundog.net.packets import make_pair
 from sundog.owner.lanes import ActorLane, Lane, LeasedLane
-from sundog.owner.records import DONE, QUEUED, SENT, Fn, Task
+from sundog.owner.rows import DONE, QUEUED, SENT, Fn, Task
 
 
 class Wires:

@@ -11,7 +11,7 @@ from sundog.exceptions import ObjectLostError, OufOfBandObjectRefSerializationEx
 from sundog.ids import task_of
 from sundog.owner.lanes import LeasedLane
 from sundog.owner.objects import CopyLost, Objects
-from sundog.owner.records import Fn, Task
+from sundog.owner.rows import Fn, Task
 from sundog.refs import ObjectRef
 from sundog.wire.lanes import ERROR, OK
 from tests.owner.fakes import ME, OTHER, FakeAround, FakeSegments, make_objects, new_id

@@ -71,7 +71,7 @@ def _says_nothing(statement: ast.stmt) -> bool:
 
 
 def untested_modules() -> set[str]:
-    """Modules with logic that have no test file of their name: `owner/waits.py` wants `tests/owner/test_waits.py`.
+    """Modules with logic that have no test file of their name: `owner/long_waits.py` wants `tests/owner/test_waits.py`.
 
     A test with real processes counts too: `tests/integration/owner/test_waits.py`, or for a module directly below the
     package `tests/integration/test_waits.py`.

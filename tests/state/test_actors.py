@@ -17,7 +17,7 @@ from sundog.state.actors import (
     Actors,
     Construct,
     NameTaken,
-    Place,
+    PlaceActor,
     Publish,
     Terminate,
     Unplace,
@@ -40,7 +40,7 @@ def alive(actors: Actors, **options: object) -> ActorRow:
 def test_an_actor_is_placed_once_its_arguments_are_ready() -> None:
     actors = Actors()
     assert actors.register(ID, owner=OWNER) == [Publish(ID, DEPENDENCIES_UNREADY, None, 0)]
-    assert actors.start(ID, 0.0) == [Publish(ID, PENDING_CREATION, None, 0), Place(ID)]
+    assert actors.start(ID, 0.0) == [Publish(ID, PENDING_CREATION, None, 0), PlaceActor(ID)]
     assert actors.placed(ID, W1, 7, 0.0) == [Construct(ID, W1, 0)]
     assert actors.ready(ID, 0) == [Publish(ID, ALIVE, W1, 0)]
 
@@ -111,7 +111,7 @@ def test_a_dead_worker_restarts_its_actor_while_restarts_are_left() -> None:
     row = alive(actors, max_restarts=1)
     assert actors.worker_died(W1, "signal 9", 1.0) == [
         Publish(ID, RESTARTING, None, 1, "signal 9"),
-        Place(ID, 0.0, 1),
+        PlaceActor(ID, 0.0, 1),
     ]
     assert actors.placed(ID, W2, 2, 1.0) == [Construct(ID, W2, 1)]
     assert actors.ready(ID, 1) == [Publish(ID, ALIVE, W2, 1)]
@@ -135,7 +135,7 @@ def restart_delay(actors: Actors, now: float) -> float:
     row = actors.get(ID)
     assert row is not None and row.worker is not None
     place = actors.worker_died(row.worker, "crash", now)[-1]
-    assert isinstance(place, Place) and place.incarnation == row.incarnation
+    assert isinstance(place, PlaceActor) and place.incarnation == row.incarnation
     actors.placed(ID, b"worker-%d" % (row.incarnation + 1), row.incarnation, now)
     actors.ready(ID, row.incarnation, now)
     return place.delay_s

@@ -14,8 +14,8 @@ from sundog.state.wait_facts import (
     Holder,
     Lack,
     Report,
+    RunSlot,
     Shortage,
-    Slot,
     TaskFact,
     Wait,
 )
@@ -38,7 +38,7 @@ def get(of: bytes, runs: bytes = b"", serial: int = 1, since_s: float = 0.0) -> 
 
 
 def running(what: bytes, *waits: Wait, tasks: tuple[tuple[bytes, TaskFact], ...] = ()) -> Report:
-    return Report(waits, (Slot(MAIN, 1, (what,)),), tasks=tasks)
+    return Report(waits, (RunSlot(MAIN, 1, (what,)),), tasks=tasks)
 
 
 def place(*clauses: tuple[int, list[tuple[str, int]]]) -> tuple[Clause, ...]:
@@ -153,7 +153,7 @@ def test_one_actor_of_the_ring_with_room_for_another_call_lets_all_go_on() -> No
     reports, world = actors_in_a_ring(3)
     worker, report = next(iter(reports.items()))
     reports[worker] = report._replace(
-        slots=(Slot("", 2, report.slots[0].running),), queued=(), exclusive=False
+        slots=(RunSlot("", 2, report.slots[0].running),), queued=(), exclusive=False
     )
     assert found_in(reports, world) == set()
 
@@ -165,7 +165,7 @@ def test_a_threaded_actor_is_full_only_when_each_of_its_threads_waits_in_the_rin
     second = task(DRIVER, 9)
     full = report._replace(
         waits=(*report.waits, get(task(one, 1), second, 2)),
-        slots=(Slot("", 2, (report.slots[0].running[0], second)),),
+        slots=(RunSlot("", 2, (report.slots[0].running[0], second)),),
         queued=((queued, ""),),
         exclusive=False,
     )
@@ -234,7 +234,7 @@ def test_a_holder_that_is_not_known_yet_may_give_back() -> None:
 def test_an_idle_holder_is_no_deadlock_while_anybody_is_awake_who_could_remove_it() -> None:
     child = task(DRIVER, 1)
     driver = Report((get(child),), tasks=((child, TaskFact(LEASE, "f", key=1)),))
-    idle = Report((), (Slot(MAIN, 1, ()),))
+    idle = Report((), (RunSlot(MAIN, 1, ()),))
     for holder in (Holder("group", b"g" * 16, 1), Holder("actor", ONE, 1)):
         world = short_of(holder)
         reports = {DRIVER: driver, ONE: idle}

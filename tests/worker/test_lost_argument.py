@@ -18,7 +18,7 @@ def test_the_reply_of_a_lost_argument_does_not_wait_for_the_end_of_its_packet() 
     with ours, theirs:
         lane = AnswerLane(b"o" * 8, theirs)
         executor: Any = SimpleNamespace(
-            unsent=SimpleNamespace(found=False), held=lambda lane, received: [], spill_dir=""
+            unsent=SimpleNamespace(found=False), held=lambda lane, received: [], shm_root=""
         )
         lost = CopyLost(b"x" * 20, "segment")
         Executor.reply_error(executor, lane, b"t" * 16, "f", lost, False, [], 0.0)

@@ -15,7 +15,7 @@ from sundog.handle_data import HandleData
 from sundog.options import ActorOptions
 from sundog.owner import call_sites, context
 from sundog.owner.evidence import is_async_class, runs_several
-from sundog.owner.records import WAITING, ArgumentWaiter, Fn, Task
+from sundog.owner.rows import WAITING, ArgumentWaiter, Fn, Task
 from sundog.refs import site_of
 from sundog.serialize.pack import pack
 from sundog.wire.control import ActorCreated, ActorDead, ActorFail, ActorKill, ActorRegister, ActorStart

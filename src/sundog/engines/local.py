@@ -29,13 +29,13 @@ from sundog.exceptions import RaySystemError
 from sundog.ids import random_id
 from sundog.job_spec import JobSpec
 from sundog.net import sockets as socket
-from sundog.net.descriptors import raise_limit
 from sundog.net.packets import Connection
 from sundog.options import TaskOptions
 from sundog.owner import assemble, context, failures, fault_dumps, interrupts, timeouts
 from sundog.owner.core import Owner
-from sundog.owner.records import Fn
+from sundog.owner.rows import Fn
 from sundog.plain import replaced
+from sundog.system.descriptors import raise_limit
 from sundog.wire import versions
 from sundog.wire.control import Bye, Env, Goodbye, Hello, LogLines, Refused, Welcome
 from sundog.wire.inspect import inspect_of

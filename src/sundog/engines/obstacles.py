@@ -40,7 +40,7 @@ def check() -> None:
 
 def explained(error: OSError | RuntimeError) -> RaySystemError:
     """What to raise for an error of the system that kept a session from starting."""
-    from sundog.net import process_limit  # imported only after a failure
+    from sundog.system import process_limit  # imported only after a failure
 
     if not isinstance(error, OSError):
         return RaySystemError(f"A session cannot be started: {error}. {process_limit.text()}")

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from sundog import notices
 from sundog.exceptions import RuntimeEnvSetupError, TaskPlacementGroupRemoved, TaskUnschedulableError
 from sundog.owner.core import Owner
-from sundog.owner.records import Shape, Task
+from sundog.owner.rows import Shape, Task
 from sundog.state.lease_spec import GROUP_REMOVED
 from sundog.wire.control import ActorInfeasible, EnvFailed, LeaseInfeasible
 

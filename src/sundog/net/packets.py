@@ -46,19 +46,19 @@ def receive_buffer() -> memoryview:
     return memoryview(mmap.mmap(-1, RECV_BYTES))
 
 
-def encode(message: object, spill_dir: str) -> bytes:
-    """Pickle a message; one that is too large is written to a file under `spill_dir` and named instead."""
+def encode(message: object, shm_root: str) -> bytes:
+    """Pickle a message; one that is too large is written to a file under `shm_root` and named instead."""
     data = pickle.dumps(message, 5)
     if len(data) <= MESSAGE_MAX_BYTES:
         return data
-    return pickle.dumps((_BIG, write_big(data, spill_dir)), 5)
+    return pickle.dumps((_BIG, write_big(data, shm_root)), 5)
 
 
 class NoRoom(BlockingIOError):
     """A message larger than a packet cannot be written anywhere now; that may pass, so try again."""
 
 
-def write_big(data: bytes, spill_dir: str) -> str:
+def write_big(data: bytes, shm_root: str) -> str:
     """Put an oversized packet where the receiver can read it; the receiver removes it.
 
     Raises:
@@ -66,12 +66,12 @@ def write_big(data: bytes, spill_dir: str) -> str:
     """
     name = f"packet-{os.getpid()}-{next(_files)}"
     try:
-        return _write_file(f"{spill_dir}/{name}", data)
+        return _write_file(f"{shm_root}/{name}", data)
     except OSError as error:
         if error.errno not in FULL:
             raise
     with contextlib.suppress(OSError):
-        folder = f"{os.readlink(f'{spill_dir}/.session')}/spilled_objects"
+        folder = f"{os.readlink(f'{shm_root}/.session')}/spilled_objects"
         os.makedirs(folder, mode=0o700, exist_ok=True)
         return _write_file(f"{folder}/{name}", data)
     return _write_memory(data)
@@ -161,12 +161,12 @@ class Connection:
     one reader at a time and never blocks.
     """
 
-    __slots__ = ("_spill_dir", "sock")
+    __slots__ = ("_shm_root", "sock")
 
-    def __init__(self, sock: socket.socket, spill_dir: str) -> None:
+    def __init__(self, sock: socket.socket, shm_root: str) -> None:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SNDBUF_BYTES)
         self.sock = sock
-        self._spill_dir = spill_dir
+        self._shm_root = shm_root
 
     def fileno(self) -> int:
         """The descriptor, for epoll."""
@@ -189,7 +189,7 @@ class Connection:
             self._send(data, fds, flags)
 
     def _send_big(self, data: bytes, fds: tuple[int, ...], flags: int) -> None:
-        path = write_big(data, self._spill_dir)
+        path = write_big(data, self._shm_root)
         try:
             self._send(pickle.dumps((_BIG, path), 5), fds, flags)
         except OSError:

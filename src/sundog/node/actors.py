@@ -20,7 +20,7 @@ from sundog.state.actors import (
     Actors,
     Construct,
     NameTaken,
-    Place,
+    PlaceActor,
     Publish,
     Terminate,
     Unplace,
@@ -313,7 +313,7 @@ class ActorKeeper:
     def do(self, instructions: list[ActorInstruction]) -> None:
         """Carry out what the actor machine says."""
         for step in instructions:
-            if isinstance(step, Place):
+            if isinstance(step, PlaceActor):
                 if step.delay_s:
                     self.node.loop.after(step.delay_s, lambda step=step: self._place(step))  # type: ignore[misc]
                 else:
@@ -332,7 +332,7 @@ class ActorKeeper:
             elif isinstance(step, Publish):
                 self._publish(step.actor_id, step.state, step.worker, step.incarnation, step.cause)
 
-    def _place(self, step: Place) -> None:
+    def _place(self, step: PlaceActor) -> None:
         row = self.actors.get(step.actor_id)
         if row is None or not row.asked or row.incarnation != step.incarnation:
             return  # it ended while it waited to be restarted

@@ -13,8 +13,8 @@ import os
 from collections import deque
 from typing import TYPE_CHECKING
 
-from sundog.net.descriptors import Gauge, read
 from sundog.state.instructions import StartWorker
+from sundog.system.descriptors import Gauge, read
 from sundog.wire.control import WarnOnce
 
 if TYPE_CHECKING:

@@ -110,12 +110,12 @@ def main() -> None:
     import pickle
     import signal
 
-    from sundog.net.descriptors import raise_limit
-    from sundog.net.journal import write_to
+    from sundog.system.descriptors import raise_limit
+    from sundog.system.journal import write_to
 
     raise_limit()  # the zygote and its workers inherit it
     os.set_inheritable(SOCKET_FD, False)
-    from sundog.net.orphans import adopt
+    from sundog.system.orphans import adopt
 
     adopt()  # before there is a child: the zygote's become ours if it dies, so that their ends are still told
     lifeline_read, lifeline_write = os.pipe2(os.O_CLOEXEC)
@@ -143,7 +143,7 @@ def main() -> None:
     session = params["session"]
     write_to(f"{session['path']}/logs/node.log")
     if refusal:
-        from sundog.net import process_limit
+        from sundog.system import process_limit
 
         # The driver shows the end of the log when it finds us gone.
         print(

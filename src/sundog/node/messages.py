@@ -30,7 +30,7 @@ def table(node: Node) -> Table:
         on(control.ExitOk, node.workers.exit_answer),
         on(control.ActOk, actors.act_answer),
         # leases and lanes
-        on(control.Want, node.want),
+        on(control.WantLeases, node.want),
         on(control.Release, node.release),
         on(control.RunningTold, node.memory.runs),
         on(control.OpenLane, node.open_lane),

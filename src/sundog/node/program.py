@@ -30,6 +30,7 @@ from sundog.net.packets import FULL, Connection
 from sundog.node import messages, retention, sessions
 from sundog.node.actors import ActorKeeper
 from sundog.node.chronicle import Chronicle
+from sundog.node.deadlocks import Deadlocks
 from sundog.node.descriptors import Descriptors
 from sundog.node.failed_starts import FailedStarts
 from sundog.node.logs import LogTails
@@ -42,7 +43,6 @@ from sundog.node.remains import Remains
 from sundog.node.requests import Requests
 from sundog.node.rows import Environment, Job, Process
 from sundog.node.store import StoreKeeper
-from sundog.node.waits import Deadlocks
 from sundog.node.workers import IDLE, Workers
 from sundog.owner import fault_dumps
 from sundog.state.instructions import (
@@ -82,7 +82,7 @@ from sundog.wire.control import (
     SetupFailed,
     Stale,
     Unblocked,
-    Want,
+    WantLeases,
     Welcome,
 )
 from sundog.wire.row import Malformed
@@ -452,7 +452,7 @@ class Node:
         for fd in fds:
             os.close(fd)
 
-    def want(self, process: Process, message: Want) -> None:
+    def want(self, process: Process, message: WantLeases) -> None:
         """An owner could use so many more leases, for these functions among others."""
         key, spec, count = message.key, message.spec, message.leases
         environment = self.workers.environments.get(spec.env_key)

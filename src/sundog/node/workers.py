@@ -83,7 +83,7 @@ class Workers:
         process = self.node.processes.pop(message.worker, None)
         if process is not None:
             process.line.close()
-        from sundog.net import process_limit  # for those who need it
+        from sundog.system import process_limit  # for those who need it
 
         self.node.failed_starts.say(f"{message.reason}. {process_limit.text()}")
         self.node.do(self.node.leases.worker_start_failed(self.node.node_id, env_key, self.node.now()))

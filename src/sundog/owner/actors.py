@@ -29,11 +29,11 @@ from sundog.exceptions import (
 )
 from sundog.ids import RESULT_SUFFIX
 from sundog.net import packets
-from sundog.net.descriptors import Gauge
-from sundog.owner import context, deaths, evidence
+from sundog.owner import context, death_errors, evidence
 from sundog.owner.lanes import ActorLane, Lane
 from sundog.owner.lost_attempts import record_lost
-from sundog.owner.records import ALWAYS, DONE, QUEUED, ROOM_AGAIN_S, SENT, WAITING, Fn, Task
+from sundog.owner.rows import ALWAYS, DONE, QUEUED, ROOM_AGAIN_S, SENT, WAITING, Fn, Task
+from sundog.system.descriptors import Gauge
 from sundog.wire.cause import Cause
 from sundog.wire.control import ActorScope, ActorState, OpenActorLane
 from sundog.wire.lanes import EXTRA_GROUP, Item, ReplyBatch
@@ -303,7 +303,7 @@ class ActorCalls:
 
     def _send(self, link: ActorLane, items: list[Item]) -> bool:
         try:
-            sent = link.send(None, items, self.owner.control.spill_dir)
+            sent = link.send(None, items, self.owner.control.shm_root)
         except packets.NoRoom:
             self.owner.agenda.after(ROOM_AGAIN_S, ALWAYS, self.send_calls, link)
             return False
@@ -416,7 +416,7 @@ class ActorCalls:
         self.owner.replies.fail_with(task, error)
 
     def _unavailable(self, link: ActorLane, task: Task, cause: Any) -> RayError:
-        return deaths.call_error(
+        return death_errors.call_error(
             task, link.name, link.actor_id, link.pid, cause, _text(cause), made=task.lane is not None
         )
 
@@ -439,11 +439,11 @@ class ActorCalls:
             "pid": link.pid or None,
         }
         if isinstance(cause, Cause):
-            facts = deaths.facts_of(cause) | facts
+            facts = death_errors.facts_of(cause) | facts
         elif isinstance(cause, bytes):
             facts |= {"cause": pickle.loads(cause), "actor_init_failed": True}
-        kind = OutOfMemoryError if deaths.is_memory(cause) else ActorDiedError
-        told = deaths.closed(_text(cause))
+        kind = OutOfMemoryError if death_errors.is_memory(cause) else ActorDiedError
+        told = death_errors.closed(_text(cause))
         return kind(
             f"Actor {link.name} ({link.actor_id.hex()}) is dead: {told}{what}{self._output_of(link)}", **facts
         )

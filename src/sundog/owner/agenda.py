@@ -14,12 +14,12 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, Any, Protocol
 
-from sundog.owner.records import DONE
+from sundog.owner.rows import DONE
 
 if TYPE_CHECKING:
-    from sundog.net.alarm import Alarm
     from sundog.owner.pauses import Pauses
     from sundog.owner.reactor import Reactor
+    from sundog.system.alarm import Alarm
 
 _PRUNE_MIN = 256
 
@@ -70,7 +70,7 @@ class Agenda:
 
     def _set(self, due_s: float | None) -> None:
         if self._alarm is None:
-            from sundog.net.alarm import Alarm
+            from sundog.system.alarm import Alarm
 
             self._alarm = Alarm()
             self._reactor.add(self._alarm.fd, self._rang)

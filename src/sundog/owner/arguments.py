@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sundog import events
 from sundog.owner import by_value
-from sundog.owner.records import DONE, QUEUED, WAITING, Task
+from sundog.owner.rows import DONE, QUEUED, WAITING, Task
 from sundog.refs import ObjectRef
 from sundog.serialize.pack import SIMPLE, Slot
 from sundog.wire.lanes import ERROR, EXTRA_VALUES

@@ -17,7 +17,7 @@ from sundog.refs import site_of
 
 if TYPE_CHECKING:
     from sundog.events import NoRing, Ring
-    from sundog.owner.records import Fn
+    from sundog.owner.rows import Fn
 
 _time = time.time
 MARK = "@"  # before the function's name, where the fingerprint of its code would stand

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from sundog import events
 from sundog.exceptions import TaskCancelledError
 from sundog.owner.lanes import Lane
-from sundog.owner.records import DONE, SENT, Task
+from sundog.owner.rows import DONE, SENT, Task
 from sundog.wire.control import KillWorker
 from sundog.wire.peers import CancelOwned, CancelTask, CancelTold
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sundog.exceptions import GetTimeoutError, LocalRayletDiedError, RaySystemError
 from sundog.net.packets import NoRoom, receive_buffer
-from sundog.owner.deaths import child_cause
-from sundog.owner.records import ROOM_AGAIN_S, Shape
-from sundog.wire.control import Answer, Rpc, ToNode, Want
+from sundog.owner.death_errors import child_cause
+from sundog.owner.rows import ROOM_AGAIN_S, Shape
+from sundog.wire.control import Answer, Rpc, ToNode, WantLeases
 from sundog.wire.requests import Request
 from sundog.wire.row import Table
 
@@ -34,7 +34,7 @@ class Control:
     def __init__(self, owner: Owner, session: dict[str, Any]) -> None:
         self.owner = owner
         self.session = session
-        self.spill_dir: str = session["shm_root"]
+        self.shm_root: str = session["shm_root"]
         self.receive_buffer = receive_buffer()
         self.table = Table()  # what is heard: owner/messages.py, and what the driver or the worker adds to it
         self.on_lost: Callable[[], None] | None = None
@@ -83,7 +83,7 @@ class Control:
         """Tell how many more leases a shape could use, and for which functions (the first and last that wait)."""
         queue = shape.queue
         functions = tuple({queue[0].fn.name, queue[-1].fn.name}) if count and queue else ()
-        self.send(Want(shape.key, shape.spec, count, functions))
+        self.send(WantLeases(shape.key, shape.spec, count, functions))
 
     def request(self, question: Request[A], timeout_s: float | None = None) -> A:
         """Ask the node and wait for its answer.

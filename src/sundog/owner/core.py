@@ -47,19 +47,19 @@ from sundog.owner.dispatch import Dispatch
 from sundog.owner.frees import Frees
 from sundog.owner.getting import Getting
 from sundog.owner.lineage import Recovery
+from sundog.owner.long_waits import LongWaits
 from sundog.owner.memory import MemoryLosses
 from sundog.owner.objects import Objects
 from sundog.owner.pauses import Pauses
 from sundog.owner.peers import Peers
 from sundog.owner.reactor import Reactor
-from sundog.owner.records import Task
 from sundog.owner.replies import Replies
 from sundog.owner.room import Room
+from sundog.owner.rows import Task
 from sundog.owner.streams import Streams
 from sundog.owner.tasks import Tasks
 from sundog.owner.timeouts import Timeouts
 from sundog.owner.unread import UnreadErrors
-from sundog.owner.waits import Waits
 from sundog.store.segments import Segments
 
 
@@ -150,8 +150,8 @@ class Owner:
         self.dispatch = Dispatch(self)
         self.tasks = Tasks(self, self.dispatch, self.arguments)
         self.actors = ActorCalls(self)
-        self.waits = Waits(self)
-        self.reactor.patience_s = self.waits.patience_s
+        self.long_waits = LongWaits(self)
+        self.reactor.patience_s = self.long_waits.patience_s
 
     def _deliver_if_open(self, call: Callable[[bytes], None], meta: bytes) -> None:
         if self.closed is None:

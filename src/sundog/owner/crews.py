@@ -21,8 +21,8 @@ from sys import _getframe
 from typing import TYPE_CHECKING
 
 from sundog.ids import RESULT_SUFFIX
-from sundog.owner import context, records
-from sundog.owner.records import Fn, Task
+from sundog.owner import context, rows
+from sundog.owner.rows import Fn, Task
 from sundog.refs import ObjectRef
 from sundog.serialize.pack import SIMPLE
 from sundog.state.lease_spec import LeaseSpec
@@ -44,7 +44,7 @@ class Crew:
         self, owner: Owner, size: int, spec: LeaseSpec, setup: dict[str, Any], spoiled: bool
     ) -> None:
         self._owner = owner
-        self._row = records.Crew(size, spoiled)
+        self._row = rows.Crew(size, spoiled)
         self._shape = owner.dispatch.private_shape(spec, setup)
         self._shape.crew = self._row
 

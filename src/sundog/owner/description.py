@@ -7,7 +7,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from sundog.ids import PROCESS_BYTES, result_id, task_of
-from sundog.owner.records import QUEUED, SENT, WAITING, Task
+from sundog.owner.rows import QUEUED, SENT, WAITING, Task
 from sundog.wire.lanes import EXTRA_HIDDEN, EXTRA_NAME
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from sundog import events
 from sundog.ids import number_of
 from sundog.net import packets
 from sundog.owner.lanes import LeasedLane
-from sundog.owner.records import ALWAYS, QUEUED, ROOM_AGAIN_S, SENT, Fn, Shape, Task
+from sundog.owner.rows import ALWAYS, QUEUED, ROOM_AGAIN_S, SENT, Fn, Shape, Task
 from sundog.state.lease_spec import LeaseSpec
 from sundog.wire.control import LeaseGranted, OpenLane, Release, ReturnLease
 from sundog.wire.lanes import EXTRA_ATTEMPT, FnWire, Item
@@ -245,7 +245,7 @@ class Dispatch:
 
     def _send(self, lane: LeasedLane, fns: list[FnWire | None] | None, items: list[Item]) -> bool:
         try:
-            return lane.send(fns, items, self.owner.control.spill_dir)
+            return lane.send(fns, items, self.owner.control.shm_root)
         except packets.NoRoom:
             self.owner.agenda.after(ROOM_AGAIN_S, ALWAYS, self.dispatch_all)
             return False

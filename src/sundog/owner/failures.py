@@ -12,13 +12,13 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from sundog import exceptions as errors
-from sundog.owner.records import DONE, WAITING
+from sundog.owner.rows import DONE, WAITING
 from sundog.wire.lanes import EXTRA_HIDDEN
 
 if TYPE_CHECKING:
     from sundog.events import NoRing, Ring
     from sundog.owner.core import Owner
-    from sundog.owner.records import Task
+    from sundog.owner.rows import Task
 
 # The first that an error is an instance of.
 _TYPES: tuple[tuple[type[BaseException], str], ...] = (

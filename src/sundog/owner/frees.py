@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from sundog.ids import PROCESS_BYTES, task_of
 from sundog.owner import losses
 from sundog.owner.lanes import Lane
-from sundog.owner.records import Value
+from sundog.owner.rows import Value
 from sundog.wire.lanes import ERROR
 from sundog.wire.peers import FreedBy, FreeObjects, ObjectsFreed
 

@@ -18,9 +18,9 @@ from sundog.exceptions import GetTimeoutError
 from sundog.owner import interrupts, raised
 from sundog.owner.call_sites import of_user
 from sundog.owner.description import explain_missing
+from sundog.owner.long_waits import TARGETS_MAX, LongWait, Target
 from sundog.owner.objects import CopyLost
-from sundog.owner.records import whole
-from sundog.owner.waits import TARGETS_MAX, LongWait, Target
+from sundog.owner.rows import whole
 from sundog.serialize.pack import unpack
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class Getting:
         owner = self.owner
         deadline = limit = None if timeout_s is None else _perf() + timeout_s
         paused_s = owner.pauses.total_s() if deadline is not None else 0.0
-        patience_s = owner.waits.patience_s
+        patience_s = owner.long_waits.patience_s
         if deadline is None and target is not None and patience_s is not None:
             waited_s = _time() - started if started else 0.0
             limit = _perf() + patience_s - min(max(waited_s, 0.0), patience_s)  # the clock may have been set
@@ -236,13 +236,16 @@ class Getting:
                     paused_s = owner.pauses.total_s()
                     deadline = limit = _perf() + owed_s
                 if limit is not None and target is not None and _perf() >= limit:
-                    limit, long = None, owner.waits.note(target, started or _time() - (patience_s or 0.0))
+                    limit, long = (
+                        None,
+                        owner.long_waits.note(target, started or _time() - (patience_s or 0.0)),
+                    )
             if long is not None and long.links is not None and not ended:
                 raise long.error()
             return True
         finally:
             if long is not None:
-                owner.waits.forget(long)
+                owner.long_waits.forget(long)
             if blocked and owner.after_block is not None:
                 owner.after_block()
 

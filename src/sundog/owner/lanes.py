@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from sundog.ids import number_of
 from sundog.net import packets
 from sundog.net import sockets as socket
-from sundog.owner.records import DONE, QUEUED, Fn, Shape, Task
+from sundog.owner.rows import DONE, QUEUED, Fn, Shape, Task
 from sundog.wire.lanes import FnWire, Item, Packet, ReplyBatch
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Lane:
         self.idle_since_s = 0.0
 
     # ------------------------------------------------------------------ sending and reading
-    def send(self, fns: list[FnWire | None] | None, items: list[Item], spill_dir: str) -> bool:
+    def send(self, fns: list[FnWire | None] | None, items: list[Item], shm_root: str) -> bool:
         """Send one packet, with what is freed and what the lease needs; False if the socket takes no more now.
 
         Raises:
@@ -82,7 +82,7 @@ class Lane:
         data = dumps((fns, items, freed, setup), 5)
         big = len(data) > packets.MESSAGE_MAX_BYTES
         if big:
-            data = packets.encode((fns, items, freed, setup), spill_dir)
+            data = packets.encode((fns, items, freed, setup), shm_root)
         try:
             self.sock.send(data, socket.MSG_DONTWAIT)  # type: ignore[union-attr]
         except OSError:

@@ -23,7 +23,7 @@ from sundog.exceptions import StreamingGeneratorReplayInconsistentError
 from sundog.ids import PROCESS_BYTES, index_of, result_id, task_of
 from sundog.owner import losses
 from sundog.owner.objects import CopyLost
-from sundog.owner.records import WAITING, Task, Value, whole
+from sundog.owner.rows import WAITING, Task, Value, whole
 from sundog.state.lineage import FREED, Instruction, Lineage
 from sundog.wire.lanes import EXTRA_BACKPRESSURE, EXTRA_VALUES, OK
 from sundog.wire.peers import CopyGone

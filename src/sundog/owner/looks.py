@@ -62,7 +62,7 @@ def _retention(owner: Owner, names: tuple[str, ...]) -> list[looks.Retention]:
 
 def _cancel(owner: Owner, task_id: str, force: bool) -> str:
     """Cancel one of our tasks for a user at a terminal; says why if there is nothing to cancel."""
-    from sundog.owner.records import DONE
+    from sundog.owner.rows import DONE
 
     with owner.lock:
         task = owner.table.get(bytes.fromhex(task_id))

@@ -18,7 +18,7 @@ from sundog.exceptions import (
     ReferenceCountingAssertionError,
 )
 from sundog.ids import PROCESS_BYTES, index_of, task_of
-from sundog.owner.records import Task
+from sundog.owner.rows import Task
 from sundog.state.lineage import EVICTED, FREED, Plan
 from sundog.wire.cause import Cause
 from sundog.wire.peers import FreedBy

@@ -10,14 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from sundog import events
-from sundog.owner.records import DONE
+from sundog.owner.rows import DONE
 from sundog.wire.lanes import EXTRA_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from sundog.owner.core import Owner
-    from sundog.owner.records import Task
+    from sundog.owner.rows import Task
 
 
 def record_lost(owner: Owner, tasks: Iterable[Task], worker: bytes) -> None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sundog import notices
 from sundog.exceptions import OutOfMemoryError
 from sundog.owner.lanes import Lane
-from sundog.owner.records import Task
+from sundog.owner.rows import Task
 from sundog.state import backoff
 from sundog.wire.cause import Cause
 from sundog.wire.control import Notice, RunningTold, TellRunning

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def from_node(owner: Owner, role: str) -> Table:
     """What the node tells any owner; `role` is "driver" or "worker"."""
-    room, waits = owner.room, owner.waits
+    room, waits = owner.room, owner.long_waits
     profiles = Profiles(owner, role)
     return Table(
         on(control.Answer, owner.control.answered),

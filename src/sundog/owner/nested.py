@@ -21,7 +21,7 @@ from sundog.refs import ObjectRef
 from sundog.serialize.pack import unpack_with
 
 if TYPE_CHECKING:
-    from sundog.owner.records import Stored, Value
+    from sundog.owner.rows import Stored, Value
 
 _Kept = tuple[Any, dict[bytes, ObjectRef[Any]] | None]
 

@@ -21,7 +21,7 @@ from sundog.owner.call_sites import of_user
 from sundog.owner.lanes import Lane
 from sundog.owner.nested import Nested
 from sundog.owner.reactor import Reactor
-from sundog.owner.records import Stored, Task, Value, slim, whole
+from sundog.owner.rows import Stored, Task, Value, slim, whole
 from sundog.owner.unread import UnreadErrors
 from sundog.refs import ObjectRef, collectors
 from sundog.serialize.pack import pack, unpack

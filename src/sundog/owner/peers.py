@@ -28,7 +28,7 @@ from sundog.net import packets
 from sundog.net import sockets as socket
 from sundog.net.packets import Connection
 from sundog.owner import losses
-from sundog.owner.records import ALWAYS, ROOM_AGAIN_S, whole
+from sundog.owner.rows import ALWAYS, ROOM_AGAIN_S, whole
 from sundog.wire.cause import Cause
 from sundog.wire.control import OpenPeer, PeerOpened
 from sundog.wire.lanes import ERROR
@@ -94,7 +94,7 @@ class Peers:
             ours, theirs = packets.make_pair()
             self.owner.control.send(OpenPeer(process), (theirs.fileno(),))
             theirs.close()
-            peer = self._out[process] = Peer(process, Connection(ours, self.owner.control.spill_dir))
+            peer = self._out[process] = Peer(process, Connection(ours, self.owner.control.shm_root))
             self.owner.reactor.add(ours.fileno(), lambda: self._read(process, peer.connection))
         if peer.backlog:
             peer.backlog.append(message)
@@ -140,7 +140,7 @@ class Peers:
     def opened(self, message: PeerOpened, fd: int) -> None:
         """Another process opened a channel to us."""
         process = message.process
-        connection = Connection(socket.socket(fileno=fd), self.owner.control.spill_dir)
+        connection = Connection(socket.socket(fileno=fd), self.owner.control.shm_root)
         self._in[fd] = (process, connection)
         self.owner.reactor.add(fd, lambda: self._read(process, connection))
 

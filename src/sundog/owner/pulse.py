@@ -10,7 +10,7 @@ from collections import Counter
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from sundog.owner.records import QUEUED, SENT, WAITING
+from sundog.owner.rows import QUEUED, SENT, WAITING
 from sundog.owner.stacks import calls_here
 from sundog.wire.lanes import EXTRA_HIDDEN, EXTRA_NAME
 from sundog.wire.looks import Pulse, Waiting

@@ -15,11 +15,11 @@ from sundog.exceptions import TaskCancelledError, TaskPlacementGroupRemoved
 from sundog.ids import RESULT_SUFFIX, result_id, task_of
 from sundog.net import packets
 from sundog.net import sockets as socket
-from sundog.owner import deaths
+from sundog.owner import death_errors
 from sundog.owner.failures import note_failed
 from sundog.owner.lanes import Lane, LeasedLane
 from sundog.owner.lost_attempts import record_lost
-from sundog.owner.records import DONE, QUEUED, Task, Value
+from sundog.owner.rows import DONE, QUEUED, Task, Value
 from sundog.state import backoff
 from sundog.state.lease_spec import GROUP_REMOVED
 from sundog.wire import lanes as wire
@@ -269,7 +269,7 @@ class Replies:
     def fail_by_argument(self, task: Task, oid: bytes, value: Value) -> None:
         """End a task whose argument is an error: it ends with the same error, as an error of a task."""
         note_failed(self.owner, task, None, self.owner.wall_s(), origin=task_of(oid))
-        wrapped = deaths.argument_error(task, value[1])
+        wrapped = death_errors.argument_error(task, value[1])
         self.fail(task, value if wrapped is None else self.owner.objects.error_value(wrapped))
 
     def _may_retry(self, task: Task) -> bool:
@@ -415,7 +415,7 @@ class Replies:
             self.retry(task, backoff.CRASH)
         else:
             output = self.owner.control.log_path(lane.worker)
-            self.fail_with(task, deaths.task_error(task, lane.worker, lane.pid, cause, output))
+            self.fail_with(task, death_errors.task_error(task, lane.worker, lane.pid, cause, output))
 
 
 def _note_lossy(task: Task, first: int, values: list[Any], early: Container[bytes] = ()) -> None:

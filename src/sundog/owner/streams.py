@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from sundog.exceptions import StreamingGeneratorReplayInconsistentError
 from sundog.ids import RESULT_SUFFIX, index_of, result_id, task_of
 from sundog.owner.lanes import Lane
-from sundog.owner.records import DONE, Task, Value, slim
+from sundog.owner.rows import DONE, Task, Value, slim
 from sundog.serialize.pack import pack
 from sundog.wire.lanes import OK
 from sundog.wire.peers import Consumed

@@ -21,7 +21,7 @@ from sundog.ids import RESULT_SUFFIX, result_id
 from sundog.owner import by_value, context
 from sundog.owner.arguments import Arguments
 from sundog.owner.dispatch import Dispatch
-from sundog.owner.records import WAITING, Code, Fn, Task
+from sundog.owner.rows import WAITING, Code, Fn, Task
 from sundog.refs import ObjectRef
 from sundog.serialize.pack import pack_function
 

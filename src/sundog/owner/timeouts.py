@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from sundog.exceptions import TaskQueueTimeoutError, TaskTimeoutError
 from sundog.owner.fault_dumps import SIGNAL as STACK_SIGNAL
-from sundog.owner.records import SENT, WAITING, Fn, Task
+from sundog.owner.rows import SENT, WAITING, Fn, Task
 from sundog.state import backoff
 from sundog.wire.control import KillWorker
 from sundog.wire.lanes import EXTRA_TIMEOUT

@@ -18,7 +18,7 @@ from sundog.serialize.pack import unpack
 from sundog.wire.lanes import ERROR
 
 if TYPE_CHECKING:
-    from sundog.owner.records import Task, Value
+    from sundog.owner.rows import Task, Value
 
 
 class UnreadErrors:

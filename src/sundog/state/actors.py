@@ -3,7 +3,7 @@
     register ──► DEPENDENCIES_UNREADY ──start──► PENDING_CREATION ──placed──► (constructing) ──ready──► ALIVE
                                                         ▲                          │ worker died          │
                                                         │                          ▼                      ▼
-                                                     placed ◄── Place ── RESTARTING ◄── restarts left ────┤
+                                                     placed ◄── PlaceActor ── RESTARTING ◄── restarts left ────┤
                                                                                                           ▼
       kill(no_restart) · init_failed · exited · out_of_scope · owner_died · no restarts left ─────────► DEAD
 
@@ -49,7 +49,7 @@ class ActorInstruction:
 
 
 @plain(frozen=True)
-class Place(ActorInstruction):
+class PlaceActor(ActorInstruction):
     """Ask for one lease for this actor, after a delay; answer with ``placed``.
 
     Ask only if the row still has ``asked`` and this incarnation by then.
@@ -234,7 +234,7 @@ class Actors:
         if row is None or row.state != DEPENDENCIES_UNREADY:
             return []
         row.state, row.changed_at, row.asked = PENDING_CREATION, now, True
-        return [Publish(actor_id, PENDING_CREATION, None, row.incarnation), Place(actor_id)]
+        return [Publish(actor_id, PENDING_CREATION, None, row.incarnation), PlaceActor(actor_id)]
 
     def placed(self, actor_id: bytes, worker: bytes, lease: int, now: float) -> list[ActorInstruction]:
         """A lease was granted: construct it there.
@@ -301,7 +301,7 @@ class Actors:
         delay_s = backoff.delay_s(row.young_deaths, backoff.RESTART, actor_id)
         return [
             Publish(actor_id, RESTARTING, None, row.incarnation, cause),
-            Place(actor_id, delay_s, row.incarnation),
+            PlaceActor(actor_id, delay_s, row.incarnation),
         ]
 
     def kill(self, actor_id: bytes, no_restart: bool, cause: object, now: float) -> list[ActorInstruction]:

@@ -61,7 +61,7 @@ _DISK_REST_S = 1.0
 
 
 @plain()
-class Want:
+class RoomWant:
     """Somebody waits for room: a put, or an object that is to come back (`name`)."""
 
     process: bytes
@@ -136,7 +136,7 @@ class Store:
         self.fuse_count = fuse_count
         self.figures = Figures()
         self.entries: dict[str, Spilled] = {}
-        self.waiting: deque[Want] = deque()
+        self.waiting: deque[RoomWant] = deque()
         self.phase = IDLE
         self._chunk = min(limit // 32, _CHUNK_MAX)
         self._credit: dict[bytes, int] = {}  # upper bounds
@@ -204,7 +204,7 @@ class Store:
         """A process needs `missing` bytes more than the credit `left` to it; `got` is all it was ever granted."""
         if process in self._credit:
             self._credit[process] = left + self._sent.get(process, 0) - got
-        self.waiting.append(Want(process, number, missing, now))
+        self.waiting.append(RoomWant(process, number, missing, now))
         return self._serve(now)
 
     def _serve(self, now: float) -> list[Step]:
@@ -228,7 +228,7 @@ class Store:
                 out += self._begin(now)
         return out
 
-    def _fulfil(self, want: Want) -> list[Step]:
+    def _fulfil(self, want: RoomWant) -> list[Step]:
         if want.name:
             entry = self.entries[want.name]
             self.pool -= want.need
@@ -242,7 +242,7 @@ class Store:
         self._sent[want.process] = self._sent.get(want.process, 0) + amount
         return [Granted(want.process, want.number, amount)]
 
-    def _refuse(self, want: Want) -> list[Step]:
+    def _refuse(self, want: RoomWant) -> list[Step]:
         if want.name:
             entry = self.entries[want.name]
             entry.restoring = False
@@ -425,7 +425,7 @@ class Store:
     def _no_room(self, now: float) -> list[Step]:
         """Nothing can be moved: a put goes to disk, or waits a while for others to be freed and then fails."""
         out: list[Step] = []
-        kept: deque[Want] = deque()
+        kept: deque[RoomWant] = deque()
         for want in self.waiting:
             if want.need <= self.pool:
                 out += self._fulfil(want)
@@ -507,7 +507,7 @@ class Store:
         entry.askers.append((process, number))
         if not entry.restoring:
             entry.restoring = True
-            self.waiting.append(Want(process, 0, entry.place.length, now, name))
+            self.waiting.append(RoomWant(process, 0, entry.place.length, now, name))
         return self._serve(now)
 
     def restored(self, name: str, ok: bool, now: float, *, lost: bool = True) -> list[Step]:

@@ -3,7 +3,7 @@
 Owns: values only. ``Report`` is one process' answer: its gets and waits that have lasted, the places where it
 runs calls, and where those of its own tasks are that somebody waits for. ``Shortage`` is the lease machine's:
 what a request lacks, and who has it. Refuses: judging; ``waits.py`` does.
-Made by owners (``owner/waits.py``), by workers (their slots) and by the lease machine; read in the node.
+Made by owners (``owner/long_waits.py``), by workers (their slots) and by the lease machine; read in the node.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Wait(NamedTuple):
     stack: tuple[Frame, ...] = ()
 
 
-class Slot(NamedTuple):
+class RunSlot(NamedTuple):
     """A place where calls run: so many at a time."""
 
     name: str
@@ -68,7 +68,7 @@ class Report(NamedTuple):
     """One process' answer."""
 
     waits: tuple[Wait, ...] = ()
-    slots: tuple[Slot, ...] = ()
+    slots: tuple[RunSlot, ...] = ()
     queued: tuple[tuple[bytes, str], ...] = ()  # calls that are here and have not begun: (task, slot)
     exclusive: bool = True  # whatever else was sent here waits for the main slot
     tasks: tuple[tuple[bytes, TaskFact], ...] = ()

@@ -103,7 +103,7 @@ class ActOk(ToNode):
 
 
 # ---------------------------------------------------------------------- driver, worker → node: leases and lanes
-class Want(ToNode):
+class WantLeases(ToNode):
     """So many more leases of this shape would help (sets the number; 0 withdraws), for these functions among others."""
 
     key: int

@@ -67,37 +67,37 @@ class AnswerLane:
         self.out_bytes = 0
         self.first_s = 0.0
 
-    def reply(self, message: wire.Reply, size: int, spill_dir: str) -> None:
+    def reply(self, message: wire.Reply, size: int, shm_root: str) -> None:
         """Queue a reply; full packets are sent at once."""
         total = self.out_bytes + size + 64
         if total > _PACKET_BYTES and self.out:
-            self.flush(spill_dir)
+            self.flush(shm_root)
             total = size + 64
         self.out_bytes = total
         self.out.append(message)
         if total > FLUSH_BYTES:
-            self.flush(spill_dir)
+            self.flush(shm_root)
 
-    def flush(self, spill_dir: str) -> None:
+    def flush(self, shm_root: str) -> None:
         """Send what is queued."""
         if self.out:
             with self.lock:
                 if self.out:
-                    self._send(spill_dir)
+                    self._send(shm_root)
 
     def send_one(self, message: wire.Reply) -> None:
         """Send one small reply at once; nothing else may be queued."""
         with contextlib.suppress(OSError):
             self.sock.send(pickle.dumps([message], 5))
 
-    def _send(self, spill_dir: str) -> None:
+    def _send(self, shm_root: str) -> None:
         self.out_bytes = 0
         out = self.out[:]
         del self.out[: len(out)]
         data = pickle.dumps(out, 5)
         while len(data) > packets.MESSAGE_MAX_BYTES:
             try:
-                data = packets.encode(out, spill_dir)
+                data = packets.encode(out, shm_root)
             except packets.NoRoom:
                 time.sleep(_ROOM_AGAIN_S)  # nobody can go on without these replies
         # Blocking: an owner never blocks on sending to us, so it will come round to reading. Its death

@@ -20,9 +20,9 @@ from sundog import events
 from sundog.exceptions import AsyncioActorExit
 from sundog.owner import context
 from sundog.owner.core import Owner
-from sundog.owner.waits import Places
+from sundog.owner.long_waits import Places
 from sundog.refs import ObjectRef
-from sundog.state.wait_facts import MAIN, Slot
+from sundog.state.wait_facts import MAIN, RunSlot
 from sundog.wire import lanes as wire
 from sundog.worker import stacks, stdio
 from sundog.worker.answers import AnswerLane
@@ -124,7 +124,7 @@ class AsyncServing(Serving):
                 known = sorted(each for each in self.groups if each)
                 error = ValueError(f"This actor has no concurrency group {name!r}; it has {known}.")
                 self.executor.reply_error(lane, item[0], str(item[1]), error, False, [], 0.0)
-                lane.flush(self.spill_dir)
+                lane.flush(self.shm_root)
             elif group.running < group.limit:
                 self._start(group, lane, item)
             else:
@@ -233,7 +233,7 @@ class AsyncServing(Serving):
                 lane.reply(
                     (task_id, wire.R_END, (returns, executor.held(lane, received)), _time() - start),
                     64,
-                    self.spill_dir,
+                    self.shm_root,
                 )
                 return
             elif inspect.isawaitable(result) and not isinstance(result, ObjectRef):
@@ -245,7 +245,7 @@ class AsyncServing(Serving):
             if returns == 1:
                 meta, buffers, inner = executor.pack_result(result, name)
                 if buffers is None and inner is None and not received and not attempt:
-                    lane.reply((task_id, 0, meta, _time() - start), len(meta), self.spill_dir)
+                    lane.reply((task_id, 0, meta, _time() - start), len(meta), self.shm_root)
                     return
                 values = [executor.value_of(lane, meta, buffers, inner)]
             else:
@@ -254,7 +254,7 @@ class AsyncServing(Serving):
             del result
             payload = (values, executor.held(lane, received))
             size = sum(len(value[1]) for value in values)
-            lane.reply((task_id, wire.R_VALUES, payload, _time() - start), size, self.spill_dir)
+            lane.reply((task_id, wire.R_VALUES, payload, _time() - start), size, self.shm_root)
         except BaseException as error:
             failed |= executor.flags_of(task_id, error)
             executor.inspection.failed(lane, item, name, error)
@@ -354,7 +354,7 @@ class AsyncServing(Serving):
             (stdio.flush if self._tasks else stdio.end_lines)()
         dirty, self._dirty = self._dirty, set()
         for lane in dirty:
-            lane.flush(self.spill_dir)
+            lane.flush(self.shm_root)
 
     def _maybe_stop(self) -> None:
         if not self._tasks and not self._ready:
@@ -444,9 +444,9 @@ class AsyncServing(Serving):
     def places(self, main_runs: bytes) -> Places:
         """A call that blocks the loop holds up all others; otherwise none holds up another for ever."""
         if main_runs:
-            return (Slot(MAIN, 1, (main_runs,)),), (), True
+            return (RunSlot(MAIN, 1, (main_runs,)),), (), True
         running = (*self._tasks, *(item[0] for _, _, item in tuple(self._ready)))
-        return (Slot("loop", len(running) + 1, running),), (), False
+        return (RunSlot("loop", len(running) + 1, running),), (), False
 
     def running_calls(self) -> dict[bytes, float]:
         """The calls whose coroutines have begun, and since when."""

@@ -15,8 +15,8 @@ import threading
 import time
 
 from sundog.owner.core import Owner
-from sundog.owner.waits import Places
-from sundog.state.wait_facts import Slot
+from sundog.owner.long_waits import Places
+from sundog.state.wait_facts import RunSlot
 from sundog.wire import lanes as wire
 from sundog.worker.answers import AnswerLane
 from sundog.worker.async_actor import AsyncServing, Group
@@ -108,7 +108,7 @@ class GroupedServing(Serving):
                 known = sorted(each for each in self.loops if each)
                 error = ValueError(f"This actor has no concurrency group {name!r}; it has {known}.")
                 self.executor.reply_error(lane, item[0], str(item[1]), error, False, [], 0.0)
-                lane.flush(self.spill_dir)
+                lane.flush(self.shm_root)
                 continue
             self._where[item[0]] = loop
             loop.feed(lane, item)
@@ -161,7 +161,7 @@ class GroupedServing(Serving):
         """The groups, with what runs in each: a call that awaits holds up nobody for ever."""
         found = [(name, tuple(loop._tasks)) for name, loop in self.loops.items()]
         return (
-            tuple(Slot(name or "default", len(running) + 1, running) for name, running in found),
+            tuple(RunSlot(name or "default", len(running) + 1, running) for name, running in found),
             (),
             False,
         )

@@ -25,7 +25,7 @@ from sundog.exceptions import TaskTimeoutError
 from sundog.owner import context
 from sundog.owner.core import Owner
 from sundog.owner.fault_dumps import SIGNAL as STACK_SIGNAL
-from sundog.owner.records import DONE, SENT
+from sundog.owner.rows import DONE, SENT
 from sundog.owner.timeouts import queue_error, run_error
 from sundog.serialize.pack import pack
 from sundog.wire import lanes as wire
@@ -77,7 +77,7 @@ class Deadlines:
 
     def __init__(self, owner: Owner) -> None:
         self.owner = owner
-        self.spill_dir = owner.control.spill_dir
+        self.shm_root = owner.control.shm_root
         self.running: dict[bytes, Run] = {}
         self.end_call: Callable[[bytes], bool] = lambda _: (
             False
@@ -98,8 +98,8 @@ class Deadlines:
             self.running[run.task_id] = run
         if run.timeout_s:
             self._listen()
-            lane.reply((run.task_id, wire.R_STARTED, None, 0.0), 16, self.spill_dir)
-            lane.flush(self.spill_dir)
+            lane.reply((run.task_id, wire.R_STARTED, None, 0.0), 16, self.shm_root)
+            lane.flush(self.shm_root)
             with self.owner.lock:
                 self.owner.agenda.bound(run.timeout_s, run, self._overdue, run)
         return True
@@ -122,8 +122,8 @@ class Deadlines:
     # ------------------------------------------------------------------ the thread that reads (locked)
     def _overdue(self, run: Run) -> None:
         run.stack = run.where()
-        run.lane.reply((run.task_id, wire.R_STACK, run.stack, 0.0), len(run.stack), self.spill_dir)
-        run.lane.flush(self.spill_dir)
+        run.lane.reply((run.task_id, wire.R_STACK, run.stack, 0.0), len(run.stack), self.shm_root)
+        run.lane.flush(self.shm_root)
         if not self.end_call(run.task_id):
             error = self._error(run, "A call in a thread cannot be interrupted: it goes on.", goes_on=True)
             self._answer(run.lane, run.task_id, error)
@@ -139,8 +139,8 @@ class Deadlines:
                     del self._expired[next(iter(self._expired))]
         if begun is not None:
             if not begun.timeout_s:  # else it was told when it began
-                begun.lane.reply((task_id, wire.R_STARTED, None, 0.0), 16, self.spill_dir)
-                begun.lane.flush(self.spill_dir)
+                begun.lane.reply((task_id, wire.R_STARTED, None, 0.0), 16, self.shm_root)
+                begun.lane.flush(self.shm_root)
             return
         why = "its worker has other work to do first."
         error = queue_error(
@@ -162,8 +162,8 @@ class Deadlines:
     def _answer(self, lane: Any, task_id: bytes, error: BaseException) -> None:
         meta, _, _ = pack(error, 1 << 62)
         payload: Any = (False, (wire.ERROR, meta, None, None), [])
-        lane.reply((task_id, wire.R_ERROR, payload, 0.0), len(meta), self.spill_dir)
-        lane.flush(self.spill_dir)
+        lane.reply((task_id, wire.R_ERROR, payload, 0.0), len(meta), self.shm_root)
+        lane.flush(self.shm_root)
 
     # ------------------------------------------------------------------ errors
     def error_of(self, task_id: bytes) -> TaskTimeoutError | None:

@@ -51,7 +51,7 @@ class Executor:
 
     def __init__(self, owner: Owner) -> None:
         self.owner = owner
-        self.spill_dir = owner.control.spill_dir
+        self.shm_root = owner.control.shm_root
         self.ring: Ring | NoRing = owner.ring
         self.meter = Meter(owner.ring)
         self.sampler: Any = None  # plugged in by the process: it looks at who serves
@@ -283,7 +283,7 @@ class Executor:
             lane.out.append(reply)
             lane.out_bytes += len(meta) + 64
         else:
-            lane.reply(reply, len(meta), self.spill_dir)
+            lane.reply(reply, len(meta), self.shm_root)
         meter = self.meter
         if end > meter.again_at or seconds >= meter.step_s:
             meter.write(kind, task_id, name_id, submit_s, start, end)
@@ -331,7 +331,7 @@ class Executor:
             fn = lane.fns.get(what)
             if fn is None:
                 # The packet that brought it was stolen back; the owner sends it again with the function.
-                lane.reply((b"", wire.R_BACK, [task_id], 0.0), 24, self.spill_dir)
+                lane.reply((b"", wire.R_BACK, [task_id], 0.0), 24, self.shm_root)
                 return _time()
         start = _time()
         self.ring.started(task_id, start, 0)
@@ -373,7 +373,7 @@ class Executor:
                     meta, buffers, inner = self.pack_result(result, name)
                     if buffers is None and inner is None and not received and not attempt:
                         del result
-                        lane.reply((task_id, 0, meta, end - start), len(meta), self.spill_dir)
+                        lane.reply((task_id, 0, meta, end - start), len(meta), self.shm_root)
                     else:
                         # Refs in the result are given to the caller before ours may go.
                         value = self.value_of(lane, meta, buffers, inner)
@@ -381,7 +381,7 @@ class Executor:
                         held = self.held(lane, received)
                         self.unsent.sent()
                         lane.reply(
-                            (task_id, wire.R_VALUES, ([value], held), end - start), len(meta), self.spill_dir
+                            (task_id, wire.R_VALUES, ([value], held), end - start), len(meta), self.shm_root
                         )
                 else:
                     result = function(*positional, **named)
@@ -518,9 +518,9 @@ class Executor:
             # Before the user's code ran: the owner has the argument made again and sends the task once more.
             error.__traceback__ = None
             lost = (error.oid, error.segment, self.held(lane, received))
-            lane.reply((task_id, wire.R_LOST, lost, 0.0), 256, self.spill_dir)
+            lane.reply((task_id, wire.R_LOST, lost, 0.0), 256, self.shm_root)
             # Now: it is noted as begun, and would pass for a victim if the next task ended this process.
-            lane.flush(self.spill_dir)
+            lane.flush(self.shm_root)
             return
         if self.exit_after is not None and task_id in self.left:
             return  # the actor ends, and the node tells the callers why
@@ -568,9 +568,9 @@ class Executor:
         size = len(value[1])
         if made is not None:
             payload, size = (*payload, made), size + sum(len(each[1]) for each in made)
-        lane.reply((task_id, wire.R_ERROR, payload, seconds), size, self.spill_dir)
+        lane.reply((task_id, wire.R_ERROR, payload, seconds), size, self.shm_root)
         if self.exit_after is not None and self.actor_id is None:
-            lane.reply((task_id, wire.R_EXIT, None, 0.0), 16, self.spill_dir)
+            lane.reply((task_id, wire.R_EXIT, None, 0.0), 16, self.shm_root)
 
     def packed_error(self, lane: AnswerLane, error: BaseException) -> wire.WireValue:
         """An error on its way out."""
@@ -592,7 +592,7 @@ class Executor:
         fn.calls += 1
         if fn.calls >= fn.max_calls:
             self.exit_after = f"{fn.name} has run max_calls={fn.max_calls} times here"
-            lane.reply((task_id, wire.R_EXIT, None, 0.0), 16, self.spill_dir)
+            lane.reply((task_id, wire.R_EXIT, None, 0.0), 16, self.shm_root)
 
 
 def _nobody() -> None:

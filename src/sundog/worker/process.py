@@ -96,7 +96,7 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     life = ActorLife(owner, executor, serving)
     executor.sampler = Sampler(executor, lambda: life.serving)
     owner.before_block, owner.after_block = serving.before_block, serving.after_block
-    owner.waits.places = lambda main_runs: life.serving.places(main_runs)
+    owner.long_waits.places = lambda main_runs: life.serving.places(main_runs)
     owner.call_of = _call_of
     owner.running_calls = lambda: life.serving.running_calls()
     signal.signal(signal.SIGINT, serving.interrupt)
@@ -120,7 +120,7 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     try:
         owner.reactor.start()
     except RuntimeError as error:
-        from sundog.net import process_limit  # for those who need it
+        from sundog.system import process_limit  # for those who need it
 
         owner.control.send(StartFailed(f"{error}. {process_limit.text()}"))
         return 1

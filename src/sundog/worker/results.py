@@ -42,7 +42,7 @@ class Results:
 
     def __init__(self, executor: Executor) -> None:
         self.executor = executor
-        self.spill_dir = executor.spill_dir
+        self.shm_root = executor.shm_root
         self.items_max = executor.owner.config.max_num_generator_returns
 
     def answer(
@@ -64,7 +64,7 @@ class Results:
             if executor.attention:
                 executor.look_at(task_id)
             payload: Any = (count, executor.held(lane, received))
-            lane.reply((task_id, wire.R_END, payload, _time() - start), 64, self.spill_dir)
+            lane.reply((task_id, wire.R_END, payload, _time() - start), 64, self.shm_root)
             return
         if returns == "dynamic":
             values = self._pack_each(lane, name, _items(name, returns, result), None)
@@ -78,7 +78,7 @@ class Results:
         payload = (values, executor.held(lane, received))
         size = sum(len(value[1]) for value in values)
         executor.unsent.sent()
-        lane.reply((task_id, kind, payload, _time() - start), size, self.spill_dir)
+        lane.reply((task_id, kind, payload, _time() - start), size, self.shm_root)
 
     def split(self, lane: AnswerLane, name: str, returns: int, result: Any) -> list[wire.WireValue]:
         """Each of a task's `returns` results, packed.
@@ -176,7 +176,7 @@ class Results:
         """Wait until a stream may make its next items; False if nobody wants any."""
         executor = self.executor
         while not gate.abandoned and not executor.gates.admit(gate, count):
-            lane.flush(self.spill_dir)
+            lane.flush(self.shm_root)
             turn.wait(0.5)
             turn.clear()
             if task_id in executor.cancelled:
@@ -190,11 +190,11 @@ class Results:
             self._check_count(name, index)
         value = executor.value_of(lane, *executor.pack_result(each, name))
         executor.unsent.sent()
-        lane.reply((task_id, wire.R_ITEM, (index, value), 0.0), len(value[1]), self.spill_dir)
+        lane.reply((task_id, wire.R_ITEM, (index, value), 0.0), len(value[1]), self.shm_root)
         now = _time()
         if now - lane.first_s > _FLUSH_S:
             lane.first_s = now
-            lane.flush(self.spill_dir)
+            lane.flush(self.shm_root)
         else:
             executor.item_waits()  # the next item may be long in coming
 
@@ -218,7 +218,7 @@ class Results:
                 for failed in range(index, last + 1):
                     told = self.executor.error_of(error, name, task_id)
                     value = self.executor.packed_error(lane, told)
-                    lane.reply((task_id, wire.R_ITEM, (failed, value), 0.0), len(value[1]), self.spill_dir)
+                    lane.reply((task_id, wire.R_ITEM, (failed, value), 0.0), len(value[1]), self.shm_root)
                 return False
         return True
 

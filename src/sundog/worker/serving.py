@@ -27,7 +27,7 @@ from sundog.net import packets
 from sundog.net import sockets as socket
 from sundog.owner import context, interrupts
 from sundog.owner.core import Owner
-from sundog.owner.waits import Places
+from sundog.owner.long_waits import Places
 from sundog.serialize.pack import pack
 from sundog.wire import lanes as wire
 from sundog.wire.control import Blocked, Stale, Unblocked
@@ -61,7 +61,7 @@ class Serving:
     def __init__(self, owner: Owner, executor: Executor) -> None:
         self.owner = owner
         self.executor = executor
-        self.spill_dir = owner.control.spill_dir
+        self.shm_root = owner.control.shm_root
         self.spin_s = owner.config.spin_us / 1e6
         self.epoll = select.epoll()
         # Sleeps here: in the first one we would be woken on the core of who sent us something, and wait until it
@@ -94,7 +94,7 @@ class Serving:
         """An owner opened a lane to us."""
         lane = AnswerLane(owner_id, socket.socket(fileno=fd))
         if self.executor.actor_id is not None:
-            lane.reply((self.owner.me, wire.R_WORKER, os.getpid(), 0.0), 32, self.spill_dir)
+            lane.reply((self.owner.me, wire.R_WORKER, os.getpid(), 0.0), 32, self.shm_root)
         self.lanes[fd] = lane
         self.epoll.register(fd, select.EPOLLIN)
 
@@ -212,7 +212,7 @@ class Serving:
                 executor.run(lane, items[0], True)
         finally:
             self.current = None
-        lane.flush(self.spill_dir)
+        lane.flush(self.shm_root)
         if executor.exit_after is not None:
             self._run_todo()
 
@@ -286,7 +286,7 @@ class Serving:
         """Retired: give back what came, and the leases with it."""
         self.hand_back()
         for lane in list(self.lanes.values()):  # here and below: the reader may be adding one
-            lane.reply((b"", wire.R_EXIT, None, 0.0), 16, self.spill_dir)
+            lane.reply((b"", wire.R_EXIT, None, 0.0), 16, self.shm_root)
         self._flush_all()
 
     def _run_todo(self) -> None:
@@ -304,7 +304,7 @@ class Serving:
         while todo:
             next_lane, item = todo.popleft()
             if lane is not None and next_lane is not lane:
-                lane.flush(self.spill_dir)
+                lane.flush(self.shm_root)
             lane = next_lane
             self.current = item[0]
             try:
@@ -318,10 +318,10 @@ class Serving:
                 self.stopping = executor.exit_after
                 return
             if end > flush_at and todo:
-                lane.flush(self.spill_dir)
+                lane.flush(self.shm_root)
                 flush_at = end + _FLUSH_S
         if lane is not None:
-            lane.flush(self.spill_dir)
+            lane.flush(self.shm_root)
         if many:
             self.guard.end_batch()
         if executor.exit_after is not None:
@@ -334,7 +334,7 @@ class Serving:
 
     def _flush_all(self) -> None:
         for lane in list(self.lanes.values()):
-            lane.flush(self.spill_dir)
+            lane.flush(self.shm_root)
 
     # ------------------------------------------------------------------ blocking inside a task
     def before_block(self) -> None:
@@ -345,7 +345,7 @@ class Serving:
         if self.executor.actor_id is None:
             self.hand_back()
             for lane in list(self.lanes.values()):
-                lane.reply((b"", wire.R_BLOCKED, True, 0.0), 16, self.spill_dir)
+                lane.reply((b"", wire.R_BLOCKED, True, 0.0), 16, self.shm_root)
         self._flush_all()
         self.blocked = True
         self.owner.control.send(Blocked())
@@ -358,7 +358,7 @@ class Serving:
         self.owner.control.send(Unblocked())
         if self.executor.actor_id is None:
             for lane in list(self.lanes.values()):
-                lane.reply((b"", wire.R_BLOCKED, False, 0.0), 16, self.spill_dir)
+                lane.reply((b"", wire.R_BLOCKED, False, 0.0), 16, self.shm_root)
         self._flush_all()
 
     def before_pause(self) -> None:
@@ -377,7 +377,7 @@ class Serving:
 
     def _tell_blocked(self, blocked: bool) -> None:
         for lane in list(self.lanes.values()):
-            lane.reply((b"", wire.R_BLOCKED, blocked, 0.0), 16, self.spill_dir)
+            lane.reply((b"", wire.R_BLOCKED, blocked, 0.0), 16, self.shm_root)
         self._flush_all()
 
     def hand_back(self) -> None:
@@ -397,7 +397,7 @@ class Serving:
             back.setdefault(id(lane), (lane, []))[1].append(item[0])
         self.todo.clear()
         for lane, ids in back.values():
-            lane.reply((b"", wire.R_BACK, ids, 0.0), 24 * len(ids), self.spill_dir)
+            lane.reply((b"", wire.R_BACK, ids, 0.0), 24 * len(ids), self.shm_root)
 
     # ------------------------------------------------------------------ cancelling (reader thread)
     def cancel(self, task_id: bytes, recursive: bool) -> None:
@@ -468,8 +468,8 @@ class Serving:
         meta, _, _ = pack(error, 1 << 62)
         # Not retryable, nor an error of its own: its owner knows its name, and says so.
         payload: Any = (None, (wire.ERROR, meta, None, None), [])
-        lane.reply((task_id, wire.R_ERROR, payload, 0.0), len(meta), self.spill_dir)
-        lane.flush(self.spill_dir)
+        lane.reply((task_id, wire.R_ERROR, payload, 0.0), len(meta), self.shm_root)
+        lane.flush(self.shm_root)
 
     def interrupt(self, _signal: int, _frame: Any) -> None:
         """SIGINT in the main thread: raise in the task that is to be cancelled, if it still runs."""
@@ -486,10 +486,10 @@ class Serving:
     # ------------------------------------------------------------------ questions (reader thread)
     def places(self, _main_runs: bytes) -> Places:
         """Where calls run here, for the search for deadlocks: one at a time, and all else behind it."""
-        from sundog.state.wait_facts import MAIN, Slot
+        from sundog.state.wait_facts import MAIN, RunSlot
 
         current = self.current
-        return (Slot(MAIN, 1, (current,) if current is not None else ()),), (), True
+        return (RunSlot(MAIN, 1, (current,) if current is not None else ()),), (), True
 
     def running_calls(self) -> dict[bytes, float]:
         """Calls that run beside each other, and since when; the one task that runs alone stands in the ring."""

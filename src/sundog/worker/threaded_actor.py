@@ -13,8 +13,8 @@ from types import FrameType
 from typing import Any
 
 from sundog.owner.core import Owner
-from sundog.owner.waits import Places
-from sundog.state.wait_facts import Slot
+from sundog.owner.long_waits import Places
+from sundog.state.wait_facts import RunSlot
 from sundog.wire import lanes as wire
 from sundog.worker import stacks
 from sundog.worker.answers import AnswerLane
@@ -84,7 +84,7 @@ class ThreadedServing(Serving):
         known = sorted(name for name in self.pools if name)
         error = ValueError(f"This actor has no concurrency group {group!r}; it has {known}.")
         self.executor.reply_error(lane, item[0], str(item[1]), error, False, [], 0.0)
-        lane.flush(self.spill_dir)
+        lane.flush(self.shm_root)
 
     def _one(self, lane: AnswerLane, item: wire.Item) -> None:
         with self._count:
@@ -115,7 +115,7 @@ class ThreadedServing(Serving):
             self.guard.watch_item()  # they may be long
             return
         self._flushed_s = now
-        lane.flush(self.spill_dir)
+        lane.flush(self.shm_root)
 
     def cancel(self, task_id: bytes, recursive: bool) -> None:
         """A call that has not begun can be cancelled; a thread cannot be interrupted, but what it waits for can.
@@ -154,7 +154,7 @@ class ThreadedServing(Serving):
         with self._count:
             running, pending = dict(self._running), tuple(self._pending.items())
         slots = tuple(
-            Slot(group, pool.size, tuple(task for task, each in running.items() if each == group))
+            RunSlot(group, pool.size, tuple(task for task, each in running.items() if each == group))
             for group, pool in self.pools.items()
         )
         return slots, pending, False

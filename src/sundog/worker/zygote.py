@@ -27,10 +27,10 @@ from sundog.config import Config, set_child_environ, user_environ
 from sundog.early import untuned
 from sundog.isolation import also_find
 from sundog.net import sockets as socket
-from sundog.net.journal import write_to
-from sundog.net.orphans import adopt
 from sundog.net.packets import Connection
 from sundog.owner import fault_dumps
+from sundog.system.journal import write_to
+from sundog.system.orphans import adopt
 from sundog.wire.row import Table, on
 from sundog.wire.zygote import Exited, Fork, Forked, ForkFailed, Import
 

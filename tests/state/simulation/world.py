@@ -146,7 +146,7 @@ class World:
         for told in instructions:
             if isinstance(told, A.Publish):
                 self.books.published(told)
-            elif isinstance(told, A.Place):
+            elif isinstance(told, A.PlaceActor):
                 spec = self.books.actor_specs[told.actor_id]
                 self.want(CONTROL, told.actor_id, spec, 1)
             elif isinstance(told, A.Unplace):

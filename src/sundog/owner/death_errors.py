@@ -19,7 +19,7 @@ from sundog.exceptions import (
     RayTaskError,
     WorkerCrashedError,
 )
-from sundog.owner.records import Task
+from sundog.owner.rows import Task
 from sundog.wire.cause import EXIT, KERNEL_OOM, MEMORY, SIGNAL, Cause
 
 _STATUS_S = 0.5

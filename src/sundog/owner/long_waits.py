@@ -23,12 +23,12 @@ from typing import TYPE_CHECKING, Any
 from sundog.exceptions import DeadlockError
 from sundog.ids import PROCESS_BYTES, task_of
 from sundog.owner import context
-from sundog.owner.records import QUEUED, WAITING, Task
+from sundog.owner.rows import QUEUED, WAITING, Task
 from sundog.wire.control import Deadlock, Stalled, TellWaits, WaitsTold
 
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
-    from sundog.state.wait_facts import Frame, Slot, TaskFact, Wait
+    from sundog.state.wait_facts import Frame, RunSlot, TaskFact, Wait
 
 TARGETS_MAX = 1_000
 _FRAMES_MAX = 16
@@ -38,7 +38,7 @@ _WORKER = os.path.join(_OURS, "worker") + os.sep
 # What a wait is for: (verb, how many must come, those that are missing). None: not known, so never a deadlock.
 Target = Callable[[], tuple[str, int, tuple[bytes, ...]] | None]
 # Where this process runs tasks: (slots, queued there, whether all else waits for the main slot).
-Places = tuple["tuple[Slot, ...]", tuple[tuple[bytes, str], ...], bool]
+Places = tuple["tuple[RunSlot, ...]", tuple[tuple[bytes, str], ...], bool]
 
 
 class LongWait:
@@ -77,7 +77,7 @@ class LongWait:
         )
 
 
-class Waits:
+class LongWaits:
     """The long waits of one process."""
 
     def __init__(self, owner: Owner) -> None:

@@ -7,7 +7,7 @@ import resource
 
 import pytest
 
-from sundog.net.descriptors import Gauge, raise_limit, read
+from sundog.system.descriptors import Gauge, raise_limit, read
 
 
 class Process:

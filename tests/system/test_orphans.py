@@ -7,7 +7,7 @@ import sys
 
 PROGRAM = """
 import os
-from sundog.net.orphans import adopt
+from sundog.system.orphans import adopt
 
 adopt()
 read, write = os.pipe()

@@ -6,15 +6,15 @@ import gc
 import importlib.util
 from types import ModuleType
 
-from sundog.owner import records
+from sundog.owner import rows
 
 
 def _anew() -> ModuleType:
     """The module as a new process has it: its classes have had no instance yet."""
-    assert records.__spec__ is not None
-    module = importlib.util.module_from_spec(records.__spec__)
-    assert records.__spec__.loader is not None
-    records.__spec__.loader.exec_module(module)
+    assert rows.__spec__ is not None
+    module = importlib.util.module_from_spec(rows.__spec__)
+    assert rows.__spec__.loader is not None
+    rows.__spec__.loader.exec_module(module)
     return module
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sundog.net.alarm import Alarm
+from sundog.system.alarm import Alarm
 
 
 @pytest.fixture

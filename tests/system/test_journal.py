@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from sundog.net import journal
-from sundog.net.journal import Journal
+from sundog.system import journal
+from sundog.system.journal import Journal
 
 
 @pytest.fixture
