@@ -20,16 +20,6 @@ from typing import Any, Self
 from sundog.accelerator_kinds import KINDS
 from sundog.plain import fields, plain
 
-__all__ = [
-    "ActorOptions",
-    "MethodOptions",
-    "MisuseError",
-    "TaskOptions",
-    "parse_actor_options",
-    "parse_method_options",
-    "parse_task_options",
-]
-
 GRANULARITY = 1e-4  # the smallest share of a resource that is accounted for
 ACCELERATOR_SHARE = 0.001  # what a task takes of `accelerator_type:X`: enough to be placed by, never a limit
 
