@@ -229,6 +229,15 @@ def test_a_blocked_worker_lends_its_cpu_and_takes_it_back_at_once() -> None:
     assert the_grant(leases.release(parent.lease, 4.0)).key == "child"
 
 
+def test_a_blocked_worker_that_keeps_its_cpu_lends_nothing() -> None:
+    leases = machine(cpus=1, workers=2)
+    parent = the_grant(leases.want(A, "parent", spec(), 1, 0.0))
+    leases.want(A, "child", spec(), 1, 0.0)
+    assert leases.blocked(parent.worker, 1.0, keeps_cpu=True) == []
+    assert leases.unblocked(parent.worker, 2.0) == []
+    assert the_grant(leases.release(parent.lease, 3.0)).key == "child"
+
+
 def test_a_worker_that_dies_while_blocked_gives_back_what_it_had_not_lent() -> None:
     leases = machine(cpus=1, workers=1)
     grant = the_grant(leases.want(A, "f", spec(GPU=1), 1, 0.0))

@@ -472,8 +472,10 @@ class Node:
         self.do(self.leases.release(lease, self.now()))
 
     def blocked(self, process: Process, _message: Blocked) -> None:
-        """A worker waits in a get."""
-        self.do(self.leases.blocked(process.process_id, self.now()))
+        """A worker waits in a get. An actor that is up keeps its CPU; the arguments of a constructor may need it."""
+        row = self.keeper.actors.on_worker(process.process_id)
+        keeps = row is not None and row.state == "ALIVE"
+        self.do(self.leases.blocked(process.process_id, self.now(), keeps_cpu=keeps))
 
     def unblocked(self, process: Process, _message: Unblocked) -> None:
         """A worker goes on."""

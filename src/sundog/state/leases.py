@@ -279,14 +279,14 @@ class Leases(Granting):
         self._schedule_all(now, out)
         return out
 
-    def blocked(self, worker: bytes, now: float) -> list[Instruction]:
+    def blocked(self, worker: bytes, now: float, *, keeps_cpu: bool = False) -> list[Instruction]:
         """The worker waits in a get: others may use its CPU (nothing else of it) meanwhile; an actor keeps its own."""
         found = self._workers.get(worker)
         if found is None or found.blocked or found.lease is None or found.stopping:
             return []
         self._set_blocked(found, True)
         lease = found.lease
-        if not lease.shape.spec.permanent:
+        if not keeps_cpu:
             lease.cpu_lent = True
             lease.pool.lend_cpu(lease.holding.cpu)
         out: list[Instruction] = []
