@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from sundog.accelerator_kinds import check_shares
 from sundog.options import (
     ActorOptions,
     MethodOptions,
     TaskOptions,
-    check_shares,
     parse_actor_options,
     parse_method_options,
     parse_task_options,

@@ -1,11 +1,12 @@
 """Resources that come in single pieces, each with an id: GPUs, and the accelerators of other makers.
 
 Owns their names, the variables by which the makers' libraries find the pieces that they may use, and which of them
-can be shared by several tasks. Names and variables are those of Ray 2.60. Constants only.
+can be shared by several tasks. Names and variables are those of Ray 2.60. Any process.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 GPU = "GPU"
@@ -31,3 +32,30 @@ KINDS = {
     "FURIOSA": Kind("FURIOSA_DEVICES", "RAY_EXPERIMENTAL_NOSET_FURIOSA_DEVICES"),
     "TTNPU": Kind("TT_VISIBLE_DEVICES", "RAY_EXPERIMENTAL_NOSET_TENSTORRENT_VISIBLE_DEVICES"),
 }
+
+
+def check_pieces(name: str, resource: str, amount: float) -> None:
+    """Check an amount that an option named `name` asks for.
+
+    Raises:
+        ValueError: the kind cannot be had in such an amount.
+    """
+    kind = KINDS[resource]
+    if kind.amounts and amount and amount not in kind.amounts:
+        allowed = ", ".join(map(str, kind.amounts))
+        raise ValueError(
+            f"{name}={{{resource!r}: {amount:g}}} is not allowed: it can be had in amounts of {allowed}."
+        )
+    if not kind.shared and amount != int(amount):
+        raise ValueError(f"{name}={{{resource!r}: {amount:g}}} is not allowed: it can only be had whole.")
+
+
+def check_shares(demand: Mapping[str, float]) -> None:
+    """Of what comes in pieces, a task may have a share of one, or several whole ones. Checked when it is submitted.
+
+    Raises:
+        ValueError: it asks for one and a half.
+    """
+    for name, amount in demand.items():
+        if amount > 1 and amount != int(amount) and name in KINDS:
+            raise ValueError(f"{amount:g} {name} cannot be had: a share of one (below 1), or whole ones.")

@@ -17,7 +17,7 @@ from math import floor, isfinite
 from operator import attrgetter, index
 from typing import Any, Self
 
-from sundog.accelerator_kinds import KINDS
+from sundog.accelerator_kinds import KINDS, check_pieces
 from sundog.plain import fields, plain
 
 GRANULARITY = 1e-4  # the smallest share of a resource that is accounted for
@@ -252,17 +252,6 @@ def _demand(options: TaskOptions | ActorOptions, cpus: float) -> Resources:
 _Check = Callable[[str, Any], Any]
 
 
-def check_shares(demand: Resources) -> None:
-    """Of what comes in pieces, a task may have a share of one, or several whole ones. Checked when it is submitted.
-
-    Raises:
-        ValueError: it asks for one and a half.
-    """
-    for name, amount in demand.items():
-        if amount > 1 and amount != int(amount) and name in KINDS:
-            raise ValueError(f"{amount:g} {name} cannot be had: a share of one (below 1), or whole ones.")
-
-
 def _wrong_type(name: str, wanted: str, value: object) -> TypeError:
     return TypeError(f"{name}= takes {wanted}, not {type(value).__name__} ({value!r}).")
 
@@ -346,19 +335,8 @@ def _resources(name: str, value: object) -> Resources:
             raise ValueError(f"{name}={{{resource!r}: ...}} is not allowed: {hint}.")
     found = {resource: _amount(f"{name}[{resource!r}]", amount) for resource, amount in value.items()}
     for resource in found.keys() & KINDS.keys():
-        _check_pieces(name, resource, found[resource])
+        check_pieces(name, resource, found[resource])
     return found
-
-
-def _check_pieces(name: str, resource: str, amount: float) -> None:
-    kind = KINDS[resource]
-    if kind.amounts and amount and amount not in kind.amounts:
-        allowed = ", ".join(map(str, kind.amounts))
-        raise ValueError(
-            f"{name}={{{resource!r}: {amount:g}}} is not allowed: it can be had in amounts of {allowed}."
-        )
-    if not kind.shared and amount != int(amount):
-        raise ValueError(f"{name}={{{resource!r}: {amount:g}}} is not allowed: it can only be had whole.")
 
 
 def _returns(name: str, value: object) -> int | str:

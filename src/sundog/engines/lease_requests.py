@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from sundog.options import ActorOptions, TaskOptions, check_shares, is_a
+from sundog.accelerator_kinds import check_shares
+from sundog.options import ActorOptions, TaskOptions, is_a
 from sundog.owner import context
 from sundog.state.lease_spec import LeaseSpec
 
