@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -98,3 +99,25 @@ def test_packages_of_the_driver_come_after_the_library(monkeypatch: pytest.Monke
     isolation.find_packages()
     isolation.find_packages()
     assert sys.path == ["/lib/python", "/opt/sundog", "/opt/site-packages"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("import ray\n@ray.remote\ndef f(): pass\n", True),
+        ("    @sundog.remote(num_cpus=2)\n    class A: pass\n", True),
+        ("import ray\nray.remote(f)\n", False),
+        ("# nothing\n", False),
+    ],
+)
+def test_a_program_that_decorates_is_told_by_its_text(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, expected: bool
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(text, encoding="utf-8")
+    main = ModuleType("__main__")
+    main.__file__ = str(script)
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    assert isolation.main_decorates(b".remote") is expected
+    script.unlink()
+    assert isolation.main_decorates(b".remote") is False

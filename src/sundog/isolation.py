@@ -218,6 +218,9 @@ def _customize(name: str) -> None:
         print(f"Error in {name}: {type(error).__name__}: {error}", file=sys.stderr)
 
 
+_SCRIPT_MAX_BYTES = 1 << 20
+
+
 def preloadable(*names: str) -> list[tuple[str, str]]:
     """Of packages that this process has imported, those installed as packages are, with their folders."""
     found = []
@@ -227,3 +230,20 @@ def preloadable(*names: str) -> list[tuple[str, str]]:
         if os.path.basename(folder) in _SITE_FOLDERS:
             found.append((name, folder))
     return found
+
+
+def main_decorates(attribute: bytes) -> bool:
+    """Whether the program's own file has a line that begins with a decorator of this name, such as `@ray.remote`.
+
+    A guess, from the text: what is defined in that file is pickled by value. It decides what is imported early, and
+    nothing else.
+    """
+    path = getattr(sys.modules.get("__main__"), "__file__", None)
+    if not isinstance(path, str):
+        return False
+    try:
+        with open(path, "rb") as file:
+            text = file.read(_SCRIPT_MAX_BYTES)
+    except OSError:
+        return False
+    return any(attribute in line and line.lstrip()[:1] == b"@" for line in text.splitlines())

@@ -363,6 +363,9 @@ class Node:
             process.line.send(Welcome(self.session, process.job_id, namespace))
         env_key = f"{process.job_id.hex()}:"
         self.environment(process, Env(env_key, {}, b""))
+        if message.script and self.workers.zygote is not None:
+            # Before the first workers are forked: each would import it by itself, and wait as long.
+            self.workers.zygote.send(Import([("cloudpickle", "")]))
         self._prestart(env_key)
         if message.preload and self.workers.zygote is not None:
             self.workers.zygote.send(Import(message.preload))

@@ -50,6 +50,7 @@ class Hello(ToNode):
     log_to_driver: bool
     versions: dict[str, Any] | None  # None: it started this session, with its own Python
     preload: list[tuple[str, str]]
+    script: bool = False  # its own file defines remote functions or actors: workers will need the pickler
 
 
 class Bye(ToNode):
