@@ -101,6 +101,11 @@ class Config:
     reload_changed_modules: bool = _setting(
         True, "Replace workers that hold an older version of a module edited on disk; off only warns."
     )
+    learn_imports: bool = _setting(
+        True,
+        "Load packages that workers import again and again once in the process that they are forked from, if that is "
+        "safe; off leaves all to the workers.",
+    )
     actor_graceful_shutdown_timeout_ms: int = _setting(
         30_000,
         "Milliseconds for __ray_shutdown__(), __del__ and atexit handlers at an actor's end; then it is ended anyway.",

@@ -46,7 +46,7 @@ _X_OPTIONS = (
     "tracemalloc",
     "warn_default_encoding",
 )
-_SITE_FOLDERS = ("site-packages", "dist-packages")
+SITE_FOLDERS = ("site-packages", "dist-packages")
 _CUSTOMIZERS = ("sitecustomize", "usercustomize")
 
 
@@ -119,7 +119,7 @@ def _places() -> list[str]:
         if isinstance(finder, Ours):
             return list(finder.places[PACKAGES[0]])
     entries = [entry for entry in sys.path if isinstance(entry, str) and os.path.isabs(entry)]
-    installed = [entry for entry in entries if os.path.basename(entry) in _SITE_FOLDERS]
+    installed = [entry for entry in entries if os.path.basename(entry) in SITE_FOLDERS]
     others = [entry for entry in entries if sys.flags.safe_path or entry != sys.path[0]]
     return list(dict.fromkeys([_source(), *installed, *others]))
 
@@ -227,8 +227,19 @@ def preloadable(*names: str) -> list[tuple[str, str]]:
     for name in names:
         file = getattr(sys.modules.get(name), "__file__", None)
         folder = os.path.dirname(os.path.dirname(file)) if file else ""
-        if os.path.basename(folder) in _SITE_FOLDERS:
+        if os.path.basename(folder) in SITE_FOLDERS:
             found.append((name, folder))
+    return found
+
+
+def loaded_packages() -> list[str]:
+    """The packages that this process has loaded from where packages are installed."""
+    found = []
+    for name, module in list(sys.modules.items()):
+        if "." not in name:
+            file = getattr(module, "__file__", None)
+            if type(file) is str and any(f"/{folder}/{name}" in file for folder in SITE_FOLDERS):
+                found.append(name)
     return found
 
 

@@ -68,11 +68,23 @@ def render(info: "SessionInfo", answer: Mapping[str, Any]) -> "list[RenderableTy
     parts.extend(_tasks(answer.get("tasks", ()), time.time()))
     parts.append(_waiting(answer.get("pending", ())))
     parts.extend(_dead(answer.get("dead_actors", ())))
+    parts.extend(Text(line) for line in _learned(answer.get("learned", {})))
     store = answer.get("store", {})
     if store:
         figures = ", ".join(_figure(name, value) for name, value in store.items())
         parts.append(Text(f"Object store: {figures}"))
     return parts
+
+
+def _learned(learned: Mapping[str, Any]) -> list[str]:
+    """Which packages new workers find loaded, and which they do not."""
+    lines = []
+    if names := ", ".join(learned.get("packages", ())):
+        size = in_units(int(learned.get("bytes", 0)))
+        lines.append(f"New workers start with {names} loaded: {size}, shared by all of them.")
+    for name, why in sorted(learned.get("refused", {}).items()):
+        lines.append(f"{name} is loaded by each worker that needs it: {why}.")
+    return [printable(line) for line in lines]
 
 
 def _tasks(rows: Sequence[Mapping[str, Any]], now: float) -> "list[RenderableType]":

@@ -386,6 +386,7 @@ def _introduce(
             log_to_driver=log_to_driver,
             versions=versions.own() if joins else None,
             preload=isolation.preloadable("numpy"),
+            loaded=isolation.loaded_packages(),
             script=isolation.main_decorates(b".remote"),
         )
     )

@@ -25,6 +25,7 @@ def table(node: Node) -> Table:
         on(control.Env, node.environment),
         on(control.Leaving, node.leaving),
         on(control.Stale, node.stale),
+        on(control.Imported, node.learning.imported),
         on(control.StartFailed, node.failed_starts.told),
         on(control.SetupFailed, node.setup_failed),
         on(control.ExitOk, node.workers.exit_answer),

@@ -33,6 +33,7 @@ from sundog.node.chronicle import Chronicle
 from sundog.node.deadlocks import Deadlocks
 from sundog.node.descriptors import Descriptors
 from sundog.node.failed_starts import FailedStarts
+from sundog.node.learning import Learning
 from sundog.node.logs import LogTails
 from sundog.node.memory import MemoryKeeper
 from sundog.node.own_folder import OwnFolder
@@ -123,6 +124,7 @@ class Node:
         self.descriptors = Descriptors(self)
         self.failed_starts = FailedStarts(self)
         self.own_folder = OwnFolder(self)
+        self.learning = Learning(self)
         self.workers = Workers(self)
         self.keeper = ActorKeeper(self)
         self.requests = Requests(self)
@@ -362,6 +364,7 @@ class Node:
         if joins:
             process.line.send(Welcome(self.session, process.job_id, namespace))
         env_key = f"{process.job_id.hex()}:"
+        self.learning.driver_came(message.loaded, list(message.job.interpreter.sys_path))
         self.environment(process, Env(env_key, {}, b""))
         if message.script and self.workers.zygote is not None:
             # Before the first workers are forked: each would import it by itself, and wait as long.
@@ -387,6 +390,7 @@ class Node:
     def environment(self, process: Process, message: Env) -> None:
         """A process announces an environment that it will ask leases for."""
         env_key = message.env_key
+        self.learning.environment_came(message.runtime_env)
         if env_key not in self.workers.environments:
             self.workers.environments[env_key] = Environment(
                 env_key, process.job_id, message.runtime_env, message.prepared

@@ -204,6 +204,7 @@ class Requests:
             "pending": self._pending(),
             "memory": node.memory.figures(),
             "store": store,
+            "learned": node.learning.figures(),
             "dead_actors": self.listings.dead_actors(),
         }
 

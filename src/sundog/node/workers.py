@@ -29,7 +29,7 @@ from sundog.plain import as_dict
 from sundog.state.instructions import StartWorker, StopWorker
 from sundog.wire.control import ExitOk, MayExit, StopServing
 from sundog.wire.row import Table, on
-from sundog.wire.zygote import Exited, Fork, Forked, ForkFailed
+from sundog.wire.zygote import Exited, Fork, Forked, ForkFailed, Learned
 
 if TYPE_CHECKING:
     from sundog.node.program import Node
@@ -57,6 +57,7 @@ class Workers:
         self._from_zygote = Table(
             on(Forked, self._forked),
             on(ForkFailed, self._fork_failed),
+            on(Learned, lambda message: self.node.learning.answered(message)),
             on(Exited, lambda message: self.exited(message.pid, message.status, message.peak_kib * 1024)),
         )
 
@@ -93,6 +94,7 @@ class Workers:
         if self.node.stopping:
             return
         self.node.log("the zygote is gone; starting another")
+        self.node.learning.zygote_gone()
         self._failed_starts = 0 if self._zygote_served else self._failed_starts + 1
         if self._failed_starts >= _STARTS_MAX:
             log = "\n".join(tail(f"{self.node.session['path']}/logs/zygote.log")[-20:])
@@ -110,6 +112,12 @@ class Workers:
         for pid in list(self.by_pid):
             if not os.path.exists(f"/proc/{pid}"):
                 self.exited(pid, None)  # reaped by the zygote, which did not live to tell the status
+
+    def kill_zygote(self) -> None:
+        """End the zygote; another one takes its place, and running workers go on."""
+        if self.zygote is not None and self.zygote_pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.zygote_pid, signal.SIGKILL)
 
     def _replace_zygote(self) -> None:
         if self.node.stopping:

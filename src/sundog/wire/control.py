@@ -50,6 +50,7 @@ class Hello(ToNode):
     log_to_driver: bool
     versions: dict[str, Any] | None  # None: it started this session, with its own Python
     preload: list[tuple[str, str]]
+    loaded: list[str]  # packages that it has loaded
     script: bool = False  # its own file defines remote functions or actors: workers will need the pickler
 
 
@@ -76,6 +77,12 @@ class Stale(ToNode):
     """A worker has imported modules that were edited since: it serves no new lease."""
 
     names: str
+
+
+class Imported(ToNode):
+    """A worker has imported modules of installed packages: of each the folder of its package, and its name."""
+
+    modules: list[tuple[str, str]]
 
 
 class StartFailed(ToNode):

@@ -34,6 +34,23 @@ class Import(ToZygote):
     packages: list[tuple[str, str]]
 
 
+class Learn(ToZygote):
+    """Load these modules when nobody waits for a fork, if that is safe; where their packages are."""
+
+    folders: list[str]
+    modules: list[str]
+    packages: list[str]  # all that workers have loaded: an import that loads others is not the same
+
+
+class Learned(FromZygote):
+    """Packages were loaded, in so many seconds and KiB; or why they were not."""
+
+    packages: list[str]
+    seconds: float
+    kib: int
+    reason: str
+
+
 class Forked(FromZygote):
     """A worker was forked: its pid."""
 

@@ -30,11 +30,12 @@ from sundog.owner.core import Owner
 from sundog.owner.long_waits import Places
 from sundog.serialize.pack import pack
 from sundog.wire import lanes as wire
-from sundog.wire.control import Blocked, Stale, Unblocked
+from sundog.wire.control import Blocked, Imported, Stale, Unblocked
 from sundog.worker import stacks, stdio
 from sundog.worker.answers import AnswerLane
 from sundog.worker.executor import Executor
 from sundog.worker.flush_guard import FlushGuard
+from sundog.worker.imports import Imports
 from sundog.worker.modules import ModuleWatch
 from sundog.worker.sampler import Call, thread_stack
 
@@ -76,6 +77,8 @@ class Serving:
         self.blocked = self.paused = False
         self.stopping: str | None = None
         self.watch = ModuleWatch()
+        told = owner.config.learn_imports and not context.facts.runtime_env
+        self.imports = Imports((lambda found: owner.control.send(Imported(found))) if told else None)
         self._lease = 0  # the last one that this process was prepared for
         self.retired = False  # runs no more tasks, but stays while others rely on what it owns
         self._warned_paths: set[str] = set()
@@ -141,6 +144,7 @@ class Serving:
                     # Refs that died with the last task: nobody else would count them while we sleep.
                     with self.owner.lock:
                         self.owner.objects.drain()
+                self.imports.look()
                 self.outer.poll(self.look_again_s)
                 ready = self.epoll.poll(0)
                 if self.look_again_s >= 0:

@@ -32,11 +32,14 @@ from sundog.owner import fault_dumps
 from sundog.system.journal import write_to
 from sundog.system.orphans import adopt
 from sundog.wire.row import Table, on
-from sundog.wire.zygote import Exited, Fork, Forked, ForkFailed, Import
+from sundog.wire.zygote import Exited, Fork, Forked, ForkFailed, FromZygote, Import, Learn
+from sundog.worker import setup
+from sundog.worker.learner import Learner
 
 _QUIET_MS = 15
 # Arbitrary: a few workers that import by themselves take as long as the zygote does once.
 _FORKS_BEFORE_REST = 5
+_LEARN_QUIET_MS = 300  # arbitrary: a fork that is asked for meanwhile waits for the import
 _QUIET_FIRST_MS = 150  # the node may be slow to ask for the first workers: they must not wait for imports
 
 
@@ -49,52 +52,119 @@ def main(argv: list[str]) -> None:
     _preload_worker()
     titles.begin("zygote")
     shm_root = _be_told(sock)
-    control = Connection(sock, shm_root)
     path = _session_path(shm_root)
     if path:
         fault_dumps.listen(path)
-    wake_r, wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-    signal.set_wakeup_fd(wake_w, warn_on_full_buffer=False)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    zygote = Zygote(Connection(sock, shm_root), lifeline)
     gc.freeze()
     gc.enable()  # it was off while we imported
-    poller = select.poll()
-    poller.register(control.fileno(), select.POLLIN)
-    poller.register(wake_r, select.POLLIN)
-    complete = False
-    forks = 0
-    quiet_ms = _QUIET_FIRST_MS
+    zygote.serve()
+    _bury_session(shm_root, path)
 
-    def fork(message: Fork, *fds: int) -> None:
-        nonlocal quiet_ms, complete, forks
-        quiet_ms = _QUIET_MS
-        forks += 1
-        if forks == _FORKS_BEFORE_REST and not complete:
-            complete = True  # many are wanted, so it may never be quiet
-            _preload_rest()
-        _fork(control, message, fds, lifeline, (wake_r, wake_w))
 
-    table = Table(on(Fork, fork), on(Import, _load_now))
-    while True:
-        ready = poller.poll(None if complete else quiet_ms)
-        if not ready:
-            complete = True
+class Zygote:
+    """Serves requests of the node, reaps its children, and uses quiet moments."""
+
+    def __init__(self, control: Connection, lifeline: int) -> None:
+        self.control = control
+        self.lifeline = lifeline
+        self.wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(self.wake[1], warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        self.complete = False  # what later workers need has been loaded
+        self.forks = 0
+        self.learner = Learner(self._tell, self._become_probe)
+        self.table = Table(on(Fork, self._fork), on(Import, _load_now), on(Learn, self.learner.ask))
+
+    def serve(self) -> None:
+        """Serve until the node is gone."""
+        poller = select.poll()
+        poller.register(self.control.fileno(), select.POLLIN)
+        poller.register(self.wake[0], select.POLLIN)
+        while True:
+            ready = poller.poll(self._quiet_ms())
+            if not ready:
+                self._use_quiet()
+            for fd, _ in ready:
+                if fd == self.wake[0]:
+                    with contextlib.suppress(BlockingIOError):
+                        os.read(fd, 4096)
+                    self._reap()
+                    continue
+                try:
+                    received = self.control.receive()
+                except BlockingIOError:
+                    continue
+                if received is None:
+                    return
+                message, fds = received
+                self.table.handle(message, fds=fds)
+
+    def _quiet_ms(self) -> int | None:
+        if not self.complete:
+            return _QUIET_MS if self.forks else _QUIET_FIRST_MS
+        return _LEARN_QUIET_MS if self.learner.busy else None
+
+    def _use_quiet(self) -> None:
+        if self.complete:
+            self.learner.use_quiet()
+        else:
+            self.complete = True
             _preload_rest()
-        for fd, _ in ready:
-            if fd == wake_r:
-                with contextlib.suppress(BlockingIOError):
-                    os.read(wake_r, 4096)
-                _reap(control)
-                continue
+
+    def _tell(self, message: FromZygote) -> None:
+        with contextlib.suppress(OSError):  # the node may be gone: the end of its socket comes next
+            self.control.send(message)
+
+    def _fork(self, message: Fork, *fds: int) -> None:
+        self.forks += 1
+        if self.forks == _FORKS_BEFORE_REST and not self.complete:
+            self.complete = True  # many are wanted, so it may never be quiet
+            _preload_rest()
+        try:
+            if not fds:
+                raise OSError("its socket got lost on the way: no descriptor was free")
+            pid = os.fork()
+        except OSError as error:
+            self._tell(ForkFailed(message.worker, str(error)))
+            for fd in fds:
+                os.close(fd)
+            return
+        if pid == 0:
+            self._become_worker(message.spec, fds[0])
+        os.close(fds[0])
+        self._tell(Forked(message.worker, pid))
+
+    def _reap(self) -> None:
+        while True:
             try:
-                received = control.receive()
-            except BlockingIOError:
-                continue
-            if received is None:
-                _bury_session(shm_root, path)
-            message, fds = received
-            table.handle(message, fds=fds)
+                pid, status, usage = os.wait3(os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if not self.learner.reaped(pid, status):
+                self._tell(Exited(pid, status, usage.ru_maxrss))
+
+    # ------------------------------------------------------------------ in a forked process
+    def _become_child(self) -> None:
+        signal.set_wakeup_fd(-1)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        self.control.close()
+        for each in self.wake:
+            os.close(each)
+
+    def _become_worker(self, spec: bytes, fd: int) -> None:
+        self._become_child()
+        process: Any = sys.modules["sundog.worker.process"]
+        process.run(pickle.loads(spec), fd, self.lifeline)
+        os._exit(1)
+
+    def _become_probe(self) -> None:
+        self._become_child()
+        setup.die_with_node(self.lifeline)
 
 
 def _be_told(sock: socket.socket) -> str:
@@ -176,51 +246,6 @@ def _preload(packages: list[tuple[str, str]]) -> None:
         also_find(name, folder)
         with contextlib.suppress(Exception):
             __import__(name)
-
-
-def _fork(
-    control: Connection, message: Fork, fds: tuple[int, ...], lifeline: int, wake: tuple[int, int]
-) -> None:
-    worker_id = message.worker
-    try:
-        if not fds:
-            raise OSError("its socket got lost on the way: no descriptor was free")
-        pid = os.fork()
-    except OSError as error:
-        with contextlib.suppress(OSError):  # the node may be gone: the end of its socket comes next
-            control.send(ForkFailed(worker_id, str(error)))
-        for fd in fds:
-            os.close(fd)
-        return
-    if pid == 0:
-        _become_worker(control, message.spec, fds[0], lifeline, wake)
-    os.close(fds[0])
-    with contextlib.suppress(OSError):
-        control.send(Forked(worker_id, pid))
-
-
-def _become_worker(control: Connection, spec: bytes, fd: int, lifeline: int, wake: tuple[int, int]) -> None:
-    signal.set_wakeup_fd(-1)
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    control.close()
-    for each in wake:
-        os.close(each)
-    process: Any = sys.modules["sundog.worker.process"]
-    process.run(pickle.loads(spec), fd, lifeline)
-    os._exit(1)
-
-
-def _reap(control: Connection) -> None:
-    while True:
-        try:
-            pid, status, usage = os.wait3(os.WNOHANG)
-        except ChildProcessError:
-            return
-        if pid == 0:
-            return
-        with contextlib.suppress(OSError):
-            control.send(Exited(pid, status, usage.ru_maxrss))
 
 
 if __name__ == "__main__":

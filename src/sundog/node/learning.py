@@ -1,0 +1,116 @@
+"""What the zygote is to learn: packages that workers of this session import again and again.
+
+Owns the count of workers that have imported each package, and what came of it. A package counts if a worker in the
+plain environment of its job imported it from where packages are installed; the second worker decides, or the first if
+the driver had loaded it before. A session that uses runtime environments, or has drivers with different import paths,
+learns nothing: what a module reads at its import must be what its worker would have read. Runs on the node's one
+thread.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from sundog.node.rows import Process
+from sundog.wire.control import Imported
+from sundog.wire.zygote import Learn, Learned
+
+if TYPE_CHECKING:
+    from sundog.node.program import Node
+
+_WORKERS = 2  # so many that have imported a package, and the next one will
+_ASKS_MAX = 20  # arbitrary: a session that still finds new packages then is no better served by more
+
+
+class Learning:
+    """The zygote's lessons. `why_not`: the reason why there are none in this session."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.why_not = "" if node.config.learn_imports else "learn_imports is off"
+        self.refused: dict[str, str] = {}  # package -> why
+        self.learned: list[str] = []
+        self.seconds = 0.0
+        self.kib = 0
+        self._driver_has: set[str] = set()
+        self._path: list[str] | None = None
+        self._workers: dict[str, set[bytes]] = {}
+        self._modules: dict[str, list[str]] = {}  # package -> its modules, in the order of their import
+        self._folders: dict[str, str] = {}
+        self._asked: set[str] = set()
+        self._asks = 0
+
+    # ------------------------------------------------------------------ what is heard
+    def driver_came(self, loaded: list[str], path: list[str]) -> None:
+        """A driver says which packages it has loaded, and where it imports from."""
+        self._driver_has.update(loaded)
+        if self._path is None:
+            self._path = path
+        elif path != self._path:
+            self._unlearn("drivers have different import paths")
+
+    def environment_came(self, runtime_env: dict[str, Any]) -> None:
+        """A runtime environment will be used: its variables and paths hold before its workers import anything."""
+        if runtime_env:
+            self._unlearn("runtime environments are used")
+
+    def imported(self, process: Process, message: Imported) -> None:
+        """A worker has imported modules of installed packages."""
+        if self.why_not:
+            return
+        for folder, module in message.modules:
+            package = module.partition(".")[0]
+            if self._folders.setdefault(package, folder) == folder:
+                self._workers.setdefault(package, set()).add(process.process_id)
+                modules = self._modules.setdefault(package, [])
+                if package not in self._asked and module not in modules:
+                    modules.append(module)
+        self._ask()
+
+    def _ask(self) -> None:
+        ripe = [
+            package
+            for package, workers in self._workers.items()
+            if package not in self._asked and (len(workers) >= _WORKERS or package in self._driver_has)
+        ]
+        if not ripe or self._asks >= _ASKS_MAX or self.node.workers.zygote is None:
+            return
+        self._asks += 1
+        self._asked.update(ripe)
+        modules = [module for package in ripe for module in self._modules.pop(package)]
+        folders = list(dict.fromkeys(self._folders[package] for package in ripe))
+        self.node.workers.zygote.send(Learn(folders, modules, sorted(self._workers)))
+
+    def answered(self, message: Learned) -> None:
+        """The zygote has learned packages, or leaves them alone."""
+        if message.reason:
+            self.refused.update(dict.fromkeys(message.packages, message.reason))
+            self.node.log(f"the zygote leaves {', '.join(message.packages)} to the workers: {message.reason}")
+        else:
+            self.learned += message.packages
+            self.seconds += message.seconds
+            self.kib += message.kib
+
+    def zygote_gone(self) -> None:
+        """It died, perhaps of what it had learned: the next one learns nothing."""
+        if self.learned and not self.why_not:
+            self.why_not = "a zygote that had learned packages died"
+        self.learned, self.kib, self.seconds = [], 0, 0.0
+
+    def _unlearn(self, reason: str) -> None:
+        if not self.why_not:
+            self.why_not = reason
+            if self._asked:
+                # What it has loaded, or is about to, cannot be taken out again: begin with a new one.
+                self.node.workers.kill_zygote()
+
+    # ------------------------------------------------------------------ what is shown
+    def figures(self) -> dict[str, Any]:
+        """For `sundog status`."""
+        return {
+            "packages": sorted(self.learned),
+            "seconds": self.seconds,
+            "bytes": self.kib * 1024,
+            "refused": dict(self.refused),
+            "why_not": self.why_not,
+        }

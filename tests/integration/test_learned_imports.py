@@ -1,0 +1,86 @@
+"""The zygote learns packages that workers import again and again; not those that cannot be forked."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from sundog.wire.requests import Status
+from tests.integration.gates import await_true
+
+GET_S = 30
+PACKAGES = {
+    "plainly": "import os\nMADE_BY = os.getpid()\nHOME = os.environ.get('LEARNED_TEST', '')\n",
+    "threaded": (
+        "import os, threading, time\nMADE_BY = os.getpid()\n"
+        "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+    ),
+}
+
+
+@pytest.fixture
+def installed(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "site-packages"
+    for name, text in PACKAGES.items():
+        (folder / name).mkdir(parents=True)
+        (folder / name / "__init__.py").write_text(text, encoding="utf-8")
+    sys.path.append(str(folder))
+    yield folder
+    sys.path.remove(str(folder))
+
+
+def _looker(ray: ModuleType, **options: Any) -> Any:
+    @ray.remote(num_cpus=0, **options)
+    class Looker:
+        def has(self, name: str) -> bool:
+            return name in sys.modules
+
+        def made_here(self, name: str) -> bool:
+            return bool(os.getpid() == __import__(name).MADE_BY)
+
+        def home(self) -> str:
+            return str(__import__("plainly").HOME)
+
+    return Looker.remote()
+
+
+def _learned(ray: ModuleType) -> dict[str, Any]:
+    found: dict[str, Any] = ray.api.control(Status())["learned"]
+    return found
+
+
+def test_new_workers_have_what_others_imported_unless_it_cannot_be_forked(
+    ray_session: Callable[..., ModuleType], installed: Path
+) -> None:
+    ray = ray_session(num_cpus=2)
+    for name in PACKAGES:  # one after the other: each is a lesson of its own
+        first = [_looker(ray) for _ in range(2)]
+        assert ray.get([each.made_here.remote(name) for each in first], timeout=GET_S) == [True, True]
+        await_true(lambda name=name: name in str(_learned(ray)), f"word of {name}")
+    told = _learned(ray)
+    assert told["packages"] == ["plainly"]
+    assert told["refused"] == {"threaded": "its import starts threads"}
+    fresh = _looker(ray)
+    assert ray.get(fresh.has.remote("plainly"), timeout=GET_S) is True
+    assert ray.get(fresh.made_here.remote("plainly"), timeout=GET_S) is False
+    assert ray.get(fresh.has.remote("threaded"), timeout=GET_S) is False
+    # Its variables must be there when the module is imported: a new zygote begins with nothing.
+    other = _looker(ray, runtime_env={"env_vars": {"LEARNED_TEST": "mine"}})
+    assert ray.get(other.home.remote(), timeout=GET_S) == "mine"
+    assert _learned(ray)["packages"] == []
+
+
+def test_nothing_is_learned_when_the_setting_is_off(
+    ray_session: Callable[..., ModuleType], installed: Path
+) -> None:
+    ray = ray_session(num_cpus=2, _system_config={"learn_imports": False})
+    first = [_looker(ray) for _ in range(2)]
+    assert ray.get([each.made_here.remote("plainly") for each in first], timeout=GET_S) == [True, True]
+    assert _learned(ray)["why_not"] == "learn_imports is off"
+    assert ray.get(_looker(ray).has.remote("plainly"), timeout=GET_S) is False

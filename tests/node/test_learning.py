@@ -1,0 +1,90 @@
+"""Which packages the zygote is asked to learn, without a zygote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from sundog.node.learning import Learning
+from sundog.wire.control import Imported
+from sundog.wire.zygote import Learn, Learned
+
+
+class _Zygote:
+    def __init__(self) -> None:
+        self.sent: list[Learn] = []
+
+    def send(self, message: Learn) -> None:
+        self.sent.append(message)
+
+
+def _learning(on: bool = True) -> tuple[Any, _Zygote]:
+    zygote = _Zygote()
+    node: Any = SimpleNamespace(
+        config=SimpleNamespace(learn_imports=on),
+        workers=SimpleNamespace(zygote=zygote, zygote_pid=0),
+        log=lambda text: None,
+    )
+    return Learning(node), zygote
+
+
+def _worker(name: bytes) -> Any:
+    return SimpleNamespace(process_id=name)
+
+
+def test_the_second_worker_that_imports_a_package_decides() -> None:
+    learning, zygote = _learning()
+    message = Imported([("/site-packages", "lib"), ("/site-packages", "lib.part")])
+    learning.imported(_worker(b"a"), message)
+    learning.imported(_worker(b"a"), message)
+    assert zygote.sent == []
+    learning.imported(_worker(b"b"), message)
+    assert zygote.sent == [Learn(["/site-packages"], ["lib", "lib.part"], ["lib"])]
+    learning.imported(_worker(b"c"), message)
+    assert len(zygote.sent) == 1
+
+
+def test_the_first_decides_about_what_the_driver_has_loaded() -> None:
+    learning, zygote = _learning()
+    learning.driver_came(["lib"], ["/site-packages"])
+    learning.imported(_worker(b"a"), Imported([("/site-packages", "lib"), ("/site-packages", "other")]))
+    assert [each.modules for each in zygote.sent] == [["lib"]]
+
+
+def test_a_package_that_workers_found_in_different_folders_is_not_learned() -> None:
+    learning, zygote = _learning()
+    learning.imported(_worker(b"a"), Imported([("/one/site-packages", "lib")]))
+    learning.imported(_worker(b"b"), Imported([("/two/site-packages", "lib")]))
+    assert zygote.sent == []
+
+
+def test_runtime_environments_and_other_import_paths_end_the_lessons() -> None:
+    ends: list[Callable[[Any], None]] = [
+        lambda learning: learning.environment_came({"env_vars": {"A": "1"}}),
+        lambda learning: learning.driver_came([], ["/elsewhere"]),
+    ]
+    for end in ends:
+        learning, zygote = _learning()
+        learning.driver_came(["lib"], ["/here"])
+        learning.environment_came({})
+        assert learning.why_not == ""
+        end(learning)
+        assert learning.why_not
+        learning.imported(_worker(b"a"), Imported([("/site-packages", "lib")]))
+        assert zygote.sent == []
+
+
+def test_what_came_of_it_is_shown() -> None:
+    learning, _ = _learning()
+    learning.answered(Learned(["b", "a"], 1.5, 2048, ""))
+    learning.answered(Learned(["c"], 0.0, 0, "its import starts threads"))
+    assert learning.figures() == {
+        "packages": ["a", "b"],
+        "seconds": 1.5,
+        "bytes": 2048 * 1024,
+        "refused": {"c": "its import starts threads"},
+        "why_not": "",
+    }
+    learning.zygote_gone()
+    assert learning.figures()["packages"] == [] and learning.why_not
