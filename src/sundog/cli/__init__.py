@@ -28,6 +28,7 @@ COMMANDS = {
     "stack": "Show what every process is doing right now.",
     "memory": "Show who holds which object, and where the memory is.",
     "logs": "Show what the processes of a session printed.",
+    "why": "Say why something waits, is slow, failed or died.",
     "timeline": "Write what ran when, for a trace viewer or as a page.",
     "sql": "Ask the records of a session in SQL.",
     "session": "List sessions, running and ended; pack one into a file.",

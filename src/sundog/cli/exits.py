@@ -111,7 +111,6 @@ LATER = {
     "doctor": "See: sundog demo, whose output has such advice.",
     "job": "Run the program itself; it joins a session with init(address='auto').",
     "serve": "",
-    "why": "See: sundog status, which says what waits and why.",
 }
 
 

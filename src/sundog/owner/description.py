@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from sundog.owner.core import Owner
 
 _TOLD_MAX = 10_000
+_MISSING_MAX = 4
 _STATES = {
     WAITING: "PENDING_ARGS_AVAIL",
     QUEUED: "PENDING_NODE_ASSIGNMENT",
@@ -111,6 +112,9 @@ def describe_tasks(owner: Owner) -> list[dict[str, Any]]:
             {
                 **task_facts(owner, task),
                 "state": state,
+                "missing": [oid.hex() for oid in task.deps or () if oid not in owner.ready][:_MISSING_MAX]
+                if task.state == WAITING
+                else [],
                 "parent": task.parent.hex() if task.parent else "",
                 "worker": lane.worker.hex() if lane is not None else "",
                 "pid": lane.pid if lane is not None else 0,

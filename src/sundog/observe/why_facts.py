@@ -1,0 +1,387 @@
+"""The facts behind `why`: gathered from a session's records and, while it runs, from its node.
+
+Owns what a word means (an id or the beginning of one, a pid, a function, an actor's name) and where each fact of
+`observe.why` comes from. Decides nothing. Runs in the process of whoever asks.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sundog import events
+from sundog.observe import why
+from sundog.observe.index import Index
+from sundog.observe.phases import phases_of
+from sundog.observe.records import tasks_where
+from sundog.observe.sessions import Opened
+from sundog.observe.task_query import Scene, TaskQuery, recorded_rows
+from sundog.wire.requests import ListRows, Status
+
+_DEPTH_MAX = 12
+_HOLDERS = 5
+_OBJECT_CHARS, _TASK_CHARS, _WORKER_CHARS, _JOB_CHARS = 40, 32, 16, 8
+
+
+class Unknown(LookupError):
+    """Nothing in the session is meant by a word. The text is for the user."""
+
+
+class Gatherer:
+    """Facts of one session."""
+
+    def __init__(self, opened: Opened, index: Index) -> None:
+        self.opened = opened
+        self.index = index
+        self.now = time.time()
+        self.told: dict[str, Mapping[str, Any]] = {}
+        self.pending: list[Mapping[str, Any]] = []
+        self.actors = {row["actor_id"]: row for row in recorded_rows(index, "actor")}
+        self.jobs = {row["job_id"]: row for row in recorded_rows(index, "job")}
+        node_id = ""
+        facts: list[Any] = []
+        if opened.is_live:
+            facts, _ = opened.ask(ListRows("tasks"))
+            status = opened.ask(Status())
+            self.pending, node_id = status.get("pending", []), str(status.get("node", ""))
+            self.actors.update({row["actor_id"]: row for row in opened.ask(ListRows("actors"))[0]})
+            self.jobs.update({row["job_id"]: row for row in opened.ask(ListRows("jobs"))[0]})
+        else:
+            self.now = index.one("SELECT max(end_s) FROM attempts") or self.now
+        self.told = {each["task"]: each for each in facts if "task" in each and not each.get("running")}
+        self.unfinished = [each for each in facts if "count" not in each]
+        self.query = TaskQuery(index, Scene(node_id, opened.path, opened.is_live), _same)
+        self.usage = index.usage()
+
+    # ------------------------------------------------------------------ what is meant
+    def find(self, word: str) -> why.Facts:
+        """The facts of what a word means.
+
+        Raises:
+            Unknown: nothing, or several things, are meant.
+        """
+        text = word.strip().lower().removesuffix("()")
+        is_hex = text != "" and all(letter in "0123456789abcdef" for letter in text)
+        if is_hex:
+            found = self._by_id(text)
+            if found is not None:
+                return found
+        named = [row for row in self.actors.values() if word in (row.get("name"), row.get("class_name"))]
+        if named:
+            return self.actor(named[-1]["actor_id"])
+        task = self._of_function(word.removesuffix("()"))
+        if task:
+            return self.task(task)
+        raise Unknown(
+            f"nothing in {self.opened.name} is called {word!r}: give the id of a task, actor, object, worker or job, a "
+            "pid, the name of a function, or that of an actor. See: sundog list tasks"
+        )
+
+    def _by_id(self, text: str) -> why.Facts | None:
+        if text.isdigit():
+            ends = self.index.rows(
+                "SELECT process_id FROM processes WHERE pid = ? ORDER BY id DESC", int(text)
+            )
+            if ends:
+                return self.worker(ends[0][0].hex())
+        if len(text) == _OBJECT_CHARS:
+            return self.object(text)
+        if text in self.actors:
+            return self.actor(text)
+        if len(text) == _JOB_CHARS and text in self.jobs:
+            return self.job(text)
+        if len(text) == _WORKER_CHARS and self.index.one(
+            "SELECT 1 FROM processes WHERE process_id = ?", bytes.fromhex(text)
+        ):
+            return self.worker(text)
+        if len(text) < 6:
+            return None
+        actors = [each for each in self.actors if each.startswith(text)]
+        ids = self._tasks_like(text)
+        if len(ids) + len(actors) > 1:
+            raise Unknown(f"{len(ids) + len(actors)} ids begin with {text}: give more of it.")
+        if actors:
+            return self.actor(actors[0])
+        return self.task(ids[0]) if ids else None
+
+    def _tasks_like(self, text: str) -> list[str]:
+        if len(text) == _TASK_CHARS:
+            task = bytes.fromhex(text)
+            there = text in self.told or self.index.one(
+                "SELECT 1 FROM attempts WHERE task_id = ? LIMIT 1", task
+            )
+            there = there or self.index.one("SELECT 1 FROM processes WHERE begun = ?", task)
+            return [text] if there else []
+        found = {each for each in self.told if each.startswith(text)}
+        found |= {
+            task
+            for (task,) in self.index.rows(
+                "SELECT DISTINCT lower(hex(task_id)) FROM attempts WHERE hex(task_id) LIKE ? LIMIT 3",
+                f"{text.upper()}%",
+            )
+        }
+        return sorted(found)
+
+    def _of_function(self, name: str) -> str:
+        """The most telling task of a function: one that failed, one that runs or waits, or the longest."""
+        found = self.index.rows(
+            "SELECT lower(hex(a.task_id)) FROM attempts a JOIN names n ON n.id = a.name "
+            "WHERE ? IN (n.text, n.function) ORDER BY a.flags & 1 DESC, a.end_s - a.start_s DESC LIMIT 1",
+            name,
+        )
+        failed = found and self.index.one(
+            "SELECT 1 FROM attempts WHERE flags & 1 AND task_id = ?", bytes.fromhex(found[0][0])
+        )
+        left = self.index.rows(
+            "SELECT lower(hex(p.begun)) FROM processes p JOIN names n ON n.id = p.begun_name "
+            "WHERE ? IN (n.text, n.function)",
+            name,
+        )
+        if not self.opened.is_live and left and not failed:
+            return str(left[0][0])
+        waits = [each["task"] for each in self.told.values() if name in (each["name"], each["function"])]
+        if failed or not waits:
+            return str(found[0][0]) if found else ""
+        return str(waits[0])
+
+    # ------------------------------------------------------------------ tasks
+    def task(self, task_id: str, depth: int = 0) -> why.TaskFacts:
+        """The facts of a task."""
+        rows, _ = self.query.rows([("task_id", "=", task_id)], 100, self.unfinished, detail=True)
+        if not rows:
+            return why.TaskFacts(task_id, "?", "UNKNOWN", self.now)
+        row = max(rows, key=lambda each: each["attempt_number"])
+        told = self.told.get(task_id, {})
+        name = row["name"]
+        start = (row.get("start_time_ms") or 0) / 1000
+        end = (row.get("end_time_ms") or 0) / 1000
+        newest = "WHERE a.task_id = ? ORDER BY a.attempt DESC LIMIT 1"
+        exact = next(tasks_where(self.index, self.query.base, newest, (bytes.fromhex(task_id),)), None)
+        if exact is not None and exact.start_s and row["state"] in ("FINISHED", "FAILED"):
+            start, end = exact.start_s, exact.end_s or 0.0
+        line, line_age_s = self._line(row)
+        shortage, infeasible = self._shortage(row) if row["state"].startswith("PENDING_NODE") else ("", False)
+        is_call = row.get("actor_id") and row["type"] == "ACTOR_TASK"
+        actor = self.actor(row["actor_id"], depth + 1) if is_call and depth < 2 else None
+        missing, puts = self._missing(told, depth)
+        return why.TaskFacts(
+            task_id=task_id,
+            name=name,
+            state=row["state"],
+            now_s=self.now,
+            submit_s=(row.get("creation_time_ms") or 0) / 1000 if exact is None else exact.submit_s,
+            start_s=start,
+            end_s=end,
+            cpu_s=row.get("cpu_s") or 0.0,
+            peak_bytes=row.get("peak_memory") or 0,
+            pid=row.get("worker_pid") or 0,
+            call_site=row.get("call_site") or "",
+            line=line,
+            line_age_s=line_age_s,
+            attempts=self._attempts(rows),
+            phases=[(each.waits_for, each.seconds) for each in phases_of(self.index, exact)] if exact else (),
+            usual=self._usual(name),
+            missing=missing,
+            missing_puts=puts,
+            shortage=shortage,
+            infeasible=infeasible,
+            holders=self._holders(row) if shortage and not infeasible else (),
+            origin=self._origin(task_id, depth),
+            actor=actor,
+            ended_session=not self.opened.is_live,
+        )
+
+    def _attempts(self, rows: list[dict[str, Any]]) -> list[why.Attempt]:
+        found = []
+        for row in sorted(rows, key=lambda each: each["attempt_number"]):
+            if row["state"] not in ("FINISHED", "FAILED"):
+                continue
+            seconds = (
+                (row.get("end_time_ms") or 0) - (row.get("start_time_ms") or row.get("end_time_ms") or 0)
+            ) / 1000
+            lost = row.get("error_type") in (
+                "WORKER_DIED",
+                "OUT_OF_MEMORY",
+                "ACTOR_DIED",
+                "ACTOR_UNAVAILABLE",
+            )
+            end = self.end(row["worker_id"]) if lost and row.get("worker_id") else None
+            found.append(
+                why.Attempt(
+                    row["attempt_number"],
+                    row["state"],
+                    row.get("error_type") or "",
+                    row.get("error_message") or "",
+                    row.get("worker_pid") or 0,
+                    max(0.0, seconds),
+                    end,
+                )
+            )
+        return found
+
+    def _line(self, row: Mapping[str, Any]) -> tuple[str, float]:
+        """The line of user code at which a task was seen last, and how long ago."""
+        worker = row.get("worker_id")
+        if worker:
+            sample = events.last_sample(f"{self.opened.path}/rings/{worker}.ring")
+            if sample is not None and sample.task_id.hex() == row["task_id"]:
+                return sample.line, max(0.0, self.now - sample.at)
+        found = self.index.rows(
+            "SELECT n.text, s.at_s FROM samples s LEFT JOIN names n ON n.id = s.line WHERE s.task_id = ? "
+            "ORDER BY s.at_s DESC LIMIT 1",
+            bytes.fromhex(row["task_id"]),
+        )
+        return (found[0][0] or "", 0.0) if found else ("", 0.0)
+
+    def _usual(self, name: str) -> why.Usual | None:
+        figures = self.usage["functions"].get(name)
+        if not figures:
+            return None
+        queued = self.index.one(
+            "SELECT avg(start_s - submit_s) FROM attempts WHERE name IN (SELECT id FROM names WHERE text = ?)",
+            name,
+        )
+        spread = figures["duration_s"]
+        return why.Usual(figures["count"], spread["mean"], spread["p95"], queued or 0.0)
+
+    def _shortage(self, row: Mapping[str, Any]) -> tuple[str, bool]:
+        wanted = dict(row.get("required_resources") or {})
+        rows = [each for each in self.pending if dict(each["shape"]) == wanted] or list(self.pending)[:1]
+        return (str(rows[0]["why"]), bool(rows[0]["infeasible"])) if rows else ("", False)
+
+    def _holders(self, row: Mapping[str, Any]) -> list[str]:
+        rows, _ = self.query.rows([("state", "=", "RUNNING")], _HOLDERS, self.unfinished, detail=True)
+        wanted = set(row.get("required_resources") or {})
+        found = []
+        for each in rows:
+            held = each.get("required_resources") or {}
+            if wanted & set(held) or not held:
+                since = self.now - (each.get("start_time_ms") or 0) / 1000
+                what = ", ".join(f"{amount:g} {name}" for name, amount in held.items())
+                found.append(
+                    f"{each['name']}() {each['task_id']} in pid {each['worker_pid']} since {since:.1f} s ({what})"
+                )
+        for actor in self.actors.values():
+            held = actor.get("required_resources") or {}
+            if actor["state"] == "ALIVE" and wanted & set(held):
+                found.append(
+                    f"actor {actor['class_name']} {actor['actor_id']} in pid {actor['pid']} ({held})"
+                )
+        return found
+
+    def _missing(self, told: Mapping[str, Any], depth: int) -> tuple[Sequence[why.TaskFacts], Sequence[str]]:
+        makers, puts = [], []
+        for oid in told.get("missing", ()) if depth < _DEPTH_MAX else ():
+            task = oid[:_TASK_CHARS]
+            if self._tasks_like(task):
+                makers.append(self.task(task, depth + 1))
+            else:
+                puts.append(oid)
+        return makers, puts
+
+    def _origin(self, task_id: str, depth: int) -> why.TaskFacts | None:
+        text = self.index.one(
+            "SELECT json_extract(facts, '$.origin') FROM failures WHERE task_id = ? ORDER BY attempt DESC",
+            bytes.fromhex(task_id),
+        )
+        return self.task(str(text), depth + 1) if text and depth < _DEPTH_MAX and text != task_id else None
+
+    # ------------------------------------------------------------------ all else
+    def end(self, worker_id: str) -> why.End | None:
+        """How a process ended; None if it lives, or nobody recorded it."""
+        text = self.index.one("SELECT json FROM facts WHERE kind = 'worker' AND subject = ?", worker_id)
+        if text is None:
+            return None
+        facts = json.loads(text)
+        row = facts["row"]
+        return why.End(
+            worker_id,
+            row.get("pid") or 0,
+            row.get("exit_type") or "",
+            row.get("exit_detail") or facts.get("reason") or "",
+            facts.get("last_task", ""),
+            facts.get("last_line", ""),
+            facts.get("facts") or {},
+        )
+
+    def worker(self, worker_id: str) -> why.Facts:
+        """The facts of a process: how it ended, or what it runs."""
+        end = self.end(worker_id)
+        if end is not None:
+            return end
+        [(pid, begun, role, line)] = self.index.rows(
+            "SELECT pid, begun, role, line FROM processes WHERE process_id = ?", bytes.fromhex(worker_id)
+        )
+        if begun and self.opened.is_live:
+            return self.task(begun.hex())
+        state = "RUNNING" if self.opened.is_live else "ENDED WITH ITS SESSION"
+        detail = f"a {role} that has begun no task" if self.opened.is_live else "nobody recorded how it ended"
+        return why.End(worker_id, pid, state, detail, begun.hex() if begun else "", line or "")
+
+    def actor(self, actor_id: str, depth: int = 0) -> why.ActorFacts:
+        """The facts of an actor."""
+        row = self.actors.get(actor_id)
+        if row is None:
+            return why.ActorFacts(actor_id, "?", "UNKNOWN")
+        context: dict[str, Any] = next(iter((row.get("death_cause") or {}).values()), {})
+        cause = context.get("error_message") or context.get("formatted_exception_string") or ""
+        state = row["state"] if self.opened.is_live or row["state"] == "DEAD" else "DEAD"
+        home = self.index.rows(
+            "SELECT process_id FROM processes WHERE actor_id = ? ORDER BY id DESC LIMIT 1",
+            bytes.fromhex(actor_id),
+        )
+        creation = self.task(actor_id, depth + 1) if depth < 2 and self._tasks_like(actor_id) else None
+        shortage = ""
+        if state not in ("ALIVE", "DEAD"):
+            shortage, _ = self._shortage(row)
+        return why.ActorFacts(
+            actor_id,
+            row["class_name"],
+            state,
+            row.get("name") or "",
+            row.get("pid") or 0,
+            row.get("num_restarts") or 0,
+            cause or ("the session ended" if state != row["state"] else ""),
+            creation,
+            self.end(home[0][0].hex()) if home else None,
+            row.get("call_site") or "",
+            shortage,
+            sum(each.get("actor") == actor_id for each in self.told.values()),
+        )
+
+    def object(self, object_id: str) -> why.ObjectFacts:
+        """The facts of an object."""
+        task = object_id[:_TASK_CHARS]
+        if self._tasks_like(task):
+            return why.ObjectFacts(object_id, self.task(task))
+        rows = self.index.dicts("SELECT * FROM gets WHERE kind = 'put' AND object_id = ?", task)
+        for row in rows:
+            by = f"the {row['role']} with pid {row['pid']}"
+            return why.ObjectFacts(object_id, None, row["call_site"] or "", row["size_bytes"], by)
+        return why.ObjectFacts(object_id)
+
+    def job(self, job_id: str) -> why.JobFacts:
+        """The facts of a job."""
+        row = self.jobs[job_id]
+        counts: dict[str, int] = {}
+        for name, count in self.index.rows(
+            "SELECT state, count(*) FROM tasks WHERE job_id = ? GROUP BY state", job_id
+        ):
+            counts[name] = count
+        failed = self.index.one(
+            "SELECT task_id FROM tasks WHERE job_id = ? AND state = 'FAILED' LIMIT 1", job_id
+        )
+        end = (row.get("end_time") or self.now * 1000) / 1000
+        pid = int((row.get("driver_info") or {}).get("pid") or 0)
+        ended = row["status"] == "RUNNING" and not self.opened.is_live
+        message = "its driver did not leave the session in good order" if ended else ""
+        worst = self.task(failed) if failed else None
+        status = "ended" if ended else row["status"]
+        took = end - (row.get("start_time") or 0) / 1000
+        return why.JobFacts(job_id, status, row.get("entrypoint") or "", pid, took, message, counts, worst)
+
+
+def _same(row: Mapping[str, Any], filters: Sequence[tuple[str, str, Any]]) -> bool:
+    return all((str(row.get(key)) == str(wanted)) == (predicate == "=") for key, predicate, wanted in filters)

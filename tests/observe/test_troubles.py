@@ -1,0 +1,50 @@
+"""The troubles of a session, in the order of how interesting they are, and the facts behind them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sundog import events
+from sundog.observe import troubles
+from sundog.observe.index import opened
+from sundog.observe.sessions import Opened
+from sundog.observe.why_facts import Gatherer
+
+WORKER, DRIVER = b"\xcd" * 8, b"\xef" * 8
+
+
+def task_id(number: int) -> bytes:
+    return DRIVER + number.to_bytes(8, "little")
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Opened:
+    (tmp_path / "rings").mkdir()
+    ring = events.Ring(str(tmp_path / "rings" / f"{WORKER.hex()}.ring"), 64, "worker", b"\1\0\0\0")
+    for number in range(6):
+        flags = events.FAILED if number == 3 else 0
+        ring.write(events.TASK, task_id(number), ring.name("f"), 10.0, 11.0 + number, 11.5 + number, flags)
+    ring.note(
+        "error", task=task_id(3).hex(), attempt=0, type="TASK_EXECUTION_EXCEPTION", message="ValueError: no"
+    )
+    ring.started(task_id(9), 30.0, ring.name("g"))
+    ring.close()
+    return Opened("session_1", str(tmp_path))
+
+
+def test_what_was_running_comes_before_what_failed(session: Opened) -> None:
+    with opened(session.path) as index:
+        found = troubles.find(Gatherer(session, index))
+    assert [each.text for each in found] == ["g() was running when the session ended", "f() failed 1 time"]
+    assert [each.id for each in found] == [task_id(9).hex(), task_id(3).hex()]
+
+
+def test_a_session_without_trouble_says_so(tmp_path: Path) -> None:
+    (tmp_path / "rings").mkdir()
+    session = Opened("session_1", str(tmp_path))
+    with opened(session.path) as index:
+        gatherer = Gatherer(session, index)
+        assert troubles.find(gatherer) == []
+        assert "no trouble found" in troubles.story_of_nothing(gatherer).verdict

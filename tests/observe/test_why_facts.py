@@ -1,0 +1,53 @@
+"""What a word means to `why`, and the facts that are found for it in an ended session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sundog import events
+from sundog.observe.index import opened
+from sundog.observe.sessions import Opened
+from sundog.observe.why import TaskFacts, explain
+from sundog.observe.why_facts import Gatherer, Unknown
+
+WORKER, DRIVER = b"\xcd" * 8, b"\xef" * 8
+
+
+def task_id(number: int) -> bytes:
+    return DRIVER + number.to_bytes(8, "little")
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Opened:
+    (tmp_path / "rings").mkdir()
+    ring = events.Ring(str(tmp_path / "rings" / f"{WORKER.hex()}.ring"), 64, "worker", b"\1\0\0\0")
+    for number in range(6):
+        flags = events.FAILED if number == 3 else 0
+        ring.write(events.TASK, task_id(number), ring.name("f"), 10.0, 11.0 + number, 11.5 + number, flags)
+    ring.note(
+        "error", task=task_id(3).hex(), attempt=0, type="TASK_EXECUTION_EXCEPTION", message="ValueError: no"
+    )
+    ring.started(task_id(9), 30.0, ring.name("g"))
+    ring.close()
+    return Opened("session_1", str(tmp_path))
+
+
+def test_words_mean_tasks_processes_and_functions(session: Opened) -> None:
+    with opened(session.path) as index:
+        gatherer = Gatherer(session, index)
+        failed = gatherer.find("f")
+        assert isinstance(failed, TaskFacts) and failed.task_id == task_id(3).hex()
+        assert "ValueError: no" in " ".join(explain(failed).because)
+        left = gatherer.find("g()")
+        assert isinstance(left, TaskFacts) and "running when its session ended" in str(
+            left.attempts[0].message
+        )
+        assert gatherer.find(task_id(2).hex()).name == "f"  # type: ignore[union-attr]
+        assert explain(gatherer.find(WORKER.hex())).subject.startswith("process")
+        for word in ("nothing", "00" * 16, "abcdef01"):
+            with pytest.raises(Unknown, match="is called"):
+                gatherer.find(word)
+        with pytest.raises(Unknown, match="ids begin with"):
+            gatherer.find("efefefef")
