@@ -27,6 +27,7 @@ from threading import get_ident
 from typing import Any
 
 from sundog.owner import interrupts
+from sundog.profilers import profiler
 
 _IN = select.EPOLLIN
 _perf = time.perf_counter
@@ -263,7 +264,7 @@ class Reactor:
                     return False
                 found = poll(0)
                 if not found:
-                    end = _perf() + self.spin_s
+                    end = _perf() + (self.spin_s if profiler() is None else 0.0)
                     while not found and _perf() < end:
                         yield_core()
                         found = poll(0)

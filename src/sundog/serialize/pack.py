@@ -16,6 +16,7 @@ from sys import modules
 from types import FunctionType
 from typing import Any
 
+from sundog.profilers import load
 from sundog.refs import ObjectRef, collectors
 
 # Values of these exact types hold no ref, no buffer and nothing of __main__.
@@ -136,9 +137,7 @@ def _dump(value: Any, buffers: Buffers, sent: list[bytes], thawed_max: int = _TH
     thawed.clear()
     buffers.clear()
     sent.clear()
-    import cloudpickle
-
-    meta = cloudpickle.dumps(value, 5, buffer_callback=sort)
+    meta = load("cloudpickle").dumps(value, 5, buffer_callback=sort)
     return _finish(value, meta, thawed, buffers, sent)
 
 
@@ -225,9 +224,7 @@ def pack_function(function: object) -> tuple[bytes, list[bytes]]:
     try:
         blob = None if "cloudpickle" in sys.modules else _by_name(function)
         if blob is None:
-            import cloudpickle
-
-            blob = cloudpickle.dumps(function, 5)
+            blob = load("cloudpickle").dumps(function, 5)
     finally:
         collectors.sent = outer
     return blob, sent

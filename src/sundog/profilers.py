@@ -1,0 +1,49 @@
+"""Whether a profiler of the user's looks at this thread: cProfile, or what speaks its protocol.
+
+Owns that question, and imports that such a profile is not to show. A profile of a driver is read by people: it shows
+`remote`, `get` and `wait`, not the thousands of calls of an import on first use, nor the looks of a get that spins. Any
+process, any thread; imports nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+_PROFILER_ID = 2  # sys.monitoring.PROFILER_ID
+
+profiler: Callable[[], object]
+"""The profiler that is at work, or None. A function of C: asking takes 30 ns, and leaves no frame in the profile."""
+
+if sys.version_info >= (3, 12):
+    profiler = partial(sys.monitoring.get_tool, _PROFILER_ID)
+else:
+    profiler = sys.getprofile
+
+
+def load(name: str) -> Any:
+    """Import a module; while a profiler is at work, in a thread that it does not look at.
+
+    Raises:
+        ImportError: as `import` does.
+    """
+    if profiler() is not None and name not in sys.modules:
+        import threading
+
+        helper = threading.Thread(target=_try, args=(name,), name="sundog-import")
+        try:
+            helper.start()
+            helper.join()
+        except RuntimeError:
+            pass  # the system allows no more threads
+    __import__(name)
+    return sys.modules[name]
+
+
+def _try(name: str) -> None:
+    try:
+        __import__(name)
+    except Exception:
+        return  # it is raised where it was asked for

@@ -1,0 +1,35 @@
+"""Profilers of the user's: whether one is at work, and imports that it does not see."""
+
+from __future__ import annotations
+
+import cProfile
+import pstats
+import sys
+
+import pytest
+
+from sundog import profilers
+
+
+def test_a_profiler_is_seen_while_it_is_at_work() -> None:
+    if profilers.profiler() is not None:
+        pytest.skip("these tests run under a profiler")
+    profile = cProfile.Profile()
+    with profile:
+        assert profilers.profiler() is not None
+    assert profilers.profiler() is None
+
+
+def test_an_import_under_a_profiler_is_done_and_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name.split(".")[0] == "wsgiref"]:
+        monkeypatch.delitem(sys.modules, name)
+    profile = cProfile.Profile()
+    loaded = profile.runcall(profilers.load, "wsgiref.simple_server")
+    assert loaded is sys.modules["wsgiref.simple_server"]
+    names = {name for _, _, name in pstats.Stats(profile).stats}  # type: ignore[attr-defined]
+    assert "load" in names and "exec_module" not in names
+
+
+def test_a_module_that_is_not_there_raises_where_it_was_asked_for() -> None:
+    with pytest.raises(ModuleNotFoundError):
+        cProfile.Profile().runcall(profilers.load, "sundog.no_such_module")
