@@ -70,6 +70,7 @@ def _choice(known: dict[str, str]) -> object:
 @click.option("--why", is_flag=True, help="Which variable, attribute or frame holds each of the largest.")
 @click.option("--no-format", is_flag=True, hidden=True, help="Accepted for Ray: piped output has no format.")
 @click.option("--json", "as_json", is_flag=True, help="All of it as JSON.")
+@rows.address_option
 @session_option
 def command(
     group_by: str,
@@ -80,6 +81,7 @@ def command(
     why: bool,
     no_format: bool,
     as_json: bool,
+    address: str | None,
     session: str | None,
 ) -> int:
     """Show the references to objects in all processes: kind, size, age, and the line that made each.
@@ -89,7 +91,7 @@ def command(
     """
     from sundog.observe import memory
 
-    chosen = opened_live(session)
+    chosen = opened_live(session or address)
     assert chosen.info is not None
     picture = memory.collect(chosen.ask, chosen.path, chosen.info.shm_root)
     groups = [] if stats_only else memory.group(picture, group_by, sort_by)

@@ -162,3 +162,5 @@ def asked(call: Callable[[], object]) -> Any:
         raise exits.NoSession from None
     except RayStateApiException as error:
         raise exits.CommandError(str(error)) from None
+    finally:
+        index.progress = index.no_progress  # the bar has ended: drawn on, it would never be stopped

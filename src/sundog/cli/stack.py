@@ -61,6 +61,7 @@ _EXAMPLES = rows.examples(
     help="How long a process may take to answer before its fault handler is asked.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The stacks as JSON.")
+@rows.address_option
 @session_option
 def command(
     target: str | None,
@@ -70,6 +71,7 @@ def command(
     interval: float,
     patience: float,
     as_json: bool,
+    address: str | None,
     session: str | None,
 ) -> int:
     """Show the Python stacks of all drivers and workers, the most recent call first.
@@ -77,7 +79,7 @@ def command(
     Asyncio tasks are shown with their chain of awaits. A process whose C code keeps Python from running is asked by a
     signal, which its fault handler answers; the process goes on.
     """
-    chosen = opened_live(session)
+    chosen = opened_live(session or address)
     while True:
         seen = _look(chosen, target, everything, patience)
         if watch and not as_json:

@@ -27,8 +27,9 @@ _EXAMPLES = rows.examples(
     metavar="SECONDS",
     help="Between two looks.",
 )
+@rows.address_option
 @session_option
-def command(interval: float, session: str | None) -> int:
+def command(interval: float, address: str | None, session: str | None) -> int:
     """Watch the functions of a running session, its processes and the machine, full screen.
 
     Keys: s sorts, tab goes to the other table, d shows the stacks of the process under the cursor, l what it printed, c
@@ -38,7 +39,7 @@ def command(interval: float, session: str | None) -> int:
         raise exits.CommandError(
             "`sundog top` needs textual, which is not installed: pip install 'sundog[top]'"
         )
-    chosen = opened_live(session)
+    chosen = opened_live(session or address)
     if not sys.stdout.isatty():
         raise exits.CommandError("`sundog top` needs a terminal. For one look: sundog status -v")
     from sundog.cli.top_screen import Top

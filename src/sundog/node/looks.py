@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sundog.node.rows import Process
 from sundog.plain import plain
 from sundog.wire.control import Look, Looked
-from sundog.wire.looks import Who
+from sundog.wire.looks import PULSE, Who
 from sundog.wire.requests import LookAt
 
 if TYPE_CHECKING:
@@ -46,7 +46,10 @@ class Looks:
         asked = {
             process.process_id: self._who(process, states.get(process.process_id, process.state))
             for process in self.node.processes.values()
-            if process.pid and (not only or process.process_id.hex() in only)
+            if process.pid
+            and (not only or process.process_id.hex() in only)
+            # One that starts runs nothing, and would make everybody who watches wait for it.
+            and not (request.question == PULSE and process.state == "starting")
         }
 
         def finish() -> None:

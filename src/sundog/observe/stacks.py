@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from sundog import event_names, events, machine
 from sundog.observe import fault_dumps
 from sundog.plain import field, plain
 from sundog.printable import printable
@@ -19,6 +20,7 @@ from sundog.wire.looks import STACKS, Call, Frame, ProcessStacks, Stack, Who
 from sundog.wire.requests import LookAt, Request
 
 PATIENCE_S = 1.0
+_IDLE = "::IDLE"
 _SOURCE_MAX = 80
 _IDLE_FILES = (
     "worker/serving.py",
@@ -72,10 +74,9 @@ def collect(
     seen = [
         Seen(who, None, "", row) if isinstance(row, str) else Seen(who, row, "python") for who, row in told
     ]
-    begun = _begun(session_path) if silent else {}
     for who in silent:
         found = fault_dumps.ask(session_path, who.pid, who.process_id)
-        guessed = begun.get(who.process_id)
+        guessed = _begun(session_path, who.process_id, who.pid)
         if isinstance(found, fault_dumps.Silence):
             seen.append(Seen(who, None, "", found.why, found.stopped, guessed))
         else:
@@ -93,12 +94,16 @@ def see_by_signal(session_path: str, pid: int, kind: str) -> Seen:
     return Seen(who, found, "signal")
 
 
-def _begun(session_path: str) -> dict[str, Call]:
-    """The task that each worker began last, by the worker's id; its name is not known yet."""
-    from sundog.observe.records import read_begun
-
-    begun = read_begun(session_path).begun
-    return {worker.hex(): Call(task.hex(), "", at_s) for task, (worker, _, at_s) in begun.items()}
+def _begun(session_path: str, process_id: str, pid: int) -> Call | None:
+    """What a worker runs that cannot say so, as far as its recorder and its title tell."""
+    ring = f"{session_path}/rings/{process_id}.ring"
+    slots = events.read_slots(ring, most=1)
+    if slots is None or slots.info.role != "worker" or not slots.info.current.strip(b"\0"):
+        return None
+    if machine.title(pid).endswith(_IDLE):
+        return None  # what it began last has ended
+    name = event_names.read_names(ring).get(slots.info.current_name, ("", ""))[0]
+    return Call(slots.info.current.hex(), name, slots.info.current_at)
 
 
 def _named(call: Call | None, stacks: ProcessStacks) -> Call | None:
@@ -106,7 +111,7 @@ def _named(call: Call | None, stacks: ProcessStacks) -> Call | None:
     for stack in stacks.threads:
         users = [frame for frame in stack.frames if not frame.ours]
         if call is not None and users and stack.frames[-1].ours and stack.frames[-1] is not users[-1]:
-            return call._replace(name=users[-1].function)
+            return call._replace(name=call.name or users[-1].function)
     return None
 
 

@@ -71,9 +71,11 @@ def mark(path: str, pid: int) -> str:
 def is_caught(status_path: str) -> bool:
     """Whether a process has a handler for the signal; else the signal would end it."""
     try:
-        with open(status_path, encoding="ascii", errors="replace") as file:
+        with open(
+            status_path, "rb"
+        ) as file:  # as bytes: a codec would have to be imported at the start of a driver
             for line in file:
-                if line.startswith("SigCgt:"):
+                if line.startswith(b"SigCgt:"):
                     return bool(int(line.split()[1], 16) >> (SIGNAL - 1) & 1)
     except (OSError, ValueError):
         pass

@@ -11,6 +11,7 @@ print goes above the bars. Runs in a driver; waits for the session if there is n
 
 from __future__ import annotations
 
+import contextlib
 import html
 import sys
 import threading
@@ -29,6 +30,9 @@ _INTERVAL_S = 0.5
 _LINES_S = 5.0
 _SHOWN_MAX = 20
 _JOIN_S = 5.0
+_SETTLE_LOOKS = 50
+_SAME_LOOKS = 2
+_SETTLE_S = 0.02
 _WIDTH = 24
 
 
@@ -68,7 +72,7 @@ class progress:
         if self._thread is not None:
             raise RuntimeError("This progress() is in use already; make another for another with-block.")
         if api.is_initialized():
-            self._look()  # here: what has ended before is not counted, and what ends before the thread runs is
+            self._begin(whole=False)  # here: what ends before the thread runs is counted
         self._thread = threading.Thread(target=self._run, name="sundog-progress", daemon=True)
         self._thread.start()
         return self
@@ -84,30 +88,46 @@ class progress:
         if self._thread is not None:
             self._thread.join(_JOIN_S)
 
+    def _begin(self, *, whole: bool) -> Watcher:
+        """Watch the session that this process is in; one that began within the block from its beginning on."""
+        self._watcher = Watcher(api.control, str(context.facts.session["path"]), whole=whole)
+        if not whole:
+            self._before = self._watcher.ended()
+        return self._watcher
+
     def _look(self) -> list[Function]:
-        """The functions of the session that this process is in; of a session that began later, all."""
-        if self._watcher is None:
-            is_new = self._thread is not None
-            self._watcher = Watcher(api.control, str(context.facts.session["path"]), whole=is_new)
-            if not is_new:
-                self._before = {each.name: (each.done, each.failed) for each in self._watcher.functions()}
-        return since(self._watcher.functions(), self._before)
+        watcher = self._watcher or self._begin(whole=True)
+        return since(watcher.functions(), self._before)
 
     def _run(self) -> None:
         view = choose_view(self._file or sys.stderr)
         latest: Sequence[Function] = ()
-        ended = False
-        while not ended:
-            ended = self._ended.wait(self._interval_s)
-            try:
-                if api.is_initialized():
-                    latest = self._look()
-            except Exception:
-                if not api.is_initialized():
-                    break  # the session ended meanwhile: what is shown is the last that is known
-            if latest and not ended:
+        while not self._ended.wait(self._interval_s):
+            latest = self._try() or latest
+            if latest:
                 view.show(latest, last=False)
-        view.show(latest, last=True)
+            if self._watcher is not None and not api.is_initialized():
+                break  # the session ended meanwhile: what is shown is the last that is known
+        view.show(self._settled() or latest, last=True)
+
+    def _try(self) -> list[Function]:
+        """One look; nothing while there is no session."""
+        with contextlib.suppress(Exception):  # it may end at any moment
+            if api.is_initialized():
+                return self._look()
+        return []
+
+    def _settled(self) -> list[Function]:
+        """The last look. A worker records a task a moment after it has sent the result: look until nothing changes."""
+        latest, same = self._try(), 0
+        for _ in range(_SETTLE_LOOKS):
+            if same == _SAME_LOOKS or not latest:
+                break
+            time.sleep(_SETTLE_S)
+            again = self._try()
+            same = same + 1 if [each.total for each in again] == [each.total for each in latest] else 0
+            latest = again or latest
+        return latest
 
 
 def choose_view(file: TextIO) -> View:
