@@ -21,7 +21,11 @@ PACKAGE = ROOT / "src" / "sundog"
 MAX_LINES = 600
 EMPTY_NAMES = {"utils", "helpers", "common", "manager", "misc"}
 # Paths that Ray programs import: their names are not ours to choose.
-RAY_PATHS = {"src/sundog/util/helpers.py", "src/sundog/util/state/common.py"}
+RAY_PATHS = {
+    "src/sundog/serve/utils.py",
+    "src/sundog/util/helpers.py",
+    "src/sundog/util/state/common.py",
+}
 ENVIRONMENT_NAMES = {"environ", "environb", "getenv", "getenvb", "putenv", "unsetenv"}
 
 

@@ -11,12 +11,10 @@ MODULES = {
     "autoscaler": "it belongs to Ray's cluster launcher, and a session lives on one machine",
     "client_builder": "it belongs to Ray Client, which joins a cluster over the network",
     "cluster_utils": "it belongs to Ray's test clusters, and a session has one node",
-    "dag": "it belongs to Ray's compiled graphs, and sundog runs Ray Core programs only",
     "data": "it belongs to Ray's dataset library, and sundog runs Ray Core programs only",
     "job_submission": "it belongs to Ray's job server, and a session has none yet: run the program itself",
     "llm": "it belongs to Ray's language-model library, and sundog runs Ray Core programs only",
     "rllib": "it belongs to Ray's reinforcement-learning library, and sundog runs Ray Core programs only",
-    "serve": "it belongs to Ray Serve, which sundog does not have yet",
     "train": "it belongs to Ray's training library, and sundog runs Ray Core programs only",
     "tune": "it belongs to Ray's tuning library, and sundog runs Ray Core programs only",
     "widgets": "it draws Ray's own cards in notebooks",
@@ -48,6 +46,22 @@ NAMES = {
     },
     "actor": dict.fromkeys(
         ("DEFAULT_MAX_CONCURRENCY_ASYNC", "STREAMING_GENERATOR_RETURN"), "it is a number of Ray's protocol"
+    ),
+    "dag": dict.fromkeys(
+        (
+            "BIND_INDEX_KEY",
+            "COLLECTIVE_OPERATION_KEY",
+            "CollectiveOutputNode",
+            "DAGContext",
+            "DAGNODE_TYPE_KEY",
+            "DAGOperationFuture",
+            "GPUFuture",
+            "IS_CLASS_METHOD_OUTPUT_KEY",
+            "PARENT_CLASS_NODE_KEY",
+            "PREV_CLASS_METHOD_CALL_KEY",
+            "plot",
+        ),
+        "it belongs to Ray's compiled graphs",
     ),
     "exceptions": {"PYTHON": "a number of Ray's protocol"},
     "experimental": dict.fromkeys(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from sundog.actor_metadata import ActorClassMetadata
     from sundog.call_types import Makes, Makes1, Makes2, Makes3, Makes4
+    from sundog.dag import ClassNode
     from sundog.option_types import ActorKeywords, RemoteKeywords
     from sundog.public_ids import ActorID
 
@@ -255,9 +256,11 @@ class ActorClass(_Creates[T]):
         chosen = self._options.merged(**options) if options else self._options
         return self._create_with(chosen, tuple(args or ()), dict(kwargs or {}))
 
-    def bind(self, *args: object, **kwargs: object) -> NoReturn:
-        """Graphs of bound calls are out of scope."""
-        raise NotImplementedError("bind() is not part of sundog: call .remote() and pass handles instead.")
+    def bind(self, *args: object, **kwargs: object) -> ClassNode:
+        """A node of a graph (`sundog.dag`) that makes such an actor when the graph is executed."""
+        from sundog.dag import ClassNode
+
+        return ClassNode(self, args, kwargs)
 
     def _create(self, args: tuple[object, ...], kwargs: dict[str, object]) -> ActorHandle[T]:
         return self._create_with(self._options, args, kwargs)
@@ -303,6 +306,12 @@ class ActorClassWithOptions(_Creates[T]):
     def options(self, **overrides: Unpack[ActorKeywords]) -> ActorClassWithOptions[T]:
         """The same class with yet other options."""
         return ActorClassWithOptions(self._base, self._options.merged(**overrides))
+
+    def bind(self, *args: object, **kwargs: object) -> ClassNode:
+        """A node of a graph (`sundog.dag`) that makes such an actor when the graph is executed."""
+        from sundog.dag import ClassNode
+
+        return ClassNode(ActorClass(self._cls, self._options), args, kwargs)
 
 
 def _rebuild_class(cls: type[T], options: ActorOptions) -> ActorClass[T]:

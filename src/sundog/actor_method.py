@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         TypedMethod,
         Untyped,
     )
+    from sundog.dag import ClassMethodNode
     from sundog.engines.local import LocalEngine
     from sundog.generator import ObjectRefGenerator
     from sundog.option_types import MethodKeywords
@@ -290,9 +291,11 @@ class ActorMethod(Generic[P, Out]):
         check_yields(f"{core.class_name}.{self._name}", chosen.num_returns, yields)
         return method_of(core, self._name, chosen)
 
-    def bind(self, *args: object, **kwargs: object) -> NoReturn:
-        """Graphs of bound calls are out of scope."""
-        raise NotImplementedError("bind() is not part of sundog: call .remote() and pass refs instead.")
+    def bind(self, *args: object, **kwargs: object) -> ClassMethodNode:
+        """A node of a graph (`sundog.dag`) that calls this method when the graph is executed."""
+        from sundog.dag import ClassMethodNode
+
+        return ClassMethodNode(self, self._name, args, kwargs, {})
 
     def __repr__(self) -> str:
         return f"ActorMethod({self._core.class_name}.{self._name})"

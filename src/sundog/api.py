@@ -234,6 +234,7 @@ def shutdown(*, wait_for_processes: bool = False, _exiting_interpreter: bool = F
             raise RuntimeError(
                 "shutdown() is for drivers; a task or actor cannot end the session it runs in."
             )
+        engines.leave()
         engine.shutdown()
 
 

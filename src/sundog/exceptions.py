@@ -69,6 +69,7 @@ class RayActorError(RayError):
     peak_bytes: int | None = None
     actor_init_failed: bool = False
     preempted: bool = False
+    may_have_run: bool = True  # False: the call had certainly not begun when the actor died
 
     @property
     def error_msg(self) -> str:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from typing import Literal, Unpack
 
     from sundog.call_types import Takes1, Takes2, Takes3, Takes4
+    from sundog.dag import FunctionNode
     from sundog.engines.local import LocalEngine
     from sundog.generator import DynamicObjectRefGenerator, ObjectRefGenerator
     from sundog.option_types import RemoteKeywords, TaskKeywords
@@ -163,9 +164,11 @@ class RemoteFunction(Generic[P, Out]):
         """The same function with other options."""
         return RemoteFunction(self._function, self._options.merged(**overrides))
 
-    def bind(self, *args: object, **kwargs: object) -> NoReturn:
-        """Graphs of bound calls are out of scope."""
-        raise NotImplementedError("bind() is not part of sundog: call .remote() and pass refs instead.")
+    def bind(self, *args: object, **kwargs: object) -> FunctionNode:
+        """A node of a graph (`sundog.dag`) that runs this function as a task when the graph is executed."""
+        from sundog.dag import FunctionNode
+
+        return FunctionNode(self, args, kwargs)
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (self._function, self._options))

@@ -25,6 +25,7 @@ _STANDS_IN_FOR = frozenset(
         "actor",
         "cloudpickle",
         "cross_language",
+        "dag",
         "exceptions",
         "experimental",
         "internal",

@@ -15,6 +15,18 @@ if TYPE_CHECKING:
 
 _current: LocalEngine | None = None
 _make: Callable[[], LocalEngine] | None = None
+_leaving: list[Callable[[], None]] = []
+
+
+def when_leaving(do: Callable[[], None]) -> None:
+    """Call `do` once when this process leaves its session: for applications that keep threads beside the runtime's."""
+    _leaving.append(do)
+
+
+def leave() -> None:
+    """The session is about to be left: have those told who asked for it."""
+    while _leaving:
+        _leaving.pop()()
 
 
 def _look() -> LocalEngine | None:

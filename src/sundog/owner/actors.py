@@ -337,11 +337,11 @@ class ActorCalls:
         elif state == "DEAD":
             link.state, link.cause, link.away = state, cause, True
             lost = self._leave(link)
+            begun = self._begun(link, lost)
             if link.worker:
-                begun = self._begun(link, lost)
                 record_lost(self.owner, [task for task in lost if task.id in begun], link.worker)
             for task in lost:
-                self._fail(link, task)
+                self._fail(link, task, may_have_run=task.id in begun)
             self._fail_queued(link)
             link.keep = None
             # Who has bound a method to it goes on with this link; for anybody else the node remembers the death.
@@ -406,13 +406,13 @@ class ActorCalls:
             else:
                 self.owner.replies.fail_with(task, self._unavailable(link, task, cause))
 
-    def _fail(self, link: ActorLane, task: Task) -> None:
+    def _fail(self, link: ActorLane, task: Task, may_have_run: bool = False) -> None:
         if task.cancelled:
             error: Exception = TaskCancelledError(
                 f"Call {task.fn.name} ({task.id.hex()}) was cancelled.", task_id=task.id.hex()
             )
         else:
-            error = self.died_error(link, task)
+            error = self.died_error(link, task, may_have_run)
         self.owner.replies.fail_with(task, error)
 
     def _unavailable(self, link: ActorLane, task: Task, cause: Any) -> RayError:
@@ -425,7 +425,7 @@ class ActorCalls:
             return "See: sundog status"
         return f"Its output: {self.owner.control.log_path(link.worker)}"
 
-    def died_error(self, link: ActorLane, task: Task | None = None) -> RayError:
+    def died_error(self, link: ActorLane, task: Task | None = None, may_have_run: bool = False) -> RayError:
         """The error for calls to an actor that is dead for good, or that could never be."""
         if isinstance(link.cause, bytes):
             refused = pickle.loads(link.cause)
@@ -437,6 +437,7 @@ class ActorCalls:
             "actor_id": link.actor_id.hex(),
             "actor_name": link.name,
             "pid": link.pid or None,
+            "may_have_run": may_have_run,
         }
         if isinstance(cause, Cause):
             facts = death_errors.facts_of(cause) | facts

@@ -1,0 +1,78 @@
+"""Serve: deployments, handles and HTTP on top of actors, with Ray Serve's interface.
+
+::
+
+    @serve.deployment                      client ══HTTP══► proxy ──► replica of Hello
+    class Hello:                                             (calls over the ordinary lanes)
+        async def __call__(self, request): ...
+    handle = serve.run(Hello.bind())       handle.remote() ──────────► replica of Hello
+
+Needs the extra `sundog[serve]`. Owns the public names; docs/serve.md tells how to use them.
+"""
+
+try:
+    import pydantic as _pydantic  # noqa: F401
+    import starlette as _starlette  # noqa: F401
+    import uvicorn as _uvicorn  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f"sundog.serve needs {error.name}, which is not installed: pip install 'sundog[serve]'",
+        name=error.name,
+    ) from None
+
+from sundog.serve.batching import batch
+from sundog.serve.config import ControllerOptions, HTTPOptions
+from sundog.serve.context import (
+    get_deployment_actor,
+    get_deployment_actor_context,
+    get_multiplexed_model_id,
+    get_replica_context,
+)
+from sundog.serve.deployment import Application, Deployment, deployment
+from sundog.serve.ingress import ingress
+from sundog.serve.multiplex import multiplexed
+from sundog.serve.schema import TracingConfig
+from sundog.serve.utils import get_trace_context
+from sundog.serve.verbs import (
+    RunTarget,
+    _run,
+    _run_many,
+    delete,
+    get_app_handle,
+    get_deployment_handle,
+    run,
+    run_many,
+    shutdown,
+    shutdown_async,
+    start,
+    status,
+)
+
+__all__ = [
+    "Application",
+    "ControllerOptions",
+    "Deployment",
+    "HTTPOptions",
+    "RunTarget",
+    "TracingConfig",
+    "_run",
+    "_run_many",
+    "batch",
+    "delete",
+    "deployment",
+    "get_app_handle",
+    "get_deployment_actor",
+    "get_deployment_actor_context",
+    "get_deployment_handle",
+    "get_multiplexed_model_id",
+    "get_replica_context",
+    "get_trace_context",
+    "ingress",
+    "multiplexed",
+    "run",
+    "run_many",
+    "shutdown",
+    "shutdown_async",
+    "start",
+    "status",
+]

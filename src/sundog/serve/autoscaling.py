@@ -1,0 +1,166 @@
+"""The load of deployments, as processes report it, and what policies make of it.
+
+Owns the numbers of the look-back period and the state of each policy. Decides nothing by itself: a policy does.
+Runs in the controller's loop.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+from sundog.serve.config import AggregationFunction, AutoscalingConfig, AutoscalingContext, AutoscalingPolicy
+from sundog.serve.plan import DeploymentPlan
+from sundog.serve.rows import DeploymentID
+
+_SILENT_S = 5.0  # a process that has not reported for so long is gone, or idle
+
+
+@dataclass
+class TimeStampedValue:
+    """One point of a metric."""
+
+    timestamp: float
+    value: float
+
+
+@dataclass
+class Load:
+    """What is known of one deployment's load."""
+
+    reports: dict[str, tuple[float, int, int]] = field(
+        default_factory=dict
+    )  # process: when, waiting, running
+    points: deque[tuple[float, float, float]] = field(default_factory=deque)  # when, waiting, all
+    custom: dict[str, dict[Any, list[TimeStampedValue]]] = field(default_factory=dict)
+    state: dict[str, Any] = field(default_factory=dict)
+    last_up: float | None = None
+    last_down: float | None = None
+    policy: Any = None
+    policy_of: Any = None
+
+
+class Autoscaler:
+    """Loads and policies of all deployments."""
+
+    def __init__(self) -> None:
+        self.loads: dict[DeploymentID, Load] = {}
+
+    def report(self, process: str, deployment: DeploymentID, waiting: int, running: int) -> None:
+        """A process tells what waits there and what it has with replicas."""
+        load = self.loads.setdefault(deployment, Load())
+        load.reports[process] = (time.time(), waiting, running)
+
+    def record(self, deployment: DeploymentID, replica: Any, stats: dict[str, float]) -> None:
+        """A replica's own numbers (`record_autoscaling_stats`)."""
+        load = self.loads.setdefault(deployment, Load())
+        now = time.time()
+        for name, value in stats.items():
+            load.custom.setdefault(name, {}).setdefault(replica, []).append(
+                TimeStampedValue(now, float(value))
+            )
+
+    def forget(self, deployment: DeploymentID) -> None:
+        """A deployment is gone."""
+        self.loads.pop(deployment, None)
+
+    def sample(self, deployment: DeploymentID, config: AutoscalingConfig, now: float) -> Load:
+        """Add a point for now, and drop those that are too old."""
+        load = self.loads.setdefault(deployment, Load())
+        load.reports = {key: row for key, row in load.reports.items() if now - row[0] < _SILENT_S}
+        waiting = sum(row[1] for row in load.reports.values())
+        everything = waiting + sum(row[2] for row in load.reports.values())
+        load.points.append((now, waiting, everything))
+        oldest = now - config.look_back_period_s
+        while load.points and load.points[0][0] < oldest:
+            load.points.popleft()
+        for series in load.custom.values():
+            for replica, points in list(series.items()):
+                kept = [each for each in points if each.timestamp >= oldest]
+                series[replica] = kept
+                if not kept:
+                    del series[replica]
+        return load
+
+    def context(self, plan: DeploymentPlan, config: AutoscalingConfig, now: float) -> AutoscalingContext:
+        """What a policy sees of a deployment."""
+        load = self.sample(plan.id, config, now)
+        assert plan.target is not None
+        running = [row.id for row in plan.running() if row.version == plan.target.version]
+        kind = AggregationFunction(config.aggregation_function)
+        values = [each[2] for each in load.points]
+        queued = [each[1] for each in load.points]
+        return AutoscalingContext(
+            deployment_id=plan.id,
+            deployment_name=plan.id.name,
+            app_name=plan.id.app_name,
+            current_num_replicas=len(running),
+            target_num_replicas=plan.target.num_replicas,
+            running_replicas=running,
+            total_num_requests=_one(values, kind),
+            total_queued_requests=_one(queued, kind),
+            aggregated_metrics=lambda: {
+                name: {
+                    replica: _one([each.value for each in points], kind) for replica, points in series.items()
+                }
+                for name, series in load.custom.items()
+            },
+            raw_metrics=lambda: load.custom,
+            capacity_adjusted_min_replicas=config.min_replicas,
+            capacity_adjusted_max_replicas=config.max_replicas,
+            policy_state=load.state,
+            last_scale_up_time=load.last_up,
+            last_scale_down_time=load.last_down,
+            current_time=now,
+            config=config,
+        )
+
+    def decide(self, plan: DeploymentPlan, config: AutoscalingConfig, now: float) -> int:
+        """How many replicas a deployment should have."""
+        seen = self.context(plan, config, now)
+        load = self.loads[plan.id]
+        if load.policy is None or load.policy_of != config.policy:
+            load.policy, load.policy_of = config.policy.get_policy(), config.policy
+        wanted, state = load.policy(seen, **_kwargs(config.policy))
+        return self.apply(plan, config, wanted, state, now)
+
+    def apply(
+        self,
+        plan: DeploymentPlan,
+        config: AutoscalingConfig,
+        wanted: float,
+        state: dict[str, Any],
+        now: float,
+    ) -> int:
+        """Keep a policy's state, and its wish within the bounds."""
+        load = self.loads[plan.id]
+        load.state = state or {}
+        assert plan.target is not None
+        current = plan.target.num_replicas
+        count = max(config.min_replicas, min(config.max_replicas, int(wanted)))
+        if count > current:
+            load.last_up = now
+        elif count < current:
+            load.last_down = now
+        return count
+
+
+def _kwargs(policy: AutoscalingPolicy) -> dict[str, Any]:
+    given = policy.get_policy() if not policy.is_default_policy_function() else None
+    return {} if given is None or not callable(given) or _is_instance(given) else dict(policy.policy_kwargs)
+
+
+def _is_instance(given: Any) -> bool:
+    return not hasattr(given, "__name__")
+
+
+def _one(values: list[float], kind: AggregationFunction) -> float:
+    if not values:
+        return 0.0
+    if kind == AggregationFunction.MAX:
+        return max(values)
+    if kind == AggregationFunction.MIN:
+        return min(values)
+    return sum(values) / len(values)

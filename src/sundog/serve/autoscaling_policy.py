@@ -1,0 +1,68 @@
+"""How many replicas a deployment should have: the default policy.
+
+Owns the rule: enough replicas that each has `target_ongoing_requests`, smoothed by factors, and changed only after
+the wish has lasted for the delay. Pure: all it knows is in the context. Runs in the controller.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from sundog.serve.config import AutoscalingConfig, AutoscalingContext
+
+
+def wanted_replicas(config: AutoscalingConfig, requests: float, current: int, low: int, high: int) -> int:
+    """The number that fits the present load, within the bounds.
+
+    >>> wanted_replicas(AutoscalingConfig(max_replicas=10), 8.0, 1, 1, 10)
+    4
+    """
+    if current == 0:
+        # From nothing there is no load per replica to compare: begin with one, or as many as the factor asks for.
+        return max(low, min(high, math.ceil(config.get_upscaling_factor()))) if requests > 0 else max(0, low)
+    ratio = requests / current / config.get_target_ongoing_requests()
+    factor = config.get_upscaling_factor() if ratio > 1 else config.get_downscaling_factor()
+    smoothed = 1 + (ratio - 1) * factor
+    wanted = math.ceil(current * smoothed)
+    if ratio < 1 and wanted == current and current > 1 and factor < 1:
+        wanted -= 1  # a factor below 1 must not keep the last step from being taken
+    return max(low, min(high, wanted))
+
+
+def delayed(wanted: int, context: AutoscalingContext, now: float) -> tuple[int, dict[str, Any]]:
+    """Change the number only when the same wish has lasted for its delay."""
+    config: AutoscalingConfig = context.config
+    state = dict(context.policy_state)
+    target = context.target_num_replicas
+    if wanted == target:
+        return target, {}
+    direction = "up" if wanted > target else "down"
+    if state.get("direction") != direction:
+        state = {"direction": direction, "since": now}
+    if direction == "up":
+        delay = 0.0 if target == 0 else config.upscale_delay_s
+    elif wanted == 0 and target == 1 and config.downscale_to_zero_delay_s is not None:
+        delay = config.downscale_to_zero_delay_s
+    else:
+        delay = config.downscale_delay_s
+        if wanted == 0 and config.downscale_to_zero_delay_s is not None:
+            wanted = 1
+    if now - state["since"] < delay:
+        return target, state
+    return wanted, {}
+
+
+def default_autoscaling_policy(ctx: AutoscalingContext) -> tuple[int, dict[str, Any]]:
+    """Ray Serve's default: the number of replicas that the load asks for, and the policy's own state."""
+    wanted = wanted_replicas(
+        ctx.config,
+        ctx.total_num_requests,
+        ctx.current_num_replicas if ctx.current_num_replicas else ctx.target_num_replicas,
+        ctx.capacity_adjusted_min_replicas,
+        ctx.capacity_adjusted_max_replicas,
+    )
+    return delayed(wanted, ctx, ctx.current_time or 0.0)
+
+
+replica_queue_length_autoscaling_policy = default_autoscaling_policy

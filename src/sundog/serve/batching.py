@@ -1,0 +1,319 @@
+"""`@serve.batch`: calls that come at the same time are handed to a function as one list.
+
+::
+
+    call(a) ─┐                     ┌─► result of a
+    call(b) ─┼─► queue ─► func([a, b, c]) ─► [ra, rb, rc]
+    call(c) ─┘  until it is full, or has waited for batch_wait_timeout_s
+
+Owns the queues: one for each object (or function) and event loop. Runs in a replica's event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any
+
+from sundog.serve.context import RequestContext, batch_context, request_context
+
+
+@dataclass
+class _Item:
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    answer: Any  # a future; for generators a queue
+    request: RequestContext
+
+
+_END = object()
+
+
+class _Queue:
+    """The calls of one object that wait for their batch."""
+
+    def __init__(self, function: Any, owner: Any, rules: _Rules) -> None:
+        self._function, self._owner, self._rules = function, owner, rules
+        self._items: list[_Item] = []
+        self._came = asyncio.Event()
+        self._running: set[asyncio.Task[None]] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    def put(self, item: _Item) -> None:
+        """Add a call; the loop that makes batches runs while there are some."""
+        self._items.append(item)
+        self._came.set()
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._make_batches())
+
+    async def _make_batches(self) -> None:
+        while self._items:
+            while len(self._running) >= self._rules.max_concurrent_batches:
+                await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
+            batch = await self._next_batch()
+            if batch:
+                task = asyncio.get_running_loop().create_task(self._run(batch))
+                self._running.add(task)
+                task.add_done_callback(self._running.discard)
+
+    async def _next_batch(self) -> list[_Item]:
+        rules = self._rules
+        deadline = time.monotonic() + rules.batch_wait_timeout_s
+        while True:
+            self._items = [each for each in self._items if not _is_done(each)]
+            count = self._fits()
+            if count and (count < len(self._items) or self._is_full(count)):
+                break
+            left = deadline - time.monotonic()
+            if left <= 0:
+                break
+            self._came.clear()
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._came.wait(), left)
+        batch, self._items = self._items[:count], self._items[count:]
+        return batch
+
+    def _fits(self) -> int:
+        """How many of the calls that wait make a batch."""
+        rules = self._rules
+        if rules.batch_size_fn is None:
+            return min(len(self._items), rules.max_batch_size)
+        count = 0
+        for end in range(1, len(self._items) + 1):
+            if rules.batch_size_fn([_single(each) for each in self._items[:end]]) > rules.max_batch_size:
+                break
+            count = end
+        return count or min(1, len(self._items))
+
+    def _is_full(self, count: int) -> bool:
+        rules = self._rules
+        if rules.batch_size_fn is None:
+            return count >= rules.max_batch_size
+        return bool(
+            rules.batch_size_fn([_single(each) for each in self._items[:count]]) >= rules.max_batch_size
+        )
+
+    async def _run(self, batch: list[_Item]) -> None:
+        batch_context.set(tuple(each.request for each in batch))
+        try:
+            args, kwargs = _columns(batch)
+            owner = () if self._owner is None else (self._owner,)
+            made = self._function(*owner, *args, **kwargs)
+            if inspect.isasyncgen(made):
+                await self._hand_out(batch, made)
+                return
+            results = await made
+            if not isinstance(results, list) and not hasattr(results, "__len__"):
+                raise TypeError(
+                    f"Batched function must return a list as long as its input, got {type(results).__name__}."
+                )
+            if len(results) != len(batch):
+                raise ValueError(
+                    f"Batched function doesn't preserve batch size. The input list has length {len(batch)} but the "
+                    f"returned list has length {len(results)}."
+                )
+            for item, result in zip(batch, results):
+                if not item.answer.done():
+                    item.answer.set_result(result)
+        except BaseException as error:
+            for item in batch:
+                if isinstance(item.answer, asyncio.Queue):
+                    item.answer.put_nowait(_Failed(error))
+                elif not item.answer.done():
+                    item.answer.set_exception(
+                        error if isinstance(error, Exception) else RuntimeError(repr(error))
+                    )
+            if not isinstance(error, Exception):
+                raise
+
+    async def _hand_out(self, batch: list[_Item], results: Any) -> None:
+        """A generator yields a list with one item for each call, again and again; StopIteration ends one call."""
+        waiting = list(batch)
+        async for row in results:
+            if len(row) != len(batch):
+                raise ValueError(
+                    f"Batched function doesn't preserve batch size. The input list has length {len(batch)} but the "
+                    f"yielded list has length {len(row)}."
+                )
+            for item, value in zip(batch, row):
+                if item not in waiting:
+                    continue
+                if value in (StopIteration, StopAsyncIteration):
+                    item.answer.put_nowait(_END)
+                    waiting.remove(item)
+                else:
+                    item.answer.put_nowait(value)
+        for item in waiting:
+            item.answer.put_nowait(_END)
+
+
+class _Failed:
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+def _is_done(item: _Item) -> bool:
+    return not isinstance(item.answer, asyncio.Queue) and item.answer.done()
+
+
+def _single(item: _Item) -> Any:
+    if len(item.args) == 1 and not item.kwargs:
+        return item.args[0]
+    return (*item.args, *item.kwargs.values())
+
+
+def _columns(batch: list[_Item]) -> tuple[list[list[Any]], dict[str, list[Any]]]:
+    """From a row for each call to a list for each argument."""
+    args = [[each.args[index] for each in batch] for index in range(len(batch[0].args))]
+    kwargs = {name: [each.kwargs[name] for each in batch] for name in batch[0].kwargs}
+    return args, kwargs
+
+
+class _Rules:
+    """The options of a batched function, which may change while it runs."""
+
+    def __init__(self, size: Any, wait_s: Any, concurrent: Any, size_fn: Any) -> None:
+        self.set_size(size)
+        self.set_wait(wait_s)
+        if not isinstance(concurrent, int) or isinstance(concurrent, bool) or concurrent < 1:
+            raise ValueError(f"max_concurrent_batches must be an integer >= 1, got {concurrent!r}.")
+        if size_fn is not None and not callable(size_fn):
+            raise TypeError(f"batch_size_fn must be a callable or None, got {type(size_fn).__name__}.")
+        self.max_concurrent_batches: int = concurrent
+        self.batch_size_fn = size_fn
+
+    def set_size(self, size: Any) -> None:
+        """Check and take the size."""
+        if isinstance(size, float) and size.is_integer():
+            size = int(size)
+        if not isinstance(size, int) or isinstance(size, bool):
+            raise TypeError("max_batch_size must be integer >= 1")
+        if size < 1:
+            raise ValueError("max_batch_size must be an integer >= 1")
+        self.max_batch_size = size
+
+    def get_size(self) -> int:
+        """The size."""
+        return self.max_batch_size
+
+    def get_wait(self) -> float:
+        """The time."""
+        return self.batch_wait_timeout_s
+
+    def set_wait(self, wait_s: Any) -> None:
+        """Check and take the time."""
+        if not isinstance(wait_s, (float, int)) or isinstance(wait_s, bool):
+            raise TypeError("batch_wait_timeout_s must be a float >= 0")
+        if wait_s < 0:
+            raise ValueError("batch_wait_timeout_s must be a float >= 0")
+        self.batch_wait_timeout_s = float(wait_s)
+
+
+def batch(
+    _func: Any = None,
+    /,
+    max_batch_size: int = 10,
+    batch_wait_timeout_s: float = 0.01,
+    max_concurrent_batches: int = 1,
+    batch_size_fn: Callable[[list[Any]], int] | None = None,
+) -> Any:
+    """Have a coroutine function called with lists, while its callers pass single values.
+
+    Args:
+        max_batch_size: the most calls in one list.
+        batch_wait_timeout_s: how long the first call of a list waits for others.
+        max_concurrent_batches: how many lists are worked on at a time.
+        batch_size_fn: how large a list of values counts; its length by default.
+
+    Raises:
+        TypeError: it is not a coroutine function, or an option is of the wrong type.
+    """
+    if _func is not None:
+        if not callable(_func):
+            raise TypeError("@serve.batch can only be used to decorate functions or methods.")
+        if not _is_async(_func):
+            raise TypeError("Functions decorated with @serve.batch must be 'async def'")
+    rules = _Rules(max_batch_size, batch_wait_timeout_s, max_concurrent_batches, batch_size_fn)
+
+    def decorate(function: Any) -> Any:
+        if not _is_async(function):
+            raise TypeError("Functions decorated with @serve.batch must be 'async def'")
+        return _batched(function, rules)
+
+    return decorate(_func) if _func is not None else decorate
+
+
+def _is_async(function: Any) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
+
+
+class _Batched:
+    """A batched function with its options. What is copied into replicas is this object, by its class: the queues and
+    contexts are those of the module there."""
+
+    def __init__(self, function: Any, rules: _Rules) -> None:
+        self.function, self.rules = function, rules
+        self._names = list(inspect.signature(function).parameters)
+        self._key = f"__serve_batch_{function.__name__}__"
+        self._own: dict[str, Any] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_own": {}}  # queues stay where they are
+
+    def enqueue(self, args: tuple[Any, ...], kwargs: dict[str, Any], answer: Any) -> None:
+        """Put a call in its queue."""
+        is_method = bool(self._names) and self._names[0] == "self"
+        owner = args[0] if is_method else None
+        bound = inspect.signature(self.function).bind(*args, **kwargs)
+        values = bound.args[1:] if is_method else bound.args
+        home = self._own if owner is None else owner.__dict__
+        found = home.get(self._key)
+        loop = asyncio.get_running_loop()
+        if found is None or found[0] is not loop:
+            found = home[self._key] = (loop, _Queue(self.function, owner, self.rules))
+        found[1].put(_Item(values, bound.kwargs, answer, request_context.get()))
+
+    async def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """One call, and its result."""
+        answer = asyncio.get_running_loop().create_future()
+        self.enqueue(args, kwargs, answer)
+        return await answer
+
+    async def stream(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncIterator[Any]:
+        """One call of a generator, and its items."""
+        answers: asyncio.Queue[Any] = asyncio.Queue()
+        self.enqueue(args, kwargs, answers)
+        while (value := await answers.get()) is not _END:
+            if isinstance(value, _Failed):
+                raise value.error
+            yield value
+
+
+def _batched(function: Any, rules: _Rules) -> Any:
+    batched = _Batched(function, rules)
+    wrapper: Any
+    if inspect.isasyncgenfunction(function):
+
+        @wraps(function)
+        async def generate(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+            async for each in batched.stream(args, kwargs):
+                yield each
+
+        wrapper = generate
+    else:
+
+        @wraps(function)
+        async def call(*args: Any, **kwargs: Any) -> Any:
+            return await batched.call(args, kwargs)
+
+        wrapper = call
+    wrapper.set_max_batch_size = rules.set_size
+    wrapper.set_batch_wait_timeout_s = rules.set_wait
+    wrapper._get_max_batch_size = rules.get_size
+    wrapper._get_batch_wait_timeout_s = rules.get_wait
+    return wrapper

@@ -1,0 +1,102 @@
+"""One call to every replica of a deployment: `handle.broadcast()`.
+
+Owns the waiting for all answers. A broadcast passes no queue: it is for rare control calls. Any thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sundog.serve.router import Router
+    from sundog.serve.rows import RequestMetadata
+
+_LATE = "Timed out waiting for broadcast results."
+_LOOK_S = 0.02
+
+
+class DeploymentBroadcastResponse:
+    """The answers of all replicas."""
+
+    def __init__(
+        self, router: Router, meta: RequestMetadata, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
+        self._router, self._meta, self._args, self._kwargs = router, meta, args, kwargs
+        self._futures: list[Any] | None = None
+        self._send()
+
+    def _send(self) -> bool:
+        """Send the calls as soon as a replica is known."""
+        if self._futures is None:
+            running = self._router.running()
+            if running:
+                self._futures = [
+                    each.actor.handle_control.remote(self._meta, *self._args, **self._kwargs).future()
+                    for each in running
+                ]
+        return self._futures is not None
+
+    def results(self, *, timeout_s: float | None = None, return_exceptions: bool = False) -> list[Any]:
+        """One answer for each replica.
+
+        Raises:
+            TimeoutError: they did not all come in time.
+            RuntimeError: called in an event loop, which it would block.
+        """
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            pass
+        else:
+            raise RuntimeError(
+                "Sync methods should not be called from within an `asyncio` event loop. Use `await "
+                "response.results_async()` instead."
+            )
+        deadline = _deadline(timeout_s)
+        while not self._send():
+            _check(deadline)
+            time.sleep(_LOOK_S)
+        found: list[Any] = []
+        for future in self._futures or ():
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            try:
+                found.append(future.result(left))
+            except Exception as error:
+                if not future.done():
+                    raise TimeoutError(_LATE) from None
+                if not return_exceptions:
+                    raise
+                found.append(error)
+        return found
+
+    async def results_async(
+        self, *, timeout_s: float | None = None, return_exceptions: bool = False
+    ) -> list[Any]:
+        """The same, in an event loop."""
+        deadline = _deadline(timeout_s)
+        while not self._send():
+            _check(deadline)
+            await asyncio.sleep(_LOOK_S)
+        waiting = [asyncio.wrap_future(each) for each in self._futures or ()]
+        left = None if deadline is None else max(0.0, deadline - time.monotonic())
+        gathered = asyncio.gather(*waiting, return_exceptions=return_exceptions)
+        try:
+            return list(await asyncio.wait_for(gathered, left))
+        except TimeoutError:
+            raise TimeoutError(_LATE) from None
+
+    def __repr__(self) -> str:
+        return "DeploymentBroadcastResponse()"
+
+
+def _deadline(timeout_s: float | None) -> float | None:
+    if timeout_s is not None and timeout_s < 0:
+        raise ValueError("timeout_s must be None or non-negative.")
+    return None if timeout_s is None else time.monotonic() + timeout_s
+
+
+def _check(deadline: float | None) -> None:
+    if deadline is not None and time.monotonic() > deadline:
+        raise TimeoutError(_LATE)

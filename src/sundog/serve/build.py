@@ -1,0 +1,70 @@
+"""From an application, a graph of bound deployments, to the list of deployments to run.
+
+Owns the names of deployments that are bound more than once, and the handles that take the place of applications among
+the arguments of constructors. Runs in the user's process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from sundog.serialize.substitute import substitute
+from sundog.serve.deployment import Application, Deployment
+from sundog.serve.rows import DeploymentID
+
+
+@dataclass
+class BuiltApplication:
+    """An application that is ready to be deployed."""
+
+    name: str
+    ingress: str
+    deployments: list[Deployment]
+    route_prefix: str | None = "/"
+    handles: dict[str, Any] = field(default_factory=dict)
+
+
+def build(
+    application: Application,
+    name: str,
+    make_handle: Callable[[Deployment, DeploymentID], Any],
+    route_prefix: str | None = "/",
+) -> BuiltApplication:
+    """All deployments of an application, dependencies first.
+
+    Raises:
+        ValueError: a deployment is bound to itself.
+    """
+    made: dict[int, Any] = {}  # handles, by application
+    names: dict[str, int] = {}
+    found: list[Deployment] = []
+    handles: dict[str, Any] = {}
+    kept: list[Application] = []  # an id is only a name while the object lives
+
+    def visit(app: Application) -> Any:
+        if id(app) in made:
+            if made[id(app)] is None:
+                raise ValueError(f"{app._bound_deployment} is bound to itself, directly or through others.")
+            return made[id(app)]
+        made[id(app)] = None
+        kept.append(app)
+        bound = app._bound_deployment
+        count = names[bound.name] = names.get(bound.name, -1) + 1
+        own = bound.name if count == 0 else f"{bound.name}_{count}"
+        config = bound._replica_config
+        deployed = bound.options(
+            name=own,
+            _init_args=tuple(substitute(each, (Application,), visit) for each in config.init_args),
+            _init_kwargs={
+                key: substitute(each, (Application,), visit) for key, each in config.init_kwargs.items()
+            },
+        )
+        deployed._given = bound._given
+        found.append(deployed)
+        handles[own] = made[id(app)] = make_handle(deployed, DeploymentID(own, name))
+        return made[id(app)]
+
+    visit(application)
+    return BuiltApplication(name, found[-1].name, found, route_prefix, handles)

@@ -1,0 +1,214 @@
+"""This process's connection to Serve: the controller's handle, the routers, and the thread that keeps them up to date.
+
+::
+
+    controller ──long poll──► loop of the thread `sundog-serve` ──► routers of this process
+               ◄──numbers────   (also: requests that wait, custom request routers)
+
+Owns the thread and its loop, one for each session of this process; it ends with the session. Runs in drivers,
+replicas, proxies and any other process that uses a handle.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import sundog
+from sundog import engines
+from sundog.exceptions import RayActorError, RayError
+from sundog.serve.board import Board
+from sundog.serve.exceptions import RayServeException
+from sundog.serve.router import Router
+from sundog.serve.rows import CONTROLLER_NAME, NAMESPACE, DeploymentID, DeploymentTargets
+
+_AGAIN_S = 0.1
+_lock = threading.Lock()
+_client: Client | None = None
+
+
+class Client:
+    """The connection of one process to one running Serve."""
+
+    def __init__(self, controller: Any) -> None:
+        self.controller = controller
+        self.engine = engines.current()
+        self.loop = asyncio.new_event_loop()
+        self.routers: dict[DeploymentID, Router] = {}
+        self.handles: dict[Any, Any] = {}
+        self.is_closed = False
+        self.is_proxy = False
+        self.board: Board | None = None
+        self.process = f"{os.getpid()}-{os.urandom(4).hex()}"
+        self._watches: dict[DeploymentID, Any] = {}
+        facts = sundog.get(controller.hello.remote(self.process, os.getpid()))
+        if facts.column >= 0:
+            self.board = Board(facts.board_path, facts.column)
+        self.facts = facts
+        self._thread = threading.Thread(target=self._run, daemon=True, name="sundog-serve")
+        self._thread.start()
+
+    # ------------------------------------------------------------------ the thread
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.create_task(self._report())
+        self.loop.run_forever()
+        for task in asyncio.all_tasks(self.loop):
+            task.cancel()
+        with contextlib.suppress(Exception):
+            self.loop.run_until_complete(asyncio.sleep(0))
+        self.loop.close()
+
+    def is_over(self) -> bool:
+        """Whether the session of this connection has ended."""
+        engine = self.engine
+        return (
+            self.is_closed
+            or engine is None
+            or engine.owner.closed is not None
+            or engines.current() is not engine
+        )
+
+    def close(self) -> None:
+        """End the thread."""
+        if not self.is_closed:
+            self.is_closed = True
+            with contextlib.suppress(RuntimeError):
+                self.loop.call_soon_threadsafe(self.loop.stop)
+
+    def join(self) -> None:
+        """Wait for the thread's end."""
+        if threading.current_thread() is not self._thread:
+            self._thread.join(2)
+        if self.board is not None:
+            self.board = None
+
+    def soon(self, function: Callable[..., Any], *args: Any) -> None:
+        """Call a function in the loop; any thread."""
+        with contextlib.suppress(RuntimeError):
+            self.loop.call_soon_threadsafe(function, *args)
+
+    def run(self, coro: Coroutine[Any, Any, Any]) -> Any:
+        """Run a coroutine in the loop; any thread. Returns its future."""
+        return asyncio.run_coroutine_threadsafe(coro, self.loop)
+
+    # ------------------------------------------------------------------ routers
+    def router(self, deployment: DeploymentID) -> Router:
+        """The router of this process for a deployment."""
+        with _lock:
+            found = self.routers.get(deployment)
+            if found is None:
+                found = self.routers[deployment] = Router(self, deployment, self.is_proxy)
+                self._watches[deployment] = self.run(self._watch(deployment, found))
+            return found
+
+    async def _watch(self, deployment: DeploymentID, router: Router) -> None:
+        """Keep a router up to date until the session ends or the deployment is gone."""
+        async for targets in self.follow(("deployment", deployment)):
+            router.update(targets if targets is not None else DeploymentTargets(exists=False))
+
+    async def follow(self, key: Any) -> Any:
+        """Each new value of something that the controller publishes, beginning with the present one."""
+        seen: Any = None
+        while not self.is_over():
+            try:
+                seen, value = await self.controller.listen.remote(key, seen, self.process)
+            except RayActorError:
+                if not await self._find_controller():
+                    break
+                continue
+            except (RayError, RuntimeError):
+                if self.is_over():
+                    break
+                await asyncio.sleep(_AGAIN_S)
+                continue
+            yield value
+        if self.is_over():
+            self.close()
+
+    async def _find_controller(self) -> bool:
+        """The controller is gone: wait for its next life. False if Serve has been shut down."""
+        deadline = time.monotonic() + 5
+        while not self.is_over() and time.monotonic() < deadline:
+            await asyncio.sleep(_AGAIN_S)
+            try:
+                self.controller = sundog.get_actor(CONTROLLER_NAME, namespace=NAMESPACE)
+            except ValueError:
+                return False
+            except Exception:
+                continue
+            try:
+                facts = await self.controller.hello.remote(self.process, os.getpid())
+            except Exception:
+                continue
+            if self.board is not None:
+                self.board.column = facts.column
+            return True
+        return False
+
+    # ------------------------------------------------------------------ numbers for autoscaling
+    async def _report(self) -> None:
+        interval = self.facts.report_interval_s
+        while not self.is_over():
+            await asyncio.sleep(interval)
+            if self.is_over():
+                break
+            self.report_now()
+        self.close()
+
+    def report_now(self) -> None:
+        """Tell the controller what waits and runs; in the loop."""
+        rows: dict[DeploymentID, Any] = {}
+        for deployment, router in list(self.routers.items()):
+            waiting, running = router.metrics()
+            answered, router.answered = router.answered, {}
+            if waiting or running or answered or (router.targets is not None and router.targets.autoscales):
+                rows[deployment] = (waiting, running, answered)
+        if rows:
+            with contextlib.suppress(Exception):
+                self.controller.report.remote(self.process, time.time(), rows)
+
+
+def connect(or_none: bool = False) -> Any:
+    """The connection of this process to the Serve that runs in its session.
+
+    Raises:
+        RayServeException: none runs.
+    """
+    global _client
+    found = _client
+    if found is not None and not found.is_over():
+        return found
+    if not sundog.is_initialized():
+        if or_none:
+            return None
+        sundog.init(namespace=NAMESPACE)
+    try:
+        controller = sundog.get_actor(CONTROLLER_NAME, namespace=NAMESPACE)
+    except ValueError:
+        if or_none:
+            return None
+        raise RayServeException("There is no Serve instance running on this Ray cluster.") from None
+    made = Client(controller)
+    with _lock:
+        if _client is not None and not _client.is_over():
+            made.close()
+            return _client
+        _client = made
+    engines.when_leaving(disconnect)
+    return made
+
+
+def disconnect() -> None:
+    """Let go of the connection, if there is one."""
+    global _client
+    with _lock:
+        found, _client = _client, None
+    if found is not None:
+        found.close()
+        found.join()

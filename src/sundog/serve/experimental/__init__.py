@@ -1,0 +1,1 @@
+"""Request routers that deployments may choose: round robin, consistent hashing, a common queue of places."""

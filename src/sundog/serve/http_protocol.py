@@ -1,0 +1,84 @@
+"""uvicorn's HTTP protocol with bounds: headers and URLs of a limited size, and a limited time to send them.
+
+Owns the bounds. In a proxy's loop.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+HEAD_MAX_BYTES = 64 * 1024
+HEAD_TIMEOUT_S = 30.0
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """Refuses clients whose request heads are too long or too slow."""
+
+    _head_bytes = 0
+    _head_timer: Any = None
+
+    def connection_made(self, transport: Any) -> None:
+        """A client has connected: its first request head must come in time."""
+        super().connection_made(transport)
+        self._watch_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client is gone."""
+        self._unwatch_head()
+        super().connection_lost(exc)
+
+    def _watch_head(self) -> None:
+        self._unwatch_head()
+        self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self._refuse, 408, b"Request Timeout")
+
+    def _unwatch_head(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        self._head_bytes = 0
+        if self._head_timer is None:
+            self._watch_head()
+        super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        """A part of the URL."""
+        self._head_bytes += len(url)
+        if self._head_bytes > HEAD_MAX_BYTES:
+            self._refuse(414, b"URI Too Long")
+            return
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One header."""
+        self._head_bytes += len(name) + len(value)
+        if self._head_bytes > HEAD_MAX_BYTES:
+            self._refuse(431, b"Request Header Fields Too Large")
+            return
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """The head is there."""
+        self._unwatch_head()
+        if not self.transport.is_closing():
+            super().on_headers_complete()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of the client; none are read once it was refused."""
+        if not self.transport.is_closing():
+            super().data_received(data)
+
+    def _refuse(self, status: int, reason: bytes) -> None:
+        self._unwatch_head()
+        if self.transport is None or self.transport.is_closing():
+            return
+        body = reason + b"\n"
+        head = (
+            b"HTTP/1.1 %d %s\r\nconnection: close\r\ncontent-type: text/plain\r\ncontent-length: %d\r\n\r\n"
+        )
+        self.transport.write(head % (status, reason, len(body)) + body)
+        self.transport.close()

@@ -1,0 +1,232 @@
+"""Local testing mode: deployments in the caller's own process, for tests that need no session.
+
+Owns the handles and responses of that mode; they have the same methods as the real ones. User code runs in the
+event loop of one thread. No HTTP, no replicas, no limits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import queue
+import threading
+import uuid
+from typing import Any
+
+from sundog.serve import context
+from sundog.serve.context import ReplicaContext, RequestContext
+from sundog.serve.deployment import Deployment
+from sundog.serve.exceptions import RayServeException, RequestCancelledError
+from sundog.serve.handle import (
+    DeploymentHandle,
+    DeploymentResponse,
+    DeploymentResponseGenerator,
+    HandleOptions,
+    InitOptions,
+)
+from sundog.serve.rows import DeploymentID, ReplicaID, random_name
+from sundog.serve.schema import ReplicaRank
+from sundog.serve.user_code import UserCode
+
+_lock = threading.Lock()
+_loop: asyncio.AbstractEventLoop | None = None
+
+
+def _user_loop() -> asyncio.AbstractEventLoop:
+    global _loop
+    with _lock:
+        if _loop is None:
+            _loop = asyncio.new_event_loop()
+            threading.Thread(target=_loop.run_forever, daemon=True, name="sundog-serve-local").start()
+        return _loop
+
+
+def make_local_handle(deployment: Deployment, where: DeploymentID) -> Any:
+    """Make the object of a deployment in this process; returns a handle to it."""
+    config = deployment._replica_config
+    user = UserCode(config.definition, config.init_args, config.init_kwargs)
+    replica = ReplicaContext(
+        ReplicaID(random_name(), where), user.make(), deployment._deployment_config, ReplicaRank(rank=0), 1
+    )
+
+    async def make() -> None:
+        context.set_replica_context(replica)
+        try:
+            await user.construct()
+            await user.reconfigure(deployment._deployment_config.user_config, ReplicaRank(rank=0))
+        finally:
+            context.set_replica_context(None)
+
+    asyncio.run_coroutine_threadsafe(make(), _user_loop()).result()
+    return LocalHandle(user, where, replica)
+
+
+class _Meta:
+    def __init__(self) -> None:
+        self.request_id = str(uuid.uuid4())
+
+
+class _LocalCall:
+    """Stands for the call of a response."""
+
+    def __init__(self, future: Any) -> None:
+        self.current, self.meta = future, _Meta()
+
+    def cancel(self) -> None:
+        """Give the request up."""
+        self.current.cancel()
+
+
+class LocalResponse(DeploymentResponse[Any]):
+    """The answer of a call in local testing mode."""
+
+    async def _answer(self) -> Any:
+        try:
+            return await asyncio.wrap_future(self._call.current)  # type: ignore[arg-type]
+        except (concurrent.futures.CancelledError, asyncio.CancelledError):
+            if self._cancelled:
+                raise RequestCancelledError(self.request_id) from None
+            raise
+
+    def result(self, *, timeout_s: float | None = None, _skip_asyncio_check: bool = False) -> Any:
+        """Wait for the answer; raises as the real one does."""
+        from sundog.serve.handle import _in_loop
+
+        if not _skip_asyncio_check and _in_loop():
+            raise RuntimeError(
+                "Sync methods should not be called from within an `asyncio` event loop. Use `await response` instead."
+            )
+        try:
+            return self._call.current.result(timeout_s)  # type: ignore[union-attr]
+        except concurrent.futures.CancelledError:
+            raise RequestCancelledError(self.request_id) from None
+
+    async def _to_object_ref(self) -> Any:
+        raise RuntimeError(
+            "Converting DeploymentResponses to ObjectRefs is not supported in local testing mode."
+        )
+
+    def _to_object_ref_sync(self, *_args: Any, **_kwargs: Any) -> Any:
+        raise RuntimeError(
+            "Converting DeploymentResponses to ObjectRefs is not supported in local testing mode."
+        )
+
+
+class LocalResponseGenerator(DeploymentResponseGenerator[Any]):
+    """The items of a streaming call in local testing mode."""
+
+    def __init__(self, call: Any, items: queue.Queue[Any]) -> None:
+        super().__init__(call)
+        self._items = items
+
+    def _value(self, item: Any) -> Any:
+        kind, value = item
+        if kind == "item":
+            return value
+        self._items.put(item)  # every further question gets the same answer
+        if kind == "end":
+            raise StopIteration
+        if isinstance(value, asyncio.CancelledError):
+            raise RequestCancelledError(self.request_id) from None
+        raise value
+
+    def __next__(self) -> Any:
+        from sundog.serve.handle import _in_loop
+
+        if _in_loop():
+            raise RuntimeError(
+                "Sync methods should not be called from within an `asyncio` event loop. Use `async for` or `await "
+                "response.__anext__()` instead."
+            )
+        return self._value(self._items.get())
+
+    async def __anext__(self) -> Any:
+        while True:
+            try:
+                return self._value(self._items.get_nowait())
+            except queue.Empty:
+                await asyncio.sleep(0.001)
+            except StopIteration:
+                raise StopAsyncIteration from None
+
+
+class LocalHandle(DeploymentHandle[Any]):
+    """A handle in local testing mode."""
+
+    def __init__(
+        self,
+        user: UserCode,
+        where: DeploymentID,
+        replica: ReplicaContext,
+        options: HandleOptions | None = None,
+    ) -> None:
+        super().__init__(where.name, where.app_name, handle_options=options, init_options=InitOptions())
+        self._user, self._replica = user, replica
+
+    def options(self, **given: Any) -> LocalHandle:
+        """The same handle with other options."""
+        from dataclasses import replace
+
+        given.pop("_prefer_local_routing", None)
+        return LocalHandle(
+            self._user, self.deployment_id, self._replica, replace(self.handle_options, **given)
+        )
+
+    def remote(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the deployment."""
+        options = self.handle_options
+        request = context.request_context.get()
+        seen = RequestContext(
+            request.route,
+            request.request_id or str(uuid.uuid4()),
+            "",
+            self.app_name,
+            options.multiplexed_model_id,
+            options.session_id,
+        )
+        loop = _user_loop()
+        if options.stream:
+            items: queue.Queue[Any] = queue.Queue()
+            future = asyncio.run_coroutine_threadsafe(self._stream(seen, args, kwargs, items), loop)
+            return LocalResponseGenerator(_LocalCall(future), items)
+        future = asyncio.run_coroutine_threadsafe(self._call(seen, args, kwargs), loop)
+        return LocalResponse(_LocalCall(future))  # type: ignore[arg-type]
+
+    async def _ready(self, seen: RequestContext, args: Any, kwargs: Any) -> tuple[Any, Any]:
+        context.request_context.set(seen)
+        values = [await _resolved(each) for each in args]
+        named = {name: await _resolved(each) for name, each in kwargs.items()}
+        context.set_replica_context(self._replica)
+        return values, named
+
+    async def _call(self, seen: RequestContext, args: Any, kwargs: Any) -> Any:
+        values, named = await self._ready(seen, args, kwargs)
+        return await self._user.call(self.handle_options.method_name, tuple(values), named)
+
+    async def _stream(self, seen: RequestContext, args: Any, kwargs: Any, items: queue.Queue[Any]) -> None:
+        try:
+            values, named = await self._ready(seen, args, kwargs)
+            async for each in self._user.stream(self.handle_options.method_name, tuple(values), named):
+                items.put(("item", each))
+            items.put(("end", None))
+        except BaseException as error:
+            items.put(("error", error))
+            if not isinstance(error, Exception):
+                raise
+
+    def _live_router(self) -> Any:
+        raise RayServeException(
+            "Local testing mode has no routers: choose_replica and broadcast need replicas."
+        )
+
+    def __reduce__(self) -> Any:
+        raise RayServeException("A handle of local testing mode cannot leave its process.")
+
+
+async def _resolved(value: Any) -> Any:
+    if isinstance(value, DeploymentResponseGenerator):
+        raise RuntimeError(
+            "Streaming deployment handle results cannot be passed to downstream handle calls. If you have a use case "
+            "requiring this feature, iterate over the response and pass its items."
+        )
+    return await value if isinstance(value, DeploymentResponse) else value

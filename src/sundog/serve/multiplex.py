@@ -1,0 +1,129 @@
+"""`@serve.multiplexed`: a few models out of many, loaded when a request asks for one.
+
+Owns the models of a replica: the least recently used one is let go when there are too many. The controller is told
+which are loaded, so that routers prefer replicas that have a model. Runs in a replica's event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import OrderedDict
+from functools import wraps
+from typing import Any
+
+from sundog.serve.context import _get_internal_replica_context
+
+
+class _Models:
+    def __init__(self, load: Any, home: Any, is_method: bool, limit: int) -> None:
+        self._load, self._home, self._is_method, self._limit = load, home, is_method, limit
+        self.models: OrderedDict[str, Any] = OrderedDict()
+        self._lock = asyncio.Lock()
+
+    async def get(self, model_id: Any) -> Any:
+        """A model, loaded if it is not."""
+        if not isinstance(model_id, str):
+            raise TypeError("The model ID must be a string.")
+        if not model_id:
+            raise ValueError("The model ID cannot be empty.")
+        async with self._lock:  # one load at a time: two of the same model would need its memory twice
+            if model_id in self.models:
+                self.models.move_to_end(model_id)
+                return self.models[model_id]
+            while self._limit > 0 and len(self.models) >= self._limit:
+                await self._unload()
+            owner = (self._home,) if self._is_method else ()
+            self.models[model_id] = await self._load(*owner, model_id)
+            _tell(self._home)
+            return self.models[model_id]
+
+    async def _unload(self) -> None:
+        _, model = self.models.popitem(last=False)
+        end = getattr(type(model), "__del__", None)
+        if end is not None and inspect.iscoroutinefunction(end):
+            await end(model)
+            type(model).__del__ = lambda _self: None
+
+
+def _tell(home: Any) -> None:
+    """Let the controller know which models this replica has."""
+    replica = _get_internal_replica_context()
+    if replica is None:
+        return
+    from sundog.serve import client as clients
+
+    loaded = [name for found in _all(home) for name in found.models]
+    client = clients.connect(or_none=True)
+    if client is not None:
+        where = replica.replica_id
+        client.controller.models_changed.remote(where.deployment_id, where.unique_id, tuple(loaded))
+
+
+def _all(home: Any) -> list[_Models]:
+    return [each for each in vars(home).values() if isinstance(each, _Models)]
+
+
+class _Multiplexed:
+    """A function that loads models. What is copied into replicas is this object, by its class."""
+
+    def __init__(self, function: Any, limit: int) -> None:
+        self._function, self._limit = function, limit
+        self._is_method = next(iter(inspect.signature(function).parameters)) == "self"
+        self._key = f"__serve_models_{function.__name__}__"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if not isinstance(value, _Models)}
+
+    async def get(self, args: tuple[Any, ...]) -> Any:
+        """A model, loaded if it is not."""
+        if len(args) != 1 + self._is_method:
+            raise TypeError(
+                "Functions decorated with `@serve.multiplexed` must take exactly one argument, the multiplexed "
+                f"model ID (str), but got {len(args) - self._is_method}."
+            )
+        home = args[0] if self._is_method else self
+        found = vars(home).get(self._key)
+        if found is None:
+            found = _Models(self._function, home, self._is_method, self._limit)
+            vars(home)[self._key] = found
+        return await found.get(args[-1])
+
+
+def multiplexed(func: Any = None, max_num_models_per_replica: int = 3) -> Any:
+    """Make a coroutine function that loads a model keep the models, at most so many.
+
+    Raises:
+        TypeError: it is not a coroutine function of a model's id.
+        ValueError: the number is not positive, nor -1 for any number.
+    """
+    if func is not None:
+        _check(func)
+    if not isinstance(max_num_models_per_replica, int):
+        raise TypeError("max_num_models_per_replica must be an integer.")
+    if max_num_models_per_replica != -1 and max_num_models_per_replica <= 0:
+        raise ValueError("max_num_models_per_replica must be positive.")
+
+    def decorate(function: Any) -> Any:
+        _check(function)
+        kept = _Multiplexed(function, max_num_models_per_replica)
+
+        @wraps(function)
+        async def get(*args: Any) -> Any:
+            return await kept.get(args)
+
+        return get
+
+    return decorate(func) if func is not None else decorate
+
+
+def _check(function: Any) -> None:
+    if not callable(function):
+        raise TypeError("The `multiplexed` decorator must be used with a function or method.")
+    if not inspect.iscoroutinefunction(function):
+        raise TypeError("@serve.multiplexed can only be used to decorate async functions or methods.")
+    if not 1 <= len(inspect.signature(function).parameters) <= 2:
+        raise TypeError(
+            "@serve.multiplexed can only be used to decorate functions or methods with at least one 'model_id: str' "
+            "argument."
+        )

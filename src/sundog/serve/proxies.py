@@ -1,0 +1,157 @@
+"""The proxies, as the controller sees them: made, watched, made again when one dies.
+
+Owns the port. A bound socket that does not listen keeps the port for this user while proxies come and go; the proxies
+listen on it together (SO_REUSEPORT), and the kernel shares the connections out. In the controller's loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import sundog
+from sundog.exceptions import RayActorError
+from sundog.serve.config import ProxyLocation
+from sundog.serve.proxy import ProxyActor
+from sundog.serve.rows import NAMESPACE
+from sundog.serve.schema import ProxyStatus
+
+if TYPE_CHECKING:
+    from sundog.serve.controller import ControllerCore
+
+_AGAIN_S = 0.05
+
+
+def bound_socket(host: str, port: int, *, shared: bool) -> socket.socket:
+    """A TCP socket bound to an address.
+
+    Raises:
+        OSError: the address is in use, or is not this machine's.
+    """
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    family, _, _, _, address = found[0]
+    # The protocol is named so that asyncio turns off the delay of small packets (TCP_NODELAY) for what is accepted.
+    sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC, socket.IPPROTO_TCP)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if shared:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    try:
+        sock.bind(address)
+    except OSError:
+        sock.close()
+        raise
+    return sock
+
+
+class Proxies:
+    """All proxies."""
+
+    def __init__(self, core: ControllerCore) -> None:
+        self.core = core
+        self.port = 0
+        self._sock: socket.socket | None = None
+        self._actors: dict[int, Any] = {}
+        self._states: dict[int, ProxyStatus] = {}
+        self._facts: dict[int, dict[str, Any]] = {}
+        self._is_ending = False
+
+    async def begin(self, known_port: int) -> None:
+        """Have proxies listen; returns when all of them do.
+
+        Raises:
+            RuntimeError: the address cannot be had.
+        """
+        options = self.core.options
+        http = options.http
+        if options.location == ProxyLocation.Disabled or http.host is None:
+            return
+        port = known_port or http.port
+        try:
+            if not known_port and port:
+                # Without SO_REUSEPORT: another program may hold the port, and would silently get half of the requests.
+                bound_socket(http.host, port, shared=False).close()
+            self._sock = bound_socket(http.host, port, shared=True)
+        except OSError as error:
+            raise RuntimeError(
+                f"Serve cannot listen on {http.host}:{port}: {error.strerror or error}. Choose another port with "
+                'serve.start(http_options={"port": …}), or end the program that uses this one.'
+            ) from None
+        self.port = self._sock.getsockname()[1]
+        self.core.dirty = True
+        ready = [self.core.replicas.run(self._keep(number)) for number in range(http.num_proxies)]
+        del ready
+        while not all(self._states.get(number) == ProxyStatus.HEALTHY for number in range(http.num_proxies)):
+            await asyncio.sleep(0.005)
+
+    async def _keep(self, number: int) -> None:
+        """Keep one proxy alive."""
+        name = f"SERVE_PROXY_ACTOR-{number}"
+        is_first = True
+        while not self._is_ending:
+            try:
+                await self._live(number, name, is_first)
+            except RayActorError:
+                pass
+            except Exception as error:
+                if not self._is_ending:
+                    import traceback
+
+                    traceback.print_exception(error)
+            is_first = False
+            self._states[number] = ProxyStatus.UNHEALTHY
+            if not self._is_ending:
+                await asyncio.sleep(_AGAIN_S)
+
+    async def _live(self, number: int, name: str, is_first: bool) -> None:
+        """One life of a proxy, from its making to its death."""
+        actor = None
+        if is_first:
+            with suppress(ValueError):
+                actor = sundog.get_actor(name, namespace=NAMESPACE)  # of an earlier life of the controller
+        if actor is None:
+            core = self.core
+            actor = (
+                sundog.remote(ProxyActor)
+                .options(
+                    name=name,
+                    namespace=NAMESPACE,
+                    lifetime="detached",
+                    num_cpus=0,
+                    max_restarts=0,
+                    max_concurrency=10_000,
+                    get_if_exists=True,
+                )
+                .remote(number, core.options.http, self.port, core.log_folder, core.options.logging)
+            )
+        self._actors[number] = actor
+        self._states.setdefault(number, ProxyStatus.STARTING)
+        self._facts[number] = await actor.ready.remote(self.core.routes())
+        self._states[number] = ProxyStatus.HEALTHY
+        await actor.parked.remote()
+
+    async def end(self) -> None:
+        """End all proxies; connections that are open end with them."""
+        self._is_ending = True
+        for actor in self._actors.values():
+            with suppress(Exception, asyncio.TimeoutError):
+                await asyncio.wait_for(actor.drain.remote(), 2)
+            with suppress(Exception):
+                sundog.kill(actor)
+        if self._sock is not None:
+            self._sock.close()
+
+    def statuses(self) -> dict[str, ProxyStatus]:
+        """By node, as Ray has them: the worst of this node's proxies."""
+        if not self._states:
+            return {}
+        order = [ProxyStatus.UNHEALTHY, ProxyStatus.STARTING, ProxyStatus.HEALTHY]
+        return {self.core.node: min(self._states.values(), key=order.index)}
+
+    def details(self) -> dict[str, Any]:
+        """The same, with facts."""
+        return {
+            node: {"status": status.value, "node_id": node, "node_ip": "127.0.0.1", **self._facts.get(0, {})}
+            for node, status in self.statuses().items()
+        }

@@ -1,0 +1,468 @@
+"""A proxy: takes HTTP requests and WebSockets, and hands each to a replica of the application whose route it matches.
+
+::
+
+    client ══HTTP══► uvicorn ──► ProxyApp ──handle_http()──► a replica
+                                    ▲ routes, replicas: long polling from the controller
+
+Owns the connections. A request's body is sent with the call when it is short, in pieces when it is long. A client
+that goes away cancels its request. An asyncio actor; several may listen on one port.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import time
+import uuid
+from typing import Any
+
+import sundog
+from sundog.exceptions import RayActorError, RayTaskError, TaskCancelledError
+from sundog.serve import client as clients
+from sundog.serve.answers import Answer, Stream, answer_of, answer_to_error
+from sundog.serve.config import HTTPOptions
+from sundog.serve.handle import next_internal_id
+from sundog.serve.imports import import_attr as _import_attr
+from sundog.serve.logs import AccessLog, configure
+from sundog.serve.proxy_metrics import ProxyMetrics
+from sundog.serve.rows import (
+    MODEL_ID_HEADER,
+    NO_DISCONNECT_HEADER,
+    REQUEST_ID_HEADER,
+    SESSION_ID_HEADER,
+    TIMEOUT_HEADER,
+    DeploymentID,
+    RequestMetadata,
+    Route,
+)
+from sundog.serve.schema import LoggingConfig
+
+_INLINE_MAX = 4 * 1024 * 1024  # of a body that travels with the call
+_SCOPE_KEYS = ("type", "http_version", "method", "scheme", "path", "raw_path", "query_string", "root_path", "headers",
+               "client", "server", "subprotocols")  # fmt: skip
+_MODEL = MODEL_ID_HEADER.encode()
+_SPECIAL = {
+    REQUEST_ID_HEADER.encode(),
+    SESSION_ID_HEADER.encode(),
+    SESSION_ID_HEADER.replace("-", "_").encode(),
+    TIMEOUT_HEADER.encode(),
+    NO_DISCONNECT_HEADER.encode(),
+    _MODEL,
+    _MODEL.replace(b"_", b"-"),
+}
+
+
+class ProxyApp:
+    """The ASGI app that uvicorn runs."""
+
+    def __init__(self, options: HTTPOptions, metrics: ProxyMetrics) -> None:
+        self.options, self.metrics = options, metrics
+        self.routes: list[Route] = []
+        self.client: Any = None
+        self.ongoing = 0
+        self.is_draining = False
+        self.log: AccessLog | None = None
+
+    def match(self, path: str) -> Route | None:
+        """The route with the longest prefix of a path."""
+        for route in self.routes:
+            prefix = route.prefix
+            if prefix == "/" or path == prefix or path.startswith(f"{prefix}/"):
+                return route
+        return None
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        began = time.perf_counter()
+        root = self.options.root_path
+        path: str = scope["path"]
+        if root:
+            path = path[len(root) :] if path.startswith(root) else path
+        if path.startswith("/-/") and scope["type"] == "http":
+            await self._answer_itself(path, send)
+            return
+        route = self.match(path)
+        if route is None:
+            text = f"Path '{path}' not found. Ping http://.../-/routes for available routes."
+            await self._send_answer(scope, send, answer_of(text, 404), "")
+            self.metrics.ended("", scope, 404, "", time.perf_counter() - began)
+            return
+        self.ongoing += 1
+        status = 500
+        request = _Request(self, route, scope, receive, send, root)
+        try:
+            status = await request.run()
+        finally:
+            self.ongoing -= 1
+            seconds = time.perf_counter() - began
+            self.metrics.ended(route.prefix, scope, status, route.app_name, seconds)
+            if self.log is not None:
+                self.log.note(request.meta.request_id, scope.get("method", "WS"), path, str(status), seconds)
+
+    async def _answer_itself(self, path: str, send: Any) -> None:
+        if path == "/-/routes":
+            answer = answer_of({each.prefix: each.app_name for each in self.routes})
+        elif path == "/-/healthz":
+            if self.is_draining:
+                answer = answer_of("This node is being drained.", 503)
+            elif self.routes:
+                answer = answer_of("success")
+            else:
+                answer = answer_of("Route table is not populated yet.", 503)
+        else:
+            answer = answer_of(
+                f"Path '{path}' not found. Ping http://.../-/routes for available routes.", 404
+            )
+        await _write(send, answer)
+
+    async def _send_answer(self, scope: dict[str, Any], send: Any, answer: Answer, request_id: str) -> None:
+        if scope["type"] == "websocket":
+            await send(
+                {"type": "websocket.close", "code": 1011 if answer.status >= 500 else 1008, "reason": ""}
+            )
+            return
+        headers = answer.headers
+        if request_id:
+            headers = [*headers, (REQUEST_ID_HEADER.encode(), request_id.encode("latin-1", "replace"))]
+        await _write(send, Answer(answer.status, headers, answer.body))
+
+
+async def _write(send: Any, answer: Answer) -> None:
+    await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
+    await send({"type": "http.response.body", "body": answer.body})
+
+
+class _Request:
+    """One request, from its head to the end of its answer."""
+
+    def __init__(
+        self, app: ProxyApp, route: Route, scope: dict[str, Any], receive: Any, send: Any, root: str
+    ) -> None:
+        self.app, self.route, self.scope, self.receive, self.send = app, route, scope, receive, send
+        self.is_socket = scope["type"] == "websocket"
+        found = {name: value for name, value in scope["headers"] if name in _SPECIAL}
+        text = {
+            name.decode("latin-1").replace("_", "-"): value.decode("latin-1") for name, value in found.items()
+        }
+        self.request_id = text.get(REQUEST_ID_HEADER) or str(uuid.uuid4())
+        self.timeout_s = _seconds(text.get(TIMEOUT_HEADER), app.options.request_timeout_s)
+        self.ignores_disconnect = text.get(NO_DISCONNECT_HEADER, "") in ("1", "true", "True", "?1")
+        self.meta = RequestMetadata(
+            self.request_id,
+            next_internal_id(),
+            "__call__",
+            route.prefix,
+            route.app_name,
+            text.get(MODEL_ID_HEADER.replace("_", "-"), ""),
+            text.get(SESSION_ID_HEADER, ""),
+            False,
+            True,
+        )
+        self.sent_scope = {key: scope[key] for key in _SCOPE_KEYS if key in scope}
+        if route.prefix != "/":
+            self.sent_scope["root_path"] = root + route.prefix
+        self.call: Any = None
+        self.has_begun = False
+        self.is_gone = False
+        self.stream: Any = None
+
+    async def run(self) -> int:
+        """Serve it; the status that the client saw."""
+        try:
+            async with asyncio.timeout(self.timeout_s):
+                return await self._serve()
+        except TimeoutError as error:
+            self._cancel()
+            return await self._fail(error)
+        except asyncio.CancelledError:
+            self._cancel()
+            raise
+        except _Gone:
+            self._cancel()
+            return 499
+        except Exception as error:
+            self._cancel()
+            return await self._fail(error)
+
+    async def _fail(self, error: BaseException) -> int:
+        answer = answer_to_error(error, self.request_id, self.timeout_s)
+        if self.is_gone:
+            return 499
+        if self.has_begun:
+            raise _Broken from error  # part of the answer is out: only a broken connection can tell the client
+        await self.app._send_answer(self.scope, self.send, answer, self.request_id)
+        return answer.status
+
+    def _cancel(self) -> None:
+        if self.stream is not None:
+            with contextlib.suppress(Exception):
+                sundog.cancel(self.stream)
+        elif self.call is not None:
+            with contextlib.suppress(Exception):
+                self.call.cancel()
+
+    async def _serve(self) -> int:
+        if self.is_socket:
+            await self.receive()  # the connect message; the app's own is made in the replica
+            body, more = b"", False
+        else:
+            body, more = await self._first_body()
+        router = self.app.client.router(DeploymentID(self.route.deployment, self.route.app_name))
+        self.call = router.assign_http(self.meta, self.sent_scope, body, more)
+        feeder: asyncio.Task[None] | None = None
+        if more or self.is_socket:
+            feeder = asyncio.ensure_future(self._feed())
+        else:
+            feeder = None
+        try:
+            answer = await self._first_answer(feeder)
+            if isinstance(answer, Answer):
+                await self.app._send_answer(self.scope, self.send, answer, self.request_id)
+                return answer.status
+            return await self._relay(answer)
+        finally:
+            if feeder is not None:
+                feeder.cancel()
+
+    async def _first_body(self) -> tuple[bytes, bool]:
+        """The body, or as much of it as may travel with the call, and whether there is more."""
+        message = await self.receive()
+        if message["type"] == "http.disconnect":
+            self.is_gone = True
+            raise _Gone
+        body: bytes = message.get("body", b"")
+        if not message.get("more_body", False):
+            return body, False
+        parts, size = [body], len(body)
+        while size < _INLINE_MAX:
+            message = await self.receive()
+            if message["type"] == "http.disconnect":
+                self.is_gone = True
+                raise _Gone
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            if not message.get("more_body", False):
+                return b"".join(parts), False
+        return b"".join(parts), True
+
+    async def _first_answer(self, feeder: asyncio.Task[None] | None) -> Answer | Stream:
+        """What the replica answers, unless the client goes away first."""
+        answering = asyncio.ensure_future(self._answer())
+        if feeder is not None:
+            return await answering
+        leaving = asyncio.ensure_future(self.receive())
+        try:
+            await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if not answering.done():
+                self.is_gone = True
+                if not self.ignores_disconnect:
+                    raise _Gone
+            return await answering
+        finally:
+            leaving.cancel()
+            if not answering.done():
+                answering.cancel()
+
+    async def _answer(self) -> Answer | Stream:
+        call = self.call
+        while True:
+            stage = call.current
+            try:
+                value = await asyncio.wrap_future(stage)
+            except RayActorError as error:
+                if isinstance(error, RayTaskError) or not call.may_go_elsewhere(stage, error):
+                    raise
+                continue
+            if not call.was_refused(stage, value):
+                return value  # type: ignore[no-any-return]
+
+    async def _feed(self) -> None:
+        """Hand on what the client sends, piece by piece: the next is read when the replica has taken the last."""
+        while True:
+            message = await self.receive()
+            while self.call.replica is None or self.call.ref is None:
+                await asyncio.sleep(0.002)
+            actor = self.call.replica.actor
+            if message["type"].endswith("disconnect"):
+                self.is_gone = True
+            for _ in range(500):
+                if await actor.http_input.remote(self.meta.internal_request_id, [message]):
+                    break
+                if self.call.current.done():
+                    return
+                await asyncio.sleep(0.002)  # the call that opens the exchange is still on its way
+            if message["type"].endswith("disconnect"):
+                if not self.is_socket and not self.ignores_disconnect:
+                    self._cancel()
+                return
+
+    async def _relay(self, first: Stream) -> int:
+        """Send a stream on as it comes."""
+        status = await self._send_all(first.messages, 200)
+        if first.is_done:
+            return status
+        stream = self.stream = self.call.replica.actor.http_stream.options(
+            _generator_backpressure_num_objects=64
+        ).remote(self.meta.internal_request_id)
+        watching = None if self.is_socket else asyncio.ensure_future(self._watch(stream))
+        try:
+            async for ref in stream:
+                status = await self._send_all(await ref, status)
+        except TaskCancelledError:
+            if self.is_gone:
+                return 499
+            raise
+        except OSError:
+            self.is_gone = True
+            raise _Gone from None
+        finally:
+            if watching is not None:
+                watching.cancel()
+        return status
+
+    async def _watch(self, stream: Any) -> None:
+        """Cancel a stream whose client has gone away."""
+        while (await self.receive())["type"] != "http.disconnect":
+            pass
+        self.is_gone = True
+        if not self.ignores_disconnect:
+            sundog.cancel(stream)
+
+    async def _send_all(self, messages: list[dict[str, Any]], status: int) -> int:
+        for message in messages:
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                self.has_begun = True
+                named = (REQUEST_ID_HEADER.encode(), self.request_id.encode("latin-1", "replace"))
+                message = {**message, "headers": [*message.get("headers", ()), named]}
+            await self.send(message)
+        return status
+
+
+class _Gone(Exception):
+    """The client went away."""
+
+
+class _Broken(Exception):
+    """An answer cannot be finished."""
+
+
+def _seconds(text: str | None, default: float | None) -> float | None:
+    try:
+        found = float(text) if text else None
+    except ValueError:
+        found = None
+    if found is None or found <= 0:
+        found = default
+    return found if found and found > 0 else None
+
+
+class ProxyActor:
+    """The process of a proxy."""
+
+    def __init__(
+        self, number: int, options: HTTPOptions, port: int, logs: str, logging: LoggingConfig
+    ) -> None:
+        self._number, self._options, self._port = number, options, port
+        self._log_folder, self._logging = logs, logging
+        self._server: Any = None
+        self._task: asyncio.Task[None] | None = None
+        self._app = ProxyApp(options, ProxyMetrics())
+
+    async def ready(self, routes: list[Route]) -> dict[str, Any]:
+        """Listen; returns when the port is open."""
+        if self._server is None:
+            await self._listen(routes)
+        runtime = sundog.get_runtime_context()
+        return {"actor_id": runtime.get_actor_id(), "worker_id": runtime.get_worker_id()}
+
+    async def _listen(self, routes: list[Route]) -> None:
+        import uvicorn
+
+        from sundog.serve.proxies import bound_socket
+
+        name = f"proxy_{self._number}"
+        path = configure(name, str(os.getpid()), self._log_folder, self._logging)
+        loop = asyncio.get_running_loop()
+        self._app.log = AccessLog(loop, path, self._logging, name, str(os.getpid()))
+        self._app.routes = routes
+        client = self._app.client = await loop.run_in_executor(None, clients.connect)
+        client.is_proxy = True
+        for router in client.routers.values():
+            router.is_proxy = True
+        options = self._options
+        try:
+            http: Any = _import_attr("sundog.serve.http_protocol:BoundedProtocol")
+        except ImportError:
+            http = "h11"  # without httptools
+        config = uvicorn.Config(
+            self._app,
+            lifespan="off",
+            access_log=False,
+            log_config=None,
+            log_level="error",
+            http=http,
+            server_header=False,
+            date_header=False,
+            timeout_keep_alive=options.keep_alive_timeout_s,
+            root_path=options.root_path,
+            ssl_keyfile=options.ssl_keyfile,
+            ssl_certfile=options.ssl_certfile,
+            ssl_keyfile_password=options.ssl_keyfile_password,
+            ssl_ca_certs=options.ssl_ca_certs,
+            ws_max_size=64 * 1024 * 1024,
+        )
+        sock = bound_socket(options.host or "127.0.0.1", self._port, shared=True)
+        sock.listen(2048)
+        server = self._server = _Server(config)
+        self._task = asyncio.ensure_future(server.serve(sockets=[sock]))
+        while not server.started and not self._task.done():
+            await asyncio.sleep(0.001)
+        await self._follow(client)
+
+    async def _follow(self, client: Any) -> None:
+        """Keep the routes up to date."""
+        loop = asyncio.get_running_loop()
+
+        async def follow() -> None:
+            async for routes in client.follow(("routes",)):
+                if routes is not None:
+                    loop.call_soon_threadsafe(self._set_routes, routes)
+
+        client.run(follow())
+
+    def _set_routes(self, routes: list[Route]) -> None:
+        self._app.routes = routes
+        for route in routes:  # so that the first request need not wait to learn of replicas
+            self._app.client.router(DeploymentID(route.deployment, route.app_name))
+
+    async def parked(self) -> None:
+        """Never ends while the proxy lives."""
+        await asyncio.Event().wait()
+
+    async def drain(self) -> None:
+        """Take no more connections."""
+        self._app.is_draining = True
+        if self._server is not None:
+            for each in self._server.servers:
+                each.close()
+        deadline = time.monotonic() + 1
+        while self._app.ongoing and time.monotonic() < deadline:
+            await asyncio.sleep(0.01)
+        if self._app.log is not None:
+            self._app.log.flush()
+
+
+class _Server:
+    """uvicorn's server, which must leave this process's signals alone."""
+
+    def __new__(cls, config: Any) -> Any:
+        import uvicorn
+
+        class Server(uvicorn.Server):
+            @contextlib.contextmanager
+            def capture_signals(self) -> Any:
+                yield
+
+        return Server(config)

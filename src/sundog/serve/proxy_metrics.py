@@ -1,0 +1,44 @@
+"""The numbers of one proxy, under Ray Serve's names.
+
+Owns the metrics. In a proxy's loop.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sundog.serve.replica_metrics import LATENCY_MS
+from sundog.util import metrics
+
+_TAGS = ("route", "method", "application", "status_code")
+
+
+class ProxyMetrics:
+    """Counts requests, errors and milliseconds."""
+
+    def __init__(self) -> None:
+        self._made: tuple[Any, Any, Any] | None = None
+
+    def ended(self, route: str, scope: dict[str, Any], status: int, app: str, seconds: float) -> None:
+        """A request has been answered."""
+        if self._made is None:
+            self._made = (
+                metrics.Counter(
+                    "serve_num_http_requests", "HTTP requests that this proxy has answered.", _TAGS
+                ),
+                metrics.Counter(
+                    "serve_num_http_error_requests",
+                    "HTTP requests that this proxy has answered with a status of 400 or more.",
+                    ("route", "method", "application", "error_code"),
+                ),
+                metrics.Histogram(
+                    "serve_http_request_latency_ms", "Time that HTTP requests took.", LATENCY_MS, _TAGS
+                ),
+            )
+        requests, errors, latency = self._made
+        method, code = scope.get("method", "WS"), str(status)
+        tags = {"route": route, "method": method, "application": app, "status_code": code}
+        requests.inc(tags=tags)
+        latency.observe(seconds * 1000, tags=tags)
+        if status >= 400:
+            errors.inc(tags={"route": route, "method": method, "application": app, "error_code": code})

@@ -1,0 +1,469 @@
+"""Which replica a request goes to: the least busy of two that are drawn at random.
+
+::
+
+    handle.remote() ──► a replica with room?  yes ──► sent at once, from the caller's thread
+                               no │
+                                  ▼
+                        waits here, first come first served ──► sent when a place is free, or a replica comes
+
+Owns the requests that this process has sent to one deployment, or keeps until they can be. How busy a replica is,
+every process on this machine reads from the board (`board.py`). A replica that is full or stopping refuses; the
+request then goes to another. What a custom request router decides is asked for in the loop of the process
+(`client.py`).
+
+Any thread, under the lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections import deque
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any
+
+from sundog.exceptions import RayActorError, RayTaskError, TaskCancelledError
+from sundog.serve.board import Board
+from sundog.serve.calls import Call
+from sundog.serve.exceptions import BackPressureError, DeploymentUnavailableError, RayServeException
+from sundog.serve.rows import (
+    DeploymentID,
+    DeploymentTargets,
+    Rejection,
+    RequestMetadata,
+    RunningReplicaInfo,
+)
+
+if TYPE_CHECKING:
+    from sundog.serve.client import Client
+
+_LOOK_AGAIN_S = 0.01  # while requests wait: places that other processes free are not announced
+_TRIES_MAX = 200
+
+
+class Replica:
+    """A replica as this process sees it."""
+
+    __slots__ = (
+        "actor",
+        "call",
+        "http",
+        "id",
+        "info",
+        "is_gone",
+        "limit",
+        "mine",
+        "models",
+        "row",
+        "share",
+        "stream",
+    )
+
+    def __init__(self, info: RunningReplicaInfo) -> None:
+        self.id = info.replica_id
+        self.actor = info.actor
+        self.call = info.actor.handle_request
+        self.http = info.actor.handle_http
+        self.stream = info.actor.handle_request_streaming
+        self.mine = 0  # requests of this process that are with it
+        self.is_gone = False
+        self.update(info)
+
+    def update(self, info: RunningReplicaInfo) -> None:
+        self.info = info
+        self.row = info.board_row
+        self.limit = info.max_ongoing_requests
+        self.models = frozenset(info.multiplexed_model_ids)
+        self.share = info.share
+
+
+class Router:
+    """All requests of this process to one deployment."""
+
+    def __init__(self, client: Client, deployment: DeploymentID, is_proxy: bool = False) -> None:
+        self.client, self.deployment, self.is_proxy = client, deployment, is_proxy
+        self.lock = threading.RLock()
+        self.targets: DeploymentTargets | None = None
+        self.replicas: list[Replica] = []
+        self.by_id: dict[Any, Replica] = {}
+        self.pending: deque[Call] = deque()
+        self.resolving = 0  # requests whose arguments are not there yet
+        self.custom: Any = None
+        self.known = threading.Event()
+        self._looking = False
+        self._queue_marks = 0
+        self._poked_s = 0.0
+        self.answered: dict[str, list[float]] = {}
+
+    # ------------------------------------------------------------------ what the controller says
+    def update(self, targets: DeploymentTargets) -> None:
+        """The deployment has changed: its replicas, or its options."""
+        with self.lock:
+            first, self.targets = self.targets is None, targets
+            kept: dict[Any, Replica] = {}
+            for info in targets.replicas:
+                replica = self.by_id.get(info.replica_id)
+                if replica is None or replica.is_gone:
+                    replica = Replica(info)
+                else:
+                    replica.update(info)
+                kept[info.replica_id] = replica
+            self.by_id, self.replicas = kept, list(kept.values())
+            self._choose_router(targets, first)
+            if self.custom is not None:
+                self.client.soon(self.custom.refresh, self.replicas)
+        self.known.set()
+        if not targets.exists or not targets.is_available:
+            self._fail_pending(targets)
+        self.pump()
+        if first and targets.max_queued_requests >= 0:
+            self._shed(targets)
+
+    def _choose_router(self, targets: DeploymentTargets, first: bool) -> None:
+        config = targets.router_config
+        if config is None or config.is_default_request_router():
+            self.custom = None
+        elif first or self.custom is None or self.custom.config != config:
+            from sundog.serve.custom_routing import CustomRouting
+
+            self.custom = CustomRouting(self, config)
+
+    def _shed(self, targets: DeploymentTargets) -> None:
+        """Requests came before the limit was known: drop those that are too many, the latest first."""
+        with self.lock:
+            limit = targets.max_queued_requests
+            extra = [self.pending.pop() for _ in range(max(0, len(self.pending) - limit))]
+            self._mark_queue()
+        for call in extra:
+            call.fail(
+                BackPressureError(limit, limit, targets.backpressure_status, targets.backpressure_retry_s)
+            )
+
+    def _fail_pending(self, targets: DeploymentTargets) -> None:
+        with self.lock:
+            waiting, self.pending = list(self.pending), deque()
+            self._mark_queue()
+        for call in waiting:
+            call.fail(self._absent_error(targets))
+
+    def _absent_error(self, targets: DeploymentTargets) -> RayServeException:
+        if not targets.exists:
+            return RayServeException(f"{self.deployment} does not exist; it may have been deleted.")
+        return DeploymentUnavailableError(self.deployment)
+
+    # ------------------------------------------------------------------ requests
+    def assign(self, meta: RequestMetadata, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        """Send a request to a replica, or keep it until one takes it."""
+        call = Call(self, meta, args, kwargs)
+        if _has_responses(args, kwargs):
+            call.wait()
+            with self.lock:
+                self.resolving += 1
+            self.client.run(self._resolve_then_send(call))
+            return call
+        self._place(call)
+        return call
+
+    def assign_http(self, meta: RequestMetadata, scope: dict[str, Any], body: bytes, more: bool) -> Call:
+        """The same for an HTTP request."""
+        call = Call(self, meta, (scope, body, more), {})
+        self._place(call)
+        return call
+
+    def _place(self, call: Call) -> None:
+        with self.lock:
+            replica = None
+            if not self.pending and self.custom is None:
+                replica = self._choose(call.meta)
+            if replica is None:
+                self._keep(call)
+                return
+            self._count(replica, 1)
+        self.send(call, replica)
+
+    def _keep(self, call: Call) -> None:
+        targets = self.targets
+        if call.current is None or call.current.done():
+            call.wait()
+        if targets is not None and (not targets.exists or not targets.is_available):
+            call.fail(self._absent_error(targets))
+            return
+        limit = -1 if targets is None else targets.max_queued_requests
+        if limit >= 0 and self._queued() >= limit and call.tries == 0:
+            assert targets is not None
+            call.fail(
+                BackPressureError(
+                    self._queued(), limit, targets.backpressure_status, targets.backpressure_retry_s
+                )
+            )
+            return
+        if call.tries:
+            self.pending.appendleft(call)
+        else:
+            self.pending.append(call)
+        self._mark_queue()
+        if self.custom is not None:
+            call.waiting_on = self.client.run(self.custom.route(call))
+        else:
+            self._look_soon()
+        if not self.replicas:
+            self._poke()
+
+    def _queued(self) -> int:
+        """How many requests wait; those of all proxies count as one caller's, as they share a port."""
+        board, targets = self.client.board, self.targets
+        if self.is_proxy and board is not None and targets is not None and targets.board_row >= 0:
+            return board.total(targets.board_row)
+        return len(self.pending)
+
+    def _mark_queue(self) -> None:
+        board, targets = self.client.board, self.targets
+        if self.is_proxy and board is not None and targets is not None and targets.board_row >= 0:
+            change = len(self.pending) - self._queue_marks
+            if change:
+                board.add(targets.board_row, change)
+                self._queue_marks += change
+
+    def _poke(self) -> None:
+        """Nothing can take the request: tell the controller now, which may have scaled to zero."""
+        now = time.monotonic()
+        if now - self._poked_s > 0.2:
+            self._poked_s = now
+            self.client.soon(self.client.report_now)
+
+    # ------------------------------------------------------------------ choosing
+    def busy(self, replica: Replica) -> int:
+        """How many requests are with a replica, or on their way to it, from all processes."""
+        board = self.client.board
+        if board is None or replica.row < 0:
+            return replica.mine
+        return max(replica.mine, board.total(replica.row))
+
+    def _choose(self, meta: RequestMetadata) -> Replica | None:
+        replicas = self.replicas
+        if len(replicas) == 1:
+            only = replicas[0]
+            return only if not only.is_gone and self.busy(only) < only.limit else None
+        found = [each for each in replicas if not each.is_gone]
+        if meta.multiplexed_model_id:
+            found = self._with_model(found, meta.multiplexed_model_id)
+        elif any(each.share != 1.0 for each in found):
+            found = _by_share(found)
+        while found:
+            if len(found) <= 2:
+                drawn = found
+            else:
+                drawn = random.sample(found, 2)
+            best = min(drawn, key=lambda each: (self.busy(each), random.random()))
+            if self.busy(best) < best.limit:
+                return best
+            found = [each for each in found if each not in drawn]
+        return None
+
+    def _with_model(self, replicas: list[Replica], model: str) -> list[Replica]:
+        """Those that have a model loaded and room; else those with room that have fewest models."""
+        having = [each for each in replicas if model in each.models and self.busy(each) < each.limit]
+        if having:
+            return having
+        free = [each for each in replicas if self.busy(each) < each.limit]
+        fewest = min((len(each.models) for each in free), default=0)
+        return [each for each in free if len(each.models) == fewest]
+
+    def _count(self, replica: Replica, change: int) -> None:
+        replica.mine += change
+        board = self.client.board
+        if board is not None and replica.row >= 0:
+            board.add(replica.row, change)
+
+    # ------------------------------------------------------------------ sending
+    def send(self, call: Call, replica: Replica) -> None:
+        """Send a request to a replica whose place is counted already."""
+        try:
+            if call.meta.is_streaming:
+                generator = replica.stream.remote(call.meta, *call.args, **call.kwargs)
+                ref = generator.completed()
+            else:
+                generator = None
+                method = replica.http if call.meta.is_http_request else replica.call
+                ref = method.remote(call.meta, *call.args, **call.kwargs)
+            stage = ref.future()
+        except BaseException as error:
+            with self.lock:
+                self._count(replica, -1)
+            call.fail(error)
+            return
+        began = time.perf_counter()
+        call.sent(replica, ref, generator, stage)
+        stage.add_done_callback(lambda done: self._ended(call, replica, done, began))
+        if call.is_cancelled:
+            import sundog
+
+            sundog.cancel(generator if generator is not None else ref)
+
+    def _ended(self, call: Call, replica: Replica, done: Future[Any], began: float) -> None:
+        error = done.exception()
+        with self.lock:
+            self._count(replica, -1)
+            if error is not None and isinstance(error, RayActorError) and not isinstance(error, RayTaskError):
+                self._lose(replica)
+        if self.custom is not None:
+            self.custom.completed(call, replica)
+        if error is not None:
+            if isinstance(error, RayActorError) and not isinstance(error, RayTaskError):
+                call.may_go_elsewhere(done, error)
+            if not isinstance(error, TaskCancelledError):
+                self._note(replica, began, failed=True)
+        elif call.generator is None and not call.was_refused(done, done.result()):
+            self._note(replica, began, failed=False)
+        if self.pending:
+            self.pump()
+
+    def _note(self, replica: Replica, began: float, failed: bool) -> None:
+        """Numbers that a rolling update is judged by: requests, errors, seconds, for each replica."""
+        row = self.answered.setdefault(replica.id.unique_id, [0, 0, 0.0])
+        row[0] += 1
+        row[1] += failed
+        row[2] += time.perf_counter() - began
+
+    def _lose(self, replica: Replica) -> None:
+        replica.is_gone = True
+        if self.by_id.get(replica.id) is replica:
+            self.replicas = [each for each in self.replicas if each is not replica]
+
+    def retry(self, call: Call, stage: Future[Any]) -> None:
+        """A replica did not take a request: look for another one. Once, whoever notices first."""
+        with call.lock:
+            if call.current is not stage:
+                return
+            call.tries += 1
+            call.wait()
+            call.ref = call.generator = None
+        if call.tries > _TRIES_MAX * 100:
+            call.fail(RayServeException(f"No replica of {self.deployment} takes the request."))
+        elif call.is_cancelled:
+            call.fail(TaskCancelledError(f"Request {call.meta.request_id} was cancelled."))
+        else:
+            with self.lock:
+                self._keep(call)
+
+    def pump(self) -> None:
+        """Send what waits, as long as there is room."""
+        if self.custom is not None:
+            return
+        while True:
+            with self.lock:
+                while self.pending and (self.pending[0].current is None or self.pending[0].current.done()):
+                    self.pending.popleft()  # given up
+                if not self.pending:
+                    self._mark_queue()
+                    return
+                replica = self._choose(self.pending[0].meta)
+                if replica is None:
+                    self._look_soon()
+                    return
+                call = self.pending.popleft()
+                self._mark_queue()
+                self._count(replica, 1)
+            self.send(call, replica)
+
+    def _look_soon(self) -> None:
+        if not self._looking:
+            self._looking = True
+            self.client.soon(self.client.loop.call_later, _LOOK_AGAIN_S, self._look)
+
+    def _look(self) -> None:
+        self._looking = False
+        self.pump()
+
+    def forget(self, call: Call) -> None:
+        """A request that waits here is given up."""
+        with self.lock:
+            if call in self.pending:
+                self.pending.remove(call)
+            self._mark_queue()
+            if call.waiting_on is not None:
+                call.waiting_on.cancel()
+
+    async def _resolve_then_send(self, call: Call) -> None:
+        """Replace responses among the arguments by what they became."""
+        try:
+            call.args = tuple([await _resolved(each) for each in call.args])
+            call.kwargs = {name: await _resolved(each) for name, each in call.kwargs.items()}
+        except BaseException as error:
+            call.fail(error)
+            if not isinstance(error, Exception):
+                raise
+            return
+        finally:
+            with self.lock:
+                self.resolving -= 1
+        if call.current is not None and not call.current.done():
+            self._place(call)
+
+    # ------------------------------------------------------------------ questions
+    def running(self) -> list[Replica]:
+        """The replicas that take requests."""
+        with self.lock:
+            return [each for each in self.replicas if not each.is_gone]
+
+    def metrics(self) -> tuple[int, dict[str, int]]:
+        """How many requests wait here, and how many each replica has from here."""
+        with self.lock:
+            waiting = len(self.pending) + self.resolving
+            return waiting, {each.id.unique_id: each.mine for each in self.replicas if each.mine}
+
+    async def reserve(self, meta: RequestMetadata) -> Replica:
+        """A replica with a place that is counted, for `choose_replica`."""
+        while True:
+            with self.lock:
+                replica = self._choose(meta)
+                if replica is not None:
+                    self._count(replica, 1)
+                    return replica
+                targets = self.targets
+            if targets is not None and not targets.is_available:
+                raise self._absent_error(targets)
+            await asyncio.sleep(_LOOK_AGAIN_S)
+
+    def release(self, replica: Replica) -> None:
+        """Give the place back."""
+        with self.lock:
+            self._count(replica, -1)
+        self.pump()
+
+
+def _by_share(replicas: list[Replica]) -> list[Replica]:
+    """One of two versions, by the share of requests that the canary is to get."""
+    canary = [each for each in replicas if each.share != 1.0]
+    others = [each for each in replicas if each.share == 1.0]
+    if not others or (canary and random.random() < canary[0].share):
+        return canary
+    return others
+
+
+def _has_responses(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    from sundog.serve.handle import DeploymentResponse, DeploymentResponseGenerator
+
+    kinds = (DeploymentResponse, DeploymentResponseGenerator)
+    return any(isinstance(each, kinds) for each in args) or any(
+        isinstance(each, kinds) for each in kwargs.values()
+    )
+
+
+async def _resolved(value: Any) -> Any:
+    from sundog.serve.handle import DeploymentResponse, DeploymentResponseGenerator
+
+    if isinstance(value, DeploymentResponseGenerator):
+        raise RuntimeError(
+            "Streaming deployment handle results cannot be passed to downstream handle calls. If you have a use case "
+            "requiring this feature, iterate over the response and pass its items."
+        )
+    if isinstance(value, DeploymentResponse):
+        return await value._to_object_ref()
+    return value
+
+
+__all__ = ["Board", "Rejection", "Replica", "Router"]

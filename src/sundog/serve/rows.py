@@ -1,0 +1,183 @@
+"""The rows that Serve's processes hand each other, and the names that all of them know.
+
+Owns ids, states and messages. A reader sees here what travels between controller, proxies, routers and replicas. Runs
+everywhere; imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+import secrets
+import string
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, NamedTuple
+
+NAMESPACE = "serve"
+CONTROLLER_NAME = "SERVE_CONTROLLER_ACTOR"
+DEFAULT_APP = "default"
+REQUEST_ID_HEADER = "x-request-id"
+MODEL_ID_HEADER = "serve_multiplexed_model_id"
+SESSION_ID_HEADER = "x-session-id"
+TIMEOUT_HEADER = "x-request-timeout-seconds"
+NO_DISCONNECT_HEADER = "x-request-disconnect-disabled"
+MAX_REPLICAS_PER_NODE = 100
+
+
+class DEFAULT(Enum):
+    """`DEFAULT.VALUE` stands for an option that the user did not give; None may be a choice."""
+
+    VALUE = 1
+
+
+def random_name(length: int = 8) -> str:
+    """A short name that nothing else has."""
+    return "".join(secrets.choice(string.ascii_lowercase + string.digits) for _ in range(length))
+
+
+@dataclass(frozen=True)
+class DeploymentID:
+    """One deployment of one application."""
+
+    name: str
+    app_name: str = DEFAULT_APP
+
+    def __str__(self) -> str:
+        return f"Deployment(name='{self.name}', app='{self.app_name}')"
+
+    __repr__ = __str__
+
+
+@dataclass(frozen=True)
+class ReplicaID:
+    """One replica of a deployment."""
+
+    unique_id: str
+    deployment_id: DeploymentID
+
+    def to_full_id_str(self) -> str:
+        """The name of its actor."""
+        return f"SERVE_REPLICA::{self.deployment_id.app_name}#{self.deployment_id.name}#{self.unique_id}"
+
+    def __str__(self) -> str:
+        where = self.deployment_id
+        return f"Replica(id='{self.unique_id}', deployment='{where.name}', app='{where.app_name}')"
+
+    __repr__ = __str__
+
+
+class ReplicaState(str, Enum):
+    """Where a replica is in its life."""
+
+    STARTING = "STARTING"
+    UPDATING = "UPDATING"
+    RECOVERING = "RECOVERING"
+    RUNNING = "RUNNING"
+    STOPPING = "STOPPING"
+    STOPPED = "STOPPED"
+    PENDING_MIGRATION = "PENDING_MIGRATION"
+
+
+class DeploymentStatus(str, Enum):
+    """How a deployment is."""
+
+    UPDATING = "UPDATING"
+    HEALTHY = "HEALTHY"
+    UNHEALTHY = "UNHEALTHY"
+    DEPLOY_FAILED = "DEPLOY_FAILED"
+    UPSCALING = "UPSCALING"
+    DOWNSCALING = "DOWNSCALING"
+
+
+class DeploymentStatusTrigger(str, Enum):
+    """What last changed a deployment's status."""
+
+    UNSPECIFIED = "UNSPECIFIED"
+    CONFIG_UPDATE_STARTED = "CONFIG_UPDATE_STARTED"
+    CONFIG_UPDATE_COMPLETED = "CONFIG_UPDATE_COMPLETED"
+    UPSCALE_COMPLETED = "UPSCALE_COMPLETED"
+    DOWNSCALE_COMPLETED = "DOWNSCALE_COMPLETED"
+    AUTOSCALING = "AUTOSCALING"
+    REPLICA_STARTUP_FAILED = "REPLICA_STARTUP_FAILED"
+    HEALTH_CHECK_FAILED = "HEALTH_CHECK_FAILED"
+    INTERNAL_ERROR = "INTERNAL_ERROR"
+    DELETING = "DELETING"
+
+
+class RequestProtocol(str, Enum):
+    """How a request came in."""
+
+    UNDEFINED = "UNDEFINED"
+    HTTP = "HTTP"
+    GRPC = "gRPC"
+
+
+class DeploymentHandleSource(str, Enum):
+    """Who made a handle."""
+
+    UNKNOWN = "UNKNOWN"
+    PROXY = "PROXY"
+    REPLICA = "REPLICA"
+
+
+class RequestMetadata(NamedTuple):
+    """What travels with a request, beside its arguments."""
+
+    request_id: str
+    internal_request_id: str
+    call_method: str = "__call__"
+    route: str = ""
+    app_name: str = ""
+    multiplexed_model_id: str = ""
+    session_id: str = ""
+    is_streaming: bool = False
+    is_http_request: bool = False
+    slot_token: str = ""
+
+
+class Rejection(NamedTuple):
+    """What a replica answers to a request that it does not take: the router looks for another one."""
+
+    ongoing: int
+    is_stopping: bool
+
+
+@dataclass
+class RunningReplicaInfo:
+    """A replica that takes requests, as routers know it."""
+
+    replica_id: ReplicaID
+    actor: Any  # its handle
+    board_row: int
+    max_ongoing_requests: int
+    node_id: str = ""
+    node_ip: str = "127.0.0.1"
+    multiplexed_model_ids: tuple[str, ...] = ()
+    routing_stats: dict[str, Any] = field(default_factory=dict)
+    replica_metadata: dict[str, Any] = field(default_factory=dict)
+    share: float = 1.0  # of the requests that it should get, for a canary
+
+
+@dataclass
+class DeploymentTargets:
+    """All that routers need to know of a deployment."""
+
+    replicas: list[RunningReplicaInfo] = field(default_factory=list)
+    is_available: bool = True
+    exists: bool = True
+    max_queued_requests: int = -1
+    backpressure_status: int = 503
+    backpressure_retry_s: float | None = None
+    board_row: int = -1  # for the number of requests that wait at proxies
+    router_config: Any = None
+    autoscales: bool = False
+    metrics_interval_s: float = 10.0
+
+
+class Route(NamedTuple):
+    """Where the requests of a path prefix go."""
+
+    prefix: str
+    app_name: str
+    deployment: str
+    timeout_s: float | None = None
+    is_asgi: bool = False

@@ -1,0 +1,231 @@
+"""The user's class or function in a replica: made, called, asked for its health, ended.
+
+Owns the object, how its methods are called, and the threads for plain methods: coroutines are awaited in the event
+loop, plain methods run in threads, so that one that blocks holds up no other request. With
+RAY_SERVE_RUN_SYNC_IN_THREADPOOL=0 they run in the event loop. Runs in a replica, and in local testing mode in the
+caller's process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from sundog.serve.answers import Answer, answer_to_error
+from sundog.serve.exceptions import RayServeException
+from sundog.serve.imports import setting
+from sundog.serve.ingress import AsgiIngress, start_app
+
+_END = object()
+
+
+class UserCode:
+    """What a deployment runs."""
+
+    def __init__(self, definition: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.definition, self.args, self.kwargs = definition, args, kwargs
+        self.is_function = not inspect.isclass(definition)
+        self.object: Any = None
+        self._in_threads = setting("RAY_SERVE_RUN_SYNC_IN_THREADPOOL", 1) != 0
+        self._threads: ThreadPoolExecutor | None = None
+        self._threads_max = 5
+        self._takes_request: bool | None = None
+        self._methods: dict[str, Any] = {}
+
+    @property
+    def is_asgi(self) -> bool:
+        """Whether HTTP requests go to an ASGI app."""
+        return isinstance(self.object, AsgiIngress)
+
+    def limit_threads(self, count: int) -> None:
+        """How many plain methods may run at a time."""
+        if count != self._threads_max:
+            self._threads_max = count
+            old, self._threads = self._threads, None
+            if old is not None:
+                old.shutdown(wait=False)
+
+    async def _in_thread(self, method: Any, *args: Any, **kwargs: Any) -> Any:
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(self._threads_max + 2, thread_name_prefix="serve-user-code")
+        here = contextvars.copy_context()
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, lambda: here.run(method, *args, **kwargs))
+
+    def make(self) -> Any:
+        """The object, before its constructor has run: what it asks its replica for may be itself."""
+        self.object = self.definition if self.is_function else self.definition.__new__(self.definition)
+        return self.object
+
+    async def construct(self) -> None:
+        """Run the constructor, and start the ASGI app if there is one."""
+        if not self.is_function:
+            made = self.object.__init__(*self.args, **self.kwargs)
+            if inspect.isawaitable(made):
+                await made
+        if self.is_asgi:
+            await start_app(self.object, _unavailable)
+
+    # ------------------------------------------------------------------ calls
+    def method(self, name: str) -> Any:
+        """A method of the object.
+
+        Raises:
+            RayServeException: there is none of that name.
+        """
+        found = self._methods.get(name)
+        if found is None:
+            found = self._look_up(name)
+            self._methods[name] = found
+        return found
+
+    def _look_up(self, name: str) -> Any:
+        if self.is_function:
+            if name == "__call__":
+                return self.object
+        elif name != "__call__" or not self.is_asgi:
+            found = getattr(self.object, name, None)
+            if callable(found):
+                return found
+        names = []
+        if not self.is_function:
+            names = [
+                each
+                for each in dir(type(self.object))
+                if (not each.startswith("_") or each == "__call__")
+                and callable(getattr(type(self.object), each, None))
+            ]
+        elif name != "__call__":
+            names = ["__call__"]
+        raise RayServeException(
+            f"Tried to call a method '{name}' that does not exist. Available methods: {names}"
+        )
+
+    async def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call a method and wait for what it returns."""
+        method = self.method(name)
+        if self._in_threads and not _is_async(method):
+            result = await self._in_thread(method, *args, **kwargs)
+        else:
+            result = method(*args, **kwargs)
+        if inspect.iscoroutine(result):
+            result = await result
+        if inspect.isgenerator(result) or inspect.isasyncgen(result):
+            raise TypeError(
+                f"Method '{name}' returned a generator. You must use `handle.options(stream=True)` to call generators "
+                "on a deployment."
+            )
+        return result
+
+    async def stream(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncIterator[Any]:
+        """Call a method that is a generator; its items as they come."""
+        result = self.method(name)(*args, **kwargs)
+        if inspect.iscoroutine(result):
+            result = await result
+        if inspect.isasyncgen(result):
+            try:
+                async for each in result:
+                    yield each
+            finally:
+                await result.aclose()
+        elif inspect.isgenerator(result):
+            try:
+                while (each := await self._next_of(result)) is not _END:
+                    yield each
+            finally:
+                if not result.gi_running:
+                    result.close()
+        else:
+            raise TypeError(
+                f"Called method '{name}' with `handle.options(stream=True)` but it did not return a generator."
+            )
+
+    async def _next_of(self, items: Any) -> Any:
+        if self._in_threads:
+            return await self._in_thread(next, items, _END)
+        await asyncio.sleep(0)
+        return next(items, _END)
+
+    # ------------------------------------------------------------------ HTTP without an app
+    async def call_http(self, scope: dict[str, Any], receive: Any, name: str = "__call__") -> Any:
+        """Call the handler of a deployment that is no ASGI app; what it returns."""
+        from starlette.requests import Request
+
+        method = self.method(name)
+        if self._takes_request is None:
+            parameters = inspect.signature(method).parameters.values()
+            self._takes_request = any(
+                each.kind not in (each.KEYWORD_ONLY, each.VAR_KEYWORD) for each in parameters
+            )
+        args = (Request(scope, receive),) if self._takes_request else ()
+        if self._in_threads and not _is_async(method):
+            result = await self._in_thread(method, *args)
+        else:
+            result = method(*args)
+        return await result if inspect.iscoroutine(result) else result
+
+    # ------------------------------------------------------------------ other methods that users may define
+    async def reconfigure(self, user_config: Any, rank: Any) -> None:
+        """Hand the user's config over, and the rank if the method takes it."""
+        if self.is_function:
+            if user_config is not None:
+                raise ValueError("deployment_def must be a class to use user_config.")
+            return
+        method = getattr(self.object, "reconfigure", None)
+        if method is None:
+            if user_config is not None:
+                raise RayServeException(
+                    f"user_config specified but deployment {type(self.object).__name__} missing reconfigure method."
+                )
+            return
+        takes_rank = "rank" in inspect.signature(method).parameters
+        if user_config is None and not takes_rank:
+            return
+        named = {"rank": rank} if takes_rank else {}
+        if self._in_threads and not _is_async(method):
+            await self._in_thread(method, user_config, **named)
+            return
+        made = method(user_config, **named)
+        if inspect.isawaitable(made):
+            await made
+
+    async def ask(self, name: str) -> Any:
+        """Call a method that the user may have defined; None if not."""
+        method = None if self.is_function else getattr(self.object, name, None)
+        if method is None:
+            return None
+        if self._in_threads and not _is_async(method):
+            return await self._in_thread(method)
+        made = method()
+        return await made if inspect.isawaitable(made) else made
+
+    async def end(self) -> None:
+        """Run `__del__`, once."""
+        method = None if self.is_function else getattr(self.object, "__del__", None)
+        if method is not None:
+            made = method()
+            if inspect.isawaitable(made):
+                await made
+            type(self.object).__del__ = lambda _self: None
+
+
+def _is_async(method: Any) -> bool:
+    plain = method if inspect.isroutine(method) else type(method).__call__
+    return (
+        inspect.iscoroutinefunction(plain)
+        or inspect.isasyncgenfunction(plain)
+        or inspect.isgeneratorfunction(plain)
+    )
+
+
+def _unavailable(_request: Any, error: Exception) -> Any:
+    from starlette.responses import Response
+
+    answer: Answer = answer_to_error(error, "")
+    return Response(
+        answer.body, answer.status, {key.decode(): value.decode() for key, value in answer.headers}
+    )

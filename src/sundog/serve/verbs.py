@@ -1,0 +1,410 @@
+"""Serve's verbs: start, run, delete, status, shutdown, and handles by name.
+
+Owns what the user's process does for them. Any process; blocking, but for `shutdown_async`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import sundog
+from sundog import engines, notices
+from sundog.exceptions import RayActorError, RayTaskError
+from sundog.serve import client as clients
+from sundog.serve.build import BuiltApplication, build
+from sundog.serve.config import ControllerOptions, HTTPOptions, ProxyLocation, gRPCOptions
+from sundog.serve.context import _get_internal_replica_context
+from sundog.serve.deployment import Application, Deployment
+from sundog.serve.exceptions import RayServeException
+from sundog.serve.handle import DeploymentHandle
+from sundog.serve.imports import dumps, setting
+from sundog.serve.rows import CONTROLLER_NAME, DEFAULT_APP, NAMESPACE, DeploymentID, random_name
+from sundog.serve.schema import LoggingConfig, ServeStatus, check_route_prefix
+from sundog.serve.specs import AppSpec, DeploymentSpec, ServeOptions
+
+
+@dataclass(frozen=True)
+class RunTarget:
+    """One of the applications of `run_many`."""
+
+    target: Application
+    name: str = DEFAULT_APP
+    route_prefix: str | None = "/"
+    logging_config: dict[str, Any] | LoggingConfig | None = None
+    external_scaler_enabled: bool = False
+
+
+def _logging(given: Any) -> LoggingConfig | None:
+    return LoggingConfig(**given) if isinstance(given, dict) else given
+
+
+def start(
+    proxy_location: Any = None,
+    http_options: Any = None,
+    grpc_options: Any = None,
+    logging_config: Any = None,
+    tracing_config: Any = None,
+    controller_options: Any = None,
+    **given: Any,
+) -> None:
+    """Start Serve in this session, unless it runs; `serve.run` does so by itself.
+
+    Args:
+        proxy_location: "Disabled" for no HTTP at all.
+        http_options: host, port and other options of HTTP; a dict or `HTTPOptions`.
+        logging_config: how Serve itself logs, and deployments that say nothing of it.
+
+    Raises:
+        RuntimeError: the port cannot be had.
+    """
+    given.pop("detached", None)
+    if given:
+        raise TypeError(f"start() got an unexpected keyword argument {next(iter(given))!r}.")
+    http = HTTPOptions(**http_options) if isinstance(http_options, dict) else http_options or HTTPOptions()
+    if isinstance(controller_options, dict):
+        controller_options = ControllerOptions(**controller_options)
+    if isinstance(grpc_options, dict):
+        grpc_options = gRPCOptions(**grpc_options)
+    if grpc_options is not None and grpc_options.grpc_servicer_functions:
+        raise NotImplementedError(
+            "sundog's Serve has no gRPC proxy: use HTTP, or call deployments through handles."
+        )
+    location = ProxyLocation._normalize(proxy_location)
+    if location is None:
+        location = http.location or ProxyLocation.EveryNode
+    options = ServeOptions(http, location, _logging(logging_config) or LoggingConfig())
+    if clients.connect(or_none=True) is not None:
+        if http_options is not None or proxy_location is not None:
+            notices.note("Serve is running already in this session: its HTTP options stay as they are.")
+        return
+    _start_controller(options, controller_options)
+    clients.connect()
+
+
+def _start_controller(options: ServeOptions, given: ControllerOptions | None) -> None:
+    from sundog.serve.controller import ControllerActor
+
+    if not sundog.is_initialized():
+        sundog.init(namespace=NAMESPACE)
+    engine = engines.current()
+    assert engine is not None
+    folder: str = engine.owner.control.session["path"]
+    chosen: dict[str, Any] = {}
+    if given is not None and given.runtime_env:
+        chosen["runtime_env"] = given.runtime_env
+    controller = (
+        sundog.remote(ControllerActor)
+        .options(
+            name=CONTROLLER_NAME,
+            namespace=NAMESPACE,
+            lifetime="detached",
+            num_cpus=0,
+            max_restarts=-1,
+            max_task_retries=-1,
+            max_concurrency=15_000,
+            get_if_exists=True,
+            **chosen,
+        )
+        .remote(folder, options)
+    )
+    try:
+        sundog.get(controller.ready.remote())
+    except RayTaskError as error:
+        sundog.kill(controller)
+        _wait_gone()
+        cause = error.cause
+        raise (cause if isinstance(cause, RuntimeError) else error) from None
+
+
+# ---------------------------------------------------------------------- run
+def spec_of(built: BuiltApplication, version: str | None = None) -> AppSpec:
+    """An application as the controller takes it: user code is pickled here, in the process that knows it."""
+    rows = []
+    for each in built.deployments:
+        config = each._replica_config
+        code = _pickled(each)
+        process = {
+            "ray_actor_options": _with_runtime_env(config.ray_actor_options),
+            "placement_group_bundles": config.placement_group_bundles,
+            "placement_group_strategy": config.placement_group_strategy,
+            "max_replicas_per_node": config.max_replicas_per_node,
+        }
+        rows.append(
+            DeploymentSpec(each.name, each._deployment_config, code, process, version or random_name())
+        )
+    return AppSpec(built.name, built.route_prefix, built.ingress, rows)
+
+
+def _with_runtime_env(options: dict[str, Any]) -> dict[str, Any]:
+    """Replicas get the environment of the job that deploys them, below their own."""
+    with suppress(Exception):
+        job = dict(sundog.get_runtime_context().runtime_env or {})
+        own = dict(options.get("runtime_env") or {})
+        if job and own:
+            variables = {**job.get("env_vars", {}), **own.get("env_vars", {})}
+            merged = {**job, **own}
+            if variables:
+                merged["env_vars"] = variables
+            return {**options, "runtime_env": merged}
+        if job:
+            return {**options, "runtime_env": job}
+    return options
+
+
+def _pickled(deployment: Deployment) -> bytes:
+    config = deployment._replica_config
+    try:
+        return dumps((config.definition, config.init_args, config.init_kwargs))
+    except Exception as error:
+        raise TypeError(
+            f"Could not serialize the deployment {deployment.name!r}: {error}. Its code and the arguments of its "
+            "constructor must be picklable; sundog.util.inspect_serializability() shows what is not."
+        ) from error
+
+
+def _check(targets: Sequence[RunTarget]) -> None:
+    if not targets:
+        raise ValueError("No applications provided.")
+    for each in targets:
+        if not each.name:
+            raise RayServeException("Application name must a non-empty string.")
+        if not isinstance(each.target, Application):
+            raise TypeError("`serve.run` expects an `Application` returned by `Deployment.bind()`.")
+        check_route_prefix(each.route_prefix)
+
+
+def _run_many(
+    targets: Sequence[RunTarget],
+    wait_for_ingress_deployment_creation: bool = True,
+    wait_for_applications_running: bool = True,
+    _local_testing_mode: bool = False,
+    controller_options: Any = None,
+) -> list[Any]:
+    _check(targets)
+    if _local_testing_mode or setting("RAY_SERVE_FORCE_LOCAL_TESTING_MODE", 0):
+        from sundog.serve.local import make_local_handle
+
+        made = [build(each.target, each.name, make_local_handle) for each in targets]
+        return [each.handles[each.ingress] for each in made]
+    start(controller_options=controller_options)
+    client = clients.connect()
+    built = [build(each.target, each.name, _make_handle, each.route_prefix) for each in targets]
+    specs = []
+    for each, target in zip(built, targets):
+        spec = spec_of(each)
+        spec.logging = _logging(target.logging_config)
+        spec.external_scaler = target.external_scaler_enabled
+        if spec.external_scaler and any(
+            row.config.autoscaling_config is not None for row in spec.deployments
+        ):
+            raise ValueError(
+                f"external_scaler_enabled is set to True for application '{each.name}', but some of its deployments "
+                "have autoscaling configured."
+            )
+        specs.append(spec)
+    call(lambda: client.controller.deploy.remote(specs))
+    if wait_for_applications_running:
+        wait_until_running([each.name for each in targets])
+    return [client_handle(client, each.ingress, each.name) for each in built]
+
+
+def call(make: Any) -> Any:
+    """Ask the controller, again if it comes back meanwhile; Serve's own errors come as they are."""
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            return sundog.get(make())
+        except RayTaskError as error:
+            if isinstance(error.cause, (RayServeException, ValueError, RuntimeError)):
+                raise error.cause from None
+            raise
+        except RayActorError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+
+
+def wait_until_running(names: list[str]) -> None:
+    """Wait until applications run.
+
+    Raises:
+        RuntimeError: one has failed to deploy; its message says why.
+    """
+    client = clients.connect()
+    found = call(lambda: client.controller.wait_for.remote(names))
+    for name, (status, message) in found.items():
+        if status == "DEPLOY_FAILED":
+            raise RuntimeError(f"Deploying application {name} failed: {message}")
+
+
+def _make_handle(_deployment: Deployment, deployment: DeploymentID) -> Any:
+    return DeploymentHandle(deployment.name, deployment.app_name)
+
+
+def client_handle(client: Any, deployment: str, app: str) -> DeploymentHandle[Any]:
+    """The handle of this process for a deployment; the same one each time."""
+    key = (deployment, app)
+    if key not in client.handles:
+        client.handles[key] = DeploymentHandle(deployment, app)
+    found: DeploymentHandle[Any] = client.handles[key]
+    return found
+
+
+def run(
+    target: Application,
+    blocking: bool = False,
+    name: str = DEFAULT_APP,
+    route_prefix: str | None = "/",
+    logging_config: Any = None,
+    _local_testing_mode: bool = False,
+    external_scaler_enabled: bool = False,
+    controller_options: Any = None,
+    _blocking: bool = True,
+) -> Any:
+    """Run an application, or replace the version that runs; returns a handle to its ingress.
+
+    Args:
+        target: made by `Deployment.bind()`.
+        blocking: stay until Ctrl-C, then shut Serve down.
+        name: of the application; one that runs under this name is replaced, replica by replica.
+        route_prefix: of its HTTP requests; None for no HTTP.
+
+    Raises:
+        RuntimeError: it could not be deployed.
+    """
+    targets = [RunTarget(target, name, route_prefix, logging_config, external_scaler_enabled)]
+    handle = _run_many(
+        targets,
+        wait_for_applications_running=_blocking,
+        _local_testing_mode=_local_testing_mode,
+        controller_options=controller_options,
+    )[0]
+    if blocking:
+        wait_for_interrupt()
+    return handle
+
+
+def _run(target: Application, **given: Any) -> Any:
+    return run(target, **given)
+
+
+def run_many(
+    targets: Sequence[RunTarget],
+    blocking: bool = False,
+    wait_for_ingress_deployment_creation: bool = True,
+    wait_for_applications_running: bool = True,
+    _local_testing_mode: bool = False,
+    controller_options: Any = None,
+) -> list[Any]:
+    """Run several applications at once."""
+    handles = _run_many(
+        targets,
+        wait_for_ingress_deployment_creation,
+        wait_for_applications_running,
+        _local_testing_mode,
+        controller_options,
+    )
+    if blocking:
+        wait_for_interrupt()
+    return handles
+
+
+def wait_for_interrupt() -> None:
+    """Stay until Ctrl-C, then shut Serve down."""
+    try:
+        while True:
+            time.sleep(3600)
+    except KeyboardInterrupt:
+        notices.note("Serve is shutting down.")
+        shutdown()
+
+
+# ---------------------------------------------------------------------- the rest
+def delete(name: str, _blocking: bool = True) -> None:
+    """End an application."""
+    client = clients.connect()
+    call(lambda: client.controller.delete.remote([name]))
+    if _blocking:
+        call(lambda: client.controller.wait_for.remote([name], True))
+
+
+def status() -> ServeStatus:
+    """What runs."""
+    client = clients.connect(or_none=True)
+    if client is None:
+        return ServeStatus()
+    found: ServeStatus = call(lambda: client.controller.status.remote())
+    return found
+
+
+def shutdown() -> None:
+    """End all applications and Serve itself."""
+    if not sundog.is_initialized():
+        clients.disconnect()
+        return
+    with suppress(ValueError):
+        controller = sundog.get_actor(CONTROLLER_NAME, namespace=NAMESPACE)
+        with suppress(RayActorError):
+            sundog.get(controller.shut_down.remote())
+        sundog.kill(controller)
+        _wait_gone()
+    clients.disconnect()
+
+
+def _wait_gone() -> None:
+    """The name must be free when `shutdown` returns: the next `start` would find the old controller."""
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            sundog.get_actor(CONTROLLER_NAME, namespace=NAMESPACE)
+        except ValueError:
+            return
+        time.sleep(0.005)
+
+
+async def shutdown_async() -> None:
+    """The same without blocking an event loop."""
+    await asyncio.get_running_loop().run_in_executor(None, shutdown)
+
+
+def get_app_handle(name: str) -> Any:
+    """A handle to the ingress of an application.
+
+    Raises:
+        RayServeException: there is no such application.
+    """
+    client = clients.connect()
+    ingress = call(lambda: client.controller.ingress_of.remote(name))
+    if ingress is None:
+        raise RayServeException(f"Application '{name}' does not exist.")
+    return client_handle(client, ingress, name)
+
+
+def get_deployment_handle(
+    deployment_name: str,
+    app_name: str | None = None,
+    _check_exists: bool = True,
+    _record_telemetry: bool = True,
+) -> Any:
+    """A handle to a deployment; within a replica, of the same application by default.
+
+    Raises:
+        RayServeException: there is no such deployment, or no application is named.
+    """
+    client = clients.connect()
+    if app_name is None:
+        replica = _get_internal_replica_context()
+        if replica is None:
+            raise RayServeException(
+                "Please specify an application name when getting a deployment handle outside of a Serve application."
+            )
+        app_name = replica.app_name
+    deployment = DeploymentID(deployment_name, app_name)
+    if _check_exists and not call(lambda: client.controller.has_deployment.remote(deployment)):
+        raise RayServeException(f"{deployment} does not exist.")
+    return client_handle(client, deployment_name, app_name)
