@@ -65,6 +65,7 @@ _MODULES = frozenset(
         "actor",
         "api",
         "cloudpickle",
+        "cluster_utils",
         "cross_language",
         "exceptions",
         "experimental",

@@ -10,7 +10,6 @@ MODULES = {
     "air": "it belongs to Ray's settings shared by its training libraries, and sundog runs Ray Core programs only",
     "autoscaler": "it belongs to Ray's cluster launcher, and a session lives on one machine",
     "client_builder": "it belongs to Ray Client, which joins a cluster over the network",
-    "cluster_utils": "it belongs to Ray's test clusters, and a session has one node",
     "data": "it belongs to Ray's dataset library, and sundog runs Ray Core programs only",
     "job_submission": "it belongs to Ray's job server, and a session has none yet: run the program itself",
     "llm": "it belongs to Ray's language-model library, and sundog runs Ray Core programs only",

@@ -410,6 +410,9 @@ def wait(
 ) -> tuple[list[Waitable], list[Waitable]]:
     """Wait until `num_returns` of the refs are ready; returns the ready ones and the rest, in order.
 
+    Args:
+        fetch_local: In a session of several nodes: whether an object is ready only once this node has a copy of it.
+
     Raises:
         TypeError: not a list of refs or generators.
         ValueError: duplicates, or `num_returns` out of range.
@@ -441,7 +444,12 @@ def wait(
 
         return wait_mixed(engine, list(refs), num_returns, timeout)
     oids: list[bytes] = [ref._id for ref in refs]  # type: ignore[union-attr]  # the loop above has seen each
-    ready = engine.owner.getting.wait(oids, num_returns, timeout)
+    if fetch_local and engine.owner.segments.several:
+        from sundog.owner.fetching import wait_local
+
+        ready = wait_local(engine.owner, oids, num_returns, timeout)
+    else:
+        ready = engine.owner.getting.wait(oids, num_returns, timeout)
     if len(ready) == 1 and oids[0] == ready[0]:
         return [refs[0]], list(refs[1:])
     chosen = set(ready)
@@ -479,6 +487,7 @@ def cancel(
         owner.check_open()
         task = owner.table.get(task_id)
         if task is None:
+            owner.lineage.cancelled(task_id)
             return
         made = owner.cancels.begin(task, force=force, recursive=recursive)
     owner.cancels.await_told(made)

@@ -167,6 +167,9 @@ class Config:
         0.3, "Share of memory the object store may take when no size is given.", low=0.0, high=1.0
     )
 
+    lineage_pinning_enabled: bool = _setting(
+        True, "Whether lost results are computed again by running their tasks once more."
+    )
     max_lineage_bytes: int = _setting(
         1 << 30,
         "Bytes of arguments each process keeps to compute lost results again; beyond it the oldest are dropped.",

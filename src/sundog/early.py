@@ -109,12 +109,15 @@ def begin() -> None:
             pass  # init() tries again, and reports what is wrong
 
 
-def take() -> Program:
-    """The program that was begun, else a new one.
+def take(extra: Mapping[str, str] | None = None) -> Program:
+    """The program that was begun, else a new one; with `extra` variables in its environment, always a new one.
 
     Raises:
         OSError: no program can be started.
     """
+    if extra:
+        drop()
+        return _start(extra)
     try:
         return _begun.pop()
     except IndexError:
@@ -137,7 +140,7 @@ def is_likely(address: object) -> bool:
     return address == "local"
 
 
-def _start() -> Program:
+def _start(extra: Mapping[str, str] | None = None) -> Program:
     ours, theirs = make_pair()
     high = -1
     try:
@@ -146,7 +149,7 @@ def _start() -> Program:
         pid = os.posix_spawn(
             sys.executable,
             isolation.command("sundog.node.launch.main()"),
-            tuned(os.environ),
+            tuned({**os.environ, **extra} if extra else os.environ),
             file_actions=[
                 # What goes wrong before it has a log is for the terminal.
                 (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),

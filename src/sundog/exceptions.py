@@ -135,7 +135,7 @@ class OutOfMemoryError(RayError):
 
 
 class NodeDiedError(RayError):
-    """The machine that ran the task or held the actor is gone."""
+    """The node that ran the task is gone. Facts: node_id, task_id, worker_id, pid, function_name, attempt."""
 
     default = "The node died."
 

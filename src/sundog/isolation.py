@@ -203,9 +203,15 @@ def take_over(interpreter: Interpreter) -> None:
 
         sys.warnoptions[:] = interpreter.warnoptions
         warnings._processoptions(sys.warnoptions)  # type: ignore[attr-defined]
+    finders = list(sys.meta_path)
     for name in interpreter.customizers:
         if name not in sys.modules:  # it is on the driver's path only, so the zygote did not run it
             _customize(name)
+    if any(finder not in finders for finder in sys.meta_path):
+        # In the driver an import hook of a customizer saw sundog being imported. Here sundog was there before.
+        from importlib import reload
+
+        reload(sys.modules["sundog"])
 
 
 def _customize(name: str) -> None:

@@ -217,7 +217,8 @@ class RuntimeContext:
         if engine is None:
             return {}
         rows = engine.owner.control.request(Nodes())
-        return dict(rows[0]["Labels"])
+        mine = self.get_node_id()
+        return next((dict(row["Labels"]) for row in rows if row["NodeID"] == mine), {})
 
     def is_cancelled(self) -> bool:
         """Whether the running task was asked to stop.

@@ -96,7 +96,6 @@ def test_the_memory_options_become_settings_and_the_named_ones_win(
     [
         ([], "sundog start --head"),
         (["--head", "--address", "h:1"], "give one of them"),
-        (["--address", "h:1"], "a session lives on one machine"),
         (["--head", "--resources", "disk=2"], "not JSON"),
         (["--head", "--resources", "[1]"], "a JSON object is needed"),
         (["--head", "--resources", '{"disk": "two"}'], "must be a number, not 'two'"),

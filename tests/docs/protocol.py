@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-from sundog.wire import control, peers, requests, zygote
+from sundog.wire import control, members, peers, requests, zygote
 from sundog.wire.row import Row
 
 ROOT = Path(__file__).parent.parent.parent
@@ -28,6 +28,7 @@ TABLES = (
     "engines/messages.py",
     "worker/messages.py",
     "worker/zygote.py",
+    "node/member.py",
 )
 # Read without a table: the first message of a connection.
 BY_HAND = {"Welcome": "engines/local.py", "Refused": "engines/local.py"}
@@ -37,6 +38,8 @@ SECTIONS: dict[str, tuple[ModuleType, type[Row]]] = {
     "from-node": (control, control.FromNode),
     "to-zygote": (zygote, zygote.ToZygote),
     "from-zygote": (zygote, zygote.FromZygote),
+    "to-member": (members, members.ToMember),
+    "from-member": (members, members.FromMember),
     "requests": (requests, requests.Request),
     "peers": (peers, peers.ToPeer),
 }

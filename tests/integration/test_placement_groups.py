@@ -135,7 +135,7 @@ def test_the_older_options_name_a_group_as_well_as_a_strategy_does(ray: ModuleTy
     assert ray.get(where.options(placement_group=group).remote(), timeout=30) == group
     actor = Actor.options(placement_group=group, placement_group_bundle_index=1).remote()
     assert ray.get(actor.group.remote(), timeout=30) == group
-    with pytest.raises(ValueError, match="no bundle 2"):
+    with pytest.raises(ValueError, match="bundle index 2"):
         where.options(placement_group=group, placement_group_bundle_index=2).remote()
     with pytest.raises(ValueError, match="fits in no bundle"):
         where.options(placement_group=group, placement_group_bundle_index=0, num_cpus=2).remote()

@@ -24,7 +24,7 @@ class FakeNode:
         )
         self.loop = SimpleNamespace(after=lambda _seconds, call: self.timers.append(call))
         self.memory = SimpleNamespace(reading=SimpleNamespace(used_bytes=5, total_bytes=10))
-        self.store = SimpleNamespace(figures=lambda: {"spilled_bytes": 7})
+        self.stores = SimpleNamespace(figures=lambda: {"spilled_bytes": 7})
         row = SimpleNamespace(owner=b"o" * 8)
         self.keeper = SimpleNamespace(
             actors=SimpleNamespace(get=lambda actor: row if actor == b"a" * 16 else None)

@@ -118,7 +118,7 @@ def test_a_worker_whose_socket_cannot_be_made_is_a_start_that_failed(
 def test_the_store_ends_after_what_it_writes_and_begins_nothing_more(tmp_path: Path) -> None:
     node = make_node(tmp_path)
     node.config = Config(max_io_workers=1)
-    keeper = StoreKeeper(node)
+    keeper = StoreKeeper(node, b"node", str(tmp_path), [str(tmp_path / "spilled")], 1 << 20)
     begun, ended, late = threading.Event(), threading.Event(), threading.Event()
 
     def write() -> None:
@@ -136,7 +136,7 @@ def test_the_store_ends_after_what_it_writes_and_begins_nothing_more(tmp_path: P
 
 def test_owners_hear_of_spilled_results_whose_maker_died(tmp_path: Path) -> None:
     node = make_node(tmp_path)
-    keeper = StoreKeeper(node)
+    keeper = StoreKeeper(node, b"node", str(tmp_path), [str(tmp_path / "spilled")], 1 << 20)
     sent: list[Any] = []
     owner, maker = b"owner...", b"maker..."
     node.processes[owner] = SimpleNamespace(line=SimpleNamespace(send=sent.append))

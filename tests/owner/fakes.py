@@ -59,6 +59,7 @@ class FakeSegments:
         self.ended: list[tuple[str, str]] = []
         self.written: list[Any] = []
         self.lost: set[str] = set()
+        self.several = False
 
     def recycle(self, name: str, _size: int) -> None:
         self.ended.append(("recycled", name))

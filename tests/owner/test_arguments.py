@@ -11,6 +11,7 @@ from sundog import refs
 from sundog.owner.arguments import Arguments
 from sundog.owner.rows import DONE, QUEUED, WAITING, ArgumentWaiter, Fn, Shape, Task
 from sundog.refs import ObjectRef
+from sundog.state.lease_spec import LeaseSpec
 from sundog.wire.lanes import EXTRA_VALUES
 from tests.owner.fakes import OTHER, make_objects, new_id
 
@@ -52,7 +53,7 @@ def arguments(owner: FakeOwner) -> Arguments:
 
 def make_task() -> Task:
     fn = Fn(1, "f")
-    fn.shape = Shape(1, None, {})  # type: ignore[arg-type]
+    fn.shape = Shape(1, LeaseSpec((), ""), {})
     return Task(b"t" * 16, fn, None, 0.0)
 
 

@@ -393,12 +393,12 @@ def test_retired_workers_serve_nobody_new() -> None:
 
 def test_a_lost_node_takes_its_workers_and_leases_along() -> None:
     leases = machine(workers=1)
-    leases.add_node(OTHER, {"CPU": 2})
+    leases.add_node(OTHER, {"CPU": 2, "GPU": 1})
     grant = the_grant(leases.want(A, "f", spec(), 1, 0.0))
     leases.want(A, "g", LeaseSpec((("CPU", 1.0),), "slow", ("node", NODE, True)), 1, 0.0)
     assert leases.remove_node(NODE, 1.0) == [StartWorker(OTHER, "slow")]
     assert leases.release(grant.lease, 2.0) == [] and leases.worker_died(grant.worker, 2.0) == []
-    assert leases.totals() == {"CPU": 2}
+    assert leases.totals() == {"CPU": 2, "GPU": 1}
 
 
 def test_a_starving_request_keeps_what_becomes_free() -> None:

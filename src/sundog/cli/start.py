@@ -1,4 +1,5 @@
 """`sundog start --head`: a session that outlives the command, for programs to join with init(address="auto").
+`sundog start --address auto`: one more node of such a session, on the same machine.
 
 Owns the flags (Ray's spellings), their values, and the message that says how to join and how to stop. The
 session itself is started by `engines.sessions`. Refuses to join a head on another machine. Runs in the
@@ -11,6 +12,7 @@ import math
 import os
 import select
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -18,11 +20,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sundog.cli import exits
+from sundog.plain import plain
 
 if TYPE_CHECKING:
     from sundog.engines.sessions import SessionInfo
 
 STOP_GRACE_S = 10.0
+_LOOK_S = 0.1
 
 
 class _Stop(BaseException):
@@ -136,6 +140,58 @@ def _stay_with(info: "SessionInfo") -> int:
     )
 
 
+@plain(frozen=True)
+class Wanted:
+    """What a node is to have, as the flags say; None: what this machine has."""
+
+    num_cpus: int | None
+    num_gpus: int | None
+    resources: dict[str, float]
+    store_bytes: int | None
+
+
+def _add_node(
+    address: str,
+    temp_dir: str | None,
+    wanted: Wanted,
+    labels: dict[str, str],
+    settings: dict[str, object],
+    *,
+    block: bool,
+) -> int:
+    """Start one more node of a session of this machine."""
+    from sundog import config as config_module
+    from sundog.engines import members, sessions
+
+    try:
+        info = sessions.resolve(address, temp_dir)
+    except ConnectionError as error:
+        raise exits.CommandError(
+            f"{error} A node joins a session of its own machine, not one of another machine."
+        ) from None
+    config = config_module.load(settings)
+    totals = sessions.node_resources(
+        wanted.num_cpus, wanted.num_gpus, wanted.resources, wanted.store_bytes, config
+    )
+    totals.pop("node:__internal_head__", None)
+    member = members.start_member(info, totals, labels, config)
+    click.echo(
+        f"Node {member.node_id[:8]} (pid {member.pid}) joined session {info.name} with {totals['CPU']:g} CPUs.\n"
+        f"  to see all nodes          sundog list nodes\n"
+        f"  to end this one           sundog stop --node {member.node_id[:8]}"
+    )
+    if not block:
+        return exits.OK
+    try:
+        with _signals_stop():
+            while not members.has_ended(member.pid):
+                time.sleep(_LOOK_S)
+    except _Stop:
+        members.kill(member)
+        return exits.OK
+    raise exits.CommandError(f"node {member.node_id[:8]} ended; see: sundog why {member.node_id[:8]}")
+
+
 # Flags of Ray's `start` that mean nothing here: there are no such ports, processes or stores.
 _NUMBERS = (
     "--port",
@@ -214,7 +270,9 @@ def read_labels_file(path: str | None) -> dict[str, str]:
 
 @click.command("start", short_help="Start a session that outlives this command.")
 @click.option("--head", is_flag=True, help="Start a session of its own on this machine.")
-@click.option("--address", metavar="ADDRESS", help="Not possible yet: a session lives on one machine.")
+@click.option(
+    "--address", metavar="ADDRESS", help="Add a node to this session of this machine: auto, or its name."
+)
 @click.option("--num-cpus", type=click.IntRange(min=0), help="Logical CPUs; by default, this machine's.")
 @click.option("--num-gpus", type=click.IntRange(min=0), help="Logical GPUs; by default, this machine's.")
 @click.option(
@@ -281,12 +339,7 @@ def command(
     """Start a session that outlives this command. Programs join it with init(address="auto")."""
     if head and address:
         raise click.UsageError("--head starts a session and --address joins one: give one of them.")
-    if address:
-        raise click.UsageError(
-            f"joining {address} as another node is not possible: a session lives on one machine. "
-            f'To use it from a program on that machine: init(address="{address}")'
-        )
-    if not head:
+    if not head and not address:
         raise click.UsageError("say --head to start a session on this machine: sundog start --head")
     from sundog.engines import sessions
 
@@ -299,6 +352,11 @@ def command(
             settings[name] = value
     if memory is not None:
         resources = {**resources, "memory": float(memory)}
+    if address:
+        wanted = Wanted(num_cpus, num_gpus, resources, object_store_memory)
+        return _add_node(
+            address, temp_dir, wanted, {**read_labels_file(labels_file), **labels}, settings, block=block
+        )
     others = [other for other in sessions.find_sessions(temp_dir) if other.persistent]
     info = sessions.start_head(
         num_cpus=num_cpus,

@@ -6,9 +6,46 @@ Finding nothing to stop is success: the state asked for is the state there is. R
 process, main thread.
 """
 
+from typing import TYPE_CHECKING
+
 import click
 
 from sundog.cli import exits
+
+if TYPE_CHECKING:
+    from sundog.engines.sessions import SessionInfo
+
+
+def _stop_node(found: list["SessionInfo"], node: str, *, force: bool, grace_s: float) -> int:
+    """End one node: its tasks finish within the grace period, then the node goes with its actors and objects."""
+    from sundog.engines import members, sessions
+    from sundog.wire.requests import Nodes
+
+    named = [
+        (info, rows[0]["NodeID"], row["NodeID"])
+        for info in found
+        for rows in (sessions.request(info, Nodes()),)
+        for row in rows
+        if row["Alive"] and row["NodeID"].startswith(node)
+    ]
+    if len(named) != 1:
+        what = "no node is" if not named else f"{len(named)} nodes are"
+        raise exits.CommandError(f"{what} called {node!r}. See: sundog list nodes")
+    info, head, node_id = named[0]
+    if node_id == head:
+        raise exits.CommandError(
+            f"node {node} is the head: the session ends with it. To end it: sundog stop --session {info.name}"
+        )
+    finished = members.drain(info, node_id, timeout_s=0.0 if force else grace_s)
+    click.echo(
+        f"node {node_id[:8]} of {info.name} ended"
+        + (
+            "."
+            if finished
+            else f" with tasks that were still running{' after the grace period' * (not force)}."
+        )
+    )
+    return exits.OK
 
 
 @click.command("stop", short_help="Stop the sessions of `sundog start` on this machine.")
@@ -23,16 +60,25 @@ from sundog.cli import exits
     help="How long a session may take to end by itself before it is killed.",
 )
 @click.option("--session", metavar="NAME", help="Only this one, whoever started it.")
+@click.option("--node", metavar="ID", help="Only this node of a session: it finishes its tasks first.")
 @click.option("-a", "--all", "everything", is_flag=True, help="Also those that programs started with init().")
 @click.option("--temp-dir", type=click.Path(file_okay=False), help="Where sessions keep their files.")
 def command(
-    force: bool, grace_period: float, session: str | None, everything: bool, temp_dir: str | None
+    force: bool,
+    grace_period: float,
+    session: str | None,
+    node: str | None,
+    everything: bool,
+    temp_dir: str | None,
 ) -> int:
-    """Stop the sessions of `sundog start` on this machine, or the one named by --session."""
+    """Stop the sessions of `sundog start` on this machine, or the one named by --session, or one node."""
     from sundog.engines import sessions
     from sundog.exceptions import RaySystemError
 
     found = sessions.find_sessions(temp_dir)
+    if node is not None:
+        chosen = [info for info in found if session in (None, info.name)]
+        return _stop_node(chosen, node, force=force, grace_s=grace_period)
     if session is not None:
         chosen = [info for info in found if info.name == session]
         if not chosen:

@@ -24,6 +24,7 @@ _STANDS_IN_FOR = frozenset(
     {
         "actor",
         "cloudpickle",
+        "cluster_utils",
         "cross_language",
         "dag",
         "exceptions",

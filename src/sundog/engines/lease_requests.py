@@ -86,8 +86,8 @@ def _check_fits(group: Any, index: object, demand: dict[str, float]) -> None:
     assert isinstance(index, int)
     if not -1 <= index < len(bundles):
         raise ValueError(
-            f"Placement group {group.id.hex()} has no bundle {index}: its bundles are 0 to {len(bundles) - 1}, and -1 "
-            "means any of them."
+            f"The bundle index {index} is invalid for placement group {group.id.hex()}: its bundles are 0 to "
+            f"{len(bundles) - 1}, and -1 means any of them."
         )
     wanted = bundles if index == -1 else [bundles[index]]
     if bundles and not any(all(b.get(k, 0.0) >= v for k, v in demand.items()) for b in wanted):
@@ -126,6 +126,12 @@ def _selector(labels: dict[str, str] | None) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((labels or {}).items()))
 
 
+def _own_node() -> bytes:
+    """The node that work of this process prefers: its own. Nothing on the head, which comes first anyway."""
+    tag: str = context.facts.session.get("node_tag", "")
+    return bytes.fromhex(tag)
+
+
 def lease_of(options: TaskOptions | ActorOptions, env_key: str) -> tuple[LeaseSpec, dict[str, Any]]:
     """The lease that a task or actor needs, and the setup of its worker."""
     demand = options.demand()
@@ -145,6 +151,7 @@ def lease_of(options: TaskOptions | ActorOptions, env_key: str) -> tuple[LeaseSp
         placement=placement,
         permanent=is_actor,
         memory_cap=_memory_cap(options),
+        origin=_own_node(),
         fallbacks=tuple(_selector(each["label_selector"]) for each in options.fallback_strategy or ()),
     )
     return spec, {"resources": demand, **inside}

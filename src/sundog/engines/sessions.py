@@ -126,6 +126,7 @@ def spawn_node(
     node_id: bytes,
     *,
     persistent: bool,
+    environ: dict[str, str] | None = None,
 ) -> tuple[int, socket.socket | None]:
     """Start the node of a session; returns its pid and, unless it is persistent, our end of its socket."""
     session["store_bytes"] = int(resources.get("object_store_memory", 0))
@@ -137,11 +138,11 @@ def spawn_node(
         "labels": {**labels, **_from_variable("RAY_OVERRIDE_LABELS", str), "ray.io/node-id": node_id.hex()},
         "persistent": persistent,
         "driver_fd": None if persistent else early.SOCKET_FD,
-        "environ": config_module.user_environ(),
+        "environ": config_module.user_environ() | (environ or {}),
     }
     shared_lock = _make_shared_lock(session, lock)
     try:
-        program = early.take()
+        program = early.take(environ)
     except OSError:
         os.close(lock)
         os.close(shared_lock)
@@ -376,8 +377,12 @@ def start_head(
     labels: dict[str, str] | None = None,
     block: bool = False,
     system_config: dict[str, object] | None = None,
+    environ: dict[str, str] | None = None,
 ) -> SessionInfo:
     """Start a session that stays until it is stopped; waits until it can be joined.
+
+    Args:
+        environ: variables that its processes have beside those of this program.
 
     Raises:
         RaySystemError: the node did not come up; the message has the end of its log.
@@ -394,7 +399,9 @@ def start_head(
     try:
         session, lock = make_session(config)
         _check_room(session["path"], lock)
-        pid, _ = spawn_node(session, lock, config, totals, labels or {}, random_id(16), persistent=True)
+        pid, _ = spawn_node(
+            session, lock, config, totals, labels or {}, random_id(16), persistent=True, environ=environ
+        )
     except OSError as error:
         raise obstacles.explained(error) from None
     deadline = time.monotonic() + _UP_S

@@ -103,7 +103,7 @@ class Chronicle:
             memory_total=reading.total_bytes,
             store_used=self._store["used_bytes"],
             store_total=int(self.node.session.get("store_bytes", 0)),
-            spilled_bytes=self.node.store.figures()["spilled_bytes"],
+            spilled_bytes=self.node.stores.figures()["spilled_bytes"],
             descriptors=len(os.listdir("/proc/self/fd")),
             disk_free=disk.f_bavail * disk.f_frsize,
             workers=len(self.node.processes),

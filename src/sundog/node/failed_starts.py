@@ -37,7 +37,7 @@ class FailedStarts:
             self._counts.clear()
         self._last_at = now
         self._counts[process.env_key] = failures = self._counts.get(process.env_key, 0) + 1
-        self.node.leases.delay_starts(self.node.node_id, process.env_key, failures, now)
+        self.node.leases.delay_starts(process.node_id, process.env_key, failures, now)
         self.say(message.text)
 
     def say(self, text: str) -> None:

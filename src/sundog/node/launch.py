@@ -104,6 +104,15 @@ def _be_told() -> tuple[int, int] | None:
     return int.from_bytes(files[:4], sys.byteorder), int.from_bytes(files[8:12], sys.byteorder)
 
 
+def _refuse(refusal: str) -> NoReturn:
+    from sundog.system import process_limit
+
+    # The driver shows the end of the log when it finds us gone.
+    print(f"The node cannot start the process that its workers come from: {refusal}. {process_limit.text()}")
+    sys.stdout.flush()
+    os._exit(1)
+
+
 def main() -> None:
     """Be the node; does not return."""
     import gc
@@ -141,21 +150,21 @@ def main() -> None:
         file.seek(0)
         params = pickle.load(file)
     session = params["session"]
-    write_to(f"{session['path']}/logs/node.log")
+    is_member = bool(params.get("member"))
+    name = f"node-{params['node_id'][:8]}.log" if is_member else "node.log"
+    write_to(f"{session['path']}/logs/{name}")
     if refusal:
-        from sundog.system import process_limit
-
-        # The driver shows the end of the log when it finds us gone.
-        print(
-            f"The node cannot start the process that its workers come from: {refusal}. {process_limit.text()}"
-        )
-        sys.stdout.flush()
-        os._exit(1)
+        _refuse(refusal)
     make_shared(session["shm_root"], session["path"], told[1])
     if params["driver_fd"] is None:
         os.close(SOCKET_FD)
     gc.freeze()
     gc.enable()
-    run(params, zygote, lifeline_read, lifeline_write)
+    if is_member:
+        from sundog.node import member
+
+        member.run(params, zygote, lifeline_write)
+    else:
+        run(params, zygote, lifeline_read, lifeline_write)
     sys.stdout.flush()
     os._exit(0)

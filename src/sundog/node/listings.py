@@ -8,12 +8,14 @@ thread, when somebody asks.
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from sundog.node.rows import Environment, Job, Process
 from sundog.state.actors import DEAD
+from sundog.store import places
 from sundog.wire.cause import KERNEL_OOM, MEMORY, Cause
 
 if TYPE_CHECKING:
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
 _GONE_MAX = 1000
 _DEAD_SHOWN = 10
 _IP = "127.0.0.1"
+# Ray's numbers for how a node ended: as expected, without notice, drained.
+_DEATH_REASONS = {"it was drained": 4}
 # What an actor's state says of its constructor, unless a worker has recorded how that ended.
 _CREATION_STATES = {
     "DEPENDENCIES_UNREADY": "PENDING_ARGS_AVAIL",
@@ -80,7 +84,7 @@ class Listings:
             "state": row.state,
             "name": row.name,
             "ray_namespace": row.namespace,
-            "node_id": self.node.node_id.hex() if pid else None,
+            "node_id": spec.get("node_id") if pid else None,
             "pid": pid,
             "job_id": spec["job_id"].hex(),
             "is_detached": row.detached,
@@ -162,20 +166,67 @@ class Listings:
         return states | dict.fromkeys(idle, "idle")
 
     def nodes(self) -> list[Row]:
-        """The one node."""
+        """The head, the other nodes, and the newest of those that are gone."""
+        node = self.node
+        rows = [
+            self._node(
+                node.node_id, _IP, node.leases.totals(node.node_id), node.params["labels"], node.started_at
+            )
+            | {"is_head_node": True}
+        ]
+        for each in node.members:
+            totals = node.leases.totals(each.node_id) if each.is_alive else {}
+            row = self._node(each.node_id, each.name or _IP, totals, each.labels, each.started_at)
+            if not each.is_alive:
+                row |= {
+                    "state": "DEAD",
+                    "state_message": each.why_ended,
+                    "end_time_ms": _ms(each.ended_at),
+                }
+            rows.append(row)
+        return rows
+
+    def _node(self, node_id: bytes, name: str, totals: Row, labels: dict[str, str], started_at: float) -> Row:
+        return {
+            "node_id": node_id.hex(),
+            "node_ip": _IP,
+            "is_head_node": False,
+            "state": "ALIVE",
+            "state_message": None,
+            "node_name": name,
+            "resources_total": totals,
+            "labels": dict(labels),
+            "start_time_ms": _ms(started_at),
+            "end_time_ms": 0,
+        }
+
+    def cluster(self) -> list[Row]:
+        """The same in the shape of `nodes()`."""
+        session = self.node.session
         return [
             {
-                "node_id": self.node.node_id.hex(),
-                "node_ip": _IP,
-                "is_head_node": True,
-                "state": "ALIVE",
-                "state_message": None,
-                "node_name": _IP,
-                "resources_total": self.node.leases.totals(),
-                "labels": dict(self.node.params["labels"]),
-                "start_time_ms": _ms(self.node.started_at),
-                "end_time_ms": 0,
+                "NodeID": row["node_id"],
+                "Alive": row["state"] == "ALIVE",
+                "NodeManagerAddress": _IP,
+                "NodeManagerHostname": os.uname().nodename,
+                "NodeName": row["node_name"],
+                "NodeManagerPort": 0,
+                "ObjectManagerPort": 0,
+                "ObjectStoreSocketName": places.shared_root(
+                    session["shm_root"], "" if row["is_head_node"] else row["node_id"][: places.TAG_DIGITS]
+                ),
+                "RayletSocketName": f"{session['path']}/node.sock",
+                "MetricsExportPort": 0,
+                "MetricsAgentPort": 0,
+                "DashboardAgentListenPort": 0,
+                "RuntimeEnvAgentPort": 0,
+                "DeathReason": _DEATH_REASONS.get(row["state_message"], 2) if row["end_time_ms"] else 0,
+                "DeathReasonMessage": row["state_message"] or "",
+                "alive": row["state"] == "ALIVE",
+                "Resources": row["resources_total"],
+                "Labels": row["labels"],
             }
+            for row in self.nodes()
         ]
 
     def jobs(self) -> list[Row]:
@@ -233,7 +284,7 @@ class Listings:
             "worker_type": process.kind.upper(),
             "exit_type": None,
             "exit_detail": None,
-            "node_id": self.node.node_id.hex(),
+            "node_id": (process.node_id or self.node.node_id).hex(),
             "ip": _IP,
             "pid": process.pid,
             "state": process.state,

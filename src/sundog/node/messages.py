@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sundog.wire import control
+from sundog.wire import control, members
 from sundog.wire.row import Table, on
 
 if TYPE_CHECKING:
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 
 def table(node: Node) -> Table:
     """All that the node hears."""
-    actors, store, requests = node.keeper, node.store, node.requests
+    actors, store, requests = node.keeper, node.stores, node.requests
     return Table(
         # coming and going
         on(control.Hello, node.hello),
         on(control.Bye, node.bye),
         on(control.Env, node.environment),
+        on(members.Join, node.members.join),
         on(control.Leaving, node.leaving),
         on(control.Stale, node.stale),
         on(control.Imported, node.learning.imported),

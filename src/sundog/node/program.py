@@ -35,6 +35,7 @@ from sundog.node.descriptors import Descriptors
 from sundog.node.failed_starts import FailedStarts
 from sundog.node.learning import Learning
 from sundog.node.logs import LogTails
+from sundog.node.members import Members
 from sundog.node.memory import MemoryKeeper
 from sundog.node.own_folder import OwnFolder
 from sundog.node.pauses import Pauses
@@ -43,7 +44,7 @@ from sundog.node.records import Records
 from sundog.node.remains import Remains
 from sundog.node.requests import Requests
 from sundog.node.rows import Environment, Job, Process
-from sundog.node.store import StoreKeeper
+from sundog.node.stores import Stores
 from sundog.node.workers import IDLE, Workers
 from sundog.owner import fault_dumps
 from sundog.state.instructions import (
@@ -134,7 +135,8 @@ class Node:
         self.deadlocks = Deadlocks(self)
         self.pauses = Pauses(self)
         self.profiles = Profiles(self)
-        self.store = StoreKeeper(self)
+        self.stores = Stores(self)
+        self.members = Members(self)
         self.logs = LogTails()
         self.memory = MemoryKeeper(self)
         self.table = messages.table(self)
@@ -253,6 +255,7 @@ class Node:
         folders.withdraw(
             self.session["path"]
         )  # first: should we be killed in this, the zygote may be gone already
+        self.members.stop_all()
         for process in list(self.processes.values()):
             if process.kind == "worker":
                 self.workers.kill(process.process_id, "the session ended")
@@ -263,7 +266,7 @@ class Node:
         sessions.kill_children(os.getpid())
         self.memory.stop()
         folders.remove_shared(self.session["shm_root"])
-        self.store.close()
+        self.stores.close()
         folders.remove_folders(self.session["path"])
         self.records.close()
         for process in list(self.processes.values()):
@@ -285,7 +288,7 @@ class Node:
         self.do(self.leases.tick(self.now()))
         self.keeper.tick(self.now())
         self.workers.causes.oom.look(self.now())
-        self.store.slow_tick()
+        self.stores.slow_tick()
         self.own_folder.look()
         self.remains.tick()
         self.loop.after(_IDLE_TICK_S, self._slow_tick)
@@ -345,6 +348,7 @@ class Node:
         process.pid = message.pid
         process.started_at = time.time()
         process.state = "driver"
+        process.node_id = self.node_id
         process.job_id = message.job_id or self._new_job_id()
         self._next_job = max(self._next_job, int.from_bytes(process.job_id, "little") + 1)
         spec, namespace = message.job, message.job.namespace or f"anonymous-{process.process_id.hex()}"
@@ -362,7 +366,7 @@ class Node:
         self.processes[process.process_id] = process
         self.requests.listings.job_began(self.jobs[process.job_id])
         if joins:
-            process.line.send(Welcome(self.session, process.job_id, namespace))
+            process.line.send(Welcome(self.members.facts_for(self.node_id), process.job_id, namespace))
         env_key = f"{process.job_id.hex()}:"
         self.learning.driver_came(message.loaded, list(message.job.interpreter.sys_path))
         self.environment(process, Env(env_key, {}, b""))
@@ -370,8 +374,8 @@ class Node:
             # Before the first workers are forked: each would import it by itself, and wait as long.
             self.workers.zygote.send(Import([("cloudpickle", "")]))
         self._prestart(env_key)
-        if message.preload and self.workers.zygote is not None:
-            self.workers.zygote.send(Import(message.preload))
+        if message.preload:
+            self.workers.preload(Import(message.preload))
 
     def refuse(self, process: Process, pid: int | None, text: str) -> None:
         """Turn a driver away that cannot join; it closes the connection."""
@@ -398,6 +402,9 @@ class Node:
 
     def _driver_gone(self, process: Process) -> None:
         """A driver's socket closed: it left or it was killed. Its job ends with it."""
+        if process.kind == "member":
+            self.members.lost(process)
+            return
         if process.process_id in self.processes:
             del self.processes[process.process_id]
             job = self.jobs.pop(process.job_id, None)
@@ -430,7 +437,7 @@ class Node:
         self.do(self.leases.owner_died(process.process_id, now))
         if not self.stopping:
             sessions.remove_segments(self.session, process.process_id)
-            self.store.process_died(process.process_id)
+            self.stores.process_died(process.process_id)
         self.keeper.owner_died(process.process_id, now)
         self.deadlocks.process_died(process.process_id)
         self.requests.process_died(process.process_id)
@@ -441,7 +448,7 @@ class Node:
             if peer is not None:
                 peer.peers.discard(process.process_id)
                 peer.line.send(Died(process.process_id, cause))
-        self.store.tell_unsent(process.process_id)
+        self.stores.tell_unsent(process.process_id)
         self.memory.died(process, cause)
 
     # ------------------------------------------------------------------ messages (the table: messages.py)

@@ -105,6 +105,7 @@ class Requests:
                     ask.BeginProfile, lambda _, request: self.node.profiles.begin(request.spec, request.pids)
                 ),
                 answered(ask.EndProfile, lambda _, request: self.node.profiles.end(request.profile_id)),
+                answered(ask.DrainNode, self._drain_node),
                 answered(ask.StopSession, self._stop),
                 answered(ask.RegisterNamed, self._register_named),
                 answered(ask.GetActor, self._get_actor),
@@ -141,35 +142,16 @@ class Requests:
         """Free resources; what is used up is left out, as in Ray. Of the object store: what no object is in."""
         free = self.node.leases.available()
         if "object_store_memory" in free:
-            free["object_store_memory"] -= _store_figures(self.node.session["shm_root"])["used_bytes"]
+            free["object_store_memory"] -= self.node.stores.figures()["used_bytes"]
         return {name: amount for name, amount in free.items() if amount > 0}
 
     def _nodes(self, _asker: Asker, _request: ask.Nodes) -> list[dict[str, Any]]:
         """Rows in the shape of `nodes()`."""
-        node = self.node
-        host = os.uname().nodename
-        return [
-            {
-                "NodeID": node.node_id.hex(),
-                "Alive": True,
-                "NodeManagerAddress": "127.0.0.1",
-                "NodeManagerHostname": host,
-                "NodeName": "127.0.0.1",
-                "NodeManagerPort": 0,
-                "ObjectManagerPort": 0,
-                "ObjectStoreSocketName": node.session["shm_root"],
-                "RayletSocketName": f"{node.session['path']}/node.sock",
-                "MetricsExportPort": 0,
-                "MetricsAgentPort": 0,
-                "DashboardAgentListenPort": 0,
-                "RuntimeEnvAgentPort": 0,
-                "DeathReason": 0,
-                "DeathReasonMessage": "",
-                "alive": True,
-                "Resources": node.leases.totals(node.node_id),
-                "Labels": dict(node.params["labels"]),
-            }
-        ]
+        return self.listings.cluster()
+
+    def _drain_node(self, _asker: Asker, request: ask.DrainNode) -> bool:
+        """Place nothing more on a node."""
+        return self.node.members.drain(request.node_id, now=request.leave)
 
     def _status(self, _asker: Asker, _request: ask.Status) -> dict[str, Any]:
         """What `sundog status` shows."""
@@ -180,7 +162,7 @@ class Requests:
         actors: dict[str, int] = {}
         for row in node.keeper.actors.rows():
             actors[row.state] = actors.get(row.state, 0) + 1
-        store = _store_figures(node.session["shm_root"]) | node.store.figures()
+        store = node.stores.figures()
         available = node.leases.available()
         if "object_store_memory" in available:
             # Nobody leases it: what is used of it are the objects that are there.
@@ -243,7 +225,7 @@ class Requests:
 
     def store_figures(self) -> dict[str, int]:
         """How many segments there are in shared memory, and their bytes."""
-        return _store_figures(self.node.session["shm_root"])
+        return self.node.stores.figures()
 
     def _stop(self, _asker: Asker, request: ask.StopSession) -> bool:
         """End the session."""
@@ -305,6 +287,7 @@ class Requests:
                 request.lifetime or "",
                 request.label_selectors or (),
                 request.namespace,
+                request.soft_target,
             )
         )
         node.wake_ticks()
@@ -477,16 +460,3 @@ class Requests:
         for process in list(self.node.processes.values()):
             if process.job_id == environment.job_id:
                 process.line.send(EnvFailed(env_key, text, facts))
-
-
-def _store_figures(shm_root: str) -> dict[str, int]:
-    count = used = 0
-    try:
-        with os.scandir(shm_root) as entries:
-            for entry in entries:
-                if not entry.name.startswith((".", "free-")):  # free segments hold no object
-                    count += 1
-                    used += entry.stat().st_blocks * 512
-    except OSError:
-        pass
-    return {"segments": count, "used_bytes": used}

@@ -14,7 +14,7 @@ class Process:
     """A driver or worker connected to the node."""
 
     process_id: bytes
-    kind: str  # driver | worker
+    kind: str  # driver | worker | member (another node) | client (a command)
     line: Line
     job_id: bytes
     pid: int = 0
@@ -30,6 +30,7 @@ class Process:
     out_path: str = ""
     err_path: str = ""
     peers: set[bytes] = field(default_factory=set)  # processes to tell of its death
+    node_id: bytes = b""  # of the node that it runs on
     served: bool = False  # has run tasks, and may own objects of theirs
 
 

@@ -16,11 +16,11 @@ from typing import Any
 
 from sundog import trust
 from sundog.net import sockets as socket
-from sundog.store import folders
+from sundog.store import folders, places
 from sundog.store.segments import belongs_to
 
 # `engines.sessions.make_session` names it; a folder of sessions in the same place is called otherwise.
-_SHARED = re.compile(r"sundog-\d+-[0-9a-f]{8}(\.lock)?")
+_SHARED = re.compile(r"sundog-\d+-[0-9a-f]{8}(\.[0-9a-f]{8})?(\.lock)?")
 
 
 def bind(listener: socket.socket, path: str) -> None:
@@ -81,7 +81,12 @@ def _sweep_one(shm_root: str) -> None:
 
 def remove_segments(session: dict[str, Any], process: bytes) -> None:
     """Remove the shared memory that ends with a process."""
-    for folder in (session["shm_root"], session["spill_folders"][0]):
+    base, disk = session["shm_root"], session["spill_folders"][0]
+    tags = [places.base_of(root)[1] for root in places.other_roots(base, base)]
+    others = [
+        folder for tag in tags for folder in (places.shared_root(base, tag), places.disk_root(disk, tag))
+    ]
+    for folder in (base, disk, *others):
         with contextlib.suppress(OSError):
             for name in os.listdir(folder):
                 if belongs_to(name, process):

@@ -29,6 +29,7 @@ from sundog.node.rows import Process
 from sundog.state import store_steps as machine
 from sundog.state.store import Store
 from sundog.state.store_steps import Place, Step
+from sundog.store import places
 from sundog.store.folders import Destination, destinations
 from sundog.store.segments import RESTORED
 from sundog.wire.control import (
@@ -62,10 +63,13 @@ _CLEAR_S = 4.0  # a driver waits 5 s for its node to end
 class StoreKeeper:
     """Keeps the store of one node within its limit."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(
+        self, node: Node, node_id: bytes, shm_root: str, spill_folders: list[str], limit: int
+    ) -> None:
         self.node = node
+        self.node_id = node_id
+        self.tag = places.base_of(shm_root)[1]
         config = node.config
-        limit = int(node.params["resources"].get("object_store_memory", 0))
         self.store = Store(
             limit,
             ahead=int(limit * (1.0 - config.object_spilling_threshold)),
@@ -74,8 +78,8 @@ class StoreKeeper:
             fuse_bytes=config.min_spilling_size,
             fuse_count=config.max_fused_object_count,
         )
-        self.shm_root: str = node.session["shm_root"]
-        self.folders: list[str] = node.session["spill_folders"]
+        self.shm_root = shm_root
+        self.folders = spill_folders
         self._destinations = destinations(
             config.object_spilling_directory, config.object_spilling_config
         ) or [Destination(self.folders[0], {})]
@@ -115,7 +119,7 @@ class StoreKeeper:
     def _know_all(self) -> None:
         """Also who never asked may have views and mappings, so a round must reach everyone who is there."""
         for process_id, process in self.node.processes.items():
-            if process.state != "starting":
+            if process.state != "starting" and process.node_id == self.node_id:
                 self.store.process_started(process_id)
 
     def process_died(self, process_id: bytes) -> None:
@@ -203,7 +207,7 @@ class StoreKeeper:
 
     def _collect(self, _step: machine.Collect) -> None:
         for process in self.node.processes.values():
-            if process.state != "starting":
+            if process.state != "starting" and process.node_id == self.node_id:
                 process.line.send(StoreCollect())
 
     def _scan(self, step: machine.Scan) -> None:
@@ -217,7 +221,8 @@ class StoreKeeper:
 
     def _spill(self, step: machine.Spill) -> None:
         target = self._target(step.job)
-        sources = [(name, f"{self.shm_root}/{name}") for name in step.names]
+        at_home = {name for name in step.names if self._has_home(name)}
+        sources = [(name, f"{self.shm_root}/{name}") for name in step.names if name not in at_home]
         file = f"spilled-{next(self._files)}"
         began = self.node.now()
 
@@ -226,16 +231,24 @@ class StoreKeeper:
                 self._spill_failed(step, error)
                 return
             url, copied = result
-            gone = [f"{self.shm_root}/gone-{name}" for name, _, _ in copied if self._move_away(name)]
-            names = {os.path.basename(path)[5:] for path in gone}
+            leaving = [*at_home, *[name for name, _, _ in copied]]
+            names = {name for name in leaving if self._move_away(name)}
             moved = [row for row in copied if row[0] in names]
-            self.do(self.store.spilled(step.job, url, moved))
-            self._release(step.job, gone)
+            self.do(self.store.spilled(step.job, url, moved, dropped=at_home & names))
+            self._release(step.job, [f"{self.shm_root}/gone-{name}" for name in names])
             if moved:
                 self.node.chronicle.spilled(url, moved, self.node.now() - began)
                 self._tell_of_spilling()
 
-        self._in_thread(lambda: target.write(file, sources), spilled)
+        self._in_thread(lambda: target.write(file, sources) if sources else ("", []), spilled)
+
+    def _has_home(self, name: str) -> bool:
+        """Whether this is a copy of an object that its own node still has in memory."""
+        tag = places.tag_of(name)
+        if tag == self.tag:
+            return False
+        base = places.base_of(self.shm_root)[0]
+        return os.path.exists(f"{places.shared_root(base, tag)}/{name}")
 
     def _move_away(self, name: str) -> bool:
         try:
@@ -399,6 +412,16 @@ class StoreKeeper:
             os.eventfd_read(self._wake)
         while self._done:
             self._done.popleft()()
+
+    def lost(self) -> None:
+        """The node of this store is gone: whoever waits for an object of it is told so."""
+        for entry in self.store.entries.values():
+            for process_id, number in entry.askers:
+                self._send(process_id, StoreRestored(number, None))
+        for want in self.store.waiting:
+            if want.name:
+                self._send(want.process, StoreRestored(want.number, None))
+        self.close()
 
     def close(self) -> None:
         """The session ends: what was spilled goes, as far as it can be reached in a few seconds."""

@@ -27,9 +27,10 @@ from sundog.node.launch import spawn_zygote
 from sundog.node.rows import Environment, Process
 from sundog.plain import as_dict
 from sundog.state.instructions import StartWorker, StopWorker
+from sundog.wire.cause import Cause
 from sundog.wire.control import ExitOk, MayExit, StopServing
 from sundog.wire.row import Table, on
-from sundog.wire.zygote import Exited, Fork, Forked, ForkFailed, Learned
+from sundog.wire.zygote import Exited, Fork, Forked, ForkFailed, Import, Learned
 
 if TYPE_CHECKING:
     from sundog.node.program import Node
@@ -52,7 +53,7 @@ class Workers:
         self.zygote_pid = 0
         self._zygote_served = False
         self._failed_starts = 0
-        self._unstarted: dict[bytes, str] = {}
+        self._unstarted: dict[bytes, tuple[bytes, str]] = {}  # worker -> its node and environment
         self.causes = Causes(f"{node.session['path']}/rings")
         self._from_zygote = Table(
             on(Forked, self._forked),
@@ -72,22 +73,35 @@ class Workers:
         self.zygote = Line(
             self.node.loop,
             Connection(sock, shm_root),
-            self._heard_zygote,
+            self.heard_zygote,
             self._zygote_gone,
         )
 
-    def _heard_zygote(self, message: tuple[Any, ...], _fds: list[int]) -> None:
+    def zygote_of(self, node_id: bytes) -> Line | None:
+        """Where a node's workers are forked; None while it cannot be."""
+        if node_id == self.node.node_id:
+            return self.zygote
+        member = self.node.members.get(node_id)
+        return member.zygote if member is not None else None
+
+    def preload(self, message: Import) -> None:
+        """Have every zygote load packages that workers will want."""
+        for line in (self.zygote, *[each.zygote for each in self.node.members if each.is_alive]):
+            if line is not None:
+                line.send(message)
+
+    def heard_zygote(self, message: tuple[Any, ...], _fds: list[int]) -> None:
         self._from_zygote.handle(message)
 
     def _fork_failed(self, message: ForkFailed) -> None:
-        env_key = self._unstarted.pop(message.worker, "")
+        node_id, env_key = self._unstarted.pop(message.worker, (self.node.node_id, ""))
         process = self.node.processes.pop(message.worker, None)
         if process is not None:
             process.line.close()
         from sundog.system import process_limit  # for those who need it
 
         self.node.failed_starts.say(f"{message.reason}. {process_limit.text()}")
-        self.node.do(self.node.leases.worker_start_failed(self.node.node_id, env_key, self.node.now()))
+        self.node.do(self.node.leases.worker_start_failed(node_id, env_key, self.node.now()))
 
     def _zygote_gone(self) -> None:
         """The zygote died: its children are ours now (we are a subreaper); start another."""
@@ -102,15 +116,17 @@ class Workers:
             return
         self._zygote_served = False
         self._replace_zygote()
-        lost, self._unstarted = self._unstarted, {}
-        for worker_id, env_key in lost.items():
+        for worker_id, (node_id, env_key) in list(self._unstarted.items()):
+            if node_id != self.node.node_id:
+                continue
+            del self._unstarted[worker_id]
             process = self.node.processes.pop(worker_id, None)
             if process is not None:
                 process.line.close()
-            self.node.do(self.node.leases.worker_start_failed(self.node.node_id, env_key, self.node.now()))
+            self.node.do(self.node.leases.worker_start_failed(node_id, env_key, self.node.now()))
         self.reap()
         for pid in list(self.by_pid):
-            if not os.path.exists(f"/proc/{pid}"):
+            if not os.path.exists(f"/proc/{pid}") and self._is_ours(pid):
                 self.exited(pid, None)  # reaped by the zygote, which did not live to tell the status
 
     def kill_zygote(self) -> None:
@@ -118,6 +134,11 @@ class Workers:
         if self.zygote is not None and self.zygote_pid:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.zygote_pid, signal.SIGKILL)
+
+    def _is_ours(self, pid: int) -> bool:
+        """Whether a worker is of the head's own zygote."""
+        process = self.node.processes.get(self.by_pid[pid])
+        return process is None or process.node_id == self.node.node_id
 
     def _replace_zygote(self) -> None:
         if self.node.stopping:
@@ -142,21 +163,22 @@ class Workers:
         """Have a worker forked for an environment."""
         node = self.node
         environment = self.environments.get(instruction.env_key)
-        if environment is None or environment.job_id not in node.jobs or self.zygote is None:
-            node.do(node.leases.worker_start_failed(node.node_id, instruction.env_key, node.now()))
+        zygote = self.zygote_of(instruction.node_id)
+        if environment is None or environment.job_id not in node.jobs or zygote is None:
+            node.do(node.leases.worker_start_failed(instruction.node_id, instruction.env_key, node.now()))
             return
         try:
             ours, theirs = make_pair()
         except OSError as error:
             node.log(f"a worker cannot be started now: {error}")
-            node.do(node.leases.worker_start_failed(node.node_id, instruction.env_key, node.now()))
+            node.do(node.leases.worker_start_failed(instruction.node_id, instruction.env_key, node.now()))
             return
         job = node.jobs[environment.job_id]
         worker_id = random_id()
         base = f"{node.session['path']}/logs/worker-{worker_id.hex()}"
         spec: dict[str, Any] = {
             "worker_id": worker_id,
-            "session": node.session,
+            "session": node.members.facts_for(instruction.node_id),
             "job": job.spec,
             "config": as_dict(node.config),
             "runtime_env": environment.runtime_env,
@@ -165,7 +187,7 @@ class Workers:
             "err_path": base + ".err",
         }
         process = Process(worker_id, "worker", None, job.job_id, env_key=instruction.env_key)  # type: ignore[arg-type]
-        process.started_at = time.time()
+        process.started_at, process.node_id = time.time(), instruction.node_id
         process.out_path, process.err_path = spec["out_path"], spec["err_path"]
         process.line = Line(
             node.loop,
@@ -174,15 +196,15 @@ class Workers:
             lambda: None,  # a worker's end is told by the kernel, with its status
         )
         node.processes[worker_id] = process
-        self._unstarted[worker_id] = instruction.env_key
-        self.zygote.send(Fork(worker_id, pickle.dumps(spec, 5)), (theirs.detach(),))
+        self._unstarted[worker_id] = instruction.node_id, instruction.env_key
+        zygote.send(Fork(worker_id, pickle.dumps(spec, 5)), (theirs.detach(),))
 
     def _forked(self, message: Forked) -> None:
         self._zygote_served = True
         node, worker_id, pid = self.node, message.worker, message.pid
-        env_key = self._unstarted.pop(worker_id, None)
+        asked = self._unstarted.pop(worker_id, None)
         process = node.processes.get(worker_id)
-        if process is None or env_key is None:
+        if process is None or asked is None:
             return
         process.pid = pid
         process.state = "idle"
@@ -192,7 +214,7 @@ class Workers:
             node.pauses.arm(process)
         node.logs.add(worker_id, pid, process.job_id, process.out_path, process.err_path)
         node.wake_logs()
-        node.do(node.leases.worker_started(worker_id, node.node_id, env_key, node.now()))
+        node.do(node.leases.worker_started(worker_id, *asked, node.now()))
 
     # ------------------------------------------------------------------ ending
     def stop(self, instruction: StopWorker) -> None:
@@ -251,6 +273,26 @@ class Workers:
                 return
             if pid in self.by_pid:
                 self.exited(pid, status)
+
+    def lost(self, process: Process, cause: Cause) -> None:
+        """A worker is gone with its node: nobody tells its status any more."""
+        self._unstarted.pop(process.process_id, None)
+        self.node.processes.pop(process.process_id, None)
+        if process.pid:
+            self.by_pid.pop(process.pid, None)
+            self._kill_group(process.pid)  # the kernel does so too, and may be a moment behind
+        process.line.drain()
+        process.line.close()
+        self.lingering.discard(process.process_id)
+        self.node.logs.finish(process.process_id)
+        self.node.wake_logs()
+        self.node.process_died(process, cause)
+
+    def _kill_group(self, pid: int) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
 
     def exited(self, pid: int, status: int | None, peak_bytes: int = 0) -> None:
         """A worker is gone: find the one cause and tell who has to know."""

@@ -123,7 +123,12 @@ class Arguments:
         elif task.actor is not None:
             self.owner.actors.ready_to_send(task)
         else:
-            self.owner.dispatch.look_at(task.fn.shape).queue.append(task)
+            shape = task.fn.shape
+            if values and self.owner.segments.several:
+                from sundog.owner import locality  # for sessions of several nodes
+
+                shape = locality.near(self.owner, task, values)
+            self.owner.dispatch.look_at(shape).queue.append(task)
 
 
 def _slot(ref: ObjectRef[Any], deps: list[bytes]) -> Slot:

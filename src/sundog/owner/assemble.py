@@ -17,7 +17,10 @@ from sundog.store.segments import Segments
 def assemble(me: bytes, node: Connection, session: dict[str, Any], config: Config, role: str) -> Owner:
     """An owner for this process, reading its sockets, with refs reporting to it."""
     ops: deque[bytes | tuple[bytes, ...]] = deque()
-    segments = Segments(session["shm_root"], session["spill_folders"][0], me, ops)
+    segments = Segments(
+        session["shm_root"], session["spill_folders"][0], me, ops, session.get("node_tag", "")
+    )
+    segments.several = bool(session.get("several")) or segments.several
     ring: Ring | NoRing = NoRing()
     if config.record_enabled:
         ring = Ring(

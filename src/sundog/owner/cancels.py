@@ -212,6 +212,8 @@ class Cancels:
     def cancel_for(self, _process: bytes, message: CancelOwned) -> None:
         """Another process, which has a ref to a result of our task, cancels it."""
         task = self.owner.table.get(message.task_id)
-        if task is not None:
+        if task is None:
+            self.owner.lineage.cancelled(message.task_id)
+        else:
             # Whether it is an actor's call is known here alone: there `force` cannot be met, the rest can.
             self.cancel_task(task, force=message.force and task.actor is None, recursive=message.recursive)

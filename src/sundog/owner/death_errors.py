@@ -14,13 +14,14 @@ from typing import Any
 
 from sundog.exceptions import (
     ActorUnavailableError,
+    NodeDiedError,
     OutOfMemoryError,
     RayError,
     RayTaskError,
     WorkerCrashedError,
 )
 from sundog.owner.rows import Task
-from sundog.wire.cause import EXIT, KERNEL_OOM, MEMORY, SIGNAL, Cause
+from sundog.wire.cause import EXIT, KERNEL_OOM, MEMORY, NODE, SIGNAL, Cause
 
 _STATUS_S = 0.5
 
@@ -57,7 +58,9 @@ def task_error(task: Task, worker: bytes, pid: int, cause: Cause, output: str) -
         f"Worker {worker.hex()} (pid {pid}) died running {task.fn.name}() (task {task.id.hex()}, "
         f"attempt {task.attempt + 1}): {closed(cause.text())}Its output: {output}"
     )
-    kind = OutOfMemoryError if is_memory(cause) else WorkerCrashedError
+    kind = (
+        OutOfMemoryError if is_memory(cause) else NodeDiedError if cause.kind == NODE else WorkerCrashedError
+    )
     return kind(
         message,
         **facts_of(cause)

@@ -141,6 +141,9 @@ class Dispatch:
     def _dispatch(self, shape: Shape) -> None:
         if shape.crew is not None and shape.crew.mustering:
             return
+        if shape.spent is not None and self.owner.segments.several:
+            self._dispatch_spread(shape, shape.spent)
+            return
         queue, lanes = shape.queue, shape.lanes
         # Those that ended while they waited, perhaps for a worker that never comes.
         while queue and queue[0].state != QUEUED:
@@ -164,6 +167,18 @@ class Dispatch:
                 return
         if len(lanes) > 1:
             self._steal(shape)
+
+    def _dispatch_spread(self, shape: Shape, spent: set[int]) -> None:
+        """One task for each lease: the node finds a place for every task anew (several nodes only)."""
+        queue = shape.queue
+        for lane in list(shape.lanes):
+            if lane.inflight:
+                continue
+            if lane.lease in spent:
+                spent.discard(lane.lease)
+                self.release(lane)
+            elif queue and not lane.blocked and not lane.reclaim and self._push(lane, queue, 1):
+                spent.add(lane.lease)
 
     def _push(self, lane: LeasedLane, queue: deque[Task], count: int) -> bool:
         fns: list[FnWire | None] | None = None

@@ -25,7 +25,8 @@ from sundog.owner import losses
 from sundog.owner.objects import CopyLost
 from sundog.owner.rows import WAITING, Task, Value, whole
 from sundog.state.lineage import FREED, Instruction, Lineage
-from sundog.wire.lanes import EXTRA_BACKPRESSURE, EXTRA_VALUES, OK
+from sundog.store import copies
+from sundog.wire.lanes import ERROR, EXTRA_BACKPRESSURE, EXTRA_VALUES, OK
 from sundog.wire.peers import CopyGone
 
 if TYPE_CHECKING:
@@ -95,16 +96,7 @@ class Recovery:
         if value is not None:
             if value[2] is None or value[2][0] != segment:
                 return  # another copy has come meanwhile
-            del owner.ready[oid]
-            owner.nested.forget(oid)
-            for inner in value[3] or ():
-                owner.refs.drop(inner)
-            owner.segments.abandon(segment, remove=oid[:PROCESS_BYTES] == owner.me)
-            maker = value[4]
-            if maker is not None and not maker.retired:
-                maker.freed.append((segment, value[2][1]))  # it may have it mapped for writing
-                if not maker.inflight:
-                    maker.send_freed()
+            self._let_go(oid, value)
         if oid[:PROCESS_BYTES] == owner.me:
             self.recover(oid, segment)
         else:
@@ -166,8 +158,17 @@ class Recovery:
         """Have an object of ours, which is not here, made again; or make it the error that says why not."""
         owner = self.owner
         task = owner.table.get(task_of(oid))
+        if not owner.config.lineage_pinning_enabled:
+            self._do(self.machine.freed(oid))
+            owner.objects.fail_object(oid, losses.not_allowed(owner, oid, segment))
+            return
         if task is not None:
             self._join(task, oid)
+            return
+        failure = self._failure_of_generator(oid)
+        if failure is not None:
+            self._do(self.machine.freed(oid))
+            owner.objects.store(oid, failure)
             return
         plan = self.machine.plan(oid, self._at_hand, self._refuses)
         if plan.chain:
@@ -175,9 +176,76 @@ class Recovery:
             self._do(self.machine.freed(oid))
             owner.objects.fail_object(oid, error)
             return
-        tasks = [self._revive(task_id, set(wanted)) for task_id, wanted in plan.steps]
+        tasks = [
+            self._revive(task_id, self._with_lost(task_id, set(wanted))) for task_id, wanted in plan.steps
+        ]
         for task in tasks:
             owner.arguments.await_all(task)
+
+    def _failure_of_generator(self, oid: bytes) -> Value | None:
+        """The error that ended the first run of the generator that made an object: the object shares its fate."""
+        owner = self.owner
+        stream = owner.streams.streams.get(task_of(oid))
+        if stream is None or stream.error_at is None or stream.task.rebuilding is not None:
+            return None
+        value = owner.objects.value(result_id(stream.task.id, stream.error_at))
+        return value if value is not None and value[0] == ERROR and value[3] is None else None
+
+    def cancelled(self, task_id: bytes) -> None:
+        """The program cancelled a task that has ended: it does not run again."""
+        task = self._kept.get(task_id)
+        if task is not None and task_id not in self.owner.table:
+            task.cancelled = True
+
+    def _with_lost(self, task_id: bytes, wanted: set[bytes]) -> set[bytes]:
+        """What is wanted of a task that runs again: what a reader missed, and what went with the same node."""
+        owner = self.owner
+        if owner.segments.several:
+            for oid in self._live_results(task_id) - wanted:
+                value = owner.objects.value(oid)
+                if value is not None and value[2] is not None and copies.is_lost(owner.segments, value[2][0]):
+                    self._let_go(oid, value)
+                    wanted.add(oid)
+        return wanted
+
+    def replaced(self, task: Task, oid: bytes, value: Value) -> bool:
+        """An item that an earlier attempt of a generator made has come again: whether the new copy takes its place."""
+        owner = self.owner
+        later = self._later.get(task.id)
+        old = owner.objects.value(oid)
+        missed = later is not None and oid in later and old is None
+        gone = (
+            old is not None
+            and old[2] is not None
+            and owner.segments.several
+            and copies.is_lost(owner.segments, old[2][0])
+        )
+        if not missed and not gone:
+            return False
+        if later is not None:
+            later.discard(oid)
+        if old is not None:
+            self._let_go(oid, old)
+        if value[2] is not None:
+            task.lossy = {*(task.lossy or ()), oid}
+        owner.objects.store(oid, value)
+        return True
+
+    def _let_go(self, oid: bytes, value: Value) -> None:
+        """Drop the value of an object whose copy is gone."""
+        owner = self.owner
+        assert value[2] is not None
+        segment = value[2][0]
+        del owner.ready[oid]
+        owner.nested.forget(oid)
+        for inner in value[3] or ():
+            owner.refs.drop(inner)
+        owner.segments.abandon(segment, remove=oid[:PROCESS_BYTES] == owner.me)
+        maker = value[4]
+        if maker is not None and not maker.retired:
+            maker.freed.append((segment, value[2][1]))  # it may have it mapped for writing
+            if not maker.inflight:
+                maker.send_freed()
 
     def _join(self, task: Task, oid: bytes) -> None:
         """Want one more result of a task that runs."""
@@ -304,7 +372,10 @@ class Recovery:
         self.owner.objects.carry_out()
 
     def _live(self, task: Task) -> set[bytes]:
-        row = self.machine.rows.get(task.id)
+        return self._live_results(task.id)
+
+    def _live_results(self, task_id: bytes) -> set[bytes]:
+        row = self.machine.rows.get(task_id)
         return set(row.live) if row is not None else set()
 
     def _received(self, value: Any, lane: Any) -> Value:

@@ -61,6 +61,16 @@ def _reason(why: str, is_put: bool) -> str:
     return "TASK_CANCELLED" if "cancelled" in why else "REF_NOT_FOUND"
 
 
+def not_allowed(owner: Owner, oid: bytes, segment: str) -> ObjectLostError:
+    """The error for a lost object where nothing is computed again."""
+    return ObjectReconstructionFailedError(
+        f"Object {oid.hex()} is lost: its segment {owner.segments.path(segment) if segment else ''} was removed, and "
+        "lost objects are not computed again because lineage_pinning_enabled is off.",
+        object_ref_hex=oid.hex(),
+        reason="LINEAGE_DISABLED",
+    )
+
+
 def cannot_rebuild(owner: Owner, oid: bytes, segment: str, plan: Plan) -> ObjectLostError:
     """The error for an object whose copy is gone and that cannot be made again."""
     where = f": its segment {owner.segments.path(segment)} was removed" if segment else ""

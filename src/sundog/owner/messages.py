@@ -26,6 +26,7 @@ def from_node(owner: Owner, role: str) -> Table:
     profiles = Profiles(owner, role)
     return Table(
         on(control.Answer, owner.control.answered),
+        on(control.NodesChanged, lambda message: _nodes_changed(owner, message)),
         on(control.Died, lambda message: _died(owner, message)),
         on(control.Describe, lambda message: _describe(owner, message, role)),
         on(control.Look, lambda message: _look(owner, message)),
@@ -73,6 +74,11 @@ def from_peers(owner: Owner) -> Table:
         on(peers.CancelOwned, owner.cancels.cancel_for),
         on(peers.CancelTold, owner.cancels.told),
     )
+
+
+def _nodes_changed(owner: Owner, message: control.NodesChanged) -> None:
+    """Copies stay where they are when nodes go, so once there were several the owner always looks for them."""
+    owner.segments.several = owner.segments.several or message.nodes > 1
 
 
 def _died(owner: Owner, message: control.Died) -> None:

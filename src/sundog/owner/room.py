@@ -88,7 +88,7 @@ class Room:
         """
         place = self._ask(lambda number: StoreRestore(number, name, directly), (0, 0))
         if place == RESTORED:
-            return f"{self.owner.segments.shm_root}/{RESTORED}/{name}", 0
+            return self.owner.segments.restored_path(name), 0
         if place is not None and len(place) == 1:
             raise RaySystemError(
                 f"The object in segment {name} was spilled, and cannot be fetched from {place[0]}. It is not lost: "

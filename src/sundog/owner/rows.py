@@ -180,7 +180,7 @@ _reserve()
 class Shape:
     """Tasks that want the same kind of lease share a queue and the workers leased for it."""
 
-    __slots__ = ("crew", "crowded", "key", "lanes", "queue", "setup", "spec", "wanted")
+    __slots__ = ("crew", "crowded", "key", "lanes", "queue", "setup", "spec", "spent", "wanted")
 
     def __init__(self, key: int, spec: LeaseSpec, setup: dict[str, Any]) -> None:
         self.key = key
@@ -188,6 +188,8 @@ class Shape:
         self.setup = setup
         self.queue: deque[Task] = deque()
         self.lanes: list[LeasedLane] = []
+        # Of the strategy SPREAD: leases that had their one task, after which the next task asks for another node.
+        self.spent: set[int] | None = set() if spec.strategy == ("spread",) else None
         self.wanted = 0  # leases the node believes we want
         self.crowded = False  # some lane has more than the task it runs
         self.crew: Crew | None = None  # the workers are held, so many and no more

@@ -96,7 +96,8 @@ class Streams:
             owner.refs.accept(lane.worker, value[3])
         stored: Value = (*value, lane if value[2] else None)
         if stream.closed or index <= stream.arrived:
-            owner.objects.discard(stored)
+            if not owner.lineage.replaced(task, result_id(task.id, index), stored):
+                owner.objects.discard(stored)
             owner.objects.carry_out()
             if index > stream.arrived:
                 stream.arrived = stream.given = index

@@ -62,6 +62,8 @@ class Group:
     created_at: float | None = None
     reservation: Reservation | None = None
     namespace: str = ""
+    soft_target: bytes = b""
+    """The node that a STRICT_PACK group takes if it fits there."""
 
     def unplaced(self) -> list[int]:
         """Return the bundles without a node, the largest first."""
@@ -117,6 +119,7 @@ class Groups:
         lifetime: str = "",
         label_selectors: Iterable[Mapping[str, str] | Sequence[tuple[str, str]]] = (),
         namespace: str = "",
+        soft_target: bytes = b"",
     ) -> bool:
         """Add a group that waits for a place; False when it is known already.
 
@@ -140,7 +143,7 @@ class Groups:
             for selector in label_selectors
         ]
         group = Group(pg_id, demands, strategy, owner, name, lifetime, list(selectors), now)
-        group.namespace = namespace
+        group.namespace, group.soft_target = namespace, soft_target
         self._groups[pg_id] = self._live[pg_id] = self._incomplete[pg_id] = group
         if name:
             self._names[namespace, name] = group
@@ -196,11 +199,12 @@ def choose_nodes(group: Group, nodes: Sequence[Node], *, empty: bool = False) ->
     ``empty`` plans as if nobody else used the nodes: whether, and where, the group could ever be.
     """
     todo = group.unplaced()
-    twins = [(node, node.pool.copy(empty=empty)) for node in nodes]
+    twins = [(node, node.pool.copy(empty=empty)) for node in nodes if not node.draining]
     used = [bundle.node for bundle in group.bundles.values()]
     if group.strategy == "STRICT_SPREAD":
         return _match(group, todo, [(node, pool) for node, pool in twins if node not in used])
     if group.strategy == "STRICT_PACK":
+        twins.sort(key=lambda twin: twin[0].node_id != group.soft_target)
         return _on_one(group, todo, [(node, pool) for node, pool in twins if not used or node in used])
     if group.strategy == "PACK":
         # Nodes that hold a part of the group already come first, then the emptier ones.

@@ -205,6 +205,8 @@ class Granting:
         want.pending[lease.lease] = lease
         self._turns += 1
         want.since, want.turn = now, self._turns
+        if shape.spec.strategy[0] == "spread":
+            node.spread_turn = self._turns
         shape.rotate(want)
         if worker is not None:
             self._grant(lease, worker, now, out)

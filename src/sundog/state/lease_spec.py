@@ -25,6 +25,10 @@ class LeaseSpec:
     ``fallbacks``: label selectors that would do as well, the best first, where no node that matches ``label_selector``
     has room.
 
+    ``prefer``: the node where the arguments are (the first bytes of its id): it is taken if it has room. ``origin``:
+    the node of the owner: it comes first while less than half of it is used; empty means the head, which comes first
+    anyway. Both are of the default strategy alone.
+
     ``memory_cap``: bytes of its own memory beyond which the node ends what runs on the lease; 0 = no cap.
     """
 
@@ -36,3 +40,5 @@ class LeaseSpec:
     permanent: bool = False
     memory_cap: float = 0.0
     fallbacks: tuple[tuple[tuple[str, str], ...], ...] = ()
+    prefer: bytes = b""
+    origin: bytes = b""

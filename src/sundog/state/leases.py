@@ -148,6 +148,27 @@ class Leases(Granting):
         self._schedule_all(now, out)
         return out
 
+    def drain_node(self, node_id: bytes, now: float = 0.0) -> list[Instruction]:
+        """A node is to leave: nothing more is placed on it, and its idle workers stop."""
+        node = self._nodes.get(node_id)
+        if node is None or node.draining:
+            return []
+        node.draining = True
+        out: list[Instruction] = []
+        for lease in list(node.leases.values()):
+            if lease.worker is None:
+                self._unassign(lease)
+        self._topology_changed(out)
+        self._schedule_all(now, out)
+        return out
+
+    def tasks_on(self, node_id: bytes) -> int:
+        """How many leases of tasks a node still holds; those of actors end with the node."""
+        node = self._nodes.get(node_id)
+        return (
+            sum(not lease.shape.spec.permanent for lease in node.leases.values()) if node is not None else 0
+        )
+
     # ------------------------------------------------------------------ owners
 
     def want(
@@ -343,6 +364,7 @@ class Leases(Granting):
         lifetime: str = "",
         label_selectors: Iterable[Mapping[str, str] | Sequence[tuple[str, str]]] = (),
         namespace: str = "",
+        soft_target: bytes = b"",
     ) -> list[Instruction]:
         """Set aside ``bundles``, all or none; GroupReady follows, now or as soon as there is room.
 
@@ -351,7 +373,7 @@ class Leases(Granting):
         """
         out: list[Instruction] = []
         if self._groups.create(
-            pg_id, bundles, strategy, owner, now, name, lifetime, label_selectors, namespace
+            pg_id, bundles, strategy, owner, now, name, lifetime, label_selectors, namespace, soft_target
         ):
             self._topology_changed(out)
             self._schedule_all(now, out)

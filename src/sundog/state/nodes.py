@@ -86,6 +86,10 @@ class Node:
     backoffs: dict[str, Backoff] = field(default_factory=dict)
     stopping_count: int = 0
     blocked_count: int = 0
+    spread_turn: int = 0
+    """When it was last chosen by the strategy SPREAD, as a sequence number."""
+    draining: bool = False
+    """It is to leave: what runs on it goes on, and nothing more is placed there."""
     reclaimed_at: float = float("-inf")
     """When a lease was last asked back because all the workers that may exist are taken."""
     _idle_by_env: dict[str, OrderedDict[bytes, Worker]] = field(default_factory=dict)

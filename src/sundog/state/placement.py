@@ -26,6 +26,8 @@ Conditions = Iterable[tuple[object, ...]]
 def find_candidates(shape: Shape, nodes: Mapping[bytes, Node], groups: Groups) -> None:
     """Set where ``shape`` may run among these nodes and groups, or why it may not."""
     shape.candidates, shape.tiers, shape.infeasible, shape.waiting_for = [], [], "", ""
+    if any(node.draining for node in nodes.values()):
+        nodes = {node_id: node for node_id, node in nodes.items() if not node.draining}
     kind = shape.spec.strategy[0]
     if kind == "pg":
         _in_group(shape, groups)
@@ -126,11 +128,22 @@ def choose(shape: Shape, now: float) -> tuple[Pool, Node] | None:
 
 
 def _rank(shape: Shape, open_now: list[tuple[Pool, Node]]) -> tuple[Pool, Node]:
-    kind = shape.spec.strategy[0]
+    kind, spec = shape.spec.strategy[0], shape.spec
+    if not shape.with_gpu:
+        # What needs no GPU leaves places that have some to those who do, as far as it can.
+        open_now = [place for place in open_now if not place[0].slots] or open_now
     if kind == "spread":
-        return min(open_now, key=lambda place: (place[0].used_share(), len(place[1].leases)))
+        return min(
+            open_now, key=lambda place: (place[0].used_share(), len(place[1].leases), place[1].spread_turn)
+        )
     if kind == "pg":
         return open_now[0]
+    if spec.prefer:
+        for place in open_now:
+            if place[1].node_id.startswith(spec.prefer):
+                return place
+    if spec.origin:
+        open_now.sort(key=lambda place: not place[1].node_id.startswith(spec.origin))  # stable
     for pool, node in open_now:
         if pool.used_share() < PACK_UNTIL:
             return pool, node

@@ -26,6 +26,7 @@ to disk, and a restored object is read where it lies.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Collection
 
 from sundog.plain import field, plain
 from sundog.state.store_steps import (
@@ -463,17 +464,24 @@ class Store:
         return bool(self.waiting) or self.phase == TRIM
 
     # ------------------------------------------------------------------ spilled
-    def spilled(self, job: int, url: str, moved: list[tuple[str, int, int]]) -> list[Step]:
-        """(name, offset, length) of the segments that are in `url` now, and cannot be opened in memory any more."""
+    def spilled(
+        self, job: int, url: str, moved: list[tuple[str, int, int]], dropped: Collection[str] = ()
+    ) -> list[Step]:
+        """(name, offset, length) of the segments that are in `url` now, and cannot be opened in memory any more.
+
+        `dropped`: copies that were removed without a copy on disk, for another node has the object.
+        """
         sizes = self._jobs[job]
-        self._jobs[job] = {name: sizes[name] for name, _, _ in moved}
+        self._jobs[job] = {name: sizes[name] for name in (*[row[0] for row in moved], *dropped)}
+        for name in dropped:
+            self._used.pop(name, None)
         for name, offset, length in moved:
             self.entries[name] = Spilled(Place(url, offset, length))
             self._used.pop(name, None)
             self.figures.spilled_objects += 1
             self.figures.spilled_bytes += length
         if not moved:
-            return [Delete(url)]
+            return [Delete(url)] if url else []
         self._in_file[url] = len(moved)
         return []
 

@@ -15,6 +15,7 @@ import os
 from typing import NamedTuple
 
 from sundog import notices, trust
+from sundog.store import places
 
 LOCK, LINK = ".lock", ".session"  # in the folder of shared memory
 _MARK = ".sundog"  # in the folder of a session: a link that says its name
@@ -160,6 +161,12 @@ def remove_folders(session_path: str) -> None:
     finally:
         os.close(links)
     trust.remove(own)
+
+
+def remove_node_folder(spill_folder: str, tag: str) -> None:
+    """Remove the spilled objects of a node that has ended, the head's excepted."""
+    if tag:
+        trust.remove(places.disk_root(spill_folder, tag))
 
 
 # ---------------------------------------------------------------------- shared memory

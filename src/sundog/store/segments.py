@@ -35,6 +35,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol
 
 from sundog.exceptions import LocalRayletDiedError, ObjectLostError, OutOfDiskError
+from sundog.store import places
 from sundog.store.credit import PAGE, Credit
 
 if TYPE_CHECKING:
@@ -102,10 +103,21 @@ class Segments:
     """The segments that one process makes and the mappings it reads through."""
 
     def __init__(
-        self, shm_root: str, disk_root: str, me: bytes, ops: deque[bytes | tuple[bytes, ...]]
+        self,
+        shm_root: str,
+        disk_root: str,
+        me: bytes,
+        ops: deque[bytes | tuple[bytes, ...]],
+        node_tag: str = "",
     ) -> None:
-        self.shm_root = shm_root
-        self.disk_root = disk_root
+        """The roots are those of the head; `node_tag` is of the node on which this process runs ("": the head)."""
+        self.base_root = shm_root
+        self.base_disk = disk_root
+        self.shm_root = places.shared_root(shm_root, node_tag)
+        self.disk_root = places.disk_root(disk_root, node_tag)
+        self.several = bool(node_tag)  # the session has other nodes, which may have copies of our objects
+        self.tag = node_tag
+        self._suffix = places.suffix(node_tag)
         self._me = me.hex()
         self._my_prefix = f"{self._me}-{self._me}-"
         self._ops = ops
@@ -136,8 +148,13 @@ class Segments:
         self.credit.limited(room.obtain)
 
     def path(self, name: str) -> str:
-        """Where a segment's file is."""
-        return f"{self.disk_root if name.startswith(_DISK) else self.shm_root}/{name}"
+        """Where a segment's file is: at its home, whichever node that is."""
+        tag = places.tag_of(name)
+        if name.startswith(_DISK):
+            return f"{places.disk_root(self.base_disk, tag)}/{name}"
+        if name.startswith(_FREE):
+            return f"{self.shm_root}/{name}"
+        return f"{places.shared_root(self.base_root, tag)}/{name}"
 
     # ------------------------------------------------------------------ writing
     def write(self, buffers: list[memoryview], owner: bytes | None = None) -> Location:
@@ -187,7 +204,7 @@ class Segments:
             self._free_bytes -= size
             free = names.pop()
             del self._free_order[free]
-            name = f"{prefix}{next(self._count)}"
+            name = f"{prefix}{next(self._count)}{self._suffix}"
             known = self._write_maps.pop(free, None)
             self._writing.add(name)
             try:
@@ -225,7 +242,7 @@ class Segments:
     def _write_cold(
         self, prefix: str, size: int, end: int, offsets: list[tuple[int, int]], buffers: list[memoryview]
     ) -> str:
-        name = f"{prefix}{next(self._count)}"
+        name = f"{prefix}{next(self._count)}{self._suffix}"
         need = (end + PAGE) & ~PAGE
         if not self.credit.reserve(need):
             return self._write_disk(
@@ -362,11 +379,16 @@ class Segments:
             ObjectLostError: there is no file.
             OSError: there is one, but this process cannot open or map it (descriptors, memory).
         """
+        path = self.path(name)
+        if places.tag_of(name) != self.tag and not name.startswith(_DISK):
+            from sundog.store import copies  # for sessions of several nodes
+
+            path = copies.nearest(self, name)
         with contextlib.suppress(FileNotFoundError):
-            return mapping.map_file(self.path(name), size, writable=False), size
+            return mapping.map_file(path, size, writable=False), size
         if self.room is not None and not name.startswith(_DISK):
             with contextlib.suppress(FileNotFoundError):  # another process may have asked for it before
-                return mapping.map_file(f"{self.shm_root}/{RESTORED}/{name}", size, writable=False), size
+                return mapping.map_file(self.restored_path(name), size, writable=False), size
             for tries in range(_RESTORE_TRIES):
                 # Under great pressure it may go again before we have it: then read it where it lies.
                 place = self.room.restore(name, directly=tries > 2)
@@ -380,6 +402,10 @@ class Segments:
             f"{' and was not spilled' if self.room is not None else ''}.",
             object_ref_hex=oid.hex() if oid else None,
         ) from None
+
+    def restored_path(self, name: str) -> str:
+        """Where a spilled object comes back: at its home."""
+        return f"{places.shared_root(self.base_root, places.tag_of(name))}/{RESTORED}/{name}"
 
     def _view_died(self, watch: weakref.ref[object]) -> None:
         # By id: a weak reference hashes as what it refers to, and a ctypes array has no hash.
@@ -436,6 +462,8 @@ class Segments:
         if not size:
             self.abandon(name, remove=False)
             return
+        if self.several:
+            self._remove_copies(name)
         known = self._shared_views.get(name)
         if known is not None and known() is not None:
             self.abandon(name, remove=True)  # not free, but lost: somebody here still looks at what it was
@@ -469,7 +497,10 @@ class Segments:
         """Names of the segments, in shared memory or on disk, that another process made for objects of ours."""
         prefix = f"{self._me}-{maker.hex()}-"
         found: set[str] = set()
-        for folder, start in ((self.shm_root, prefix), (self.disk_root, _DISK + prefix)):
+        roots = [(self.shm_root, prefix), (self.disk_root, _DISK + prefix)]
+        if self.several:
+            roots += [(root, prefix) for root in places.other_roots(self.base_root, self.shm_root)]
+        for folder, start in roots:
             with contextlib.suppress(OSError):  # nothing went to disk, or the session has ended
                 found.update(name for name in os.listdir(folder) if name.startswith(start))
         return found
@@ -516,6 +547,8 @@ class Segments:
                 mapping.unmap(*found)
 
     def _remove(self, name: str) -> None:
+        if self.several:
+            self._remove_copies(name)
         try:
             os.unlink(self.path(name))
         except FileNotFoundError:
@@ -523,6 +556,11 @@ class Segments:
                 self.room.freed(name)  # the node has it, or somebody removed it
         except OSError:
             pass
+
+    def _remove_copies(self, name: str) -> None:
+        from sundog.store import copies  # for sessions of several nodes
+
+        copies.remove(self, name)
 
     def close(self) -> None:
         """Remove what is on the free list and stop the copy thread; live views stay readable."""

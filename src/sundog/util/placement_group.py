@@ -14,7 +14,7 @@ from sundog.options import check_labels
 from sundog.public_ids import PlacementGroupID
 from sundog.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from sundog.wire.control import PgRemove
-from sundog.wire.requests import PgByName, PgCreate, PgTable, PgWait, Request
+from sundog.wire.requests import AvailableResources, PgByName, PgCreate, PgTable, PgWait, Request
 
 A = TypeVar("A")
 
@@ -136,8 +136,7 @@ def placement_group(
             "STRICT_SPREAD" (a node each).
         name: For `get_placement_group`.
         lifetime: None ends the group with its creator; "detached" keeps it.
-        _soft_target_node_id: Accepted with STRICT_PACK and checked. It is a hint that may always be
-            passed over, and it is.
+        _soft_target_node_id: With STRICT_PACK: the node to take if the group fits there.
         bundle_label_selector: Labels that the node of each bundle must have.
         topology_strategy: `{"ray.io/node-id": strategy}`, another way to write `strategy`.
 
@@ -150,17 +149,15 @@ def placement_group(
     asked = [{resource: float(amount) for resource, amount in bundle.items()} for bundle in bundles]
     chosen = _node_strategy(strategy, topology_strategy)
     selectors = bundle_label_selector or []
-    group_id, placed = _ask(PgCreate(asked, chosen, name or "", lifetime, selectors, _namespace()))
+    target = bytes.fromhex(_soft_target_node_id or "")
+    group_id, placed = _ask(PgCreate(asked, chosen, name or "", lifetime, selectors, _namespace(), target))
     group = PlacementGroup(group_id, asked)
     group._placed = placed
     return group
 
 
 def remove_placement_group(placement_group: PlacementGroup) -> None:
-    """Give the group's resources back. What still runs in it is stopped.
-
-    Does not wait for the node: whatever else this process asks of it comes after.
-    """
+    """Give the group's resources back. What still runs in it is stopped, and nothing more can run in it."""
     if not isinstance(placement_group, PlacementGroup):
         raise TypeError(
             f"remove_placement_group() takes a PlacementGroup, got {type(placement_group).__name__}"
@@ -169,6 +166,8 @@ def remove_placement_group(placement_group: PlacementGroup) -> None:
 
     placement_group._placed = False
     api.tell(PgRemove(placement_group.id.binary()))
+    # Answered after the removal: by then the workers in the group have been killed, and no task reaches them any more.
+    _ask(AvailableResources())
 
 
 def get_placement_group(placement_group_name: str) -> PlacementGroup:

@@ -18,6 +18,7 @@ ENDED = "ended"  # the node did, for `reason`
 EXIT = "exit"  # the process exited by itself
 SIGNAL = "signal"  # somebody else's signal, or its own
 KERNEL_OOM = "kernel_oom"  # the kernel's out-of-memory killer
+NODE = "node"  # the node that it ran on is gone
 MEMORY = "memory"  # the node did, because memory ran short
 
 
@@ -57,6 +58,8 @@ class Cause:
         return "\n".join(lines)
 
     def _what(self) -> str:
+        if self.kind == NODE:
+            return f"{self.reason}, and its process with it."
         if self.reason:
             return f"it was ended: {self.reason}."
         if self.kind == KERNEL_OOM:

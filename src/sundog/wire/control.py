@@ -338,6 +338,12 @@ class Goodbye(FromNode):
     """To a driver that leaves: that was the last of your workers' output, close your end."""
 
 
+class NodesChanged(FromNode):
+    """To all owners: the session has so many nodes now. Objects may have copies on any of them."""
+
+    nodes: int
+
+
 class Died(FromNode):
     """To all who dealt with it: a process is gone, with its `Cause`."""
 

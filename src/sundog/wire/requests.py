@@ -111,6 +111,13 @@ class EndProfile(Request[list[int]]):
     profile_id: str
 
 
+class DrainNode(Request[bool]):
+    """Place nothing more on a node; whether no task runs there any more. With `leave` it ends in any case."""
+
+    node_id: bytes
+    leave: bool
+
+
 class StopSession(Request[bool]):
     """End the session."""
 
@@ -154,6 +161,7 @@ class PgCreate(Request[tuple[bytes, bool]]):
     lifetime: str | None
     label_selectors: Any
     namespace: str
+    soft_target: bytes
 
 
 class PgWait(Request[bool]):

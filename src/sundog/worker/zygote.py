@@ -29,6 +29,7 @@ from sundog.isolation import also_find
 from sundog.net import sockets as socket
 from sundog.net.packets import Connection
 from sundog.owner import fault_dumps
+from sundog.store import places
 from sundog.system.journal import write_to
 from sundog.system.orphans import adopt
 from sundog.wire.row import Table, on
@@ -82,11 +83,15 @@ class Zygote:
         poller = select.poll()
         poller.register(self.control.fileno(), select.POLLIN)
         poller.register(self.wake[0], select.POLLIN)
+        # It hangs up when our node is gone, also where the socket leads to another process.
+        poller.register(self.lifeline, 0)
         while True:
             ready = poller.poll(self._quiet_ms())
             if not ready:
                 self._use_quiet()
             for fd, _ in ready:
+                if fd == self.lifeline:
+                    return
                 if fd == self.wake[0]:
                     with contextlib.suppress(BlockingIOError):
                         os.read(fd, 4096)
@@ -172,8 +177,9 @@ def _be_told(sock: socket.socket) -> str:
     shm_root = sock.recv(1 << 16).decode()
     if not shm_root:
         os._exit(0)  # there is no session: the node was not needed
+    tag = places.base_of(shm_root)[1]
     with contextlib.suppress(OSError):
-        write_to(f"{_session_path(shm_root)}/logs/zygote.log")
+        write_to(f"{_session_path(shm_root)}/logs/zygote{'-' + tag if tag else ''}.log")
     return shm_root
 
 
@@ -199,7 +205,10 @@ def _bury_session(shm_root: str, path: str) -> NoReturn:
     from sundog.store import folders
 
     folders.remove_shared(shm_root)
-    if path:
+    tag = places.base_of(shm_root)[1]
+    if tag:
+        folders.remove_node_folder(f"{path}/spilled_objects", tag)  # the session goes on without this node
+    elif path:
         folders.withdraw(path)
         folders.remove_folders(path)
     os._exit(0)

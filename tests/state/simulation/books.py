@@ -57,6 +57,7 @@ class Books:
         self.actors: dict[bytes, ActorBook] = {}
         self.actor_specs: dict[bytes, LeaseSpec] = {}
         self.scheduled_at = 0.0
+        self.draining: set[bytes] = set()
 
     # ------------------------------------------------------------------ leases
 
@@ -65,6 +66,7 @@ class Books:
 
     def node_lost(self, node_id: bytes, workers: list[bytes]) -> None:
         del self.totals[node_id]
+        self.draining.discard(node_id)
         for worker in workers:
             self.died(worker)
         self.groups.clear()  # any of them may lose a bundle, and become ready once more
@@ -94,6 +96,10 @@ class Books:
         assert grant.owner not in self.dead_owners, f"{grant}: its owner is dead"
         spec, count = self.wants.pop((grant.owner, grant.key), (None, 0))
         assert spec is not None and spec.resources == grant.resources, f"{grant}: nobody asked for it"
+        # In a bundle that is placed there, what runs may need more before it can end.
+        assert spec.strategy[0] == "pg" or grant.node_id not in self.draining, (
+            f"{grant}: its node is to leave"
+        )
         if count > 1:
             self.wants[grant.owner, grant.key] = (spec, count - 1)
         else:

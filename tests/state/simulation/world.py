@@ -24,6 +24,7 @@ from tests.state.simulation.books import ActorBook, Books
 from tests.state.simulation.network import Message, Network
 
 CONTROL = b"control-program-"
+NODES_MAX = 6
 
 
 @dataclass(eq=False)
@@ -302,6 +303,19 @@ class World:
             if self.rng.random() < 0.5:
                 self.net.send(b"kernel", CONTROL, "died", worker)
 
+    def drain_node(self, node_id: bytes) -> None:
+        """A node is to leave: it does so once no task runs there, which `tick` looks after."""
+        self.touched = True
+        self.books.draining.add(node_id)
+        self.books.told.clear()
+        self.do(self.leases.drain_node(node_id, self.now))
+
+    def join_node(self) -> None:
+        """One more node: what was infeasible may now run."""
+        self.touched = True
+        self.books.told.clear()
+        self.add_node(self.fresh("joined"), {"CPU": 2.0, "GPU": 1.0, "custom": 1.0}, {"zone": "east"})
+
     def worker_reads(self, worker: bytes, message: Message) -> None:
         process = self.processes.get(worker)
         if process is None or not process.alive:
@@ -357,8 +371,12 @@ class World:
             self.worker_acts()
         elif roll < 0.93:
             self.repeat_something_late()
-        elif roll < 0.932 and len(self.books.totals) > 1:
+        elif roll < 0.932 and len(self.books.totals) > 1 + len(self.books.draining):
             self.lose_node(rng.choice(list(self.books.totals)))
+        elif roll < 0.934 and len(self.books.totals) > 1 and not self.books.draining:
+            self.drain_node(rng.choice(list(self.books.totals)))
+        elif roll < 0.936 and len(self.books.totals) < NODES_MAX:
+            self.join_node()
         else:
             self.tick(rng.choice((0.0, 0.05, 0.3, 1.0)))
             return
@@ -485,6 +503,9 @@ class World:
         self.now += seconds
         self.books.scheduled_at = self.now
         self.do(self.leases.tick(self.now))
+        for node_id in list(self.books.draining):
+            if not self.leases.tasks_on(node_id):
+                self.lose_node(node_id)
         self.check()
 
     def end_everything(self) -> None:
