@@ -185,6 +185,8 @@ class RemotePdb(pdb.Pdb):
         try:
             with contextlib.redirect_stdout(self.stdout):
                 _Console(self.stdin, self.stdout, names).interact("*interactive*", exitmsg="")
+        except SystemExit:
+            pass  # exit() leaves the interpreter, not the task
         finally:
             self._is_interactive = False
 

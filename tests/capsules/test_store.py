@@ -1,0 +1,22 @@
+"""Which capsule a word means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sundog.capsules import capture, store
+from tests.capsules.made import HEADER, contents
+
+
+def test_a_word_is_an_id_its_beginning_or_a_function_and_the_newest_comes_first(tmp_path: Path) -> None:
+    for number, (task, name) in enumerate([("aa11", "f"), ("aa22", "g"), ("bb33", "f")]):
+        header = HEADER._replace(task_id=task, name=name, function=name, made_s=float(number))
+        capture.keep(str(tmp_path), header, contents(), 1 << 20, 10)
+    (tmp_path / "capsules" / "broken.capsule").write_bytes(b"nothing")
+
+    def found(word: str) -> list[str]:
+        return [each.header.task_id for each in store.find([str(tmp_path)], word)]
+
+    assert found("") == ["bb33"] and found("f") == ["bb33", "aa11"]
+    assert found("aa22") == ["aa22"] and found("aa") == ["aa22", "aa11"] and found("zz") == []
+    assert store.capsules_of(str(tmp_path / "nowhere")) == []

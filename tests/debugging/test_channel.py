@@ -1,0 +1,49 @@
+"""The socket between a paused task and a terminal."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sundog import trust
+from sundog.debugging import channel
+
+
+def test_rows_travel_both_ways_and_the_folder_is_private(tmp_path: Path) -> None:
+    deep = tmp_path / ("x" * 120)  # longer than an address has room for
+    deep.mkdir(mode=0o700)
+    listener = channel.listen(str(deep), "1")
+    client = channel.connect(str(deep), "1")
+    served, pid = channel.accept(listener)
+    assert pid == os.getpid() and (deep / "debug").stat().st_mode & 0o777 == 0o700
+    client.send("line", text="p x\nödd \ud800")
+    assert (served.receive() or {})["kind"] == "line"
+    served.send("ask", prompt="(Pdb) ")
+    assert (client.receive() or {})["prompt"] == "(Pdb) "
+    assert served.is_open()
+    client.close()
+    assert served.receive() is None and not served.is_open()
+    served.close()
+    listener.close()
+    channel.remove(str(deep), "1")
+    with pytest.raises(OSError, match="No such file"):
+        channel.connect(str(deep), "1")
+
+
+def test_what_is_no_row_ends_the_conversation(tmp_path: Path) -> None:
+    listener = channel.listen(str(tmp_path), "1")
+    client = channel.connect(str(tmp_path), "1")
+    served, _ = channel.accept(listener)
+    client.sock.sendall(b"no json\n[1]\n")
+    assert served.receive() is None and served.receive() is None
+    for each in (client, served, listener):
+        each.close()
+
+
+def test_a_folder_that_others_can_write_to_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "debug").mkdir()
+    (tmp_path / "debug").chmod(0o777)
+    with pytest.raises(trust.Untrusted):
+        channel.listen(str(tmp_path), "1")

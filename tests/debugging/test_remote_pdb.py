@@ -1,0 +1,83 @@
+"""pdb at a desk: what it shows, and that leaving lets the code go on."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from sundog.debugging.remote_pdb import RemotePdb
+from tests.debugging.visits import Client, Told, elsewhere
+
+
+def add(first: int, second: int, debugger: RemotePdb) -> int:
+    debugger.set_trace(sys._getframe())
+    total = first + second
+    return total
+
+
+def visit(folder: Path, *lines: str) -> tuple[list[int], str]:
+    """Run `add` in a thread, and type at its prompt."""
+    told = Told()
+    found: list[int] = []
+    desk = told.desk(folder)
+    debugger = RemotePdb(lambda *_: desk, lambda: False)
+    running = elsewhere(lambda: found.append(add(1, 2, debugger)))
+    client = Client(folder, *lines)
+    running.join(20)
+    return found, client.done()
+
+
+def test_names_can_be_seen_and_changed_and_leaving_lets_the_code_go_on(tmp_path: Path) -> None:
+    found, shown = visit(tmp_path, "p first, second", "second = 40", "quit")
+    assert "(1, 2)" in shown and "The task goes on." in shown
+    assert found == [41]
+
+
+def test_statements_of_several_lines_interact_and_what_is_refused(tmp_path: Path) -> None:
+    lines = ["for n in range(2):", "    print('n', n + first)", "", "interact", "first * 50", "", "run", "q"]
+    told = Told()
+    desk = told.desk(tmp_path)
+    found: list[int] = []
+    debugger = RemotePdb(lambda *_: desk, lambda: False)
+    running = elsewhere(lambda: found.append(add(1, 2, debugger)))
+    client = Client(tmp_path, *lines[:5], "raise EOFError")
+    client.done()
+    shown = client.shown
+    assert "...   " in shown and "n 1" in shown and "n 2" in shown and ">>> 50" in shown
+    again = Client(tmp_path, "exit()")  # the client left in `interact`; another one ends it
+    again.done()
+    last = Client(tmp_path, "run", "q")
+    running.join(20)
+    assert "cannot be started anew" in last.done() and found == [3]
+
+
+def test_post_mortem_stands_where_the_exception_came_from(tmp_path: Path) -> None:
+    def fail(text: str) -> None:
+        letters = list(text)
+        raise ValueError(len(letters))
+
+    told = Told()
+    desk = told.desk(tmp_path)
+    debugger = RemotePdb(lambda *_: desk, lambda: False)
+
+    def run() -> None:
+        try:
+            fail("abc")
+        except ValueError as error:
+            assert error.__traceback__ is not None
+            debugger.post_mortem(error.__traceback__, "ValueError: 3")
+
+    running = elsewhere(run)
+    shown = Client(tmp_path, "p letters", "c")
+    running.join(20)
+    assert "['a', 'b', 'c']" in shown.done() and "fails with its exception" in shown.shown
+    assert told.pauses[0].why == "breakpoint()"
+
+
+def test_words_are_completed_from_commands_and_names(tmp_path: Path) -> None:
+    debugger = RemotePdb(lambda *_: Told().desk(tmp_path), lambda: False)
+    frame = sys._getframe()
+    debugger.curframe = frame
+    debugger.curframe_locals = frame.f_locals
+    assert "frame" in debugger.complete_line("fra", "p fra", 2, 5)
+    assert "continue" in debugger.complete_line("cont", "cont", 0, 4)

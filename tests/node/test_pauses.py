@@ -1,0 +1,64 @@
+"""Paused tasks and breakpoints from outside, as the node tells of them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from sundog.node.pauses import Pauses
+from sundog.wire.control import PauseCounts, Paused, PauseNotice, Resumed, SetCaptures, SetTriggers
+from sundog.wire.pauses import Pause, Trigger
+
+PAUSE = Pause("1", "ab", "f", 0, "/f.py", 3, "f", "breakpoint()", 0.0, 7, b"w".hex())
+
+
+def process(kind: str, process_id: bytes) -> Any:
+    sent: list[Any] = []
+    return SimpleNamespace(
+        pid=1,
+        kind=kind,
+        job_id=b"j",
+        process_id=process_id,
+        line=SimpleNamespace(send=sent.append),
+        sent=sent,
+    )
+
+
+def make() -> tuple[Any, Any, Pauses]:
+    driver, worker = process("driver", b"d"), process("worker", b"w")
+    node: Any = SimpleNamespace(
+        processes={b"d": driver, b"w": worker},
+        jobs={b"j": SimpleNamespace(driver=b"d")},
+        session={"path": "/nowhere"},
+    )
+    return driver, worker, Pauses(node)
+
+
+def test_everybody_hears_how_many_stand_and_the_driver_hears_where_once() -> None:
+    driver, worker, pauses = make()
+    pauses.paused(worker, Paused(PAUSE))
+    pauses.paused(worker, Paused(PAUSE._replace(attached=99)))
+    notices = [each.text for each in driver.sent if isinstance(each, PauseNotice)]
+    assert len(notices) == 1 and notices[0].endswith("Attach with: sundog debug 1")
+    assert worker.sent == [PauseCounts(1, 0), PauseCounts(1, 1)]
+    assert pauses.of_worker(b"w".hex()) == (1, 0)
+    pauses.resumed(worker, Resumed("1"))
+    assert worker.sent[-1] == PauseCounts(0, 0) and not pauses.rows
+
+
+def test_the_pauses_of_a_worker_that_dies_are_over() -> None:
+    driver, worker, pauses = make()
+    pauses.paused(worker, Paused(PAUSE))
+    pauses.process_died(worker)
+    assert not pauses.rows and driver.sent[-1] == PauseCounts(0, 0)
+
+
+def test_triggers_and_captures_are_numbered_told_to_workers_and_removed() -> None:
+    driver, worker, pauses = make()
+    assert [pauses.add(Trigger(0, "f.py", line)) for line in (1, 2)] == [1, 2]
+    assert worker.sent[-2] == SetTriggers((Trigger(1, "f.py", 1), Trigger(2, "f.py", 2)))
+    assert pauses.clear([2, 5]) == [2] and pauses.clear([]) == [1] and pauses.clear([]) == []
+    assert pauses.capture(["g", "f"], wanted=True) == ["f", "g"]
+    assert worker.sent[-1] == SetCaptures(("f", "g"))
+    assert pauses.capture(["f"], wanted=False) == ["g"] and pauses.capture([], wanted=False) == []
+    assert driver.sent == []
