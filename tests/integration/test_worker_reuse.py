@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.integration.gates import await_true
+
 GET_S = 30
 
 
@@ -147,3 +149,19 @@ def test_a_garbage_collection_in_a_worker_leaves_what_the_zygote_imported_alone(
 
     frozen, looked_at = ray.get(look.remote(), timeout=GET_S)
     assert frozen > looked_at
+
+
+def test_a_worker_that_has_run_max_calls_stays_while_others_hold_what_it_made(ray: ModuleType) -> None:
+    @ray.remote
+    def late() -> int:
+        return 7
+
+    @ray.remote(max_calls=1, max_retries=0)
+    def nest() -> Any:
+        return os.getpid(), late.remote(), ray.put(8)
+
+    pid, later, put = ray.get(nest.remote(), timeout=GET_S)
+    assert ray.get([later, put], timeout=GET_S) == [7, 8]
+    assert ray.get(nest.remote(), timeout=GET_S)[0] != pid
+    del later, put
+    await_true(lambda: not os.path.exists(f"/proc/{pid}"), "the end of the worker")

@@ -72,6 +72,7 @@ class Executor:
         self.deadlines = Deadlines(owner)
         self.results = Results(self)
         self.exit_after: str | None = None
+        self.worn_out = False  # by max_calls
         self.exit_code = 0  # not 0: an end that nobody intended, after which the actor may restart
         self.exit_error: type[BaseException] = SystemExit  # what exit_actor() raises
         self.on_exit: Callable[[], None] = _nobody  # the actor is to end when its calls have
@@ -591,7 +592,7 @@ class Executor:
     def _count_call(self, lane: AnswerLane, task_id: bytes, fn: LoadedFn) -> None:
         fn.calls += 1
         if fn.calls >= fn.max_calls:
-            self.exit_after = f"{fn.name} has run max_calls={fn.max_calls} times here"
+            self.worn_out, self.exit_after = True, f"{fn.name} has run max_calls={fn.max_calls} times here"
             lane.reply((task_id, wire.R_EXIT, None, 0.0), 16, self.shm_root)
 
 

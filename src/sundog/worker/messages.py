@@ -27,8 +27,8 @@ def from_node(owner: Owner, life: ActorLife, breakpoints: Breakpoints) -> Table:
         on(control.StopServing, lambda message: life.stop(message.reason)),
         on(control.SetTriggers, breakpoints.set_triggers),
         on(control.SetCaptures, breakpoints.set_captures),
-        on(control.MayAct, lambda _message: owner.control.send(control.ActOk(_may_exit(owner)))),
-        on(control.MayExit, lambda _message: owner.control.send(control.ExitOk(_may_exit(owner)))),
+        on(control.MayAct, lambda _message: owner.control.send(control.ActOk(may_exit(owner)))),
+        on(control.MayExit, lambda _message: owner.control.send(control.ExitOk(may_exit(owner)))),
     )
 
 
@@ -51,7 +51,7 @@ def from_peers(owner: Owner, life: ActorLife, executor: Executor) -> Table:
     )
 
 
-def _may_exit(owner: Owner) -> bool:
+def may_exit(owner: Owner) -> bool:
     """Whether nobody needs this process: it owns nothing that others hold and waits for nothing."""
     owner.objects.drain()
     return not owner.refs.has_dependants() and not owner.table and not owner.actors.scopes

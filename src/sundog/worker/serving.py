@@ -36,6 +36,7 @@ from sundog.worker.answers import AnswerLane
 from sundog.worker.executor import Executor
 from sundog.worker.flush_guard import FlushGuard
 from sundog.worker.imports import Imports
+from sundog.worker.messages import may_exit
 from sundog.worker.modules import ModuleWatch
 from sundog.worker.sampler import Call, thread_stack
 
@@ -317,9 +318,7 @@ class Serving:
             finally:
                 self.current = None
             if executor.exit_after is not None:
-                self.hand_back()
-                self._flush_all()
-                self.stopping = executor.exit_after
+                self._leave()
                 return
             if end > flush_at and todo:
                 lane.flush(self.shm_root)
@@ -329,9 +328,20 @@ class Serving:
         if many:
             self.guard.end_batch()
         if executor.exit_after is not None:
-            self.hand_back()
-            self._flush_all()
-            self.stopping = executor.exit_after
+            self._leave()
+
+    def _leave(self) -> None:
+        """End after the task that ran last; or, after max_calls, when nobody needs what this process owns."""
+        self.hand_back()
+        self._flush_all()
+        executor = self.executor
+        if executor.worn_out and executor.actor_id is None:
+            with self.owner.lock:
+                needed = not may_exit(self.owner)
+            if needed:
+                executor.exit_after, self.retired = None, True  # the node asks again, as it does the idle
+                return
+        self.stopping = executor.exit_after
 
     def _look_again(self) -> None:
         """The time of `look_again_s` has passed, or something came."""
