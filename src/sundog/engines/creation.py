@@ -48,13 +48,39 @@ class Creations:
         Raises:
             ActorAlreadyExistsError: the name is taken.
         """
-        engine, owner = self.engine, self.owner
+        owner = self.owner
         options.check_creation()
+        actor_id = owner.ids.task()
+        registration = self._registration(cls, class_name, options, data)
+        self._note_site(actor_id, class_name, registration)
+        task = Task(actor_id, Fn(0, f"{class_name}.__init__"), None, owner.wall_s())
+        if args or kwargs:
+            owner.arguments.pack(task, args, kwargs)
+        if options.name:
+            found = self._register_named(task, options.name, registration)
+            if found != actor_id:
+                return found, False
+        with owner.lock:
+            owner.check_open()
+            if not options.name:
+                owner.control.send(ActorRegister(actor_id, registration))
+            if not registration["detached"]:
+                owner.actors.scopes.add(owner.actors.scope_id(actor_id))
+            self._holds[actor_id] = (task.holds or [], options.max_restarts != 0)
+            if task.state == WAITING:
+                self._await(task)
+            else:
+                owner.control.send(ActorStart(actor_id, task.args, task.extra))
+        return actor_id, True
+
+    def _registration(
+        self, cls: Any, class_name: str, options: ActorOptions, data: HandleData
+    ) -> dict[str, Any]:
+        """What the node keeps of an actor, and hands to each worker that becomes it."""
+        owner = self.owner
         code = owner.tasks.make_fn(cls, class_name).code
         assert code is not None
-        actor_id = owner.ids.task()
-        spec, setup = lease_of(options, engine.env_key(options.runtime_env))
-        detached = lives_on(options)
+        spec, setup = lease_of(options, self.engine.env_key(options.runtime_env))
         data.concurrent = runs_several(cls, options)
         is_async = is_async_class(cls)
         if is_async and options.allow_out_of_order_execution is False:
@@ -64,8 +90,8 @@ class Creations:
             )
         # Calls that run at the same time do not wait for the arguments of each other.
         data.out_of_order = data.out_of_order or is_async or (options.max_concurrency or 1) > 1
-        registration: dict[str, Any] = {
-            "detached": detached,
+        return {
+            "detached": lives_on(options),
             "max_restarts": options.max_restarts,
             "get_if_exists": options.get_if_exists,
             "namespace": options.namespace or context.facts.namespace,
@@ -86,39 +112,29 @@ class Creations:
             # Packed: exceptions that a method is retried for are the user's classes, which the node cannot import.
             "handle": pack(data, 1 << 62)[0],
         }
+
+    def _note_site(self, actor_id: bytes, class_name: str, registration: dict[str, Any]) -> None:
+        """Record where in the user's program the actor is created."""
+        owner = self.owner
         site = registration["call_site"] = _users_site()
         now, place = owner.wall_s(), owner.ring.name(site, f"{call_sites.MARK}{class_name}.__init__")
         owner.ring.write(events.SITE, actor_id, place, now, now, now)
-        task = Task(actor_id, Fn(0, f"{class_name}.__init__"), None, owner.wall_s())
-        if args or kwargs:
-            owner.arguments.pack(task, args, kwargs)
-        if options.name:
-            found = b""
-            try:
-                found = owner.control.request(
-                    RegisterNamed(actor_id, options.name, registration["namespace"], registration)
-                )
-            except BaseException:
-                # Nothing if the name is taken. But a signal's handler may have raised before the answer came.
-                owner.control.send(ActorKill(actor_id, no_restart=True))
-                raise
-            finally:
-                if found != actor_id:
-                    self._drop(task.holds or [])  # the name is taken
-            if found != actor_id:
-                return found, False
-        with owner.lock:
-            owner.check_open()
-            if not options.name:
-                owner.control.send(ActorRegister(actor_id, registration))
-            if not detached:
-                owner.actors.scopes.add(owner.actors.scope_id(actor_id))
-            self._holds[actor_id] = (task.holds or [], options.max_restarts != 0)
-            if task.state == WAITING:
-                self._await(task)
-            else:
-                owner.control.send(ActorStart(actor_id, task.args, task.extra))
-        return actor_id, True
+
+    def _register_named(self, task: Task, name: str, registration: dict[str, Any]) -> bytes:
+        """Register an actor under its name; returns the id of the actor that has the name, which may be another."""
+        owner, found = self.owner, b""
+        try:
+            found = owner.control.request(
+                RegisterNamed(task.id, name, registration["namespace"], registration)
+            )
+        except BaseException:
+            # Nothing if the name is taken. But a signal's handler may have raised before the answer came.
+            owner.control.send(ActorKill(task.id, no_restart=True))
+            raise
+        finally:
+            if found != task.id:
+                self._drop(task.holds or [])  # the name is taken
+        return found
 
     def _await(self, task: Task) -> None:
         """Start the actor once the refs among its arguments are ready."""

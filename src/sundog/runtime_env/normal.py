@@ -11,7 +11,7 @@ import os
 import re
 import site
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -127,6 +127,25 @@ def _expand(value: str, environ: Mapping[str, str]) -> str:
     return _VARIABLE.sub(lambda found: environ.get(found[1] or found[2], found[0] if found[2] else ""), value)
 
 
+def _pip_dir(pip: Mapping[str, object], session_dir: str) -> str:
+    """Where the virtual environment of these packages is or will be; "" without packages."""
+    if not pip.get("packages"):
+        return ""
+    wanted = [pip["packages"], pip["pip_install_options"], pip["pip_check"]]
+    identity = [_PIP_FORM, sys.version, sys.prefix, *wanted]
+    return os.path.join(cache.pip_folder(session_dir), hash_of(identity))
+
+
+def _packed_hook(hook: Callable[[], object] | bytes | str) -> bytes | str:
+    """A hook that is a function, pickled; one that is named, or pickled already, as it is."""
+    if not callable(hook):
+        return hook
+    import cloudpickle
+
+    packed: bytes = cloudpickle.dumps(hook)
+    return packed
+
+
 def normalize(runtime_env: Mapping[str, object] | None, *, session_dir: str) -> NormalEnv:
     """Resolve a runtime environment in the submitting process.
 
@@ -156,22 +175,8 @@ def normalize(runtime_env: Mapping[str, object] | None, *, session_dir: str) -> 
         store(path, folder, excludes, os.path.basename(path)) for path in env.get("py_modules", ())
     )
     pip = env.get("pip") or env.get("uv") or {}
-    pip_dir = ""
-    if pip.get("packages"):
-        identity = [
-            _PIP_FORM,
-            sys.version,
-            sys.prefix,
-            pip["packages"],
-            pip["pip_install_options"],
-            pip["pip_check"],
-        ]
-        pip_dir = os.path.join(cache.pip_folder(session_dir), hash_of(identity))
-    hook: bytes | str = env.get("worker_process_setup_hook", "")
-    if callable(hook):
-        import cloudpickle
-
-        hook = cloudpickle.dumps(hook)
+    pip_dir = _pip_dir(pip, session_dir)
+    hook = _packed_hook(env.get("worker_process_setup_hook", ""))
     variables = tuple(sorted(env.get("env_vars", {}).items()))
     # The copies' names are hashes of their content, so the key is the same in every session.
     copies = [os.path.basename(path) for path in (working_dir, *modules, pip_dir)]
