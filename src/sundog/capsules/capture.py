@@ -146,7 +146,7 @@ def outcome_of_error(error: BaseException) -> Outcome:
     return Outcome(type(error).__name__, _text(error), place)
 
 
-def outcome_of_result(result: Any) -> Outcome:
+def outcome_of_result(result: object) -> Outcome:
     """How a run ended that returned."""
     digest = ""
     with contextlib.suppress(Exception):
@@ -165,14 +165,14 @@ def _text(error: BaseException) -> str:
         return f"(its text cannot be had: {type(trouble).__name__})"
 
 
-def _repr(value: Any) -> str:
+def _repr(value: object) -> str:
     try:
         return repr(value)[:_TEXT_MAX]
     except BaseException as trouble:  # of the user's: it may raise anything
         return f"<{type(value).__name__}, whose repr raises {type(trouble).__name__}>"
 
 
-def source_of(function: Any) -> str:
+def source_of(function: object) -> str:
     """file:line of a function or class; "" of what is not written in Python."""
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     if code is not None:

@@ -197,7 +197,7 @@ def _borrow(lent: Lent) -> list[memoryview]:
 
 
 # ---------------------------------------------------------------------- the code as it is now
-def _from_file(header: Header) -> Any:
+def _from_file(header: Header) -> object:
     """The function or class as its file defines it now."""
     path, _, _ = header.source.rpartition(":")
     if not os.path.isfile(path):
@@ -205,7 +205,7 @@ def _from_file(header: Header) -> Any:
     names = runpy.run_path(path, run_name="__sundog_replay__")
     parts = header.function.split(".")
     wanted = parts[:-1] if header.kind in ("call", "constructor") else parts
-    found: Any = names.get(wanted[0])
+    found: object = names.get(wanted[0])
     for part in wanted[1:]:
         found = getattr(_own(found), part, None)
     if found is None:
@@ -213,7 +213,7 @@ def _from_file(header: Header) -> Any:
     return _own(found)
 
 
-def _own(found: Any) -> Any:
+def _own(found: object) -> object:
     """The function of a remote function, the class of an actor class."""
     for name in ("_function", "_cls"):
         inner = getattr(found, name, None)

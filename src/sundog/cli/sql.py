@@ -5,7 +5,6 @@ the terminal's process, main thread; it joins no session.
 """
 
 import sqlite3
-from typing import Any
 
 import click
 
@@ -65,15 +64,15 @@ def command(question: str | None, tables: bool, session: str | None, form: str) 
     return exits.OK
 
 
-def _only_reading(action: int, *_: Any) -> int:
+def _only_reading(action: int, *_: object) -> int:
     return sqlite3.SQLITE_OK if action in _READS else sqlite3.SQLITE_DENY
 
 
-def _shown(value: Any) -> Any:
+def _shown(value: object) -> object:
     return value.hex() if isinstance(value, bytes) else value
 
 
-def _tables(db: sqlite3.Connection) -> list[dict[str, Any]]:
+def _tables(db: sqlite3.Connection) -> list[dict[str, object]]:
     found = db.execute(
         "SELECT type, name FROM sqlite_master WHERE type IN ('view', 'table') ORDER BY type DESC, name"
     )

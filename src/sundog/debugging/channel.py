@@ -37,7 +37,7 @@ class Channel:
         self.sock = sock
         self._bytes = b""
 
-    def send(self, kind: str, **fields: Any) -> None:
+    def send(self, kind: str, **fields: object) -> None:
         """Raises: OSError: the other end is gone."""
         data = json.dumps({"kind": kind, **fields}, default=str)
         self.sock.sendall(data.encode("utf-8", "backslashreplace") + b"\n")

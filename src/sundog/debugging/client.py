@@ -59,7 +59,7 @@ def _answer(channel: Channel, prompt: str) -> bool:
         return _send(channel, text=line)
 
 
-def _send(channel: Channel, **fields: Any) -> bool:
+def _send(channel: Channel, **fields: object) -> bool:
     try:
         channel.send("line", **fields)
     except OSError:

@@ -12,7 +12,7 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from sundog.debugging import channel
 from sundog.wire.pauses import Pause
@@ -131,7 +131,7 @@ class Desk:
             if self.is_open:
                 self._announce(self.pause)
 
-    def tell(self, kind: str, **fields: Any) -> None:
+    def tell(self, kind: str, **fields: object) -> None:
         """Send the client something, if there is one."""
         with contextlib.suppress(OSError):
             if self._client is not None:

@@ -298,7 +298,7 @@ class _Console(code.InteractiveConsole):
         self._stdout.write(data)
 
 
-def _place_of(frame: FrameType | None, tb_or_exc: Any) -> tuple[FrameType, int]:
+def _place_of(frame: FrameType | None, tb_or_exc: object) -> tuple[FrameType, int]:
     """The frame and line that a stop is at."""
     if isinstance(tb_or_exc, BaseException):
         tb_or_exc = tb_or_exc.__traceback__

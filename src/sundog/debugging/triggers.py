@@ -85,7 +85,7 @@ class Watch:
         monitoring.restart_events()  # lines that were no breakpoint before may be one now
 
     # ------------------------------------------------------------------ Python 3.12 and later
-    def _on_line(self, code: CodeType, line: int) -> Any:
+    def _on_line(self, code: CodeType, line: int) -> object:
         if not any(each.line == line for each in self._at(code)):
             return sys.monitoring.DISABLE  # type: ignore[attr-defined]
         self._met(sys._getframe(1), line, None)
@@ -121,7 +121,7 @@ class Watch:
             self._paths[path] = found
         return found
 
-    def _met(self, frame: FrameType, line: int, error: BaseException | None) -> Any:
+    def _met(self, frame: FrameType, line: int, error: BaseException | None) -> object:
         """A line is about to run, or an exception passes; stop if a trigger says so."""
         for trigger in self._at(frame.f_code):
             if error is None and (not trigger.line or trigger.line != line or trigger.exception):

@@ -26,7 +26,7 @@ class _Open:
     """A question, who has not answered, and what the others said."""
 
     asked: dict[bytes, Who]
-    told: list[tuple[Who, Any]]
+    told: list[tuple[Who, object]]
     finish: Callable[[], None]
 
 

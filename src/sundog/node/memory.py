@@ -267,7 +267,7 @@ class MemoryKeeper:
             },
         )
 
-    def kill(self, worker: bytes, reason: str, facts: dict[str, Any]) -> None:
+    def kill(self, worker: bytes, reason: str, facts: dict[str, object]) -> None:
         """End a worker for memory; its owners get the facts."""
         process = self.node.processes.get(worker)
         if process is None:

@@ -20,7 +20,7 @@ import json
 import os
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog import event_names, events
 from sundog.plain import field, plain
@@ -217,7 +217,7 @@ class Records:
         return tail.names.get(number, ("?", ""))
 
     # ------------------------------------------------------------------ facts of the node itself
-    def fact(self, kind: str, /, **facts: Any) -> None:
+    def fact(self, kind: str, /, **facts: object) -> None:
         """Record something that the node did or saw, at once: it is there should the node be killed. Never raises."""
         if not self.enabled:
             return

@@ -74,7 +74,7 @@ def _names(session_path: str, process_id: bytes) -> dict[int, tuple[str, str]]:
     return {}
 
 
-def _save(session_path: str, state: dict[str, Any]) -> None:
+def _save(session_path: str, state: dict[str, object]) -> None:
     temporary = f"{session_path}/{_FILE}.new"
     try:
         with open(temporary, "w", encoding="utf-8") as file:

@@ -52,22 +52,22 @@ class Index:
         self.db = db
 
     # ------------------------------------------------------------------ asking
-    def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+    def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         """All rows of a question."""
         return self.db.execute(sql, values).fetchall()
 
-    def one(self, sql: str, *values: Any) -> Any:
+    def one(self, sql: str, *values: object) -> Any:
         """The first column of the first row; None if there is none."""
         row = self.db.execute(sql, values).fetchone()
         return row[0] if row is not None else None
 
-    def dicts(self, sql: str, *values: Any) -> list[dict[str, Any]]:
+    def dicts(self, sql: str, *values: object) -> list[dict[str, Any]]:
         """All rows of a question, each by the names of its columns."""
         cursor = self.db.execute(sql, values)
         keys = [column[0] for column in cursor.description]
         return [dict(zip(keys, row)) for row in cursor]
 
-    def meta(self, key: str, default: Any = None) -> Any:
+    def meta(self, key: str, default: object = None) -> Any:
         """A value that the index keeps about itself."""
         found = self.one("SELECT value FROM meta WHERE key = ?", key)
         return default if found is None else json.loads(found)
@@ -146,7 +146,7 @@ class Index:
             self._set("folded", int(self.meta("folded", 0)) + count)
         intake.dropped += count
 
-    def _set(self, key: str, value: Any) -> None:
+    def _set(self, key: str, value: object) -> None:
         self.db.execute("INSERT OR REPLACE INTO meta VALUES(?, ?)", (key, json.dumps(value)))
 
 

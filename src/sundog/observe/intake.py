@@ -233,8 +233,8 @@ class Intake:
         if alike is not None and alike.kind in _FLOODS:
             self._take_alike(source, slots, alike)
             return True
-        tasks: list[tuple[Any, ...]] = []
-        others: list[tuple[Any, ...]] = []
+        tasks: list[tuple[object, ...]] = []
+        others: list[tuple[object, ...]] = []
         numbers, id_, lease = source.numbers, source.id, source.lease
         expected = slots.first
         name_of = self._name_of(source)

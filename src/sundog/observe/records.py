@@ -142,7 +142,7 @@ def _home(index: Index, process: int) -> tuple[bytes, int]:
 
 # ---------------------------------------------------------------------- parts of it
 def tasks_where(
-    index: Index, rows: SessionRows, rest: str = "", values: tuple[Any, ...] = ()
+    index: Index, rows: SessionRows, rest: str = "", values: tuple[object, ...] = ()
 ) -> Iterator[TaskRow]:
     """Attempts, as rows; `rest` is what follows in SQL, where `a` is the attempt and `n` its name."""
     homes = {
@@ -193,7 +193,7 @@ def tasks_where(
 
 
 def spans_where(
-    index: Index, rows: SessionRows, rest: str = "", values: tuple[Any, ...] = ()
+    index: Index, rows: SessionRows, rest: str = "", values: tuple[object, ...] = ()
 ) -> Iterator[SpanRow]:
     """Gets, puts and waits, as rows; `rest` is what follows in SQL, where `s` is the span."""
     homes = {

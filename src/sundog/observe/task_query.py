@@ -256,7 +256,7 @@ class TaskQuery:
             return Clause(f"{same} OR a.kind != 1", (str(wanted),), exact=False)
         return Clause(same, (str(wanted),))
 
-    def _parent(self, wanted: Any) -> Clause:
+    def _parent(self, wanted: object) -> Clause:
         text = str(wanted).lower()
         if text.startswith(DRIVER_TASK_ID_PREFIX):
             jobs = "SELECT process_id FROM processes WHERE role = 'driver' AND job_id = ?"
@@ -267,7 +267,7 @@ class TaskQuery:
         return Clause(f"{_OWNER} IN ({homes} UNION {living})", (task, task, task), exact=False)
 
 
-def _bytes(text: Any) -> bytes:
+def _bytes(text: object) -> bytes:
     try:
         return bytes.fromhex(str(text))
     except ValueError:
@@ -281,33 +281,33 @@ def _number(text: Any) -> int:
         return -1
 
 
-def _state(_query: TaskQuery, wanted: Any) -> Clause:
+def _state(_query: TaskQuery, wanted: object) -> Clause:
     return Clause({"FAILED": "a.flags & 1", "FINISHED": "NOT a.flags & 1"}.get(str(wanted).upper(), _NEVER))
 
 
-def _type(_query: TaskQuery, wanted: Any) -> Clause:
+def _type(_query: TaskQuery, wanted: object) -> Clause:
     kinds = [number for number, name in KINDS.items() if name == str(wanted).upper()]
     return Clause(f"a.kind = {kinds[0]}" if kinds else _NEVER)
 
 
-def _of_process(column: str, value: Callable[[Any], Any]) -> Callable[[TaskQuery, Any], Clause]:
+def _of_process(column: str, value: Callable[[object], object]) -> Callable[[TaskQuery, object], Clause]:
     sql = f"a.process IN (SELECT id FROM processes WHERE {column} = ?)"
     return lambda _query, wanted: Clause(sql, (value(wanted),))
 
 
-def _function(_query: TaskQuery, wanted: Any) -> Clause:
+def _function(_query: TaskQuery, wanted: object) -> Clause:
     own = "CASE WHEN function != '' THEN function ELSE text END"
     return Clause(f"a.name IN (SELECT id FROM names WHERE {own} = ? COLLATE NOCASE)", (str(wanted),))
 
 
-def _actor(_query: TaskQuery, wanted: Any) -> Clause:
+def _actor(_query: TaskQuery, wanted: object) -> Clause:
     calls = "a.kind = 2 AND a.process IN (SELECT id FROM processes WHERE actor_id = ?)"
     unrun = "a.flags & 32 AND a.kind = 2"
     value = _bytes(wanted)
     return Clause(f"({calls}) OR (a.kind = 3 AND a.task_id = ?) OR ({unrun})", (value, value), exact=False)
 
 
-_CLAUSES: dict[str, Callable[[TaskQuery, Any], Clause]] = {
+_CLAUSES: dict[str, Callable[[TaskQuery, object], Clause]] = {
     "task_id": lambda _query, wanted: Clause("a.task_id = ?", (_bytes(wanted),)),
     "attempt_number": lambda _query, wanted: Clause("a.attempt = ?", (_number(wanted),)),
     "state": _state,

@@ -296,7 +296,9 @@ def _event(state: str, at_s: float) -> dict[str, Any]:
     return {"state": state, "created_ms": float(int(at_s * 1000))}
 
 
-def _events(submit_s: float, start_s: float | None, end_s: float | None, state: str) -> list[dict[str, Any]]:
+def _events(
+    submit_s: float, start_s: float | None, end_s: float | None, state: str
+) -> list[dict[str, object]]:
     """The states that an attempt went through, as far as their times are recorded."""
     found = [_event(_ORDER[0], submit_s)]
     if state == _ORDER[0]:
@@ -313,11 +315,11 @@ def _events(submit_s: float, start_s: float | None, end_s: float | None, state: 
     return found
 
 
-def _profile(row: Row, task: TaskRow) -> dict[str, Any]:
+def _profile(row: Row, task: TaskRow) -> dict[str, object]:
     """The phases of an attempt, in the form of Ray's profile events."""
     start, end = (task.start_s or 0.0) * 1000, (task.end_s or 0.0) * 1000
 
-    def phase(name: str, extra: dict[str, Any]) -> dict[str, Any]:
+    def phase(name: str, extra: dict[str, object]) -> dict[str, object]:
         return {"event_name": name, "start_time": start, "end_time": end, "extra_data": extra}
 
     whole = {"name": row["func_or_class_name"], "task_id": row["task_id"]}

@@ -180,7 +180,7 @@ def _task_events(row: TaskRow, process: int, tid: int, now: float) -> list[dict[
         "cpu_ms": row.cpu_s * 1000,
         "peak_memory_bytes": row.peak_bytes,
     }
-    event: dict[str, Any] = {**slice_, **place, "args": args}
+    event: dict[str, object] = {**slice_, **place, "args": args}
     if row.status == "FAILED":
         event["cname"] = "terrible"  # Chrome's name for red
     phases = [
@@ -190,7 +190,7 @@ def _task_events(row: TaskRow, process: int, tid: int, now: float) -> list[dict[
     return [event, *phases]
 
 
-def _arrow(row: TaskRow, process: int, tid: int, from_process: int, from_tid: int) -> list[dict[str, Any]]:
+def _arrow(row: TaskRow, process: int, tid: int, from_process: int, from_tid: int) -> list[dict[str, object]]:
     """From the submitter to the task. An arrow needs a slice at each end, so submitting gets a thin one."""
     flow = {"name": "submit", "cat": "flow", "id": f"{row.task_id.hex()}:{row.attempt}"}
     origin = {"ts": row.submit_s * _US, "pid": from_process, "tid": from_tid}
@@ -288,7 +288,7 @@ class Board:
 
     def names(self) -> list[dict[str, Any]]:
         """The metadata events that label and order the rows: drivers above workers."""
-        out: list[dict[str, Any]] = []
+        out: list[dict[str, object]] = []
         for node_id, number in self._processes.items():
             label = f"node {node_id.hex()[:8]}" if node_id else "node"
             out.append(_label("process_name", number, 0, {"name": label}))
@@ -312,5 +312,5 @@ class Board:
         return out
 
 
-def _label(name: str, process: int, tid: int, args: dict[str, Any]) -> dict[str, Any]:
+def _label(name: str, process: int, tid: int, args: dict[str, object]) -> dict[str, object]:
     return {"name": name, "ph": "M", "ts": 0, "pid": process, "tid": tid, "args": args}

@@ -74,7 +74,7 @@ class _Data:
             "counters": self._counters(),
         }
 
-    def _row(self, key: tuple[int, int], kind: str, pid: int, process_id: bytes) -> dict[str, Any]:
+    def _row(self, key: tuple[int, int], kind: str, pid: int, process_id: bytes) -> dict[str, object]:
         row = self.rows.get(key)
         if row is None:
             process = self.known.processes.get(process_id)
@@ -131,7 +131,7 @@ class _Data:
             where = f"{span.kind} {span.site}" if span.site else span.kind
             self._add(row, where, span.start_s, span.end_s, False, span.detail)
 
-    def _counters(self) -> list[dict[str, Any]]:
+    def _counters(self) -> list[dict[str, object]]:
         found = self.index.dicts(
             "SELECT * FROM machine WHERE at_s BETWEEN ? AND ? ORDER BY at_s", self.low - 1, self.high + 1
         )

@@ -14,7 +14,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
 
 from sundog.observe.index import Index, Progress, no_progress
 from sundog.observe.records import SessionRows, base_rows, spans_where, tasks_where
@@ -191,7 +190,7 @@ class _Trace:
             self.index, self.rows, f"WHERE {self.window.where('s')} ORDER BY s.start_s, -s.end_s"
         ):
             process, tid = self.board.lane_for_call(span)
-            args: dict[str, Any] = {"object": span.detail}
+            args: dict[str, object] = {"object": span.detail}
             if span.size_bytes:
                 args["bytes"] = span.size_bytes
             if span.site:

@@ -170,7 +170,7 @@ class Totals:
             self.row(Key(name, class_name)).merge(Usage(count, failed, lost, *read))
 
 
-def _merged(named: Iterable[tuple[str, Usage]]) -> dict[str, dict[str, Any]]:
+def _merged(named: Iterable[tuple[str, Usage]]) -> dict[str, dict[str, object]]:
     sums: dict[str, Usage] = {}
     for name, usage in named:
         sums.setdefault(name, Usage()).merge(usage)

@@ -39,7 +39,7 @@ class ProcessFacts:
     detached_by_default: bool = False  # actors of this job that say nothing of their lifetime
     accelerators: dict[str, tuple[int | str, ...]] = field(default_factory=dict)  # kind -> ids of the pieces
     resources: dict[str, float] = field(default_factory=dict)
-    runtime_env: dict[str, Any] = field(default_factory=dict)
+    runtime_env: dict[str, object] = field(default_factory=dict)
     placement_group: bytes | None = None
     capture_child_tasks: bool = False
     actor_id: bytes | None = None

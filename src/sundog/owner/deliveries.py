@@ -10,18 +10,17 @@ import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 
 class Deliveries:
     """The calls that wait for the thread, and the thread."""
 
     def __init__(self) -> None:
-        self._waiting: deque[tuple[Callable[..., None], tuple[Any, ...]]] = deque()
+        self._waiting: deque[tuple[Callable[..., None], tuple[object, ...]]] = deque()
         self._event: threading.Semaphore | None = None
         self._thread: threading.Thread | None = None
 
-    def bring(self, call: Callable[..., None], *args: Any) -> None:
+    def bring(self, call: Callable[..., None], *args: object) -> None:
         """Run something that unpickles user values on a thread of its own, not under our lock."""
         self.can_bring()  # if not, a later delivery or the shutdown brings this one
         assert self._event is not None

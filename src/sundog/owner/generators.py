@@ -32,7 +32,7 @@ class ObjectRefGenerator(Generic[T_co]):
     Iterate with ``for`` or ``async for``; closing or dropping it cancels what the task has not done yet.
     """
 
-    def __init__(self, task_id: bytes, owner: Owner, code: Any = None, at: int = 0) -> None:
+    def __init__(self, task_id: bytes, owner: Owner, code: object = None, at: int = 0) -> None:
         self._task_id = task_id
         self._code, self._at = code, at  # where the task was submitted: the site of its items
         self._owner: Owner | None = owner

@@ -110,7 +110,7 @@ def _signal(number: int, handler: Any) -> Any:
     return known if before is _arrived else before
 
 
-def _getsignal(number: int) -> Any:
+def _getsignal(number: int) -> object:
     """Stands for `_signal.getsignal`."""
     found = _get(number)
     return _handlers.get(number) if found is _arrived else found
@@ -260,7 +260,7 @@ def _moment(frame: FrameType, event: str) -> tuple[FrameType | None, bool] | Non
 
 
 # ---------------------------------------------------------------------- blocking
-def wait_in(block: Callable[..., Any], *args: Any) -> None:
+def wait_in(block: Callable[..., object], *args: object) -> None:
     """On the main thread: block in a call of C code that a signal may end, or not at all if a handler waits."""
     global _asleep
     try:
@@ -304,7 +304,7 @@ def _come() -> None:
             break
 
 
-def send_later(delay_s: float, send: Callable[..., object], *args: Any) -> None:
+def send_later(delay_s: float, send: Callable[..., object], *args: object) -> None:
     """Call `send(*args)` after a moment, from a thread of its own; at once if there can be no more threads."""
     try:
         _thread.start_new_thread(_send, (delay_s, send, args))
@@ -312,7 +312,7 @@ def send_later(delay_s: float, send: Callable[..., object], *args: Any) -> None:
         send(*args)
 
 
-def _send(delay_s: float, send: Callable[..., object], args: tuple[Any, ...]) -> None:
+def _send(delay_s: float, send: Callable[..., object], args: tuple[object, ...]) -> None:
     time.sleep(delay_s)
     with contextlib.suppress(OSError):  # who was to get it may be gone
         send(*args)

@@ -6,15 +6,13 @@ process' refs.
 
 from __future__ import annotations
 
-from typing import Any
-
 from sundog import refs
 from sundog.exceptions import ObjectLostError, RaySystemError, RayTaskError
 
 _CHAIN_SHOWN = 20
 
 
-def as_raised(error: Any) -> BaseException:
+def as_raised(error: object) -> BaseException:
     """The exception to raise for a stored error."""
     if isinstance(error, RayTaskError):
         return error.as_instanceof_cause()

@@ -35,7 +35,7 @@ _ACTORS = "the actor itself"
 _SCALARS = (str, bytes, int, float, bool, type(None))
 
 
-def explain(names: Iterable[str], exported: dict[str, Any]) -> list[Retention]:
+def explain(names: Iterable[str], exported: dict[str, object]) -> list[Retention]:
     """The ways by which this process holds objects.
 
     Args:
@@ -45,7 +45,7 @@ def explain(names: Iterable[str], exported: dict[str, Any]) -> list[Retention]:
     wanted = dict.fromkeys(names)
     everything = gc.get_objects()  # before this search makes containers of its own
     search = _Search()
-    holders: dict[str, list[Any]] = {name: [] for name in wanted}
+    holders: dict[str, list[object]] = {name: [] for name in wanted}
     for each in everything:
         if type(each) is ObjectRef and each._id.hex() in holders:
             holders[each._id.hex()].append(each)
@@ -72,7 +72,7 @@ class _Search:
         self._frames = _running_variables()
         self._own: set[int] = {id(self._frames), id(self.__dict__)}
 
-    def ignore(self, own: list[Any]) -> None:
+    def ignore(self, own: list[object]) -> None:
         """These containers are parts of the search, and hold nothing for anybody."""
         self._own.update(id(each) for each in own)
         self._own.add(id(own))
@@ -81,7 +81,7 @@ class _Search:
         """Let go of everybody's variables."""
         self._frames.clear()
 
-    def way(self, target: Any, what: str) -> tuple[str, ...] | None:
+    def way(self, target: object, what: str) -> tuple[str, ...] | None:
         """The shortest way from `target` to a root; None if none was found in time."""
         return self._walk([(target, (what,))])
 
@@ -95,7 +95,7 @@ class _Search:
             return (array, text)
         return self._walk([(container, (array, text))])
 
-    def _walk(self, queue: list[tuple[Any, tuple[str, ...]]]) -> tuple[str, ...] | None:
+    def _walk(self, queue: list[tuple[object, tuple[str, ...]]]) -> tuple[str, ...] | None:
         seen = {id(queue)}
         while queue:
             target, way = queue.pop(0)
@@ -118,7 +118,7 @@ class _Search:
         return None
 
 
-def _running_variables() -> dict[int, tuple[Any, str]]:
+def _running_variables() -> dict[int, tuple[object, str]]:
     """What the variables of all running functions hold, but those of sundog and of the thread that looks."""
     found: dict[int, tuple[Any, str]] = {}
     frames = sys._current_frames()

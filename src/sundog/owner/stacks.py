@@ -130,7 +130,7 @@ def _all_tasks() -> list[Any]:
     return [each for each in gc.get_objects() if isinstance(each, module.Task)]
 
 
-def _await_chain(awaited: Any) -> tuple[list[FrameType], Any]:
+def _await_chain(awaited: object) -> tuple[list[FrameType], object]:
     """Frames of a coroutine and of those that it awaits, innermost first; and what the last one awaits."""
     frames: list[FrameType] = []
     while awaited is not None:
@@ -146,7 +146,7 @@ def _await_chain(awaited: Any) -> tuple[list[FrameType], Any]:
     return frames, awaited
 
 
-def _awaited(future: Any) -> str:
+def _awaited(future: object) -> str:
     """What an asyncio task waits for, in words; no code of the user's is called for it."""
     if future is None:
         return ""

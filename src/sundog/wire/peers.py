@@ -7,8 +7,6 @@ counting are those of `state/references.py`, which makes and reads them as tuple
 
 from __future__ import annotations
 
-from typing import Any
-
 from sundog.wire.row import Row
 
 # Who freed an object: id of the process in hexadecimal, its pid, the line that called free().
@@ -42,7 +40,7 @@ class TellValue(ToPeer):
     oid: bytes
     flag: int
     meta: bytes
-    location: Any
+    location: object
     inner: list[bytes] | None
 
 

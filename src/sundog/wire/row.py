@@ -37,7 +37,7 @@ class Row(tuple[Any, ...]):
     __slots__ = ()
     kind: ClassVar[str] = ""
     fields: ClassVar[tuple[str, ...]] = ()
-    defaults: ClassVar[dict[str, Any]] = {}
+    defaults: ClassVar[dict[str, object]] = {}
     fds: ClassVar[int] = 0
 
     def __init_subclass__(cls, fds: int = 0) -> None:
@@ -50,7 +50,7 @@ class Row(tuple[Any, ...]):
 
     if not TYPE_CHECKING:
 
-        def __new__(cls, *values: Any, **named: Any) -> Any:
+        def __new__(cls, *values: object, **named: object) -> object:
             if len(values) != len(cls.fields) or named:
                 values = _complete(cls, values, named)
             return _new(cls, (cls.kind, *values))
@@ -60,7 +60,7 @@ class Row(tuple[Any, ...]):
         return f"{type(self).__name__}({', '.join([f'{name}={value!r}' for name, value in pairs])})"
 
 
-def _complete(cls: type[Row], values: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
+def _complete(cls: type[Row], values: tuple[object, ...], named: dict[str, object]) -> tuple[object, ...]:
     """All values of a row of which some are named, or left to their defaults."""
     missing = cls.fields[len(values) :]
     rest = {name: cls.defaults[name] for name in missing if name in cls.defaults} | named
@@ -77,7 +77,7 @@ class Malformed(ValueError):
     """A message has another number of fields than this version of sundog knows."""
 
 
-def read(cls: type[R], message: tuple[Any, ...]) -> R:
+def read(cls: type[R], message: tuple[object, ...]) -> R:
     """A message that has arrived, as its row.
 
     Raises:

@@ -57,7 +57,7 @@ class Breakpoints:
     def _hook(self, *args: Any, **kwargs: Any) -> Any:
         self.stop(sys._getframe(1), *args, **kwargs)
 
-    def stop(self, frame: FrameType, *args: Any, **kwargs: Any) -> Any:
+    def stop(self, frame: FrameType, *args: object, **kwargs: object) -> Any:
         """Stop at the line after the one that this frame is at."""
         tracer = sys.gettrace()
         own = _pdb_of(tracer)
@@ -192,14 +192,14 @@ class Breakpoints:
         if self._watch is not None:
             self._watch.arm_thread(None)
 
-    def _met(self, frame: FrameType, why: str) -> Any:
+    def _met(self, frame: FrameType, why: str) -> object:
         return self._pdb().stop_at(frame, why)
 
-    def _is_ours(self, tracer: Any) -> bool:
+    def _is_ours(self, tracer: object) -> bool:
         return self._watch is not None and tracer == self._watch.trace
 
 
-def _pdb_of(tracer: Any) -> RemotePdb | None:
+def _pdb_of(tracer: object) -> RemotePdb | None:
     """The pdb of ours that traces this thread."""
     if tracer is None or "sundog.debugging.remote_pdb" not in sys.modules:
         return None

@@ -54,14 +54,14 @@ class CallPool:
         self.name = name
         self.waiting: deque[Call] = deque()
         self._run = run
-        self._quick: set[Any] = set()  # methods whose last call was quick
+        self._quick: set[object] = set()  # methods whose last call was quick
         self._runners: list[_Runner] = []
         self._lock = threading.Lock()
         self._awake = 0  # threads that run a call or are about to take one
         self._away = 0  # of those
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
 
-    def submit(self, lane: Any, item: Any) -> None:
+    def submit(self, lane: object, item: object) -> None:
         """Queue a call; one of the threads will take it."""
         self.waiting.append((lane, item))
         with self._lock:

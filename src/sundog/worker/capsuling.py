@@ -156,7 +156,7 @@ class Capsules:
                 found[oid] = packer.value(value[1], value[2], oid)
         return found
 
-    def _header(self, item: wire.Item, name: str, function: Any, method: str, outcome: Outcome) -> Header:
+    def _header(self, item: wire.Item, name: str, function: object, method: str, outcome: Outcome) -> Header:
         from sundog.capsules import capture
         from sundog.capsules.rows import Header
 

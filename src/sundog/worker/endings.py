@@ -70,7 +70,7 @@ class Terminations:
         signal.signal(signal.SIGTERM, self.arrived)
         os.register_at_fork(after_in_child=_restore)
 
-    def arrived(self, _signal: int, _frame: Any) -> None:
+    def arrived(self, _signal: int, _frame: object) -> None:
         """Raise in what runs here, or end when nothing does."""
         executor, serving = self.executor, self.life.serving
         if executor.exit_after is None:

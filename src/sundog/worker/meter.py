@@ -283,7 +283,7 @@ class Steps(Coroutine[Any, Any, None]):
         self._began = 0.0
         self._coro = body(self)
 
-    def send(self, value: Any) -> Any:
+    def send(self, value: object) -> Any:
         """One step."""
         began = self._began = _perf()
         try:

@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog import events
 from sundog.owner import context
@@ -151,7 +151,7 @@ def thread_stack(ident: int) -> Iterator[FrameType]:
     return stack_of(sys._current_frames().get(ident))
 
 
-def await_stack(awaited: Any) -> Iterator[FrameType]:
+def await_stack(awaited: object) -> Iterator[FrameType]:
     """The frames of a suspended coroutine and of those it awaits, innermost first."""
     frames: list[FrameType] = []
     while awaited is not None:

@@ -41,7 +41,7 @@ _TRUE = frozenset({"true", "1"})
 _FALSE = frozenset({"false", "0"})
 
 
-def matches(row: Mapping[str, Any], filters: Sequence[Filter]) -> bool:
+def matches(row: Mapping[str, object], filters: Sequence[Filter]) -> bool:
     """Whether a row passes all filters; a string matches whatever its case."""
     for key, predicate, wanted in filters:
         equal = _equal(row.get(key.lower()), wanted)
@@ -58,7 +58,7 @@ def _equal(found: Any, wanted: Any) -> bool:
     return bool(found == wanted)
 
 
-def _parsed(text: str, like: Any) -> Any:
+def _parsed(text: str, like: object) -> object:
     """Read a filter's text as the type of the column's value; what cannot be read equals nothing."""
     if isinstance(like, bool):
         return True if text.lower() in _TRUE else False if text.lower() in _FALSE else None
@@ -80,7 +80,7 @@ def _check_filters(schema: type[StateSchema], filters: Sequence[Filter]) -> None
         _check_value(schema, key.lower(), wanted)
 
 
-def _check_value(schema: type[StateSchema], key: str, wanted: Any) -> None:
+def _check_value(schema: type[StateSchema], key: str, wanted: object) -> None:
     """Refuse a text that can never be a value of its column."""
     kind = str(schema.__annotations__.get(key, "")).partition(" ")[0]
     if not isinstance(wanted, str) or kind not in ("int", "float", "bool"):

@@ -137,7 +137,7 @@ def _totalled(node: NestedTaskSummary) -> NestedTaskSummary:
 def _in_order(nodes: list[NestedTaskSummary]) -> list[NestedTaskSummary]:
     """What runs first, then what waits, then what failed; the oldest first, a creation before calls of its time."""
 
-    def rank(node: NestedTaskSummary) -> tuple[Any, ...]:
+    def rank(node: NestedTaskSummary) -> tuple[object, ...]:
         counts = node.state_counts
         return (
             -sum(counts.get(state, 0) for state in _RUNNING),

@@ -155,7 +155,7 @@ def _of_ended(index: records.Index, kind: str, source: Source) -> Rows:
     return rows
 
 
-def _end(kind: str, row: dict[str, Any]) -> None:
+def _end(kind: str, row: dict[str, object]) -> None:
     """What lived when its session ended does not any more."""
     if kind == "actors" and row["state"] != "DEAD":
         row.update(state="DEAD", death_cause={"actor_died_error_context": {"error_message": _OVER}})

@@ -14,14 +14,14 @@ MIB = 1024**2
 Rows = list[dict[str, Any]]
 
 
-def _cluster(summary: dict[str, Any]) -> dict[str, Any]:
+def _cluster(summary: dict[str, object]) -> dict[str, object]:
     # One entry for the whole session, in the place where per-node summaries may one day stand beside it.
     return {"cluster": summary}
 
 
-def count_tasks(rows: Rows, usage: dict[str, Any] | None = None) -> dict[str, Any]:
+def count_tasks(rows: Rows, usage: dict[str, object] | None = None) -> dict[str, Any]:
     """Count tasks by name and state; what is known of a function's `usage` stands beside its counts."""
-    by_name: dict[str, dict[str, Any]] = {}
+    by_name: dict[str, dict[str, object]] = {}
     states: defaultdict[str, Counter[str]] = defaultdict(Counter)
     types: Counter[str] = Counter()
     for row in rows:
@@ -43,13 +43,13 @@ def count_tasks(rows: Rows, usage: dict[str, Any] | None = None) -> dict[str, An
     }
 
 
-def count_actors(rows: Rows, usage: dict[str, Any] | None = None) -> dict[str, Any]:
+def count_actors(rows: Rows, usage: dict[str, object] | None = None) -> dict[str, Any]:
     """Count actors by class and state; what is known of a class's `usage` stands beside its counts."""
     states: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
         states[row["class_name"]][row["state"]] += 1
     known = usage or {}
-    summary: dict[str, Any] = {}
+    summary: dict[str, object] = {}
     for name, found in states.items():
         own = name.rpartition(".")[2]  # records have the class without the scopes around it
         usage_of = {"usage": known[own]} if own in known else {}
@@ -72,7 +72,7 @@ def count_objects(rows: Rows) -> dict[str, Any]:
     }
 
 
-def _object_group(rows: Rows) -> dict[str, Any]:
+def _object_group(rows: Rows) -> dict[str, object]:
     return {
         "total_objects": len(rows),
         # -1 stands for a size that is not known yet.
