@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 
 import cloudpickle
 import pytest
@@ -55,3 +57,11 @@ def test_an_actor_class_shows_the_constants_of_its_class_and_survives_pickling()
 
     assert remote.STEP == 3 and "add" in dir(remote)
     assert pickle.loads(cloudpickle.dumps(remote))._options.max_restarts == 2
+
+
+def test_the_types_cost_a_program_nothing_for_only_type_checkers_import_them() -> None:
+    program = "import sundog.api, sys; print({'sundog.call_types', 'sundog.option_types'} & set(sys.modules))"
+
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+
+    assert told.strip() == "set()"

@@ -51,6 +51,7 @@ class TaskKeywords(PlacedOptions, total=False):
     timeout_s: float | None
     queue_timeout_s: float | None
     _generator_backpressure_num_objects: int | None
+    _num_objects_per_yield: int | None
 
 
 class ActorKeywords(PlacedOptions, total=False):
@@ -90,3 +91,4 @@ class MethodKeywords(TypedDict, total=False):
     capsule: bool | None
     profile: Literal["cpu", "wall", "line", "memory"] | None
     _generator_backpressure_num_objects: int | None
+    _num_objects_per_yield: int | None
