@@ -65,7 +65,7 @@ _NOTES_MAX_BYTES = 4 << 20
 _HOLES_MAX = 16  # threads that may be within a write at one moment, and then some
 
 TASK, CALL, CREATE, GET, PUT, WAIT, SAMPLE, LOST, LEASE = 1, 2, 3, 4, 5, 6, 7, 8, 9
-SITE, PACKET, READY, LEASED, MOVED = 10, 11, 12, 13, 14
+SITE, PACKET, READY, LEASED = 10, 11, 12, 13
 KIND_NAMES = {
     TASK: "task",
     CALL: "call",
@@ -79,7 +79,6 @@ KIND_NAMES = {
     PACKET: "packet",  # tasks sent to a worker: the first; `submit` is the number of the last, `name` how many, bytes
     READY: "ready",  # the arguments of a task that had to wait for them are there
     LEASED: "leased",  # the owner was given a worker: its id stands in the place of the task's
-    MOVED: "moved",  # bytes of arguments (`cpu`) and of results, of a task for which they are worth a word
     LEASE: "lease",  # what follows runs on this lease: its name is what the lease holds, as JSON
 }
 FAILED = 1

@@ -39,7 +39,8 @@ def test_a_crash_names_worker_task_attempt_cause_and_output() -> None:
     assert type(error) is WorkerCrashedError
     assert str(error) == (
         f"Worker {WORKER.hex()} (pid 812) died running resize() (task {Running.id.hex()}, attempt 2): its process "
-        "exited by itself with code 3.\nIts code was last seen at a.py:1 f, 0.2 s before.\nIts output: /logs/w.err"
+        "exited by itself with code 3.\nIts code was last seen at a.py:1 f, 0.2 s before.\n"
+        f"Why: sundog why {Running.id.hex()}. Its output: /logs/w.err"
     )
     facts = (error.exit_code, error.signal, error.pid, error.attempt, error.peak_bytes, error.function_name)
     assert facts == (3, None, 812, 2, 7, "resize")

@@ -345,9 +345,6 @@ class Intake:
             self.db.execute("INSERT INTO ready VALUES(?, ?)", (task_id, end))
         elif kind == events.LEASED:
             self.db.execute("INSERT INTO leased VALUES(?, ?, ?)", (source.process_id, task_id[:8], end))
-        elif kind == events.MOVED:
-            moved = (task_id, fields[7], int(fields[8]), int(own_bytes))
-            self.db.execute("INSERT INTO transfers VALUES(?, ?, ?, ?)", moved)
 
     # ------------------------------------------------------------------ facts of the node
     def take_facts(self, node_id: bytes, data: bytes) -> None:

@@ -44,7 +44,6 @@ CREATE TABLE leased(owner BLOB, worker BLOB, granted_s REAL);
 CREATE INDEX packets_last ON packets(owner, last);
 CREATE INDEX ready_task ON ready(task_id);
 CREATE INDEX leased_worker ON leased(owner, worker);
-CREATE TABLE transfers(task_id BLOB, attempt INTEGER, bytes_in INTEGER, bytes_out INTEGER);
 CREATE TABLE facts(at_s REAL, kind TEXT, node_id BLOB, subject TEXT, json TEXT);
 CREATE INDEX facts_kind ON facts(kind, subject);
 CREATE TABLE machine(

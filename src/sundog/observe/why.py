@@ -10,6 +10,7 @@ says so; what is not known is said to be unknown. Pure; runs wherever it is call
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,6 +20,9 @@ _SLOW_FACTOR = 3.0
 _SLOW_LEAST_S = 0.05
 _CHAIN_MAX = 12
 _TEXT_MAX = 300
+_ERROR = re.compile(
+    r"[A-Za-z_][\w.]*(Error|Exception|Interrupt|Exit|Iteration|Warning)\b"
+)  # at the beginning of a line
 
 
 @plain(frozen=True)
@@ -483,12 +487,19 @@ def _s(seconds: float) -> str:
 
 
 def _first(text: str) -> str:
-    """What an error says in one line: the last line of a traceback, the first of anything else."""
-    lines = [line.strip() for line in (text or "").splitlines() if line.strip()]
+    """What an error says in one line: the line of a traceback that names the error, the first of anything else.
+
+    >>> _first('Traceback:\\n  File "a.py", line 1\\n    f()\\nValueError: no\\nSee: sundog status')
+    'ValueError: no'
+    """
+    lines = [line.rstrip() for line in (text or "").splitlines() if line.strip()]
     if not lines:
         return ""
-    is_traceback = any(line.startswith(("Traceback", "File ")) for line in lines)
-    chosen = lines[-1] if is_traceback else lines[0]
+    frames = [number for number, line in enumerate(lines) if line.lstrip().startswith("File ")]
+    chosen = lines[0].strip()
+    if frames:
+        errors = [line for line in lines if _ERROR.match(line)]
+        chosen = errors[-1] if errors else lines[-1].strip()
     return chosen if len(chosen) <= _TEXT_MAX else chosen[: _TEXT_MAX - 1] + "…"
 
 

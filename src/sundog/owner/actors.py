@@ -422,8 +422,9 @@ class ActorCalls:
 
     def _output_of(self, link: ActorLane) -> str:
         if not link.worker:
-            return "See: sundog status"
-        return f"Its output: {self.owner.control.log_path(link.worker)}"
+            return f"See: sundog why {link.actor_id.hex()}"
+        output = self.owner.control.log_path(link.worker)
+        return f"Why: sundog why {link.actor_id.hex()}. Its output: {output}"
 
     def died_error(self, link: ActorLane, task: Task | None = None, may_have_run: bool = False) -> RayError:
         """The error for calls to an actor that is dead for good, or that could never be."""

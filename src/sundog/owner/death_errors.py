@@ -56,7 +56,7 @@ def task_error(task: Task, worker: bytes, pid: int, cause: Cause, output: str) -
     """The error of a task whose worker died while it ran, or may have run, and that is not tried again."""
     message = (
         f"Worker {worker.hex()} (pid {pid}) died running {task.fn.name}() (task {task.id.hex()}, "
-        f"attempt {task.attempt + 1}): {closed(cause.text())}Its output: {output}"
+        f"attempt {task.attempt + 1}): {closed(cause.text())}Why: sundog why {task.id.hex()}. Its output: {output}"
     )
     kind = (
         OutOfMemoryError if is_memory(cause) else NodeDiedError if cause.kind == NODE else WorkerCrashedError

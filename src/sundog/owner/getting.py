@@ -161,7 +161,7 @@ class Getting:
             first = oids[min(position, count - 1)]
             raise GetTimeoutError(
                 f"get() gave up after {timeout_s} s: {len(pending)} of {count} objects were not ready, the first being "
-                f"{first.hex()}{explain_missing(owner, first)}. What the session waits for: sundog status",
+                f"{first.hex()}{explain_missing(owner, first)}. Why: sundog why {first.hex()}",
                 object_ref_hex=first.hex(),
                 timeout_s=timeout_s,
                 pending=[oid.hex() for oid in pending[:_PENDING_MAX]],

@@ -148,7 +148,7 @@ def owner_died(owner: Owner, oid: bytes) -> OwnerDiedError:
     cause = owner.peers.dead.get(process, Cause())
     pid = events.pid_of(owner.control.ring_path(process))
     log = owner.control.log_path(process)
-    output = f" Its output: {log}" if os.path.exists(log) else ""
+    output = f" Why: sundog why {process.hex()}." + (f" Its output: {log}" if os.path.exists(log) else "")
     return OwnerDiedError(
         f"Object {oid.hex()} cannot be read: process {process.hex()}{f' (pid {pid})' if pid else ''}, which owned "
         f"it, is gone: {cause.text()} An object ends with the process that called .remote() or put() for it.{output}",

@@ -90,6 +90,7 @@ def error_of(task: Task, lane: Lane, cause: Cause) -> OutOfMemoryError:
         advice = "With memory= or more num_cpus= fewer run at once."
     return OutOfMemoryError(
         f"{task.fn.name}() (task {task.id.hex()}, attempt {task.attempt + 1}) on worker {lane.worker.hex()} (pid "
-        f"{lane.pid}) of node {facts.get('node_id')} did not finish: {cause.text()}\n{advice} See: sundog status",
+        f"{lane.pid}) of node {facts.get('node_id')} did not finish: {cause.text()}\n{advice} "
+        f"Why: sundog why {task.id.hex()}",
         **facts,
     )

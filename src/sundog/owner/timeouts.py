@@ -79,15 +79,16 @@ class Timeouts:
         """What a task that was not begun waits for."""
         if task.state == WAITING:
             missing = [oid.hex() for oid in task.deps or () if oid not in self.owner.ready]
-            return f"it waits for arguments that are not ready: {', '.join(missing[:3])}. What runs: sundog status"
+            shown = ", ".join(missing[:3])
+            return f"it waits for arguments that are not ready: {shown}. Why: sundog why {task.id.hex()}"
         link = task.actor
         if link is not None:
             if link.state != "ALIVE":
-                return f"its actor is not up yet ({link.state}). Why: sundog status"
+                return f"its actor is not up yet ({link.state}). Why: sundog why {task.id.hex()}"
             before = len(link.inflight) + sum(1 for other in link.queue if other.submit_s < task.submit_s)
             return f"{before} earlier calls of this process stand before it."
         asked = ", ".join(f"{name}={amount:g}" for name, amount in task.fn.shape.spec.resources)  # type: ignore[union-attr]
-        return f"no worker came free for it (it asks for {asked or 'nothing'}). What is taken: sundog status"
+        return f"no worker came free for it (it asks for {asked or 'nothing'}). Who has it: sundog why {task.id.hex()}"
 
     # ------------------------------------------------------------------ while it runs
     def started(self, task: Task) -> None:
@@ -180,7 +181,7 @@ def run_error(
     where = f" When its time was over it was here:\n{stack}\n" if stack else " "
     return TaskTimeoutError(
         f"{name}() (task {task_id.hex()}, attempt {attempt + 1}) ran longer than its timeout_s={timeout_s:g} in "
-        f"worker {worker.hex()} (pid {pid}). {outcome}{where}Its output: {output}",
+        f"worker {worker.hex()} (pid {pid}). {outcome}{where}Why: sundog why {task_id.hex()}. Its output: {output}",
         task_id=task_id.hex(),
         function_name=name,
         timeout_s=timeout_s,

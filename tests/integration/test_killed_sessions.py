@@ -1,0 +1,98 @@
+"""A driver that is killed in mid-run: afterwards the records tell what was running, what failed, and why."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from sundog import config
+from sundog.observe.sessions import all_sessions
+from tests.integration.gates import await_true
+
+PROGRAM = """
+import os, sys, time
+import sundog as ray
+ray.init(num_cpus=2, logging_level="ERROR", log_to_driver=False)
+
+@ray.remote
+def done(number):
+    return number
+
+@ray.remote(max_retries=0)
+def fails():
+    raise ValueError("bad input")
+
+@ray.remote
+def hangs(folder):
+    print("a line of hangs")
+    open(f"{folder}/begun-{os.getpid()}", "w").close()
+    time.sleep(1000)
+
+@ray.remote
+class Counter:
+    def add(self):
+        return 1
+
+ray.get([done.remote(number) for number in range(500)])
+counter = Counter.remote()
+ray.get(counter.add.remote())
+try:
+    ray.get(fails.remote())
+except ValueError:
+    pass
+refs = [hangs.remote(sys.argv[1])]
+ray.get(refs)
+"""
+
+
+def sundog(*arguments: str, code: int = 0) -> str:
+    found = subprocess.run(
+        [sys.executable, "-m", "sundog.cli", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "TMPDIR": config.load().temp_dir},  # where files are unpacked
+    )
+    assert found.returncode == code, found.stderr
+    return found.stdout if not code else found.stderr
+
+
+def test_a_killed_session_tells_what_it_was_doing(leak_check: Path, tmp_path: Path) -> None:
+    driver = subprocess.Popen([sys.executable, "-c", PROGRAM, str(tmp_path)])
+    await_true(lambda: bool(list(tmp_path.glob("begun-*"))), "a task runs")
+    os.kill(driver.pid, signal.SIGKILL)
+    driver.wait()
+    await_true(lambda: not all_sessions()[0].is_live, "the session has ended")
+
+    summary = json.loads(sundog("summary", "tasks", "--json"))[0]["summary"]
+    assert summary["done"]["state_counts"] == {"FINISHED": 500}
+    assert summary["fails"]["state_counts"] == {"FAILED": 1}
+    [row] = json.loads(sundog("list", "tasks", "-f", "name=hangs", "--detail", "--json"))
+    assert (row["state"], row["error_type"]) == ("FAILED", "WORKER_DIED")
+    assert "running when its session ended" in row["error_message"]
+    [actor] = json.loads(sundog("list", "actors", "--json"))
+    assert (actor["class_name"], actor["state"]) == ("Counter", "DEAD")
+    [job] = json.loads(sundog("list", "jobs", "--json"))
+    assert job["status"] in ("FAILED", "SUCCEEDED")  # the node may have lived to see its driver go
+
+    [story] = json.loads(sundog("why", "--json"))
+    assert story["subject"].startswith("task hangs()")
+    assert "ValueError: bad input" in sundog("why", "fails")
+    trace = json.loads(sundog("timeline", "-o", "-"))
+    assert sum(each["name"] == "done" and each["ph"] == "X" for each in trace) == 500
+    assert [each["args"]["status"] for each in trace if each["name"] == "hangs" and each["ph"] == "X"] == [
+        "RUNNING"
+    ]
+
+    file = str(tmp_path / "run.sundog")
+    sundog("session", "export", file)
+    asked = "select count(*) as n from tasks where name = 'done'"
+    assert json.loads(sundog("sql", asked, "--session", file, "--json")) == [{"n": 500}]
+    half = Path(file).read_bytes()
+    Path(file).write_bytes(half[: len(half) // 2])
+    for arguments in (("why",), ("list", "tasks"), ("timeline", "-o", "-"), ("sql", "select 1")):
+        assert len(sundog(*arguments, "--session", file, code=3).splitlines()) == 1
