@@ -1,6 +1,7 @@
 """References of all processes joined into the rows of `sundog memory`."""
 
 import os
+from pathlib import Path
 
 from sundog.observe import memory
 from sundog.wire.looks import MemoryReport, Reference, Who
@@ -53,6 +54,16 @@ def test_an_object_that_several_hold_is_counted_once_in_its_group() -> None:
 def test_a_segment_that_is_not_in_shared_memory_is_on_disk() -> None:
     [row] = memory.join([(DRIVER, MemoryReport((reference(size=8, segment="t"),), ()))], {}, {}, 100.0)
     assert row.where == "disk"
+
+
+def test_a_segment_of_another_node_is_looked_for_in_that_nodes_folder(tmp_path: Path) -> None:
+    for folder, name in (("root", "s"), ("root.0a1b", "s@0a1b")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / name).touch()
+    reports = [
+        (DRIVER, MemoryReport(tuple(reference(size=8, segment=each) for each in ("s", "s@0a1b", "gone")), ()))
+    ]
+    assert sorted(memory._places(str(tmp_path / "root"), reports)) == ["s", "s@0a1b"]
 
 
 def test_own_memory_is_resident_memory_without_the_shared_part() -> None:

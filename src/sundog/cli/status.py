@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sundog.cli import exits
+from sundog.cli import exits, rows
 from sundog.observe.words import in_units, in_words
 from sundog.plain import as_dict
 from sundog.printable import printable
@@ -226,7 +226,14 @@ def _process(each: "Worker") -> dict[str, Any]:
     }
 
 
-@click.command("status", short_help="Show what a running session has, runs and waits for.")
+_EXAMPLES = rows.examples(
+    ("sundog status", "resources, what runs, what waits and why"),
+    ("sundog status -v", "every function and every process too"),
+    ("sundog status --json", "for another program"),
+)
+
+
+@click.command("status", short_help="Show what a running session has, runs and waits for.", epilog=_EXAMPLES)
 @click.option("--session", metavar="NAME", help="Which one; by default, the newest.")
 @click.option("--address", metavar="ADDRESS", help="Which one, by its address.")
 @click.option("--temp-dir", type=click.Path(file_okay=False), help="Where sessions keep their files.")

@@ -11,6 +11,7 @@ looks.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from collections import defaultdict
@@ -220,10 +221,11 @@ def _places(shm_root: str, reports: Iterable[tuple[Who, MemoryReport]]) -> dict[
     for _, report in reports:
         for each in report.references:
             if each.segment and each.segment not in found:
-                try:
-                    found[each.segment] = ("shared memory", os.stat(f"{shm_root}/{each.segment}").st_ctime)
-                except OSError:
-                    continue
+                # The name of a segment of another node of the session ends with that node's tag.
+                tag = each.segment.partition("@")[2]
+                root = f"{shm_root}.{tag}" if tag else shm_root
+                with contextlib.suppress(OSError):
+                    found[each.segment] = ("shared memory", os.stat(f"{root}/{each.segment}").st_ctime)
     return found
 
 
