@@ -190,7 +190,7 @@ def test_wrong_names_and_lifetimes_are_refused(ray: ModuleType) -> None:
     cls = make_counter(ray)
     with pytest.raises(ValueError, match="get_if_exists"):
         cls.options(get_if_exists=True).remote()
-    with pytest.raises(ValueError, match="name='' is not allowed"):
+    with pytest.raises(ValueError, match="name cannot be an empty string"):
         cls.options(name="").remote()
     with pytest.raises(TypeError, match="name"):
         cls.options(name=3).remote()
@@ -294,6 +294,50 @@ except (ValueError, ray.exceptions.ActorDiedError):
 """
     )
     assert second == ["['c'] 2", "dead"]
+
+
+def test_a_detached_actor_has_tasks_actors_and_restarts_after_its_driver_has_left(
+    head: sessions.SessionInfo,
+) -> None:
+    join = f"ray.init(address={head.path!r}, namespace='n')\n"
+    made = drivers.run(
+        join
+        + """
+import os
+
+@ray.remote
+def seven():
+    return 7
+
+@ray.remote
+class Eight:
+    def give(self):
+        return 8
+
+@ray.remote(max_restarts=1, max_task_retries=1)
+class Parent:
+    def numbers(self):
+        return ray.get([seven.remote(), Eight.remote().give.remote()])
+
+    def pid(self):
+        return os.getpid()
+
+parent = Parent.options(name="parent", lifetime="detached").remote()
+print(ray.get(parent.pid.remote()))
+"""
+    )
+    later = drivers.run(
+        join
+        + """
+parent = ray.get_actor("parent")
+print(ray.get(parent.numbers.remote(), timeout=30))
+import os, signal
+os.kill(PID, signal.SIGKILL)
+print(ray.get(parent.pid.remote(), timeout=30) != PID, ray.get(parent.numbers.remote(), timeout=30))
+ray.kill(parent)
+""".replace("PID", made[0])
+    )
+    assert later == ["[7, 8]", "True [7, 8]"]
 
 
 def test_two_drivers_share_a_detached_actor_at_the_same_time(

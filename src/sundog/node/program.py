@@ -421,6 +421,7 @@ class Node:
         for env_key, environment in list(self.workers.environments.items()):
             if environment.job_id == job.job_id and not self.keeper.uses(env_key):
                 del self.workers.environments[env_key]
+        self.workers.job_ended(job)
         for process in list(self.processes.values()):
             if process.kind == "worker" and process.job_id == job.job_id:
                 if not self.keeper.is_detached_worker(process.process_id):

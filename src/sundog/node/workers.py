@@ -24,7 +24,7 @@ from sundog.net.loop import Line
 from sundog.net.packets import Connection, make_pair
 from sundog.node.causes import Causes, tail
 from sundog.node.launch import spawn_zygote
-from sundog.node.rows import Environment, Process
+from sundog.node.rows import Environment, Job, Process
 from sundog.plain import as_dict
 from sundog.state.instructions import StartWorker, StopWorker
 from sundog.wire.cause import Cause
@@ -48,6 +48,7 @@ class Workers:
         self.node = node
         self.by_pid: dict[int, bytes] = {}
         self.environments: dict[str, Environment] = {}
+        self.ended_jobs: dict[bytes, Job] = {}  # those whose detached actors may need workers
         self.lingering: set[bytes] = set()  # idle, but others rely on what they own
         self.zygote: Line | None = None
         self.zygote_pid = 0
@@ -159,12 +160,25 @@ class Workers:
         if not self.node.descriptors.holds_back(instruction):
             self.start_now(instruction)
 
+    def job_of(self, environment: Environment | None) -> Job | None:
+        """The job of an environment; it may have ended, if a detached actor of it lives on and needs workers."""
+        if environment is None:
+            return None
+        return self.node.jobs.get(environment.job_id) or self.ended_jobs.get(environment.job_id)
+
+    def job_ended(self, job: Job) -> None:
+        """Keep what starting a worker needs, for as long as an environment of the job is kept."""
+        self.ended_jobs[job.job_id] = job
+        kept = {environment.job_id for environment in self.environments.values()}
+        self.ended_jobs = {job_id: each for job_id, each in self.ended_jobs.items() if job_id in kept}
+
     def start_now(self, instruction: StartWorker) -> None:
         """Have a worker forked for an environment."""
         node = self.node
         environment = self.environments.get(instruction.env_key)
         zygote = self.zygote_of(instruction.node_id)
-        if environment is None or environment.job_id not in node.jobs or zygote is None:
+        job = self.job_of(environment)
+        if environment is None or job is None or zygote is None:
             node.do(node.leases.worker_start_failed(instruction.node_id, instruction.env_key, node.now()))
             return
         try:
@@ -173,7 +187,6 @@ class Workers:
             node.log(f"a worker cannot be started now: {error}")
             node.do(node.leases.worker_start_failed(instruction.node_id, instruction.env_key, node.now()))
             return
-        job = node.jobs[environment.job_id]
         worker_id = random_id()
         base = f"{node.session['path']}/logs/worker-{worker_id.hex()}"
         spec: dict[str, Any] = {
