@@ -111,6 +111,8 @@ class Storm(threading.Thread):
                 return
             except Stormed:
                 self.report.counts["moves left"] += 1
+            finally:
+                self._may_raise = False  # also of a move that failed: what follows it may not be left
         move(program)
 
     def _handle(self, _number: int, _frame: Any) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from sundog.config import Config
 from sundog.events import NoRing
 from sundog.exceptions import ObjectLostError
 from sundog.ids import IdMaker, random_id
@@ -77,6 +79,9 @@ class FakeSegments:
         self.written.append(buffers)
         return (f"segment-{len(self.written)}", 8, [(0, 8)])
 
+    def path(self, name: str) -> str:
+        return f"/nowhere/{name}"
+
     def view(self, location: Any, _oid: bytes) -> Any:
         if location[0] in self.lost:
             raise ObjectLostError("gone", object_ref_hex="")
@@ -142,3 +147,112 @@ def make_objects(me: bytes = ME, *, inline_max: int = 1000, uncounted_allowed: b
 def new_id(process: bytes = ME) -> bytes:
     """The id of some object of a process."""
     return process + random_id(8) + (1).to_bytes(4, "little")
+
+
+class FakeControl:
+    """The line to the node: what was sent on it."""
+
+    shm_root = "/nowhere"
+
+    def __init__(self) -> None:
+        self.sent: list[Any] = []
+        self.fds: list[int] = []  # duplicates of what was sent along, to be closed by the test
+        self.wants: list[tuple[int, int]] = []
+        self.receive_buffer = memoryview(bytearray(1 << 16))
+
+    def send(self, message: Any, fds: tuple[int, ...] = ()) -> None:
+        self.sent.append(message)
+        self.fds += [os.dup(fd) for fd in fds]
+
+    def want(self, shape: Any, leases: int) -> None:
+        self.wants.append((shape.key, leases))
+
+    def ring_path(self, process: bytes) -> str:
+        return f"/nowhere/{process.hex()}.ring"
+
+    def log_path(self, process: bytes) -> str:
+        return f"/nowhere/{process.hex()}.err"
+
+
+class FakeAgenda:
+    """What is due later: called by the test."""
+
+    def __init__(self) -> None:
+        self.due: list[Callable[[], None]] = []
+
+    def after(self, _delay_s: float, _task: object, call: Callable[..., None], *args: Any) -> None:
+        self.due.append(lambda: call(*args))
+
+
+class FakeActors:
+    """No actors."""
+
+    def __init__(self) -> None:
+        self.unopened: list[Any] = []
+        self.rounds = 0
+
+    def dispatch_all(self) -> None:
+        self.rounds += 1
+
+    def is_scope(self, _oid: bytes) -> bool:
+        return False
+
+
+class FakeReplies:
+    """What became of tasks: failed with these errors; replies are kept."""
+
+    def __init__(self) -> None:
+        self.failed: list[tuple[Task, BaseException]] = []
+        self.heard: list[Any] = []
+
+    def fail_with(self, task: Task, error: BaseException) -> None:
+        self.failed.append((task, error))
+
+    def handle(self, _lane: Any, batch: Any) -> None:
+        self.heard.append(batch)
+
+
+class FakeCancels:
+    """Tasks that were failed because they had been cancelled."""
+
+    def __init__(self) -> None:
+        self.failed: list[Task] = []
+
+    def fail(self, task: Task) -> None:
+        self.failed.append(task)
+
+
+class FakeOwner:
+    """An owner whose objects are real and whose other parts are fakes; a test replaces the one that it is about."""
+
+    closed: BaseException | None = None
+    before_block: Callable[[], None] | None = None
+    after_block: Callable[[], None] | None = None
+    concurrent = False
+
+    def __init__(self, config: Config | None = None) -> None:
+        self.config = config or Config()
+        self.objects = objects = make_objects()
+        self.me, self.lock, self.ids, self.ring = objects.me, objects.lock, objects.ids, objects.ring
+        self.ops, self.refs, self.segments = objects.ops, objects.refs, objects.segments
+        self.ready, self.table, self.waiters = objects.ready, objects.table, objects.waiters
+        self.dependents, self.freed_early = objects.dependents, objects.freed_early
+        self.nested, self.unread = objects.nested, objects.unread
+        self.reactor: Any = objects.reactor
+        self.control = FakeControl()
+        self.agenda = FakeAgenda()
+        self.actors = FakeActors()
+        self.replies = FakeReplies()
+        self.cancels = FakeCancels()
+
+    def check_open(self) -> None:
+        if self.closed is not None:
+            raise self.closed
+
+    def wall_s(self) -> float:
+        return 1e9
+
+
+def make_owner(config: Config | None = None) -> Any:
+    """A `FakeOwner` for the parts that a test adds to it."""
+    return FakeOwner(config)

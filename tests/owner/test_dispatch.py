@@ -1,0 +1,178 @@
+"""Which task goes to which worker when, and how many leases the node is asked for. Real sockets, no worker."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from sundog.config import Config
+from sundog.net import sockets as socket
+from sundog.owner.dispatch import Dispatch
+from sundog.owner.lanes import LeasedLane
+from sundog.owner.rows import DONE, QUEUED, SENT, Code, Fn, Shape, Task
+from sundog.state.lease_spec import LeaseSpec
+from sundog.wire.control import LeaseGranted, OpenLane, Release, ReturnLease
+from tests.owner.fakes import FakeOwner
+
+
+class World:
+    """A dispatch with one shape of demand, and workers that the node has granted."""
+
+    def __init__(self) -> None:
+        self.owner = FakeOwner(Config(prefetch_ms=10))
+        self.dispatch = Dispatch(self.owner)  # type: ignore[arg-type]
+        self.shape: Shape = self.dispatch.shape_for(LeaseSpec(resources=(("CPU", 1.0),), env_key="01:"), {})
+        self.fn = Fn(1, "f")
+        self.fn.code, self.fn.shape = Code(b"h", b"code"), self.shape
+        self.leases = 0
+
+    def grant(self) -> LeasedLane:
+        self.leases += 1
+        worker = bytes([self.leases]) * 8
+        self.dispatch.granted(LeaseGranted(self.shape.key, self.leases, worker, 100 + self.leases, ()))
+        return self.dispatch.lanes[worker]
+
+    def queue(self, count: int, **facts: Any) -> list[Task]:
+        made = []
+        for _ in range(count):
+            task = Task(self.owner.ids.task(), self.fn, None, 0.0)
+            for name, value in facts.items():
+                setattr(task, name, value)
+            self.shape.queue.append(task)
+            made.append(task)
+        return made
+
+    def told(self, kind: type) -> list[Any]:
+        return [message for message in self.owner.control.sent if isinstance(message, kind)]
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    made = World()
+    yield made
+    for lane in made.dispatch.lanes.values():
+        lane.close()
+    for fd in made.owner.control.fds:
+        os.close(fd)
+
+
+def packet(lane: LeasedLane) -> Any:
+    """The next packet that the worker would read."""
+    assert lane.peer is not None
+    return pickle.loads(lane.peer.recv(1 << 20, socket.MSG_DONTWAIT))
+
+
+def test_without_a_worker_the_node_is_told_how_many_would_help(world: World) -> None:
+    world.queue(3)
+    world.dispatch.send_now(world.shape)
+    assert world.owner.control.wants == [(world.shape.key, 3)]
+
+
+def test_a_granted_worker_gets_a_lane_through_the_node_and_the_function_once(world: World) -> None:
+    lane = world.grant()
+    assert world.told(OpenLane) == [OpenLane(lane.worker)]
+    [first] = world.queue(1)
+    world.dispatch.dispatch_all()
+    fns, items, _, setup = packet(lane)
+    assert [fn[0] for fn in fns] == [1] and [item[0] for item in items] == [first.id]
+    assert setup["lease"] == 1 and first.state == SENT and first.lane is lane
+    world.queue(1)
+    world.dispatch.dispatch_all()
+    assert packet(lane)[0] is None, "the worker knows the function"
+
+
+def test_tasks_of_an_unknown_function_spread_and_known_short_ones_share_a_packet(world: World) -> None:
+    one, two = world.grant(), world.grant()
+    world.queue(2)
+    world.dispatch.dispatch_all()
+    assert [len(lane.inflight) for lane in (one, two)] == [1, 1]
+    for lane in (one, two):
+        lane.inflight.clear()
+        lane.load_s = 0.0
+        packet(lane)
+    world.fn.estimate_s = 1e-5
+    world.queue(20)
+    world.dispatch.dispatch_all()
+    assert min(len(packet(lane)[1]) for lane in (one, two)) > 1 and not world.shape.queue
+
+
+def test_one_that_may_not_run_again_has_a_packet_of_its_own(world: World) -> None:
+    lane = world.grant()
+    world.fn.estimate_s = 1e-5
+    world.queue(2, retries=0)
+    world.dispatch.dispatch_all()
+    assert [len(packet(lane)[1]), len(packet(lane)[1])] == [1, 1]
+
+
+def test_a_task_that_ended_while_it_waited_is_not_sent(world: World) -> None:
+    lane = world.grant()
+    world.queue(1, state=DONE)
+    [alive] = world.queue(1)
+    world.dispatch.dispatch_all()
+    assert list(lane.inflight) == [alive.id] and not world.shape.queue
+
+
+def test_unread_packets_are_taken_back_for_a_worker_that_idles(world: World) -> None:
+    busy = world.grant()
+    tasks = world.queue(2)
+    world.dispatch.dispatch_all()
+    assert len(busy.inflight) == 2, "one runs, one is ahead"
+    packet(busy)  # it reads the first
+    idle = world.grant()
+    world.dispatch.dispatch_all()
+    assert list(idle.inflight) == [tasks[1].id] and list(busy.inflight) == [tasks[0].id]
+
+
+def test_a_blocked_worker_gets_nothing_more(world: World) -> None:
+    lane = world.grant()
+    lane.blocked = True
+    [task] = world.queue(1)
+    world.dispatch.dispatch_all()
+    assert task.state == QUEUED and world.owner.control.wants == [(world.shape.key, 1)]
+
+
+def test_a_lease_that_the_node_wants_back_is_given_when_its_last_task_has_ended(world: World) -> None:
+    lane = world.grant()
+    [running] = world.queue(1)
+    world.dispatch.dispatch_all()
+    packet(lane)
+    world.dispatch.reclaim(ReturnLease(1))
+    assert world.told(Release) == [] and lane.reclaim
+    lane.inflight.pop(running.id)
+    world.dispatch.release(lane)
+    assert world.told(Release) == [Release(1, True)]
+    world.dispatch.release(lane)
+    assert len(world.told(Release)) == 1, "once"
+
+
+def test_a_lease_for_a_demand_that_was_withdrawn_goes_back_at_once(world: World) -> None:
+    world.dispatch.granted(LeaseGranted(99, 7, b"w" * 8, 1, ()))
+    assert world.told(Release) == [Release(7, True)] and not world.dispatch.lanes
+
+
+def test_tasks_that_come_back_stand_first_in_order_and_cancelled_ones_end(world: World) -> None:
+    later = world.queue(1)
+    back = [Task(world.owner.ids.task(), world.fn, None, 0.0) for _ in range(3)]
+    back[1].cancelled = True
+    world.fn.estimate_s = 1e-5
+    world.dispatch.requeue(None, back)
+    assert list(world.shape.queue) == [back[0], back[2], *later]
+    assert world.owner.cancels.failed == [back[1]]
+    assert world.fn.estimate_s >= 1e-3, "such tasks take longer than it seemed"
+
+
+def test_idle_leases_go_back_and_the_clock_stops(world: World) -> None:
+    lane = world.grant()
+    lane.idle_since_s = -1e9
+    world.dispatch.release_idle()
+    assert world.told(Release) == [Release(1, True)] and not world.owner.reactor.ticking
+
+
+def test_equal_demands_share_a_shape_unless_one_is_private(world: World) -> None:
+    spec = LeaseSpec(resources=(("CPU", 1.0),), env_key="01:")
+    assert world.dispatch.shape_for(spec, {}) is world.shape
+    assert world.dispatch.private_shape(spec, {}) is not world.shape

@@ -1,0 +1,141 @@
+"""Who reads the sockets: one leader at a time, or the background thread; timers; the end."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from sundog.owner.reactor import Reactor
+
+
+class Process:
+    """A reactor over one pipe, whose bytes are `seen`."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        self.rounds = 0
+        self.ticks = 0
+        self.seen: dict[bytes, bool] = {}
+        self.read, self.write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self.reactor = Reactor(self.lock, self._after, self._tick, 0.0, 0.005)
+        self.reactor.add(self.read, self._readable)
+
+    def _after(self) -> None:
+        self.rounds += 1
+
+    def _tick(self) -> None:
+        self.ticks += 1
+        self.reactor.ticking = False
+
+    def _readable(self) -> None:
+        self.seen[os.read(self.read, 1)] = True
+
+
+@pytest.fixture
+def process() -> Iterator[Process]:
+    made = Process()
+    yield made
+    with made.lock:
+        made.reactor.close()
+    made.reactor.release()
+    os.close(made.read)
+    os.close(made.write)
+
+
+def test_a_leader_reads_until_what_it_waits_for_is_there(process: Process) -> None:
+    threading.Timer(0.01, lambda: os.write(process.write, b"ab")).start()
+    assert process.reactor.lead(lambda: b"b" in process.seen, None, None) is True
+    assert set(process.seen) == {b"a", b"b"} and process.rounds >= 2
+    assert not process.reactor.leader
+
+
+def test_a_deadline_ends_the_lead_after_a_last_look(process: Process) -> None:
+    assert process.reactor.lead(lambda: False, 0.0, None) is False
+    os.write(process.write, b"a")
+    assert process.reactor.lead(lambda: b"a" in process.seen, 0.0, None) is True
+
+
+def test_there_is_one_leader(process: Process) -> None:
+    led: list[Any] = []
+
+    def second() -> None:
+        led.append(process.reactor.lead(lambda: True, None, None))
+        led.append(process.reactor.lead_one(process.seen, b"a", None))
+        os.write(process.write, b"a")
+
+    thread = threading.Thread(target=second)
+    assert process.reactor.lead(lambda: b"a" in process.seen, None, thread.start) is True
+    thread.join()
+    assert led == [None, False]
+
+
+def test_before_it_blocks_a_leader_says_so_once(process: Process) -> None:
+    blocked: list[int] = []
+
+    def on_block() -> None:
+        blocked.append(1)
+        os.write(process.write, b"a")
+
+    assert process.reactor.lead_one(process.seen, b"a", on_block)
+    assert blocked == [1]
+
+
+def test_a_leader_of_one_object_gives_up_when_it_lasts(process: Process) -> None:
+    process.reactor.patience_s = 0.0
+    assert not process.reactor.lead_one(process.seen, b"a", None)
+    assert not process.reactor.leader
+
+
+def test_the_background_thread_reads_when_nobody_leads_and_ticks(process: Process) -> None:
+    came = threading.Event()
+    process.reactor.after = lambda: came.set() if b"a" in process.seen else None
+    process.reactor.start()
+    os.write(process.write, b"a")
+    assert came.wait(10)
+    ticked = threading.Event()
+    process.reactor.tick = ticked.set
+    process.reactor.start_ticking()
+    assert ticked.wait(10)
+
+
+def test_a_handler_that_raises_does_not_silence_the_background_thread(
+    process: Process, capfd: pytest.CaptureFixture[str]
+) -> None:
+    came = threading.Event()
+
+    def readable() -> None:
+        if os.read(process.read, 1) == b"a":
+            raise ValueError("a defect")
+        came.set()
+
+    process.reactor.handlers[process.read] = readable
+    process.reactor.start()
+    os.write(process.write, b"a")
+    os.write(process.write, b"b")
+    assert came.wait(10)
+    assert "a defect" in capfd.readouterr().err
+
+
+def test_a_writer_is_called_when_the_descriptor_takes_more(process: Process) -> None:
+    called: list[int] = []
+    process.reactor.add(process.write, lambda: None)
+    process.reactor.watch_writable(process.write, lambda: called.append(1))
+    process.reactor.pump()
+    process.reactor.watch_writable(process.write, None)
+    process.reactor.pump()
+    assert called == [1]
+    process.reactor.remove(process.write)
+
+
+def test_the_end_wakes_a_leader(process: Process) -> None:
+    def close() -> None:
+        with process.lock:
+            process.reactor.close()
+
+    threading.Timer(0.01, close).start()
+    assert process.reactor.lead(lambda: False, None, None) is False
+    assert process.reactor.lead(lambda: True, None, None) is None, "nobody leads after that"
