@@ -130,8 +130,8 @@ class Config:
     )
     min_memory_free_bytes: int = _setting(
         -1,
-        "Bytes that may stay free at most: on a large machine, raises the limit above memory_usage_threshold; "
-        "-1 leaves it at that.",
+        "On large machines: the monitor never acts while more than this many bytes are free, whatever "
+        "memory_usage_threshold says; -1 leaves the threshold as it is.",
         low=-1,
     )
     task_oom_retries: int = _setting(

@@ -167,7 +167,7 @@ class Line:
                 return
 
     def drain(self) -> None:
-        """Handle all that has arrived: whoever sent it is dead, and nothing will tell of the rest."""
+        """Handle all that has arrived: its sender is dead, and no event will tell of what is left."""
         while self._read_one():
             pass
 

@@ -193,7 +193,7 @@ class Connection:
         try:
             self._send(pickle.dumps((_BIG, path), 5), fds, flags)
         except OSError:
-            _unlink(path)  # nobody was told of it; who tries again writes another
+            _unlink(path)  # no receiver knows of it; the next attempt writes another file
             raise
 
     def _send(self, data: bytes, fds: tuple[int, ...], flags: int) -> None:

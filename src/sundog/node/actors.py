@@ -356,7 +356,7 @@ class ActorKeeper:
         spec["owner"] = row.owner
         worker.line.send(ConstructActor(step.actor_id, step.incarnation, spec))
         _spec(row)["node_id"] = worker.node_id.hex()
-        _spec(row)["pid"] = worker.pid  # of its last process, for who asks when that is gone
+        _spec(row)["pid"] = worker.pid  # of its last process, for questions after that process is gone
         for caller, fd in self._lanes.pop(step.actor_id, []):
             process = self.node.processes.get(caller)
             if process is None:

@@ -5,7 +5,7 @@ process, which imports what they share and forks the zygote while it has neither
 session's; each then imports its own part at the same time (docs/decisions/0007), while the driver imports the API
 (docs/decisions/0008). Only then does either need to know its session. A zygote that dies later is replaced by
 a new program, for by then the node is no place to fork from. Run as a program that inherits its end of the
-socket to whoever started it (`early.SOCKET_FD`).
+socket to the program that started it (`early.SOCKET_FD`).
 """
 
 from __future__ import annotations
@@ -87,7 +87,8 @@ def _import_shared() -> None:
 
 
 def _be_told() -> tuple[int, int] | None:
-    """Files: our parameters, and the lock of our shared memory. None if whoever started us needs no node after all.
+    """Files: our parameters, and the lock of our shared memory. None if the program that
+    started us needs no node after all.
 
     A third that comes along is the lock of the session's folder. Both locks stay open until this process ends.
     """

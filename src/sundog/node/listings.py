@@ -102,7 +102,7 @@ class Listings:
         }
 
     def dead_actors(self) -> list[Row]:
-        """The actors that died last, the newest first, and why: for who was sent here by an error."""
+        """The actors that died last, the newest first, and why: for a reader who was sent here by an error."""
         dead = [row for row in self.node.keeper.actors.rows() if row.state == DEAD]
         dead.sort(key=lambda row: row.changed_at, reverse=True)
         return [

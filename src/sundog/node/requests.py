@@ -259,7 +259,7 @@ class Requests:
         row = self.node.keeper.actors.get(actor_id)
         if row is not None:
             return self.listings.actor(row)
-        # Not known yet, or no longer: whoever made it is here.
+        # Not known yet, or no longer: its creator is here.
         return {} if actor_id[:PROCESS_BYTES] in self.node.processes else None
 
     def _list_named_actors(self, asker: Asker, request: ask.ListNamedActors) -> list[Any]:
@@ -325,7 +325,7 @@ class Requests:
         return _LATER
 
     def group_changed(self, pg_id: bytes) -> None:
-        """A group was placed or removed: answer who waits for it."""
+        """A group was placed or removed: answer the askers that wait for it."""
         for call in self._group_waiters.pop(pg_id, []):
             call()
 

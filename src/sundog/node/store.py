@@ -117,7 +117,7 @@ class StoreKeeper:
         self.do(self.store.trimmed(process.process_id, *message[1:]))
 
     def _know_all(self) -> None:
-        """Also who never asked may have views and mappings, so a round must reach everyone who is there."""
+        """A process that never asked may have views and mappings too, so a round must reach every process."""
         for process_id, process in self.node.processes.items():
             if process.state != "starting" and process.node_id == self.node_id:
                 self.store.process_started(process_id)
@@ -335,7 +335,7 @@ class StoreKeeper:
                 self.node.log(f"{place.url} cannot be fetched: {error!r}")
             answer = (path, 0) if error is None else None if _is_loss(error) else (f"{place.url}: {error}",)
             self._send(step.process, StoreRestored(step.number, answer))
-            # Who asked has it mapped in a moment; the pages outlive the name.
+            # The asker has it mapped in a moment; the pages outlive the name.
             self.node.loop.after(30.0, lambda: self._in_thread(lambda: _unlink_all([path])))
 
         self._in_thread(work, fetched)

@@ -308,7 +308,7 @@ class Workers:
             os.kill(pid, signal.SIGKILL)
 
     def exited(self, pid: int, status: int | None, peak_bytes: int = 0) -> None:
-        """A worker is gone: find the one cause and tell who has to know."""
+        """A worker is gone: find the one cause and tell every process that has to know."""
         worker_id = self.by_pid.pop(pid, None)
         process = self.node.processes.pop(worker_id, None) if worker_id else None
         if process is None:

@@ -174,7 +174,7 @@ class ActorCalls:
                     owner.reactor.glance()
                 self.send_calls(link)
         elif link.concurrent and not self.busy:
-            # No reply need come before this call may start: whoever reads sends it, with those that follow now.
+            # No reply need come before this call may start: the thread that reads sends it, with those that follow now.
             self.busy.add(link)
             owner.reactor.wake_soon()
         else:
@@ -344,7 +344,7 @@ class ActorCalls:
                 self._fail(link, task, may_have_run=task.id in begun)
             self._fail_queued(link)
             link.keep = None
-            # Who has bound a method to it goes on with this link; for anybody else the node remembers the death.
+            # A method that is bound to this lane goes on with it; to any other handle the node tells of the death.
             del self.links[actor_id]
 
     def _fail_queued(self, link: ActorLane) -> None:

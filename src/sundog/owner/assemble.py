@@ -35,7 +35,7 @@ def assemble(me: bytes, node: Connection, session: dict[str, Any], config: Confi
 
 
 def dismantle(owner: Owner, reason: BaseException) -> None:
-    """End an owner: wake whoever waits with `reason`, close every socket, stop the reader."""
+    """End an owner: wake every thread that waits, with `reason`, close every socket, stop the reader."""
     with owner.lock:
         owner.closed = reason
         waiters = dict(owner.waiters)

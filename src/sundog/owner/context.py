@@ -57,7 +57,7 @@ class ProcessFacts:
         return self._handle
 
 
-# The fields of a `Running`: who wants to know makes one, who runs a task does not.
+# The fields of a `Running`: the code that asks makes one, the code that runs a task does not.
 Noted = tuple[bytes, str, int, bytes]
 running: ContextVar[Noted | None] = ContextVar("sundog_running", default=None)
 # A worker that runs one task at a time notes it here instead: that costs a tenth of a context variable.

@@ -2,7 +2,7 @@
 
 Its constructor builds the parts, in the order in which they need each other::
 
-    reactor     who reads the sockets                                          reactor.py
+    reactor     which thread reads the sockets                                        reactor.py
     deliveries  what must not run under the lock                               deliveries.py
     objects     values, waiters, references, frees                             objects.py, nested.py, unread.py
     control     requests to the node and its messages                          control.py

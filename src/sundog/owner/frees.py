@@ -1,17 +1,17 @@
 """Objects that the program frees itself, whoever still has a ref to them: `sundog.internal.free`, carried out.
 
 Owns the way from that call to an `ObjectFreedError` in every process that has a ref. Refuses what counting references
-does: nothing here looks at who needs the object. Runs under the owner's lock, in drivers and workers.
+does: nothing here looks whether some process needs the object. Runs under the owner's lock, in drivers and workers.
 
 ::
 
     free() by the owner ─────────────────────┐
     free() by a borrower ── "free" ──► owner ─┼─► the value becomes the error; its segment or spilled copy goes;
-                                              │   lineage gives it up; who waits is woken
+                                              │   lineage gives it up; waiting threads wake
                                               ├─► "freed" to every process with a channel to us: the same there
                                               └─► lanes: our workers end their mappings of the segment
 
-Who has the bytes mapped and looks at them keeps them: the file loses its name, its pages stay until the last view of
+A process that looks at mapped bytes keeps them: the file loses its name, its pages stay until the last view of
 them is gone. So the file must not be written again, and never reaches a free list (`Segments.abandon`).
 
 An object that is not ready becomes the error at once. Its task goes on, and what it returns is dropped.

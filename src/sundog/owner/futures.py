@@ -1,7 +1,7 @@
 """`ref.future()`: a future of the standard library whose reader waits as in `get`.
 
 Owns the wait. Python's own would be left by the handler of a signal that raises with the future's lock held, and
-whoever completes it would wait for that lock for ever; it also would keep a worker's CPU, and let others read the
+its completer would wait for that lock for ever; it also would keep a worker's CPU, and let others read the
 sockets. `moments` knows the methods of these futures, so that none of them is left in the middle.
 
 Made and read on any thread; completed by `sundog-futures`.
@@ -39,12 +39,14 @@ class ObjectFuture(Future[Any]):
     def _await(self, timeout: float | None) -> float | None:
         """Wait; how long the future may be waited for after that."""
         if not self.done():
-            self._is_awaited = True  # before the question: who completes it after that announces it
+            self._is_awaited = (
+                True  # before the question: the thread that completes it after that announces it
+            )
             self._owner.getting.block_until(self.done, self._key, timeout)
         return None if timeout is None else 0.0
 
     def announce(self) -> None:
-        """It is done: tell who waits."""
+        """It is done: tell the threads that wait."""
         if self._is_awaited:
             with self._owner.lock:
                 self._owner.objects.announce(self._key)

@@ -259,7 +259,7 @@ class Getting:
         self.owner.reactor.lead(
             lambda: not unanswered or over(), until if limit is None else min(until, limit), None
         )
-        unanswered.clear()  # who has not answered is not waited for twice
+        unanswered.clear()  # an owner that has not answered is not waited for twice
 
     def _follow(
         self,

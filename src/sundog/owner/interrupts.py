@@ -314,7 +314,7 @@ def send_later(delay_s: float, send: Callable[..., object], *args: object) -> No
 
 def _send(delay_s: float, send: Callable[..., object], args: tuple[object, ...]) -> None:
     time.sleep(delay_s)
-    with contextlib.suppress(OSError):  # who was to get it may be gone
+    with contextlib.suppress(OSError):  # its receiver may be gone
         send(*args)
 
 

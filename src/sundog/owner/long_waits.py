@@ -84,7 +84,7 @@ class LongWaits:
         self.owner = owner
         config = owner.config
         self.patience_s = config.deadlock_check_s if config.enable_deadlock_check else None
-        # A worker plugs in; it is given what the main thread runs, if that one waits.
+        # A worker plugs in; it is given what the main thread runs, if the main thread waits.
         self.places: Callable[[bytes], Places] = lambda main_runs: ((), (), False)
         self._serials = itertools.count(1)
         self._long: dict[int, LongWait] = {}

@@ -1,4 +1,4 @@
-"""Answers of this process to who looks at it: stacks, pulse, references, retention paths (`wire/looks.py`).
+"""Answers of this process to commands that look at it: stacks, pulse, references, retention paths (`wire/looks.py`).
 
 Owns the table from question to answer. Each answer is made by a short thread of its own: the thread that reads the
 sockets may be the one to be looked at, and goes on meanwhile. Loaded with the first question. Runs in drivers and

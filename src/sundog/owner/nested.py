@@ -2,7 +2,7 @@
 
 Reading an object of ten thousand refs makes ten thousand refs, whose births and deaths are counted: most of its time.
 So the refs that its second reading makes are kept as long as the object's value is, and every later reading hands out
-the same ones: a ref has no state of its own, and Python counts who has it. Once read is not kept, for then they would
+the same ones: a ref has no state of its own, and Python counts its holders. Once read is not kept, for then they would
 only take memory.
 
 Owns the kept refs. They are holds like any other ref: while the value is here it holds what is inside it anyway, and

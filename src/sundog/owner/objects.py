@@ -1,4 +1,4 @@
-"""Objects: the values that this process has, who waits for them, and who refers to them.
+"""Objects: the values that this process has, the threads that wait for them, and the references to them.
 
 Owns the table of values, the waiters, the reference counts, and the frees that follow from them. Refuses to know where
 a value comes from: what has to be asked of the other parts of the owner is in `Around`. Runs in the driver and in every
@@ -238,7 +238,7 @@ class Objects:
 
     # ------------------------------------------------------------------ values arriving (locked)
     def store(self, oid: bytes, value: Value) -> None:
-        """A value is there: keep it, wake who waits, release tasks that depend on it."""
+        """A value is there: keep it, wake the threads that wait, release tasks that depend on it."""
         if self.freed_early and oid in self.freed_early:
             self.freed_early.discard(oid)
             self.unread.freed(oid, value)
@@ -256,7 +256,7 @@ class Objects:
         return None if stored is None else whole(stored)
 
     def announce(self, oid: bytes) -> None:
-        """Wake whoever waits for `oid`, which is ready."""
+        """Wake what waits for `oid`, which is ready."""
         if self.waiters:
             callbacks = self.waiters.pop(oid, None)
             if callbacks is not None:

@@ -1,7 +1,7 @@
 """Whether somebody debugs a task of this session: then no bound on time ends.
 
 Owns the clock that stands still meanwhile. The node tells every process when the first task is paused and when the
-last one goes on; whoever has waited too long asks here first how much of that time does not count. A session in which
+last one goes on; a thread that waited too long asks first how much of that time does not count. A session in which
 nobody debugs pays nothing. Written under the owner's lock, by whichever thread reads; read by any.
 """
 

@@ -108,7 +108,7 @@ class Peers:
             pass  # its death is announced by the node
 
     def send_all(self, message: ToPeer) -> None:
-        """Tell everyone with whom there is a channel: whoever was ever given a value by us is among them."""
+        """Tell everyone with whom there is a channel: all that were ever given a value are among them."""
         for process in {*self._out, *(process for process, _ in self._in.values())}:
             self.send(process, message)
 
@@ -260,7 +260,7 @@ class Peers:
             self._tell(process, oid)
 
     def nobody_asks(self, oid: bytes) -> None:
-        """An object of ours is free before it is there: who asked for it gave up, and it is not announced."""
+        """An object of ours is free before it is there: its askers gave up, and it is not announced."""
         if self._asked.pop(oid, None) is None:
             return
         callbacks = self.owner.waiters.get(oid)

@@ -1,11 +1,11 @@
-"""Who reads the sockets: the thread that blocks in `get` if there is one, else a background thread.
+"""Which thread reads the sockets: the thread that blocks in `get` if there is one, else a background thread.
 
 ::
 
     ep      epoll over all of this process' sockets (node, lanes, peers)
     bg      epoll over ep: the background thread sleeps here; a blocked `get` mutes it with one modify()
-    outer   epoll over ep: a blocked `get` sleeps here. Who sleeps in ep itself is woken on the core of who sent to it,
-            and waits there for that one to be done (docs/decisions/0011)
+    outer   epoll over ep: a blocked `get` sleeps here. The kernel wakes a thread that sleeps in ep itself on the
+            sender's core, where it cannot run until the sender gives up that core (docs/decisions/0011)
 
 The thread that waits reads by itself, so a reply costs no thread switch. One reader at a time: the
 flag `leader` is set under the lock, since a second reader while the leader is in poll() is a lost
@@ -132,12 +132,12 @@ class Reactor:
         self.after()
 
     def wake(self) -> None:
-        """Make whoever reads look again (a timer changed, a result was stored by another thread)."""
+        """Make the thread that reads look again (a timer changed, a result was stored by another thread)."""
         with contextlib.suppress(BlockingIOError, OSError):
             os.write(self._wake_w, b"x")
 
     def wake_soon(self) -> None:
-        """Make whoever reads look again, within a millisecond: until then there may be more to look at."""
+        """Make the thread that reads look again, within a millisecond: until then there may be more to look at."""
         if self.leader:
             self.wake()
         else:
@@ -166,7 +166,7 @@ class Reactor:
             with contextlib.suppress(BlockingIOError):
                 os.eventfd_read(self._nudge)
             if self._gathering:
-                # Now would mean to take the interpreter from who is in the middle of making more.
+                # To read now would take the interpreter from a thread that is in the middle of making more tasks.
                 self._gathering = False
                 with contextlib.suppress(OSError, ValueError):
                     self.bg.poll(_GATHER_S)
@@ -198,7 +198,9 @@ class Reactor:
 
     def _doze_s(self) -> float | None:
         """How long the background thread may sleep: for ever only while there is no ref that could die."""
-        self.dormant = True  # before the question: who makes a ref after it sees this and wakes us
+        self.dormant = (
+            True  # before the question: a thread that makes a ref after it sees this flag and wakes us
+        )
         if self.watchful():
             self.dormant = False
             return _DOZE_S
@@ -299,7 +301,7 @@ class Reactor:
         while not done():
             if self.closed:
                 return False
-            # No spinning here: who waits for many leaves the cores to those who work.
+            # No spinning here: a thread that waits for many objects leaves the cores to the workers.
             ready: Any = poll(0)
             if not ready:
                 if on_block is not None:
@@ -316,7 +318,7 @@ class Reactor:
         return True
 
     def _sleep(self, deadline: float | None) -> bool:
-        """Block in poll; False when the deadline has passed, or handlers of signals wait for who leads to stop."""
+        """Block in poll; False when the deadline has passed, or handlers of signals wait for the leader to stop."""
         timeout = self.tick_s if self.ticking else None
         if deadline is not None:
             left = deadline - _perf()

@@ -8,7 +8,7 @@
     store fills ────── store_collect ──► gc.collect in a thread of its own
     node is short ──── store_trim ─────► Segments.trim ── what is free and what is in use ──► store_trimmed
 
-Owns the questions that are under way. The asking thread waits on a lock while whoever reads the sockets handles
+Owns the questions that are under way. The asking thread waits on a lock while the thread that reads the sockets handles
 the answer; it must not hold the owner's lock. It does not give its CPU back meanwhile, as a `get` would: room comes
 from spilling, which needs no worker.
 """

@@ -18,7 +18,7 @@ one are ignored.
 
 DEAD is final. An actor that was killed, or whose handles or owner are gone, gives back its name in that moment, and
 so does any detached one. One that died in another way (a crash, ``exit_actor``, a constructor that raised) keeps its
-name until its last handle is gone or it is killed: who holds a handle may rely on what the name stands for.
+name until its last handle is gone or it is killed: the holder of a handle may rely on what the name stands for.
 
 Leases of actors must be asked for in the name of the node, not of the actor's owner: a detached actor outlives its
 owner, and the death of any other is decided here.

@@ -280,7 +280,7 @@ class Granting:
     # ------------------------------------------------------------------ workers
 
     def _offer(self, worker: Worker, now: float, out: list[Instruction]) -> None:
-        """The worker has nothing to do: let it serve who waits for one like it, or idle."""
+        """The worker has nothing to do: let it serve a request that waits for one like it, or idle."""
         lease = worker.node.next_pending(worker.env_key, worker)
         if lease is None:
             worker.node.put_idle(worker, now)

@@ -38,7 +38,7 @@ class Worker:
 
 @plain(eq=False)
 class Lease:
-    """Resources drawn for an owner, and the worker that has them (None while that one is being started)."""
+    """Resources drawn for an owner, and the worker that has them (None while the worker is being started)."""
 
     lease: int
     owner: bytes

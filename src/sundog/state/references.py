@@ -167,8 +167,8 @@ class References:
         """At the end of a task: which refs of its arguments we still hold, to be told in the reply."""
         held = []
         for oid in oids:
-            # A registration on its way does not count yet: who keeps the ref for us meanwhile may do so
-            # only because we keep it for him, and then the pin of this very task is all that holds it.
+            # A registration on its way does not count yet: its giver may hold the ref only because this process
+            # holds it for the giver, and then the pin of this very task is all that keeps the object.
             entry = self.borrowed.get(oid)
             if entry is None or entry.registered or entry.local <= 0:
                 continue

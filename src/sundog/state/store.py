@@ -13,7 +13,7 @@ upper bound; nor does it hear of segments that are removed. When the pool runs s
                     TRIM    every process returns its credit, its free list and unused mappings, and says what it
                       │     has views of; one that does not answer in time is left out
                       ▼
-                    COUNT   scan again, serve who waits, and pick what was used longest ago to spill or evict
+                    COUNT   scan again, serve those that wait, and pick what was used longest ago to spill or evict
                       │
                       ▼
                     IDLE    each finished spill adds to the pool; another round if that was not enough
@@ -209,7 +209,7 @@ class Store:
         return self._serve(now)
 
     def _serve(self, now: float) -> list[Step]:
-        """Give what there is to who waits longest, and see to more."""
+        """Give what there is to the process that waits longest, and see to more."""
         out: list[Step] = []
         while self.waiting:
             want = self.waiting[0]
@@ -352,7 +352,7 @@ class Store:
         return out
 
     def _pick(self, found: dict[str, Seen], pinned: set[str], now: float) -> list[Step]:
-        """What was used longest ago goes, until there is room for who waits and some ahead."""
+        """What was used longest ago goes, until there is room for the processes that wait, and some ahead."""
         short = sum(want.need for want in self.waiting) - self.pool
         if short <= 0 and self.pool >= self.ahead:
             return []
@@ -451,7 +451,7 @@ class Store:
         return [Scan(self._round, [])]
 
     def tick(self, now: float) -> list[Step]:
-        """Time passes: stop waiting for who does not answer; try again for who waits."""
+        """Time passes: stop waiting for processes that do not answer; try again for those that wait."""
         out: list[Step] = []
         if self.phase == TRIM and now >= self._deadline:
             self._silent |= self._unanswered

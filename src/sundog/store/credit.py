@@ -1,6 +1,6 @@
 """What a process may still take of the store: credit that the node gave it, spent without asking anybody.
 
-The store's limit is one sum: bytes in segments + credit in processes + what the node has left. Whoever makes a
+The store's limit is one sum: bytes in segments + credit in processes + what the node has left. A process that makes a
 segment spends credit. Nobody reports the removal of one: the node counts anew (`sundog.state.store`) when it runs
 short. A removal must not give credit either, for the node would count those bytes a second time.
 

@@ -258,7 +258,7 @@ def sweep_shared(shm_root: str) -> str:
         with contextlib.suppress(OSError):
             path = os.readlink(LINK, dir_fd=folder)
     except FileNotFoundError:
-        # In the making, or all but removed. Only an empty folder goes, and whoever makes it tries again.
+        # In the making, or all but removed. Only an empty folder goes, and its maker tries again.
         with contextlib.suppress(OSError):
             os.rmdir(shm_root)
         return ""
@@ -306,7 +306,7 @@ def make_lock(session_path: str) -> int:
 
 
 def is_held(folder: int) -> bool:
-    """Whether the lock in the open folder of a session is held, by its node or by who makes it."""
+    """Whether the lock in the open folder of a session is held, by its node or by its maker."""
     try:
         lock = trust.open_file("lock", folder, os.O_RDWR)
     except OSError:

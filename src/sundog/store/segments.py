@@ -360,7 +360,8 @@ class Segments:
 
         Once, as a rule; more often when a collection in the middle of `view` or `trim` runs a finaliser that reads an
         object. To keep the lock then, and wait for the node, would be a deadlock: the thread that reads the node's
-        answer may want it. So whoever holds it must bear that others had it after any allocation.
+        answer may want it. Any allocation may run the garbage collector, so another thread may have had the
+        lock in between: the caller reads what the lock guards again.
         """
         held = self._lock._release_save()  # type: ignore[attr-defined]
         try:

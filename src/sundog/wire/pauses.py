@@ -29,7 +29,7 @@ class Pause(NamedTuple):
     since_s: float
     pid: int
     worker_id: str
-    attached: int = 0  # the pid of who is at its prompt; 0 while nobody is
+    attached: int = 0  # the pid of the client at its prompt; 0 while there is none
     port: int = 0  # where debugpy listens; 0 if pdb waits in the socket
     number: int = 0  # what the node calls it: short to type
 

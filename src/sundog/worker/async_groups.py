@@ -89,7 +89,7 @@ class GroupedServing(Serving):
         self._finish: str | None = None
         super().__init__(
             owner, executor
-        )  # after the loops: who asks the serving of this process asks this one
+        )  # after the loops: questions to the serving of this process come to this one
 
     def run(self) -> str:
         """Serve until the actor ends."""

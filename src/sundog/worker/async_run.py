@@ -83,4 +83,6 @@ class Run(Coroutine[Any, Any, None]):
         raise TypeError("a run of calls is for an asyncio task")
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._coro, name)  # cr_frame and the like: who looks at the task means the call
+        return getattr(
+            self._coro, name
+        )  # cr_frame and the like: a tool that looks at the task means the call

@@ -87,7 +87,7 @@ class CallPool:
         return STUCK_S
 
     def idents(self) -> list[int]:
-        """The threads, for who wants to see their stacks."""
+        """The threads, for a look at their stacks."""
         threads = [runner.thread for runner in self._runners]
         return [thread.ident for thread in threads if thread is not None and thread.ident is not None]
 

@@ -1,7 +1,7 @@
 """How long tasks run here: `timeout_s` measured, and `queue_timeout_s` decided.
 
 Owns which tasks with such a bound run in this worker, and which will never be begun. Tasks without one never come
-here. A deadline rings in the reader thread (or in the main thread, if that one reads), under the owner's lock::
+here. A deadline rings in the reader thread (or in the main thread, if it reads), under the owner's lock::
 
     begin ──► R_STARTED ──timeout_s──► R_STACK, then ended like a cancel: interrupted, or cancelled in its event loop
                                        a thread cannot be interrupted: its call is answered and goes on unheard

@@ -124,7 +124,7 @@ class Executor:
                 lane.fns[described[0]] = LoadedFn(described)
 
     def load(self, fn: LoadedFn) -> Any:
-        """The function itself; one definition is unpickled once, whoever sent it.
+        """The function itself; one definition is unpickled once, from whichever owner it comes.
 
         Raises:
             RuntimeError: it cannot be unpickled here, as in Ray; its cause is what was raised.

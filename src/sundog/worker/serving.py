@@ -66,7 +66,7 @@ class Serving:
         self.shm_root = owner.control.shm_root
         self.spin_s = owner.config.spin_us / 1e6
         self.epoll = select.epoll()
-        # Sleeps here: in the first one we would be woken on the core of who sent us something, and wait until it
+        # Sleeps here: in the first one the kernel would wake this thread on the sender's core, where it waits until it
         # is done (docs/decisions/0011).
         self.outer = select.epoll()
         self.outer.register(self.epoll.fileno(), select.EPOLLIN)
@@ -85,7 +85,7 @@ class Serving:
         self._warned_paths: set[str] = set()
         self.wake_r, self.wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self.epoll.register(self.wake_r, select.EPOLLIN)
-        self.look_again_s = -1.0  # for who has more to look at than what comes
+        self.look_again_s = -1.0  # for a kind of serving that has more to look at than what comes
         self.construct: Any = None  # set by the node's "construct": run in the main thread
         self.guard = FlushGuard(self._flush_all)
         executor.item_waits = self.guard.watch_item

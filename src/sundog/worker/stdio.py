@@ -20,7 +20,7 @@ digits are the CRC-32 of the text before them, so text that merely looks alike i
 
 Guarantees: a group of lines is one append, so threads and processes never tear each other's lines; a
 partial line is kept per thread until its newline, a flush, 64 KiB, or the end of the task, which ends the
-line too: whoever has a task's result can have all that it printed. Assumption: a local file system, where an
+line too: an owner that has a task's result can have all it printed. Assumption: a local file system, where an
 O_APPEND write is atomic.
 """
 
