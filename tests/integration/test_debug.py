@@ -348,6 +348,29 @@ EDITED = """
 """
 
 
+def test_a_session_that_ends_leaves_no_socket_of_a_task_that_nobody_attended(
+    tmp_path: Path, leak_check: Path
+) -> None:
+    text = """
+        import sys
+        import sundog as ray
+        ray.init(num_cpus=1)
+        @ray.remote
+        def stand():
+            breakpoint()
+        stand.remote()
+        sys.stdin.readline()
+    """
+    with program(tmp_path, text) as driver:
+        await_true(lambda: len(paused()) == 1, "a pause")
+        assert len(list(leak_check.glob("session_2*/debug/*.sock"))) == 1
+        assert driver.stdin is not None
+        driver.stdin.write("\n")
+        driver.stdin.flush()
+        driver.wait(30)
+    assert list(leak_check.glob("session_2*/debug/*.sock")) == []
+
+
 @pytest.mark.parametrize("chosen", ["by a setting", "by the command"])
 def test_an_editor_stops_a_task_by_the_protocol_of_debugpy(tmp_path: Path, chosen: str) -> None:
     environ = {"SUNDOG_DEBUGGER": "debugpy"} if chosen == "by a setting" else {}

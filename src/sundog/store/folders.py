@@ -363,11 +363,23 @@ def withdraw(session_path: str) -> None:
     except OSError:
         return
     try:
-        for name in ("node.sock", "session.json"):
+        for name in ("node.sock", "session.json", *_debug_sockets(folder)):
             with contextlib.suppress(OSError):
                 os.unlink(name, dir_fd=folder)
     finally:
         os.close(folder)
+
+
+def _debug_sockets(folder: int) -> list[str]:
+    """Where debuggers could attach to tasks that stood at a breakpoint when the session ended."""
+    try:
+        debug = trust.open_folder("debug", folder)
+    except OSError:
+        return []
+    try:
+        return [f"debug/{name}" for name in os.listdir(debug) if name.endswith(".sock")]
+    finally:
+        os.close(debug)
 
 
 def remove_session(session_path: str) -> None:
