@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from sundog import events
 from sundog.exceptions import TaskCancelledError
-from sundog.owner.lanes import Lane
+from sundog.owner.lanes import Lane, OwnLane
 from sundog.owner.rows import DONE, SENT, Task
 from sundog.wire.control import KillWorker
 from sundog.wire.peers import CancelOwned, CancelTask, CancelTold
@@ -144,6 +144,8 @@ class Cancels:
             else:
                 self.owner.dispatch.dispatch_all()  # it may have been the last for which a worker was wanted
             return
+        if isinstance(lane, OwnLane):
+            return  # it runs in the process of its parent, and ends with that (`worker/inline.py`)
         if not force:
             self._tell(task, lane, recursive)
         elif self._behind_another(task, lane):

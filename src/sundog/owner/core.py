@@ -92,6 +92,8 @@ class Owner:
         self.call_of: Callable[[Any], Any] = lambda _frame: None  # the call that a frame of the worker's runs
         self.before_block: Callable[[], None] | None = None
         self.after_block: Callable[[], None] | None = None
+        # What runs here may run what it waits for: given the missing objects, it says whether all are ready then.
+        self.run_here: Callable[[list[bytes]], bool] | None = None
         self.reactor = Reactor(
             self.lock,
             self._after_round,

@@ -180,6 +180,12 @@ class Lane:
         return [inflight.pop(each) for each in task_ids if each in inflight]
 
 
+class OwnLane(Lane):
+    """Stands for this process where a task runs in the process of its owner (`worker/inline.py`)."""
+
+    __slots__ = ()
+
+
 class LeasedLane(Lane):
     """The lane to a worker that this process has leased, or had: it stays for the next lease of the same worker."""
 

@@ -32,6 +32,7 @@ from sundog.worker.accelerators import Accelerators
 from sundog.worker.actor_life import ActorLife, own_repr
 from sundog.worker.breakpoints import Breakpoints
 from sundog.worker.executor import Executor
+from sundog.worker.inline import Inline
 from sundog.worker.sampler import Sampler
 from sundog.worker.serving import Serving
 
@@ -96,6 +97,7 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     life = ActorLife(owner, executor, serving)
     executor.sampler = Sampler(executor, lambda: life.serving)
     owner.before_block, owner.after_block = serving.before_block, serving.after_block
+    owner.run_here = Inline(owner, executor, serving).run
     owner.long_waits.places = lambda main_runs: life.serving.places(main_runs)
     owner.call_of = _call_of
     owner.running_calls = lambda: life.serving.running_calls()

@@ -1,0 +1,116 @@
+"""Tasks that wait for tasks of their own kind: few processes, and the same results and errors as elsewhere."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+GET_S = 60
+
+
+def test_a_deep_recursion_takes_few_processes(ray_session: Callable[..., ModuleType]) -> None:
+    ray = ray_session(num_cpus=2)
+
+    @ray.remote
+    def chain(left: int) -> set[int]:
+        below: set[int] = ray.get(chain.remote(left - 1)) if left else set()
+        return below | {os.getpid()}
+
+    @ray.remote
+    def fib(n: int) -> int:
+        return sum(ray.get([fib.remote(n - 1), fib.remote(n - 2)])) if n > 1 else n
+
+    assert len(ray.get(chain.remote(120), timeout=GET_S)) <= 20
+    assert ray.get(fib.remote(9), timeout=GET_S) == 34
+
+
+def test_what_runs_with_its_parent_is_a_task_like_others(ray_session: Callable[..., ModuleType]) -> None:
+    ray = ray_session(num_cpus=1)
+
+    @ray.remote
+    def visit(what: str, level: int = 0) -> Any:
+        if level:
+            if what == "raise":
+                raise KeyError("below")
+            if what == "exit":
+                sys.exit(3)
+            if what == "large":
+                return np.ones(300_000)
+            if what == "ref":
+                return [ray.put("inner")]
+            return ray.get_runtime_context().get_task_id(), os.getpid()
+        ref = visit.remote(what, level=1)
+        if what == "raise":
+            with pytest.raises(KeyError, match="below"):
+                ray.get(ref)
+            return "raised"
+        if what == "exit":
+            with pytest.raises(ray.exceptions.RayError):
+                ray.get(ref)
+            return "ended"
+        found = ray.get(ref)
+        if what == "large":
+            return float(found.sum()), found.flags.writeable
+        if what == "ref":
+            return ray.get(found[0])
+        return found, (ref.task_id().hex(), os.getpid()), ray.get_runtime_context().get_task_id()
+
+    def run(what: str) -> Any:
+        return ray.get(visit.remote(what), timeout=GET_S)
+
+    child, expected, parent = run("ids")
+    assert child == expected  # its own id, the process of its parent
+    assert parent != child[0]
+    assert run("raise") == "raised"
+    assert run("exit") == "ended"
+    assert run("large") == (300_000.0, False)
+    assert run("ref") == "inner"
+
+
+def test_a_task_of_another_function_has_a_process_of_its_own(ray_session: Callable[..., ModuleType]) -> None:
+    ray = ray_session(num_cpus=1)
+
+    @ray.remote(max_retries=0)
+    def crash() -> None:
+        os._exit(1)
+
+    @ray.remote(max_retries=0)
+    def parent() -> str:
+        try:
+            ray.get(crash.remote())
+        except ray.exceptions.WorkerCrashedError:
+            return "told"
+        return "not told"
+
+    assert ray.get(parent.remote(), timeout=GET_S) == "told"
+
+
+def test_cancelling_the_parent_ends_the_child_that_runs_with_it(
+    ray_session: Callable[..., ModuleType], tmp_path: Any
+) -> None:
+    from tests.integration.gates import await_file
+
+    ray = ray_session(num_cpus=1)
+    begun = tmp_path / "begun"
+
+    @ray.remote(max_retries=0)
+    def wait(level: int) -> None:
+        if level:
+            ray.get(wait.remote(level - 1))
+            return
+        begun.touch()
+        while True:
+            sum(range(1000))
+
+    ref = wait.remote(2)
+    await_file(begun)
+    ray.cancel(ref)
+    with pytest.raises(ray.exceptions.TaskCancelledError):
+        ray.get(ref, timeout=GET_S)
+    assert ray.get(ray.remote(lambda: 1).remote(), timeout=GET_S) == 1
