@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _current: LocalEngine | None = None
 _make: Callable[[], LocalEngine] | None = None
+_making = threading.RLock()
 _leaving: list[Callable[[], None]] = []
 
 
@@ -31,7 +32,9 @@ def leave() -> None:
 
 def _look() -> LocalEngine | None:
     if _current is None and _make is not None:
-        plug(_make())
+        with _making:  # threads of an actor may ask for the first time together
+            if _current is None and _make is not None:
+                plug(_make())
     return _current
 
 
