@@ -24,7 +24,7 @@ CHAOS         ?=
 SOAK_SECONDS  ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types imports docs docs-serve unit smoke chaos soak bench bench-work fmt clean
+.PHONY: help setup demo test lint types imports docs docs-serve unit smoke chaos soak bench bench-serve bench-work fmt clean
 
 help:
 	@echo "make demo    a first look: start, run tasks and actors, stop"
@@ -103,6 +103,10 @@ $(PEERS_STAMP): $(PEERS_LIST)
 
 bench: $(STAMP) $(PEERS_STAMP)
 	$(BIN)/python -m benchmarks $(BENCH)
+
+# Serve beside plain uvicorn + FastAPI, and beside Ray Serve: make bench-serve BENCH="--ray PYTHON"
+bench-serve: $(STAMP)
+	$(BIN)/python -m benchmarks.serve $(BENCH)
 
 bench-work: $(STAMP) $(PEERS_STAMP)
 	$(BIN)/python -m benchmarks.realwork $(BENCH)

@@ -38,6 +38,7 @@ COMMANDS = {
     "capsule": "List, export and open the capsules of tasks.",
     "capture": "Have runs of a function leave capsules.",
     "profile": "Show where time and memory go, by function.",
+    "serve": "Run, update and watch Serve applications.",
     "microbenchmark": "Measure the headline cases on this machine.",
 }
 

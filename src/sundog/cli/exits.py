@@ -110,7 +110,6 @@ LATER = {
     "dashboard": "See: sundog status",
     "doctor": "See: sundog demo, whose output has such advice.",
     "job": "Run the program itself; it joins a session with init(address='auto').",
-    "serve": "",
 }
 
 

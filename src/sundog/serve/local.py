@@ -33,18 +33,37 @@ _loop: asyncio.AbstractEventLoop | None = None
 
 
 def _user_loop() -> asyncio.AbstractEventLoop:
-    global _loop
+    global _loop, _thread
     with _lock:
         if _loop is None:
             _loop = asyncio.new_event_loop()
-            threading.Thread(target=_loop.run_forever, daemon=True, name="sundog-serve-local").start()
+            _thread = threading.Thread(target=_loop.run_forever, daemon=True, name="sundog-serve-local")
+            _thread.start()
         return _loop
+
+
+_made: list[UserCode] = []
+_thread: threading.Thread | None = None
+
+
+def stop() -> None:
+    """End the thread and whatever runs in it."""
+    global _loop
+    with _lock:
+        loop, _loop = _loop, None
+    if loop is not None and _thread is not None:
+        loop.call_soon_threadsafe(loop.stop)
+        _thread.join(2)
+        loop.close()
+    while _made:
+        _made.pop().close()
 
 
 def make_local_handle(deployment: Deployment, where: DeploymentID) -> Any:
     """Make the object of a deployment in this process; returns a handle to it."""
     config = deployment._replica_config
     user = UserCode(config.definition, config.init_args, config.init_kwargs)
+    _made.append(user)
     replica = ReplicaContext(
         ReplicaID(random_name(), where), user.make(), deployment._deployment_config, ReplicaRank(rank=0), 1
     )

@@ -352,6 +352,10 @@ class Router:
     def pump(self) -> None:
         """Send what waits, as long as there is room."""
         if self.custom is not None:
+            with self.lock:
+                for call in self.pending:  # those that came before the router was known
+                    if call.waiting_on is None:
+                        call.waiting_on = self.client.run(self.custom.route(call))
             return
         while True:
             with self.lock:

@@ -49,6 +49,11 @@ class UserCode:
             if old is not None:
                 old.shutdown(wait=False)
 
+    def close(self) -> None:
+        """End the threads."""
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+
     async def _in_thread(self, method: Any, *args: Any, **kwargs: Any) -> Any:
         if self._threads is None:
             self._threads = ThreadPoolExecutor(self._threads_max + 2, thread_name_prefix="serve-user-code")

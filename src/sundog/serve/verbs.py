@@ -6,6 +6,7 @@ Owns what the user's process does for them. Any process; blocking, but for `shut
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -343,7 +344,9 @@ def status() -> ServeStatus:
 
 
 def shutdown() -> None:
-    """End all applications and Serve itself."""
+    """End all applications and Serve itself; in local testing mode, the thread in which they run."""
+    if "sundog.serve.local" in sys.modules:
+        sys.modules["sundog.serve.local"].stop()
     if not sundog.is_initialized():
         clients.disconnect()
         return

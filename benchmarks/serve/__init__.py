@@ -1,0 +1,1 @@
+"""Serve beside Ray Serve and plain uvicorn + FastAPI, in turn."""

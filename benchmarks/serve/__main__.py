@@ -1,0 +1,109 @@
+"""`python -m benchmarks.serve`: sundog's Serve, Ray Serve and uvicorn + FastAPI, measured in turn on loopback.
+
+Owns the programs that it starts: each ends with its standard input. Ray is measured if `--ray PYTHON` names an
+interpreter that has it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks.serve.load import Result, measure
+
+CASES: dict[str, tuple[str, bytes]] = {
+    "no-op": ("/noop", b""),
+    "chain of three": ("/chain", b""),
+    "batch of 8": ("/batch", b""),
+    "stream of 10": ("/stream", b""),
+    "1 MB body": ("/body", b"x" * 1_000_000),
+}
+
+
+def free_port() -> int:
+    """A port that nobody uses now."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return int(sock.getsockname()[1])
+
+
+class Program:
+    """One of the servers."""
+
+    def __init__(self, which: str, python: str) -> None:
+        self.which, self.port = which, free_port()
+        root = Path(__file__).parent.parent.parent
+        path = f"{root}:{root / 'src'}" if which == "sundog" else str(root)
+        self.process = subprocess.Popen(
+            [python, "-m", "benchmarks.serve.apps", which, str(self.port)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env={**os.environ, "PYTHONPATH": path, "RAY_SERVE_LOG_TO_STDERR": "0"},  # a child's environment
+            text=True,
+        )
+        assert self.process.stdout is not None
+        self.ready_s = float(self._wait("ready").split()[1])
+        self._wait("all")
+
+    def _wait(self, word: str) -> str:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.startswith(word):
+                return line
+        raise RuntimeError(f"{self.which} ended before it said {word!r}.")
+
+    def end(self) -> None:
+        """Close its standard input, and wait."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+
+
+def main() -> None:
+    """Measure, and print a table."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--ray", default="", help="a Python that has ray[serve]")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=2.0)
+    given = parser.parse_args()
+    programs = [Program("sundog", sys.executable), Program("uvicorn", sys.executable)]
+    if given.ray:
+        programs.append(Program("ray", given.ray))
+    found: dict[tuple[str, str], list[Result]] = {}
+    try:
+        for _ in range(given.rounds):
+            for case, (path, body) in CASES.items():
+                for program in programs:
+                    if program.which != "uvicorn" or case == "no-op":
+                        result = measure(program.port, path, body, seconds=given.seconds)
+                        found.setdefault((case, program.which), []).append(result)
+    finally:
+        for program in programs:
+            program.end()
+    print("| case | server | requests/s | p50 ms | p99 ms | failed |\n|---|---|---:|---:|---:|---:|")
+    for (case, which), rows in found.items():
+        print(f"| {case} | {which} | {_row(rows)} |")
+    for program in programs:
+        print(f"{program.which}: cold start to the first answer {program.ready_s:.2f} s")
+
+
+def _row(rows: list[Result]) -> str:
+    def middle(name: str) -> Any:
+        return statistics.median(getattr(row, name) for row in rows)
+
+    numbers = f"{middle('per_second'):,.0f} | {middle('p50_ms'):.2f} | {middle('p99_ms'):.2f}"
+    return f"{numbers} | {sum(row.failed for row in rows)}"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""Options of deployments, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sundog import serve
+
+
+def test_options_change_a_copy_alone() -> None:
+    @serve.deployment(num_replicas=2, max_ongoing_requests=7)
+    class D:
+        pass
+
+    other = D.options(num_replicas=3, name="other")
+    assert (D.num_replicas, D.name) == (2, "D")
+    assert (other.num_replicas, other.name, other.max_ongoing_requests) == (3, "other", 7)
+
+
+def test_auto_means_between_one_and_a_hundred_replicas() -> None:
+    @serve.deployment(num_replicas="auto")
+    class D:
+        pass
+
+    scaling = D._deployment_config.autoscaling_config
+    assert scaling is not None
+    assert (scaling.min_replicas, scaling.max_replicas) == (1, 100)
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"num_replicas": 0}, ValueError),
+        ({"num_replicas": "many"}, ValueError),
+        ({"num_replicas": 1, "autoscaling_config": {"max_replicas": 2}}, ValueError),
+        ({"max_ongoing_requests": None}, ValueError),
+        ({"max_queued_requests": 0}, ValueError),
+        ({"version": "1"}, ValueError),
+        ({"name": "a#b"}, ValueError),
+        ({"user_config": object()}, ValueError),
+        ({"ray_actor_options": {"max_restarts": 3}}, ValueError),
+        ({"ray_actor_options": 3}, TypeError),
+        ({"nonsense": 3}, TypeError),
+        ({"max_replicas_per_node": 0}, ValueError),
+        ({"placement_group_strategy": "PACK"}, ValueError),
+        ({"rolling_update_config": {"canary": "200%"}}, ValueError),
+    ],
+)
+def test_a_wrong_option_is_refused_where_it_is_written(
+    options: dict[str, Any], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+
+        @serve.deployment(**options)
+        class D:
+            pass
+
+
+def test_a_deployment_is_bound_not_called() -> None:
+    @serve.deployment
+    def f() -> None: ...
+
+    with pytest.raises(RuntimeError, match="bind"):
+        f()
+    with pytest.raises(ValueError, match="function deployments"):
+        f.bind(1)
+    with pytest.raises(TypeError, match="Application"):
+        serve.run(f)
+    with pytest.raises(ValueError, match="forward slash"):
+        serve.run(f.bind(), route_prefix="x")
