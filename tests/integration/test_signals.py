@@ -118,7 +118,7 @@ IN_THE_MIDDLE = """
     import os, signal
     from sundog import engines
     sundog.init(num_cpus=2)
-    owner = engines.current().owner
+    owner = engines.current().owner.objects
     drain = owner.drain
     def interrupted_in_the_middle():
         owner.drain = drain

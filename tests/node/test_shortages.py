@@ -65,6 +65,7 @@ def make_node(tmp_path: Path) -> Any:
         log=lambda text: None,
         now=lambda: 0.0,
         do=lambda steps: None,
+        learning=SimpleNamespace(zygote_gone=lambda: None),
         leases=SimpleNamespace(worker_start_failed=lambda node, env_key, now: failed.append(env_key)),
     )
 

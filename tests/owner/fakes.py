@@ -222,12 +222,20 @@ class FakeCancels:
         self.failed.append(task)
 
 
+class FakeStreams:
+    """No generator runs."""
+
+    def __init__(self) -> None:
+        self.streams: dict[bytes, Any] = {}
+
+
 class FakeOwner:
     """An owner whose objects are real and whose other parts are fakes; a test replaces the one that it is about."""
 
     closed: BaseException | None = None
     before_block: Callable[[], None] | None = None
     after_block: Callable[[], None] | None = None
+    run_here: Callable[[list[bytes]], bool] | None = None
     concurrent = False
 
     def __init__(self, config: Config | None = None) -> None:
@@ -244,6 +252,7 @@ class FakeOwner:
         self.actors = FakeActors()
         self.replies = FakeReplies()
         self.cancels = FakeCancels()
+        self.streams = FakeStreams()
 
     def check_open(self) -> None:
         if self.closed is not None:
