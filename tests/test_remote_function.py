@@ -33,9 +33,10 @@ def test_an_async_function_is_refused_with_what_to_write_instead() -> None:
         sundog.remote(later)
 
 
-def test_graphs_of_bound_calls_are_refused() -> None:
-    with pytest.raises(NotImplementedError, match=r"\.remote\(\)"):
-        double.bind(1)
+def test_a_bound_call_is_a_node_of_a_graph_that_has_not_run() -> None:
+    from sundog.dag import FunctionNode
+
+    assert isinstance(double.bind(1), FunctionNode)
 
 
 def test_several_returns_of_a_plain_function_and_streams_of_one_that_yields_nothing() -> None:

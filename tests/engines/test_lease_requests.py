@@ -81,7 +81,7 @@ def test_a_bundle_is_named_and_one_that_is_not_there_or_too_small_is_refused(gro
     spec, setup = task(scheduling_strategy=in_group(group, 1), num_cpus=2)
     assert spec.strategy == ("pg", GROUP, 1) and setup["pg_id"] == GROUP
 
-    with pytest.raises(ValueError, match="no bundle 7"):
+    with pytest.raises(ValueError, match="bundle index 7"):
         task(scheduling_strategy=in_group(group, 7))
     with pytest.raises(ValueError, match="fits in no bundle"):
         task(scheduling_strategy=in_group(group, 0), num_cpus=2)

@@ -67,6 +67,7 @@ class Node:
 
 class Process:
     env_key = "job:"
+    node_id = b"node"
 
 
 def test_failures_in_a_row_are_counted_and_an_old_one_is_forgotten() -> None:
