@@ -135,7 +135,7 @@ class ActorMethod(Generic[P, Out]):
 
     def __call__(self, *args: object, **kwargs: object) -> NoReturn:
         raise TypeError(
-            f"Actor methods cannot be called directly. Use actor.{self._name}.remote(...) instead of "
+            f"A method of an actor runs in the process of the actor: write actor.{self._name}.remote(...), not "
             f"actor.{self._name}(...)."
         )
 

@@ -231,8 +231,8 @@ class RuntimeContext:
             raise RuntimeError("is_canceled() is about the task that runs, and no task runs in a driver.")
         if engine.executor.cancel_wins:
             raise RuntimeError(
-                "is_canceled(): This method is not supported in an async actor. A call that is cancelled there gets "
-                "an asyncio.CancelledError at its next await."
+                "is_canceled() is not for calls of an asyncio actor: a call that is cancelled there gets an "
+                "asyncio.CancelledError at its next await."
             )
         running = context.current()
         return running is not None and running.task_id in engine.executor.cancelled

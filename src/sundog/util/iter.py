@@ -238,7 +238,7 @@ class ParallelIterator(Generic[T]):
             TypeError: `other` is not a ParallelIterator.
         """
         if not isinstance(other, ParallelIterator):
-            raise TypeError(f"other must be of type ParallelIterator, got {type(other)}")
+            raise TypeError(f"union() takes a ParallelIterator, not {type(other).__name__}.")
         return ParallelIterator(
             [*self.actor_sets, *other.actor_sets],
             f"ParallelUnion[{self}, {other}]",
@@ -252,9 +252,9 @@ class ParallelIterator(Generic[T]):
             ValueError: None is selected, one does not exist, or this is a union.
         """
         if len(self.actor_sets) > 1:
-            raise ValueError("select_shards() is not allowed after union()")
+            raise ValueError("A union has shards of several iterators: call select_shards() before union().")
         if not shards_to_keep:
-            raise ValueError("at least one shard must be selected")
+            raise ValueError("select_shards() needs the index of one shard or more.")
         whole = self.actor_sets[0]
         wrong = sorted(index for index in shards_to_keep if not 0 <= index < len(whole.actors))
         if wrong:

@@ -330,7 +330,7 @@ class LocalIterator(Generic[T]):
         """
         for other in others:
             if not isinstance(other, LocalIterator):
-                raise ValueError(f"other must be of type LocalIterator, got {type(other)}")
+                raise ValueError(f"union() takes LocalIterators, not {type(other).__name__}.")
         parents: list[LocalIterator[Any]] = [self, *others]
         if round_robin_weights and len(round_robin_weights) != len(parents):
             raise ValueError(

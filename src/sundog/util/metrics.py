@@ -186,7 +186,9 @@ class Metric:
         final = {**self._default_tags, **(tags or {})}
         missing = [key for key in self._tag_keys if key not in final]
         if missing:
-            raise ValueError(f"Missing value for tag key(s): {','.join(missing)}.")
+            raise ValueError(
+                f"These tags have no value: {', '.join(missing)}. Give them in tags= or by set_default_tags()."
+            )
         return tuple(sorted(final.items()))
 
     @property
@@ -221,7 +223,7 @@ def _check_tag_value(key: str, value: object) -> None:
 
 def _check_number(value: object) -> None:
     if not isinstance(value, (int, float)):
-        raise TypeError(f"value must be int or float, got {type(value)}.")
+        raise TypeError(f"A metric takes a number, not {value!r}.")
 
 
 class Counter(Metric):

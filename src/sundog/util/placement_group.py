@@ -248,7 +248,7 @@ def _check_topology(topology: dict[str, str] | None) -> None:
     if topology is None:
         return
     if not isinstance(topology, dict):
-        raise ValueError(f"`topology_strategy` must be a dict, got {type(topology).__name__}.")
+        raise ValueError(f"topology_strategy is a dict like {{'ray.io/node-id': 'PACK'}}, not {topology!r}.")
     others = [key for key in topology if key != NODE_ID_LABEL_KEY]
     if others:
         raise ValueError(

@@ -75,7 +75,7 @@ def test_default_tags_hold_unless_a_record_says_otherwise(name: str) -> None:
     gauge.set(1, tags={"b": "2"})
     gauge.set(2, tags={"a": "9", "b": "2"})
     assert values(name) == {(("a", "1"), ("b", "2")): 1.0, (("a", "9"), ("b", "2")): 2.0}
-    with pytest.raises(ValueError, match=r"Missing value for tag key.*b"):
+    with pytest.raises(ValueError, match=r"no value: b"):
         gauge.set(3)
 
 
@@ -100,7 +100,7 @@ def test_values_must_be_numbers(name: str) -> None:
         Histogram(name + "_h", boundaries=[1]).observe,
     ]
     for record in records:
-        with pytest.raises(TypeError, match="int or float"):
+        with pytest.raises(TypeError, match="takes a number"):
             record("1")
 
 
