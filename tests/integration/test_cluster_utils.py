@@ -3,7 +3,10 @@
 # mypy: disable-error-code="untyped-decorator"
 from __future__ import annotations
 
+import pytest
+
 import sundog as ray
+from sundog import engines
 from sundog.cluster_utils import Cluster
 from sundog.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from sundog.util.state import list_nodes
@@ -61,3 +64,15 @@ def test_reading_elsewhere_makes_a_copy_and_freeing_removes_all_of_them(cluster:
     assert len(segments_of(first) & segments_of(second)) == 1
     del ref
     await_true(lambda: not segments_of(first) and not segments_of(second), "all copies to go")
+
+
+def test_a_program_that_joins_has_the_settings_of_the_session_but_for_its_own(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SUNDOG_spin_us", "7")
+    joined(cluster, _system_config={"max_lineage_bytes": 12345})
+    engine = engines.current()
+    assert engine is not None
+
+    assert engine.owner.config.max_lineage_bytes == 12345
+    assert engine.owner.config.spin_us == 7

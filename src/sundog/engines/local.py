@@ -34,7 +34,7 @@ from sundog.options import TaskOptions
 from sundog.owner import assemble, context, failures, fault_dumps, interrupts, timeouts
 from sundog.owner.core import Owner
 from sundog.owner.rows import Fn
-from sundog.plain import replaced
+from sundog.plain import as_dict, replaced
 from sundog.system.descriptors import raise_limit
 from sundog.wire import versions
 from sundog.wire.control import Bye, Env, Goodbye, Hello, LogLines, Refused, Welcome
@@ -362,9 +362,17 @@ def join(info: sessions.SessionInfo, config: Config, job: JobSpec, *, log_to_dri
     if received[0][0] == Refused.kind:
         connection.close()
         raise RuntimeError(read(Refused, received[0]).text)
-    _, session, job_id, namespace = read(Welcome, received[0])
+    _, session, job_id, namespace, settings = read(Welcome, received[0])
     job.namespace = namespace
+    config = settled(config, settings)
     return _become_driver(process_id, connection, session, config, job_id, job, log_to_driver, None)
+
+
+def settled(own: Config, session: dict[str, Any]) -> Config:
+    """The settings of a program that joins: those of its session, but for what the program itself set otherwise."""
+    default = Config()
+    chosen = {name: value for name, value in as_dict(own).items() if value != getattr(default, name)}
+    return Config(**{**session, **chosen})
 
 
 def _introduce(

@@ -47,6 +47,7 @@ from sundog.node.rows import Environment, Job, Process
 from sundog.node.stores import Stores
 from sundog.node.workers import IDLE, Workers
 from sundog.owner import fault_dumps
+from sundog.plain import as_dict
 from sundog.state.instructions import (
     Grant,
     GroupReady,
@@ -366,7 +367,8 @@ class Node:
         self.processes[process.process_id] = process
         self.requests.listings.job_began(self.jobs[process.job_id])
         if joins:
-            process.line.send(Welcome(self.members.facts_for(self.node_id), process.job_id, namespace))
+            facts, settings = self.members.facts_for(self.node_id), as_dict(self.config)
+            process.line.send(Welcome(facts, process.job_id, namespace, settings))
         env_key = f"{process.job_id.hex()}:"
         self.learning.driver_came(message.loaded, list(message.job.interpreter.sys_path))
         self.environment(process, Env(env_key, {}, b""))

@@ -321,11 +321,12 @@ class Rpc(ToNode):
 
 # ---------------------------------------------------------------------- node → driver, worker: coming and going
 class Welcome(FromNode):
-    """To a driver that joins: session, job id, namespace."""
+    """To a driver that joins: session, job id, namespace, and the settings that the session was started with."""
 
     session: dict[str, Any]
     job_id: bytes
     namespace: str
+    settings: dict[str, Any]
 
 
 class Refused(FromNode):
