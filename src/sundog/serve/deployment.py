@@ -71,9 +71,11 @@ class DeploymentConfig(BaseModel):
     @classmethod
     def _queued(cls, value: Any) -> Any:
         if not isinstance(value, int) or isinstance(value, bool):
-            raise TypeError("max_queued_requests must be an integer.")
+            raise TypeError(f"max_queued_requests takes a whole number, not {value!r}.")
         if value < 1 and value != -1:
-            raise ValueError("max_queued_requests must be -1 (no limit) or a positive integer.")
+            raise ValueError(
+                f"max_queued_requests takes 1 or more, not {value!r}. Give -1 to let any number of requests wait."
+            )
         return value
 
     @field_validator("user_config", mode="before")
@@ -122,7 +124,7 @@ class ReplicaConfig:
         max_replicas_per_node: int | None = None,
     ) -> None:
         if not callable(definition) and not isinstance(definition, str):
-            raise TypeError("@serve.deployment must be called on a class or function.")
+            raise TypeError(f"@serve.deployment decorates a class or a function, not {definition!r}.")
         if not inspect.isclass(definition) and not isinstance(definition, str) and (init_args or init_kwargs):
             raise ValueError("init_args and init_kwargs are not supported for function deployments.")
         self.definition = definition
@@ -140,21 +142,23 @@ class ReplicaConfig:
         if limit is not None:
             if not isinstance(limit, int) or isinstance(limit, bool):
                 raise TypeError(
-                    f"Get invalid type '{type(limit)}' for max_replicas_per_node. Expected None or an integer in the "
-                    f"range of [1, {MAX_REPLICAS_PER_NODE}]."
+                    f"max_replicas_per_node takes a whole number from 1 to {MAX_REPLICAS_PER_NODE}, or None for no "
+                    f"limit, not {limit!r} (a {type(limit).__name__})."
                 )
             if not 1 <= limit <= MAX_REPLICAS_PER_NODE:
                 raise ValueError(
-                    f"Invalid max_replicas_per_node {limit}. Valid values are None or an integer in the range of "
-                    f"[1, {MAX_REPLICAS_PER_NODE}]."
+                    f"max_replicas_per_node lies between 1 and {MAX_REPLICAS_PER_NODE}, or is None for no limit; it is "
+                    f"not {limit!r}."
                 )
             if bundles is not None:
                 raise ValueError(
-                    "Setting max_replicas_per_node is not allowed when placement_group_bundles is provided."
+                    f"max_replicas_per_node={limit!r} and placement_group_bundles exclude each other. Give only one of "
+                    "them."
                 )
         if self.placement_group_strategy is not None and bundles is None:
             raise ValueError(
-                "If `placement_group_strategy` is provided, `placement_group_bundles` must also be provided."
+                f"placement_group_strategy={self.placement_group_strategy!r} has no bundles to place. Give "
+                "placement_group_bundles, too."
             )
         if bundles is not None:
             from sundog.util.placement_group import VALID_PLACEMENT_GROUP_STRATEGIES
@@ -170,20 +174,20 @@ class ReplicaConfig:
                 asked = self.ray_actor_options.get(first) or 0
                 if asked > bundles[0].get(key, 0):
                     raise ValueError(
-                        f"When using `placement_group_bundles`, the replica actor is placed in the first bundle, so "
-                        f"the resource requirements for the actor must be a subset of the first bundle: `{first}` is "
-                        f"{asked}, but the bundle has {bundles[0].get(key, 0)}."
+                        f"A replica runs in the first of its placement_group_bundles, which has "
+                        f"{bundles[0].get(key, 0)} {key}, but {first} of ray_actor_options asks for {asked}. Enlarge "
+                        "that bundle or ask for less."
                     )
 
 
 def _actor_options(given: dict[str, Any] | None) -> dict[str, Any]:
     if given is not None and not isinstance(given, dict):
-        raise TypeError(f'Got invalid type "{type(given)}" for ray_actor_options. Expected a dictionary.')
+        raise TypeError(f"ray_actor_options takes a dict, not {given!r} (a {type(given).__name__}).")
     options = dict(given or {})
     for name in options:
         if name not in _ACTOR_OPTIONS:
             raise ValueError(
-                f"Specifying '{name}' in ray_actor_options is not allowed. Allowed options: {sorted(_ACTOR_OPTIONS)}"
+                f"ray_actor_options has no option {name!r} for replicas. It takes these: {sorted(_ACTOR_OPTIONS)}."
             )
     options.setdefault("num_cpus", 1)
     if options["num_cpus"] is None:
@@ -207,7 +211,7 @@ class Deployment:
         if not isinstance(name, str):
             raise TypeError("name must be a string.")
         if "#" in name:
-            raise ValueError(f"Deployment names must not contain the '#' character. Current name: {name}.")
+            raise ValueError(f"A deployment cannot be named {name!r}: leave out the '#'.")
         self._name = name
         self._deployment_config = config
         self._replica_config = replica_config
@@ -228,7 +232,8 @@ class Deployment:
 
     def __call__(self, *_args: Any, **_kwargs: Any) -> Any:
         raise RuntimeError(
-            "Deployments cannot be constructed directly. Use `deployment.bind()` and serve.run() instead."
+            f"A call of deployment {self._name!r} makes no object. Bind its arguments with `deployment.bind()` and "
+            "pass the application to `serve.run()`."
         )
 
     def bind(self, *args: Any, **kwargs: Any) -> Application:
@@ -314,17 +319,21 @@ def _make(
 def _check_options(given: dict[str, Any]) -> None:
     if "version" in given:
         raise ValueError(
-            "`version` in `@serve.deployment` has been removed. Serve manages deployment versions internally."
+            f"@serve.deployment takes no version (given: {given['version']!r}). Leave it out: Serve keeps track of "
+            "versions by itself."
         )
     if "max_ongoing_requests" in given and given["max_ongoing_requests"] is None:
-        raise ValueError("`max_ongoing_requests` must be non-null, got None.")
+        raise ValueError("max_ongoing_requests takes a number, not None. Leave it out for the default.")
     count = given.get("num_replicas")
     if count == 0 and count is not False:
-        raise ValueError("num_replicas is expected to larger than 0")
+        raise ValueError(f"num_replicas takes 1 or more, not {count!r}.")
     if isinstance(count, str) and count != "auto":
-        raise ValueError(f'`num_replicas` must be an int or "auto", but got: {count}')
+        raise ValueError(f"num_replicas takes a whole number or 'auto', not {count!r}.")
     if count not in (None, "auto") and given.get("autoscaling_config") is not None:
-        raise ValueError("Manually setting num_replicas is not allowed when autoscaling_config is provided.")
+        raise ValueError(
+            f"num_replicas={count!r} and autoscaling_config exclude each other. Leave one out, or give "
+            "num_replicas='auto'."
+        )
 
 
 def _with_auto(config: DeploymentConfig, given: dict[str, Any]) -> None:
@@ -345,11 +354,14 @@ def _check_gang(config: DeploymentConfig, process: dict[str, Any]) -> None:
         return
     if config.autoscaling_config is None and config.num_replicas % gang.gang_size:
         raise ValueError(
-            f"num_replicas ({config.num_replicas}) must be a multiple of gang_size ({gang.gang_size})."
+            f"num_replicas={config.num_replicas} does not fill whole gangs: gang_size is {gang.gang_size}. Choose a "
+            "multiple of it."
         )
     for name in ("max_replicas_per_node", "placement_group_strategy"):
         if process[name] is not None:
-            raise ValueError(f"Setting {name} is not allowed when gang_scheduling_config is provided.")
+            raise ValueError(
+                f"{name}={process[name]!r} and gang_scheduling_config exclude each other. Give only one of them."
+            )
 
 
 def deployment(_func_or_class: Any = None, **given: Any) -> Any:

@@ -33,8 +33,8 @@ class BackPressureError(RayServeException):
     ) -> None:
         super().__init__(num_queued_requests, max_queued_requests, status_code, retry_after_s)
         self.message = (
-            f"Request dropped due to backpressure (num_queued_requests={num_queued_requests}, "
-            f"max_queued_requests={max_queued_requests})."
+            f"The request was refused: {num_queued_requests} requests wait already, and max_queued_requests is "
+            f"{max_queued_requests}. Send it again later."
         )
         self.status_code = status_code
         self.retry_after_s = retry_after_s
@@ -67,7 +67,7 @@ class DeploymentUnavailableError(RayServeException):
     @property
     def message(self) -> str:
         """What happened."""
-        return f"{self._deployment_id} is unavailable because it failed to deploy."
+        return f"{self._deployment_id} cannot answer: its deployment has failed. `serve.status()` says why."
 
     def __str__(self) -> str:
         return self.message

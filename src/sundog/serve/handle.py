@@ -168,7 +168,7 @@ class DeploymentResponse(_Response[R]):
         """
         if not _skip_asyncio_check and _in_loop():
             raise RuntimeError(
-                "Sync methods should not be called from within an `asyncio` event loop. Use `await response` instead."
+                "`result()` would block the event loop that this code runs in. Write `await response` here."
             )
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         call = self._call
@@ -205,9 +205,8 @@ class DeploymentResponse(_Response[R]):
 
     def __reduce__(self) -> Any:
         raise RayServeException(
-            "`DeploymentResponse` is not serializable. If you are passing the `DeploymentResponse` in a nested object "
-            "(e.g. a list or dictionary) to a downstream deployment handle call, that is no longer supported. Please "
-            "only pass `DeploymentResponse` objects as top level arguments."
+            "A `DeploymentResponse` cannot be pickled. A handle's call takes it as an argument of its own, not inside "
+            "a list, a dict or another object."
         )
 
 
@@ -220,15 +219,15 @@ class DeploymentResponseGenerator(_Response[R]):
 
     def __await__(self) -> Any:
         raise TypeError(
-            "`DeploymentResponseGenerator` cannot be awaited directly. Use `async for` or `await "
-            "response.__anext__() instead`."
+            "A `DeploymentResponseGenerator` has many items, so `await` does not take it. Iterate with `async for`, or "
+            "await one item: `await response.__anext__()`."
         )
 
     def result(self, **_given: Any) -> Any:
         """A stream has no single result."""
         raise TypeError(
-            "`DeploymentResponseGenerator` doesn't support `.result()`. Use iteration instead: `for item in response` "
-            "(outside deployments) or `async for item in response` (inside deployments)."
+            "A `DeploymentResponseGenerator` has many items, so it has no `.result()`. Iterate: with `async for` in a "
+            "deployment, with `for` elsewhere."
         )
 
     def __aiter__(self) -> AsyncIterator[R]:
@@ -263,8 +262,8 @@ class DeploymentResponseGenerator(_Response[R]):
     def __next__(self) -> R:
         if _in_loop():
             raise RuntimeError(
-                "Sync methods should not be called from within an `asyncio` event loop. Use `async for` or `await "
-                "response.__anext__()` instead."
+                "`for` and `next()` would block the event loop that this code runs in. Iterate with `async for` here, "
+                "or await one item: `await response.__anext__()`."
             )
         call = self._call
         while True:
@@ -348,7 +347,7 @@ class DeploymentHandle(Generic[T]):
             where = self.deployment_id
             self._counter = metrics.Counter(
                 "serve_handle_request_counter",
-                description="The number of handle.remote() calls that have been made on this handle.",
+                description="Calls made through this handle.",
                 tag_keys=("handle", "deployment", "route", "application"),
             ).set_default_tags(
                 {
@@ -363,8 +362,8 @@ class DeploymentHandle(Generic[T]):
         """Choose how the handle routes, before it is used."""
         if self.init_options is not None:
             raise RuntimeError(
-                "Handle has already been initialized. A handle is initialized when `.options()` or `.remote()` is "
-                "called; call `._init()` before."
+                f"The handle of {self.deployment_id} is in use, so `._init()` comes too late. Call it before the first "
+                "`.options()` or `.remote()`."
             )
         in_replica = context._get_internal_replica_context() is not None
         source = DeploymentHandleSource.REPLICA if in_replica else DeploymentHandleSource.UNKNOWN

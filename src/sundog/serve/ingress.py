@@ -120,12 +120,15 @@ def ingress(app: Any = None) -> Callable[[Any], Any]:
         if cls is None:
             cls = type("ASGIIngressDeployment", (), {"__init__": lambda self, *args, **kwargs: None})
         if not inspect.isclass(cls):
-            raise ValueError("@serve.ingress must be used with a class.")
+            raise ValueError(f"@serve.ingress decorates a class, not {cls!r}.")
         if "__call__" in dir(cls):
-            raise ValueError("Classes passed to @serve.ingress may not have __call__ method.")
+            raise ValueError(
+                f"{cls.__name__} has `__call__`, but with @serve.ingress the app answers the requests. Remove "
+                "`__call__` or the decorator."
+            )
         if app is None and not hasattr(cls, BUILD_METHOD):
             raise ValueError(
-                f"serve.ingress() called without an app argument requires {cls.__name__} to define `{BUILD_METHOD}`."
+                f"{cls.__name__} has no app: serve.ingress() was given none. Pass one, or define `{BUILD_METHOD}`."
             )
         if _is_fastapi(app):
             _bind_methods(app, cls)
