@@ -68,5 +68,5 @@ def test_a_deployment_is_bound_not_called() -> None:
         f.bind(1)
     with pytest.raises(TypeError, match="Application"):
         serve.run(f)
-    with pytest.raises(ValueError, match="forward slash"):
+    with pytest.raises(ValueError, match="begins with '/', not 'x'"):
         serve.run(f.bind(), route_prefix="x")

@@ -113,7 +113,7 @@ class LocalResponse(DeploymentResponse[Any]):
 
         if not _skip_asyncio_check and _in_loop():
             raise RuntimeError(
-                "Sync methods should not be called from within an `asyncio` event loop. Use `await response` instead."
+                "result() blocks, and this thread runs an asyncio event loop. Write `await response` here."
             )
         try:
             return self._call.current.result(timeout_s)  # type: ignore[union-attr]
@@ -122,12 +122,12 @@ class LocalResponse(DeploymentResponse[Any]):
 
     async def _to_object_ref(self) -> Any:
         raise RuntimeError(
-            "Converting DeploymentResponses to ObjectRefs is not supported in local testing mode."
+            "Local testing mode makes no ObjectRef of a DeploymentResponse. Await the response itself."
         )
 
     def _to_object_ref_sync(self, *_args: Any, **_kwargs: Any) -> Any:
         raise RuntimeError(
-            "Converting DeploymentResponses to ObjectRefs is not supported in local testing mode."
+            "Local testing mode makes no ObjectRef of a DeploymentResponse. Await the response itself."
         )
 
 
@@ -154,8 +154,8 @@ class LocalResponseGenerator(DeploymentResponseGenerator[Any]):
 
         if _in_loop():
             raise RuntimeError(
-                "Sync methods should not be called from within an `asyncio` event loop. Use `async for` or `await "
-                "response.__anext__()` instead."
+                "next() on a response blocks, and this thread runs an asyncio event loop. Write `async for`, or await "
+                "`response.__anext__()`."
             )
         return self._value(self._items.get())
 
@@ -245,7 +245,7 @@ class LocalHandle(DeploymentHandle[Any]):
 async def _resolved(value: Any) -> Any:
     if isinstance(value, DeploymentResponseGenerator):
         raise RuntimeError(
-            "Streaming deployment handle results cannot be passed to downstream handle calls. If you have a use case "
-            "requiring this feature, iterate over the response and pass its items."
+            "An argument of this call is a DeploymentResponseGenerator. A handle takes no streamed answer as an "
+            "argument: read its items first and pass those."
         )
     return await value if isinstance(value, DeploymentResponse) else value

@@ -15,7 +15,7 @@ _RESERVED = ("deployment", "replica", "application")
 
 def _keys(given: Any) -> tuple[str, ...]:
     if given is not None and not isinstance(given, tuple):
-        raise TypeError(f"tag_keys should be a tuple type, got: {type(given)}")
+        raise TypeError(f"A metric takes its tag_keys as a tuple, not as {type(given)}.")
     keys: tuple[str, ...] = given or ()
     if _get_internal_replica_context() is None:
         return keys
@@ -26,7 +26,9 @@ def _keys(given: Any) -> tuple[str, ...]:
 def _check(names: Any) -> None:
     for name in _RESERVED:
         if name in names:
-            raise ValueError(f"'{name}' tag is reserved for Ray Serve metrics")
+            raise ValueError(
+                f"Serve itself sets the tag {name!r} on every metric of a replica. Name yours otherwise."
+            )
 
 
 def _defaults(given: dict[str, str]) -> dict[str, str]:

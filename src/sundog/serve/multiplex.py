@@ -24,9 +24,9 @@ class _Models:
     async def get(self, model_id: Any) -> Any:
         """A model, loaded if it is not."""
         if not isinstance(model_id, str):
-            raise TypeError("The model ID must be a string.")
+            raise TypeError(f"A model is asked for by its ID, a str, not by {model_id!r}.")
         if not model_id:
-            raise ValueError("The model ID cannot be empty.")
+            raise ValueError(f"A model's ID needs at least one character, not {model_id!r}.")
         async with self._lock:  # one load at a time: two of the same model would need its memory twice
             if model_id in self.models:
                 self.models.move_to_end(model_id)
@@ -100,7 +100,7 @@ def multiplexed(func: Any = None, max_num_models_per_replica: int = 3) -> Any:
     if func is not None:
         _check(func)
     if not isinstance(max_num_models_per_replica, int):
-        raise TypeError("max_num_models_per_replica must be an integer.")
+        raise TypeError(f"max_num_models_per_replica takes an int, not {max_num_models_per_replica!r}.")
     if max_num_models_per_replica != -1 and max_num_models_per_replica <= 0:
         raise ValueError("max_num_models_per_replica must be positive.")
 
@@ -119,11 +119,11 @@ def multiplexed(func: Any = None, max_num_models_per_replica: int = 3) -> Any:
 
 def _check(function: Any) -> None:
     if not callable(function):
-        raise TypeError("The `multiplexed` decorator must be used with a function or method.")
+        raise TypeError(f"@serve.multiplexed takes a function or a method, not {function!r}.")
     if not inspect.iscoroutinefunction(function):
-        raise TypeError("@serve.multiplexed can only be used to decorate async functions or methods.")
+        raise TypeError(f"@serve.multiplexed awaits the loader, so define {function!r} with `async def`.")
     if not 1 <= len(inspect.signature(function).parameters) <= 2:
         raise TypeError(
-            "@serve.multiplexed can only be used to decorate functions or methods with at least one 'model_id: str' "
-            "argument."
+            f"@serve.multiplexed calls the loader with one argument, the model's ID. Give {function!r} the parameter "
+            f"`model_id: str`; its parameters are {inspect.signature(function)}."
         )

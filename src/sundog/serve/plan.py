@@ -212,20 +212,18 @@ class DeploymentPlan:
         if self.has_run:
             self.retry_at = now + min(BACKOFF_MAX_S, 2.0 ** min(10, self.start_failures - 1) / 4)
             self.status, self.trigger = _S.UNHEALTHY, _T.REPLICA_STARTUP_FAILED
-            self.message = f"A replica failed to start with exception. Retrying. Error:\n{error}"
+            self.message = f"Starting a replica raised an error; Serve tries again. Error:\n{error}"
             return
         told = (
-            f"The deployment failed to start {self.start_failures} times in a row. This may be due to a problem with "
-            f"its constructor or initial health check failing. See controller logs for details. Error:\n{error}"
+            f"No replica of this deployment came up in {self.start_failures} tries in a row. Look at its constructor "
+            f"and its first health check; the controller's log has more. Error:\n{error}"
         )
         if self.start_failures >= limit:
             if not self.roll_back(told):
                 self.status, self.trigger, self.message = _S.DEPLOY_FAILED, _T.REPLICA_STARTUP_FAILED, told
         else:
             left = limit - self.start_failures
-            self.message = (
-                f"A replica failed to start with exception. Retrying {left} more time(s). Error:\n{error}"
-            )
+            self.message = f"Starting a replica raised an error; tries left: {left}. Error:\n{error}"
             self.trigger = _T.REPLICA_STARTUP_FAILED
 
     def healthy(self, name: str, now: float) -> None:
@@ -301,7 +299,7 @@ class DeploymentPlan:
         if self.status != _S.DEPLOY_FAILED:
             self.status, self.trigger = _S.UNHEALTHY, _T.HEALTH_CHECK_FAILED
             self.message = (
-                f"{why} This deployment will be UNHEALTHY until the replica recovers or a new deploy happens."
+                f"{why} The deployment stays UNHEALTHY until that replica is well again or you deploy anew."
             )
 
     def _end_gang(self, row: ReplicaRow, now: float = 0.0) -> list[Action]:

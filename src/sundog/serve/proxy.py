@@ -84,7 +84,7 @@ class ProxyApp:
             return
         route = self.match(path)
         if route is None:
-            text = f"Path '{path}' not found. Ping http://.../-/routes for available routes."
+            text = f"No application serves the path {path!r}. GET /-/routes lists the routes there are."
             await self._send_answer(scope, send, answer_of(text, 404), "")
             self.metrics.ended("", scope, 404, "", time.perf_counter() - began)
             return
@@ -109,10 +109,10 @@ class ProxyApp:
             elif self.routes:
                 answer = answer_of("success")
             else:
-                answer = answer_of("Route table is not populated yet.", 503)
+                answer = answer_of("This proxy has no routes so far.", 503)
         else:
             answer = answer_of(
-                f"Path '{path}' not found. Ping http://.../-/routes for available routes.", 404
+                f"No application serves the path {path!r}. GET /-/routes lists the routes there are.", 404
             )
         await _write(send, answer)
 

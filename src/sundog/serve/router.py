@@ -462,8 +462,8 @@ async def _resolved(value: Any) -> Any:
 
     if isinstance(value, DeploymentResponseGenerator):
         raise RuntimeError(
-            "Streaming deployment handle results cannot be passed to downstream handle calls. If you have a use case "
-            "requiring this feature, iterate over the response and pass its items."
+            "An argument of this call is a DeploymentResponseGenerator. A handle takes no streamed answer as an "
+            "argument: read its items first and pass those."
         )
     if isinstance(value, DeploymentResponse):
         return await value._to_object_ref()

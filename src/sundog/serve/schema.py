@@ -44,11 +44,13 @@ def check_route_prefix(value: str | None) -> str | None:
     if value is None:
         return None
     if not value.startswith("/"):
-        raise ValueError(f"Invalid route_prefix '{value}', must start with a forward slash ('/').")
+        raise ValueError(f"A route_prefix begins with '/', not {value!r}.")
     if len(value) > 1 and value.endswith("/"):
-        raise ValueError(f"Invalid route_prefix '{value}', may not end with a trailing '/'.")
+        raise ValueError(f"A route_prefix other than '/' has no '/' at its end, not {value!r}.")
     if "{" in value or "}" in value:
-        raise ValueError(f"Invalid route_prefix '{value}', may not contain wildcards.")
+        raise ValueError(
+            f"A route_prefix is a fixed path without '{{' and '}}' (no wildcards), not {value!r}."
+        )
     return value
 
 
@@ -115,8 +117,8 @@ def _check_uris(env: dict[str, Any] | None) -> dict[str, Any] | None:
     for uri in [*(env or {}).get("py_modules", []), (env or {}).get("working_dir")]:
         if uri is not None and not str(uri).startswith(_REMOTE):
             raise ValueError(
-                "runtime_envs in the Serve config support only remote URIs in working_dir and py_modules. "
-                f"Got {uri!r}."
+                "In a Serve config, working_dir and py_modules of a runtime_env name remote URIs, "
+                f"not {uri!r}."
             )
     return env
 
@@ -175,16 +177,17 @@ class DeploymentSchema(BaseModel):
         if isinstance(count, int):
             if scaling not in (None, _UNSET):
                 raise ValueError(
-                    "Manually setting num_replicas is not allowed when autoscaling_config is provided."
+                    f"autoscaling_config sets the number of replicas, so num_replicas cannot be {count!r} too. "
+                    "Leave one out."
                 )
         elif count not in ("auto", None, _UNSET):
-            raise ValueError(f'`num_replicas` must be an int or "auto", but got: {count}')
+            raise ValueError(f"num_replicas takes an int or 'auto', not {count!r}.")
         gang = values.get("gang_scheduling_config")
         if gang not in (None, _UNSET):
             gang = GangSchedulingConfig(**gang) if isinstance(gang, dict) else gang
             if isinstance(count, int) and count % gang.gang_size:
                 raise ValueError(
-                    f"num_replicas ({count}) must be a multiple of gang_size ({gang.gang_size})."
+                    f"Replicas start in whole gangs: gang_size={gang.gang_size} does not divide num_replicas={count}."
                 )
         return values
 
@@ -195,20 +198,22 @@ class DeploymentSchema(BaseModel):
 
         if given(self.max_replicas_per_node) and given(self.placement_group_bundles):
             raise ValueError(
-                "Setting max_replicas_per_node is not allowed when placement_group_bundles is provided."
+                "A deployment takes max_replicas_per_node or placement_group_bundles, not both. Leave one out."
             )
         if given(self.gang_scheduling_config):
             for name in ("max_replicas_per_node", "placement_group_strategy"):
                 if given(getattr(self, name)):
                     raise ValueError(
-                        f"Setting {name} is not allowed when gang_scheduling_config is provided."
+                        f"A deployment with gang_scheduling_config takes no {name}. Leave one of the two out."
                     )
         if (
             given(self.max_queued_requests)
             and self.max_queued_requests < 1
             and self.max_queued_requests != -1
         ):
-            raise ValueError("max_queued_requests must be -1 (no limit) or a positive integer.")
+            raise ValueError(
+                f"max_queued_requests is at least 1, or -1 for any number, not {self.max_queued_requests!r}."
+            )
         return self
 
     def given_options(self) -> dict[str, Any]:
@@ -266,8 +271,8 @@ class ServeApplicationSchema(BaseModel):
         scaled = [each.name for each in self.deployments if each.is_autoscaling_configured()]
         if self.external_scaler_enabled and scaled:
             raise ValueError(
-                "external_scaler_enabled is set to True, but the following deployment(s) have autoscaling "
-                f"configured: {', '.join(map(repr, scaled))}."
+                "With external_scaler_enabled=True no deployment of the application scales itself, but these have "
+                f"autoscaling: {', '.join(map(repr, scaled))}. Remove one or the other."
             )
         return self
 
@@ -324,13 +329,13 @@ class ServeDeploySchema(BaseModel):
                     f"Found multiple configs for {what} {', '.join(twice)}. Please remove all duplicates."
                 )
         if any(not each.name for each in value):
-            raise ValueError("Application names must be nonempty.")
+            raise ValueError("Each application in the config needs a name, not an empty one.")
         for each in value:
             for name in ("host", "port"):
                 if name in each.model_fields_set:
                     raise ValueError(
-                        f"{name.capitalize()} is set in the config for application `{each.name}`. Please remove it "
-                        f"and set {name} in the top level deploy config only."
+                        f"The application {each.name!r} has its own {name}. All applications share one: give {name} "
+                        "once, at the top of the config, and not here."
                     )
         return value
 

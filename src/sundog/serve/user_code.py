@@ -121,8 +121,8 @@ class UserCode:
             result = await result
         if inspect.isgenerator(result) or inspect.isasyncgen(result):
             raise TypeError(
-                f"Method '{name}' returned a generator. You must use `handle.options(stream=True)` to call generators "
-                "on a deployment."
+                f"The method {name!r} gave a generator, but the call asked for one value. Call it through "
+                "`handle.options(stream=True)`."
             )
         return result
 
@@ -146,7 +146,7 @@ class UserCode:
                     result.close()
         else:
             raise TypeError(
-                f"Called method '{name}' with `handle.options(stream=True)` but it did not return a generator."
+                f"The call asked for a stream (stream=True), but the method {name!r} gave {type(result)}, no generator."
             )
 
     async def _next_of(self, items: Any) -> Any:

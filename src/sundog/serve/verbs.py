@@ -163,7 +163,7 @@ def _pickled(deployment: Deployment) -> bytes:
         return dumps((config.definition, config.init_args, config.init_kwargs))
     except Exception as error:
         raise TypeError(
-            f"Could not serialize the deployment {deployment.name!r}: {error}. Its code and the arguments of its "
+            f"Pickling {deployment.name!r}, a deployment, failed: {error}. Its code and the arguments of its "
             "constructor must be picklable; sundog.util.inspect_serializability() shows what is not."
         ) from error
 
@@ -173,9 +173,13 @@ def _check(targets: Sequence[RunTarget]) -> None:
         raise ValueError("No applications provided.")
     for each in targets:
         if not each.name:
-            raise RayServeException("Application name must a non-empty string.")
+            raise RayServeException(
+                f"An application needs a name of at least one character, not {each.name!r}."
+            )
         if not isinstance(each.target, Application):
-            raise TypeError("`serve.run` expects an `Application` returned by `Deployment.bind()`.")
+            raise TypeError(
+                f"serve.run() takes what Deployment.bind() returns, an Application, not {each.target!r}."
+            )
         check_route_prefix(each.route_prefix)
 
 
@@ -404,7 +408,7 @@ def get_deployment_handle(
         replica = _get_internal_replica_context()
         if replica is None:
             raise RayServeException(
-                "Please specify an application name when getting a deployment handle outside of a Serve application."
+                "This code runs in no Serve application, so give app_name, the application that has the deployment."
             )
         app_name = replica.app_name
     deployment = DeploymentID(deployment_name, app_name)
