@@ -81,8 +81,8 @@ class Applications:
                 clash = other.name != spec.name and other.route_prefix == spec.route_prefix is not None
                 if clash and (other.name not in names or other in specs) and not self.is_deleting(other.name):
                     raise RayServeException(
-                        f'Prefix {spec.route_prefix} is being used by application "{other.name}". Failed to deploy '
-                        f'application "{spec.name}".'
+                        f"Application {spec.name!r} was not deployed: its route_prefix {spec.route_prefix!r} belongs "
+                        f"to application {other.name!r}. Take another route_prefix, or delete {other.name!r} first."
                     )
         for spec in specs:
             self._deploy(spec, "deploy")
@@ -172,7 +172,7 @@ class Applications:
             raise
         except Exception as error:
             self._building.pop(name, None)
-            self._build_errors[name] = f"Deploying app '{name}' failed with exception:\n{error}"
+            self._build_errors[name] = f"Application {name!r} was not built from its config:\n{error}"
         self.core.wake()
         self.update()
 

@@ -114,8 +114,8 @@ class _Queue:
                 )
             if len(results) != len(batch):
                 raise ValueError(
-                    f"Batched function doesn't preserve batch size. The input list has length {len(batch)} but the "
-                    f"returned list has length {len(results)}."
+                    f"A function with @serve.batch got {len(batch)} values and returned {len(results)}. It must "
+                    "return one result for each value."
                 )
             for item, result in zip(batch, results):
                 if not item.answer.done():
@@ -137,8 +137,8 @@ class _Queue:
         async for row in results:
             if len(row) != len(batch):
                 raise ValueError(
-                    f"Batched function doesn't preserve batch size. The input list has length {len(batch)} but the "
-                    f"yielded list has length {len(row)}."
+                    f"A generator with @serve.batch got {len(batch)} values and yielded a list of {len(row)}. Each "
+                    "list must have one item for each value."
                 )
             for item, value in zip(batch, row):
                 if item not in waiting:
@@ -181,9 +181,11 @@ class _Rules:
         self.set_size(size)
         self.set_wait(wait_s)
         if not isinstance(concurrent, int) or isinstance(concurrent, bool) or concurrent < 1:
-            raise ValueError(f"max_concurrent_batches must be an integer >= 1, got {concurrent!r}.")
+            raise ValueError(f"max_concurrent_batches takes a whole number from 1 on, not {concurrent!r}.")
         if size_fn is not None and not callable(size_fn):
-            raise TypeError(f"batch_size_fn must be a callable or None, got {type(size_fn).__name__}.")
+            raise TypeError(
+                f"batch_size_fn takes a function or None, not {size_fn!r} ({type(size_fn).__name__})."
+            )
         self.max_concurrent_batches: int = concurrent
         self.batch_size_fn = size_fn
 
@@ -192,9 +194,9 @@ class _Rules:
         if isinstance(size, float) and size.is_integer():
             size = int(size)
         if not isinstance(size, int) or isinstance(size, bool):
-            raise TypeError("max_batch_size must be integer >= 1")
+            raise TypeError(f"max_batch_size takes a whole number from 1 on, not {size!r}.")
         if size < 1:
-            raise ValueError("max_batch_size must be an integer >= 1")
+            raise ValueError(f"max_batch_size takes a whole number from 1 on, not {size!r}.")
         self.max_batch_size = size
 
     def get_size(self) -> int:
@@ -208,9 +210,9 @@ class _Rules:
     def set_wait(self, wait_s: Any) -> None:
         """Check and take the time."""
         if not isinstance(wait_s, (float, int)) or isinstance(wait_s, bool):
-            raise TypeError("batch_wait_timeout_s must be a float >= 0")
+            raise TypeError(f"batch_wait_timeout_s takes a number of seconds from 0 on, not {wait_s!r}.")
         if wait_s < 0:
-            raise ValueError("batch_wait_timeout_s must be a float >= 0")
+            raise ValueError(f"batch_wait_timeout_s takes a number of seconds from 0 on, not {wait_s!r}.")
         self.batch_wait_timeout_s = float(wait_s)
 
 
@@ -235,14 +237,18 @@ def batch(
     """
     if _func is not None:
         if not callable(_func):
-            raise TypeError("@serve.batch can only be used to decorate functions or methods.")
+            raise TypeError(f"@serve.batch goes on a function or a method, not on {_func!r}.")
         if not _is_async(_func):
-            raise TypeError("Functions decorated with @serve.batch must be 'async def'")
+            raise TypeError(
+                f"@serve.batch needs a coroutine function, not {_func!r}: define it with `async def`."
+            )
     rules = _Rules(max_batch_size, batch_wait_timeout_s, max_concurrent_batches, batch_size_fn)
 
     def decorate(function: Any) -> Any:
         if not _is_async(function):
-            raise TypeError("Functions decorated with @serve.batch must be 'async def'")
+            raise TypeError(
+                f"@serve.batch needs a coroutine function, not {function!r}: define it with `async def`."
+            )
         return _batched(function, rules)
 
     return decorate(_func) if _func is not None else decorate

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sundog.serve.router import Router
     from sundog.serve.rows import RequestMetadata
 
-_LATE = "Timed out waiting for broadcast results."
+_LATE = "The broadcast's time is up, and not every replica has answered. Give a longer timeout_s."
 _LOOK_S = 0.02
 
 
@@ -51,8 +51,8 @@ class DeploymentBroadcastResponse:
             pass
         else:
             raise RuntimeError(
-                "Sync methods should not be called from within an `asyncio` event loop. Use `await "
-                "response.results_async()` instead."
+                "results() would block the event loop that this code runs in. Write `await "
+                "response.results_async()` here."
             )
         deadline = _deadline(timeout_s)
         while not self._send():
@@ -93,7 +93,7 @@ class DeploymentBroadcastResponse:
 
 def _deadline(timeout_s: float | None) -> float | None:
     if timeout_s is not None and timeout_s < 0:
-        raise ValueError("timeout_s must be None or non-negative.")
+        raise ValueError(f"timeout_s takes None or a number of seconds from 0 on, not {timeout_s!r}.")
     return None if timeout_s is None else time.monotonic() + timeout_s
 
 

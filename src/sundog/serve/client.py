@@ -193,7 +193,9 @@ def connect(or_none: bool = False) -> Any:
     except ValueError:
         if or_none:
             return None
-        raise RayServeException("There is no Serve instance running on this Ray cluster.") from None
+        raise RayServeException(
+            "Serve does not run on this cluster. Start it with serve.start() or serve.run()."
+        ) from None
     made = Client(controller)
     with _lock:
         if _client is not None and not _client.is_over():

@@ -38,7 +38,7 @@ def _json_only(name: str, value: Any) -> Any:
     try:
         json.dumps(value)
     except TypeError as error:
-        raise ValueError(f"{name} is not JSON-serializable: {error}.") from None
+        raise ValueError(f"{name} takes only values that JSON can hold, not {value!r}: {error}.") from None
     return value
 
 
@@ -227,14 +227,16 @@ class AutoscalingConfig(BaseModel):
     def _replicas(self) -> AutoscalingConfig:
         low, high, initial = self.min_replicas, self.max_replicas, self.initial_replicas
         if high < low:
-            raise ValueError(f"max_replicas ({high}) must be greater than or equal to min_replicas ({low})!")
+            raise ValueError(
+                f"max_replicas is {high}, below min_replicas, which is {low}. Raise the one or lower the other."
+            )
         if initial is not None and initial < low:
             raise ValueError(
-                f"min_replicas ({low}) must be less than or equal to initial_replicas ({initial})!"
+                f"initial_replicas is {initial}, below min_replicas, which is {low}. Raise the one or lower the other."
             )
         if initial is not None and initial > high:
             raise ValueError(
-                f"max_replicas ({high}) must be greater than or equal to initial_replicas ({initial})!"
+                f"initial_replicas is {initial}, above max_replicas, which is {high}. Lower the one or raise the other."
             )
         return self
 
@@ -352,18 +354,22 @@ class ControllerOptions(BaseModel):
         others = sorted(set(value or ()) - {"env_vars"})
         if others:
             raise ValueError(
-                f"ControllerOptions.runtime_env only supports ['env_vars']; got disallowed keys {others}."
+                f"The runtime_env of ControllerOptions takes 'env_vars' alone. Leave out {others}."
             )
         variables = (value or {}).get("env_vars", {})
         if not isinstance(variables, dict):
             raise ValueError(
-                f"runtime_env.env_vars must be a dict[str, str], got {type(variables).__name__}."
+                f"runtime_env's env_vars maps names to texts (dict[str, str]); not a {type(variables).__name__}."
             )
         for key, text in variables.items():
             if not isinstance(key, str) or not key:
-                raise ValueError(f"env_vars key must be a non-empty str, got {key!r}.")
+                raise ValueError(
+                    f"A variable in env_vars needs a name that is a str and not empty, not {key!r}."
+                )
             if not isinstance(text, str):
-                raise ValueError(f"env_vars[{key!r}] must be str, got {type(text).__name__}.")
+                raise ValueError(
+                    f"The variable {key!r} in env_vars takes a str, not a {type(text).__name__}."
+                )
         return value
 
 

@@ -46,19 +46,21 @@ def call_builder(found: Any, args: dict[str, Any]) -> Application:
     if isinstance(found, Application):
         if args:
             raise ValueError(
-                "Arguments can only be passed to an application builder function, not an already built application."
+                f"This application is built already and takes no arguments, not {list(args)}. Name a builder "
+                "function to pass some."
             )
         return found
     if isinstance(found, Deployment):
         raise TypeError(f"{found} is a deployment, not an application: bind it with .bind().")
     if not callable(found) or inspect.isclass(found):
         raise TypeError(
-            f"Expected a built Serve application or an application builder function but got: {type(found)}."
+            f"An import path must name an application or a function that builds one, not a {type(found).__name__}."
         )
     parameters = list(inspect.signature(found).parameters.values())
     if len(parameters) > 1:
         raise TypeError(
-            "Application builder functions should take exactly one parameter, a dictionary or a model."
+            "A function that builds an application has at most one parameter, a dictionary or a model, not "
+            f"{len(parameters)}."
         )
     if not parameters:
         if args:
@@ -68,8 +70,8 @@ def call_builder(found: Any, args: dict[str, Any]) -> Application:
         made = found(_typed(found, parameters[0], args))
     if not isinstance(made, Application):
         raise TypeError(
-            f"Application builder functions must return an `Application` returned `from Deployment.bind()`, but got: "
-            f"{type(made)}."
+            f"A function that builds an application must return what `Deployment.bind()` gives, an `Application`, not "
+            f"a {type(made).__name__}."
         )
     return made
 

@@ -123,7 +123,8 @@ def get_replica_context() -> ReplicaContext:
     """
     if _replica is None:
         raise RayServeException(
-            "`serve.get_replica_context()` may only be called from within a Ray Serve deployment."
+            "This code runs in no replica, so `serve.get_replica_context()` has nothing to give. Call it in a "
+            "deployment."
         )
     return _replica
 
@@ -141,7 +142,8 @@ def get_deployment_actor_context() -> DeploymentActorContext:
         found = DeploymentActorContext(DeploymentID(name, app), actor, version)
     if found is None:
         raise RayServeException(
-            "`serve.get_deployment_actor_context()` may only be called from within a Ray Serve deployment actor."
+            "This code runs in no deployment actor, so `serve.get_deployment_actor_context()` has nothing to give. "
+            "Call it in an actor of `deployment_actors`."
         )
     return found
 
@@ -160,7 +162,8 @@ def get_deployment_actor(actor_name: str) -> Any:
     """
     if _replica is None:
         raise RayServeException(
-            "`serve.get_deployment_actor()` may only be called from within a Ray Serve deployment replica."
+            f"This code runs in no replica, so `serve.get_deployment_actor({actor_name!r})` has no deployment to look "
+            "in. Call it in a replica."
         )
     name = deployment_actor_name(_replica.replica_id.deployment_id, actor_name, _replica.code_version)
     return sundog.get_actor(name, namespace=NAMESPACE)
