@@ -18,17 +18,22 @@ from tests.integration.serve.services import eventually, get, start
 
 def send(port: int, data: bytes, *, read: bool = True) -> bytes:
     with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
-        client.sendall(data)
-        if not read:
-            return b""
-        client.shutdown(socket.SHUT_WR)
         got = b""
         try:
+            client.sendall(data)
+            if not read:
+                return b""
+            client.shutdown(socket.SHUT_WR)
             while part := client.recv(65536):
                 got += part
-        except ConnectionError:
+        except OSError:
             pass  # a server may close on nonsense without an answer
         return got
+
+
+def refuses(port: int, data: bytes, status: bytes) -> bool:
+    """Whether such a request is answered so; an answer may be lost where the server closes with bytes unread."""
+    return any(status in send(port, data) for _ in range(20))
 
 
 def test_nonsense_is_refused_and_others_are_served(ray: ModuleType, seeds: range) -> None:
@@ -44,9 +49,9 @@ def test_nonsense_is_refused_and_others_are_served(ray: ModuleType, seeds: range
         + b"".join(b"h%d: %s\r\n" % (i, b"v" * 1000) for i in range(200))
         + b"\r\n"
     )
-    assert b" 431 " in send(port, huge)
-    assert b" 414 " in send(port, b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\nhost: x\r\n\r\n")
-    assert b" 400 " in send(port, b"nonsense\r\n\r\n")
+    assert refuses(port, huge, b" 431 ")
+    assert refuses(port, b"GET /" + b"a" * 100_000 + b" HTTP/1.1\r\nhost: x\r\n\r\n", b" 414 ")
+    assert refuses(port, b"nonsense\r\n\r\n", b" 400 ")
     send(port, b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\nhalf", read=False)  # and goes away
     for seed in seeds:
         dice = random.Random(seed)

@@ -154,7 +154,8 @@ def test_an_update_under_load_and_kills_fails_no_request_that_was_not_in_a_kille
         num_replicas=2,
         max_ongoing_requests=50,
         ray_actor_options={"num_cpus": 0},
-        graceful_shutdown_wait_loop_s=0,
+        # Longer than handles take to hear that a replica leaves.
+        graceful_shutdown_wait_loop_s=0.5,
         health_check_period_s=0.2,
     )
     class Version:
