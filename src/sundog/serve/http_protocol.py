@@ -11,6 +11,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEAD_MAX_BYTES = 64 * 1024
 HEAD_TIMEOUT_S = 30.0
+# How long the rest of a refused request is read and dropped: closing with bytes unread could take the answer away.
+_LINGER_S = 2.0
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -18,6 +20,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     _head_bytes = 0
     _head_timer: Any = None
+    _is_refused = False
 
     def connection_made(self, transport: Any) -> None:
         """A client has connected: its first request head must come in time."""
@@ -50,35 +53,38 @@ class BoundedProtocol(HttpToolsProtocol):
         self._head_bytes += len(url)
         if self._head_bytes > HEAD_MAX_BYTES:
             self._refuse(414, b"URI Too Long")
-            return
-        super().on_url(url)
+        if not self._is_refused:
+            super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """One header."""
         self._head_bytes += len(name) + len(value)
         if self._head_bytes > HEAD_MAX_BYTES:
             self._refuse(431, b"Request Header Fields Too Large")
-            return
-        super().on_header(name, value)
+        if not self._is_refused:
+            super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         """The head is there."""
         self._unwatch_head()
-        if not self.transport.is_closing():
+        if not self._is_refused and not self.transport.is_closing():
             super().on_headers_complete()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes of the client; none are read once it was refused."""
-        if not self.transport.is_closing():
+        """Bytes of the client; they are dropped once it was refused."""
+        if not self._is_refused and not self.transport.is_closing():
             super().data_received(data)
 
     def _refuse(self, status: int, reason: bytes) -> None:
         self._unwatch_head()
-        if self.transport is None or self.transport.is_closing():
+        if self.transport is None or self.transport.is_closing() or self._is_refused:
             return
+        self._is_refused = True
         body = reason + b"\n"
         head = (
             b"HTTP/1.1 %d %s\r\nconnection: close\r\ncontent-type: text/plain\r\ncontent-length: %d\r\n\r\n"
         )
         self.transport.write(head % (status, reason, len(body)) + body)
-        self.transport.close()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self.loop.call_later(_LINGER_S, self.transport.close)  # or when the client closes its end

@@ -194,7 +194,8 @@ class ReplicaActor:
         """Take no more requests, let those that run end, then end the user's object."""
         self._is_stopping = True
         deadline = time.monotonic() + timeout_s
-        if wait_s and self._ongoing:
+        if wait_s:
+            # Handles that have not heard yet still send requests here, and have to be told that they are refused.
             await asyncio.sleep(min(wait_s, timeout_s))
         while self._ongoing and time.monotonic() < deadline:
             await asyncio.sleep(_IDLE_LOOK_S)
