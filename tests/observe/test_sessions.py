@@ -1,6 +1,9 @@
 """Which session a word means, without one that runs."""
 
+import fcntl
+import json
 import os
+import threading
 import zipfile
 from pathlib import Path
 
@@ -39,6 +42,25 @@ def test_latest_is_the_newest_and_a_part_of_a_name_is_enough(tmp_path: Path) -> 
     assert open_session("aaaa", home).path == str(old)
     with pytest.raises(ConnectionError, match="has ended"):
         open_session("aaaa", home).ask(Status())
+
+
+def test_a_session_that_is_starting_is_waited_for_and_not_taken_for_an_ended_one(tmp_path: Path) -> None:
+    folder = make(tmp_path, "session_2026-01-01_00-00-00_1_aaaa")
+    facts = {"node_pid": os.getpid(), "shm_root": "/x", "persistent": False, "resources": {"CPU": 2.0}}
+
+    def write() -> None:
+        (folder / "session.json.new").write_text(json.dumps(facts))
+        os.replace(folder / "session.json.new", folder / "session.json")
+
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        late = threading.Timer(0.2, write)
+        late.start()
+        try:
+            found = open_session(str(folder), str(tmp_path))
+        finally:
+            late.join()
+    assert found.is_live and found.info is not None and found.info.cpus == 2.0
 
 
 def test_a_word_that_means_no_session_is_answered_in_one_sentence(tmp_path: Path) -> None:

@@ -72,7 +72,10 @@ def open_session(which: str | None = None, temp_dir: str | None = None) -> Opene
     Raises:
         NoSuchSession: there is none, several are meant, it is another user's, or the file is no session.
     """
-    which = which or LATEST
+    return _started(_meant(which or LATEST, temp_dir))
+
+
+def _meant(which: str, temp_dir: str | None) -> Opened:
     if which in _ANY:
         return _latest(temp_dir)
     found = all_sessions(temp_dir)
@@ -90,6 +93,16 @@ def open_session(which: str | None = None, temp_dir: str | None = None) -> Opene
     raise NoSuchSession(
         f"there is no session {printable(which)!r}, and no folder or file of that name. See: sundog session list"
     )
+
+
+def _started(opened: Opened) -> Opened:
+    """A session that is still starting has no `session.json` yet. It is waited for, and not taken for an ended one."""
+    if opened.is_live or opened.file or not sessions.is_alive(opened.path):
+        return opened
+    try:
+        return Opened(opened.name, opened.path, sessions.resolve(opened.path))
+    except ConnectionError:
+        return opened
 
 
 def all_sessions(temp_dir: str | None = None) -> list[Opened]:
