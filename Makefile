@@ -24,7 +24,7 @@ CHAOS         ?=
 SOAK_SECONDS  ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types imports docs docs-serve unit smoke chaos soak bench bench-serve bench-work fmt clean
+.PHONY: help setup demo test lint types imports docs docs-serve unit smoke chaos soak chaos-serve bench bench-serve bench-work fmt clean
 
 help:
 	@echo "make demo    a first look: start, run tasks and actors, stop"
@@ -32,6 +32,7 @@ help:
 	@echo "make smoke   a few quick tests on each other supported Python that this machine has (part of make test)"
 	@echo "make bench   measure sundog, Ray, Dask and the standard library side by side"
 	@echo "make chaos   random programs under random kills for CHAOS_SECONDS=$(CHAOS_SECONDS), from CHAOS_SEED=$(CHAOS_SEED)"
+	@echo "make chaos-serve  20 rolling updates of Serve under load, and 20 more under random kills, from CHAOS_SEED"
 	@echo "make soak    one program for SOAK_SECONDS=$(SOAK_SECONDS): fails if memory, descriptors or files grow; draws docs/images/soak.svg"
 	@echo "make docs    build the documentation as a site into site/, with every link checked"
 	@echo "make fmt     put the code in the house format"
@@ -91,6 +92,9 @@ smoke: $(STAMP)
 
 chaos: $(STAMP)
 	$(BIN)/python -m tests.chaos --seconds $(CHAOS_SECONDS) --seed $(CHAOS_SEED) $(CHAOS)
+
+chaos-serve: $(STAMP)
+	$(BIN)/python -m tests.serve_chaos --seed $(CHAOS_SEED) $(CHAOS)
 
 soak: $(STAMP)
 	$(BIN)/python -m tests.soak --seconds $(SOAK_SECONDS) --picture docs/images/soak.svg

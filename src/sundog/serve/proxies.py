@@ -1,19 +1,20 @@
 """The proxies, as the controller sees them: made, watched, made again when one dies.
 
-Owns the port. A bound socket that does not listen keeps the port for this user while proxies come and go; the proxies
-listen on it together (SO_REUSEPORT), and the kernel shares the connections out. In the controller's loop.
+Owns the port (`serve.port`): the controller and all proxies hold one listening socket, proxies accept from it together,
+and it outlives each of them. In the controller's loop.
 """
 
 from __future__ import annotations
 
 import asyncio
-import socket
+import os
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import sundog
 from sundog.exceptions import RayActorError
 from sundog.serve.config import ProxyLocation
+from sundog.serve.port import Giver, bound_socket, take
 from sundog.serve.proxy import ProxyActor
 from sundog.serve.rows import NAMESPACE
 from sundog.serve.schema import ProxyStatus
@@ -24,34 +25,14 @@ if TYPE_CHECKING:
 _AGAIN_S = 0.05
 
 
-def bound_socket(host: str, port: int, *, shared: bool) -> socket.socket:
-    """A TCP socket bound to an address.
-
-    Raises:
-        OSError: the address is in use, or is not this machine's.
-    """
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    family, _, _, _, address = found[0]
-    # The protocol is named so that asyncio turns off the delay of small packets (TCP_NODELAY) for what is accepted.
-    sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC, socket.IPPROTO_TCP)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    if shared:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    try:
-        sock.bind(address)
-    except OSError:
-        sock.close()
-        raise
-    return sock
-
-
 class Proxies:
     """All proxies."""
 
     def __init__(self, core: ControllerCore) -> None:
         self.core = core
         self.port = 0
-        self._sock: socket.socket | None = None
+        self._giver: Giver | None = None
+        self._folder = os.path.join(core.store.folder, "port")
         self._actors: dict[int, Any] = {}
         self._states: dict[int, ProxyStatus] = {}
         self._facts: dict[int, dict[str, Any]] = {}
@@ -68,17 +49,18 @@ class Proxies:
         if options.location == ProxyLocation.Disabled or http.host is None:
             return
         port = known_port or http.port
+        # A proxy that outlived an earlier controller holds the socket.
+        sock = take(self._folder) if known_port else None
         try:
-            if not known_port and port:
-                # Without SO_REUSEPORT: another program may hold the port, and would silently get half of the requests.
-                bound_socket(http.host, port, shared=False).close()
-            self._sock = bound_socket(http.host, port, shared=True)
+            sock = sock or bound_socket(http.host, port)
         except OSError as error:
             raise RuntimeError(
                 f"Serve cannot listen on {http.host}:{port}: {error.strerror or error}. Choose another port with "
                 'serve.start(http_options={"port": …}), or end the program that uses this one.'
             ) from None
-        self.port = self._sock.getsockname()[1]
+        self.port = sock.getsockname()[1]
+        self._giver = Giver(sock, self._folder, asyncio.get_running_loop())
+        sock.close()
         self.core.dirty = True
         ready = [self.core.replicas.run(self._keep(number)) for number in range(http.num_proxies)]
         del ready
@@ -123,7 +105,7 @@ class Proxies:
                     max_concurrency=10_000,
                     get_if_exists=True,
                 )
-                .remote(number, core.options.http, self.port, core.log_folder, core.options.logging)
+                .remote(number, core.options.http, self._folder, core.log_folder, core.options.logging)
             )
         self._actors[number] = actor
         self._states.setdefault(number, ProxyStatus.STARTING)
@@ -139,8 +121,8 @@ class Proxies:
                 await asyncio.wait_for(actor.drain.remote(), 2)
             with suppress(Exception):
                 sundog.kill(actor)
-        if self._sock is not None:
-            self._sock.close()
+        if self._giver is not None:
+            self._giver.close()
 
     def statuses(self) -> dict[str, ProxyStatus]:
         """By node, as Ray has them: the worst of this node's proxies."""

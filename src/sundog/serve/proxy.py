@@ -26,6 +26,7 @@ from sundog.serve.config import HTTPOptions
 from sundog.serve.handle import next_internal_id
 from sundog.serve.imports import import_attr as _import_attr
 from sundog.serve.logs import AccessLog, configure
+from sundog.serve.port import Giver, take
 from sundog.serve.proxy_metrics import ProxyMetrics
 from sundog.serve.rows import (
     MODEL_ID_HEADER,
@@ -362,11 +363,12 @@ class ProxyActor:
     """The process of a proxy."""
 
     def __init__(
-        self, number: int, options: HTTPOptions, port: int, logs: str, logging: LoggingConfig
+        self, number: int, options: HTTPOptions, ports: str, logs: str, logging: LoggingConfig
     ) -> None:
-        self._number, self._options, self._port = number, options, port
+        self._number, self._options, self._ports = number, options, ports
         self._log_folder, self._logging = logs, logging
         self._server: Any = None
+        self._giver: Giver | None = None
         self._task: asyncio.Task[None] | None = None
         self._app = ProxyApp(options, ProxyMetrics())
 
@@ -379,8 +381,6 @@ class ProxyActor:
 
     async def _listen(self, routes: list[Route]) -> None:
         import uvicorn
-
-        from sundog.serve.proxies import bound_socket
 
         name = f"proxy_{self._number}"
         path = configure(name, str(os.getpid()), self._log_folder, self._logging)
@@ -413,8 +413,10 @@ class ProxyActor:
             ssl_ca_certs=options.ssl_ca_certs,
             ws_max_size=64 * 1024 * 1024,
         )
-        sock = bound_socket(options.host or "127.0.0.1", self._port, shared=True)
-        sock.listen(2048)
+        sock = await loop.run_in_executor(None, take, self._ports)
+        if sock is None:
+            raise RuntimeError("No process of Serve holds the port: the controller has just died.")
+        self._giver = Giver(sock, self._ports, loop)
         server = self._server = _Server(config)
         self._task = asyncio.ensure_future(server.serve(sockets=[sock]))
         while not server.started and not self._task.done():
@@ -444,6 +446,9 @@ class ProxyActor:
     async def drain(self) -> None:
         """Take no more connections."""
         self._app.is_draining = True
+        if self._giver is not None:
+            self._giver.close()
+            self._giver = None
         if self._server is not None:
             for each in self._server.servers:
                 each.close()

@@ -1,0 +1,51 @@
+"""One listening socket that several holders share and hand over."""
+
+import asyncio
+import os
+import socket
+from pathlib import Path
+
+import pytest
+
+from sundog.serve.port import Giver, bound_socket, take
+
+
+async def taken(folder: Path) -> socket.socket | None:
+    return await asyncio.get_running_loop().run_in_executor(None, take, str(folder))
+
+
+def test_what_is_taken_is_the_same_socket_and_outlives_its_giver(tmp_path: Path) -> None:
+    async def scene() -> None:
+        loop = asyncio.get_running_loop()
+        sock = bound_socket("127.0.0.1", 0)
+        address = sock.getsockname()
+        giver = Giver(sock, str(tmp_path / "port"), loop)
+        sock.close()
+        second = await taken(tmp_path / "port")
+        assert second is not None and second.getsockname() == address
+        giver.close()
+        assert await taken(tmp_path / "port") is None  # nobody answers any more
+        with second, socket.create_connection(address) as client:  # and yet the port is open
+            second.settimeout(20)
+            accepted, _ = second.accept()
+            with accepted:
+                accepted.sendall(b"hello")
+                assert client.recv(5) == b"hello"
+
+    asyncio.run(scene())
+
+
+def test_the_address_of_a_dead_holder_is_removed(tmp_path: Path) -> None:
+    folder = tmp_path / "port"
+    folder.mkdir(mode=0o700)
+    dead = socket.socket(socket.AF_UNIX)
+    dead.bind(str(folder / "1.sock"))
+    dead.close()
+    assert take(str(folder)) is None
+    assert os.listdir(folder) == []
+    assert take(str(tmp_path / "nothing")) is None
+
+
+def test_a_port_that_another_program_listens_on_is_not_shared(tmp_path: Path) -> None:
+    with bound_socket("127.0.0.1", 0) as sock, pytest.raises(OSError, match="in use"):
+        bound_socket("127.0.0.1", sock.getsockname()[1])
