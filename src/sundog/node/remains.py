@@ -3,7 +3,7 @@
 ::
 
     death ──► Remains ──► ring and names: removed once they are in the segments (node/records.py)
-                 │
+                 ├──► metrics of the user: added up (observe/metric_files.py)
                  └──► logs: kept of the newest `dead_process_files` that ended as they should, and of as many that did
                       not, within `dead_process_bytes` all together; then removed, the oldest first
 
@@ -89,6 +89,12 @@ class Remains:
         for path in (ring, f"{ring}.names"):
             with contextlib.suppress(OSError):
                 os.unlink(path)
+        session = self.node.session["path"]
+        if os.path.exists(f"{session}/metrics/{left.process_id.hex()}.metrics"):
+            from sundog.observe import metric_files
+
+            with contextlib.suppress(OSError):
+                metric_files.fold(session, left.process_id)
 
     def _files(self, left: Left) -> list[str]:
         found = []

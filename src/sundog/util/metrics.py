@@ -1,19 +1,28 @@
 """Counters, gauges and histograms of the application.
 
 Owns a registry per process: one family per metric name and kind, one series per set of tags,
-behind one lock. Any thread may record. Sends nothing: `collect()` gives a snapshot to the code that
-scrapes the process. Metrics travel by name; values stay in the process that recorded them.
+behind one lock. Any thread may record. Sends nothing: within a session each value is also written into a mapped file of
+this process (`observe/metric_files.py`), from which `/metrics` and the page read it, also after the process died. What
+was recorded before `init()` is written when the session begins. `collect()` gives a snapshot of this process. Metrics
+travel by name; values stay in the process that recorded them.
 """
 
 from __future__ import annotations
 
 import bisect
+import os
 import re
 import threading
+import time
 import warnings
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from sundog import engines
+from sundog.observe.metric_files import Key, MetricFile
+from sundog.owner import context
+
+_AGAIN_S = 1.0  # between two attempts to find room, or a session, for a series that has none
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*\Z")
 
 M = TypeVar("M", bound="Metric")
@@ -46,6 +55,13 @@ class _Series:
     value: float = 0.0
     count: int = 0
     per_bucket: list[int] = field(default_factory=list)
+    at: int = 0  # the place of its first number in the file; 0: it has none
+
+    def numbers(self, kind: str) -> tuple[float, ...]:
+        """What the file holds of it."""
+        if kind == "counter":
+            return (self.value,)
+        return (self.value, time.time()) if kind == "gauge" else (self.value, *self.per_bucket)
 
 
 class _Definition:
@@ -78,7 +94,55 @@ class _Registry:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.definitions: dict[tuple[str, str], _Definition] = {}
+        self._file: MetricFile | None = None
+        self._again_s = 0.0
+        self._left = b""  # as which process it must not write any more
 
+    # ------------------------------------------------------------------ the file
+    def attach(self) -> None:
+        """Write everything into the file of this process from now on, if it is in a session."""
+        with self.lock:
+            self._again_s = 0.0
+            for definition in self.definitions.values():
+                for tags, series in definition.series.items():
+                    self._write(definition, tags, series)
+
+    def detach(self) -> None:
+        """The session ends, or this process is a fork of another: the file is no longer ours."""
+        with self.lock:
+            file, self._file = self._file, None
+            self._left = context.facts.process_id
+            for definition in self.definitions.values():
+                for series in definition.series.values():
+                    series.at = 0
+        if file is not None:
+            file.close()
+
+    def _write(self, definition: _Definition, tags: Tags, series: _Series) -> None:
+        if series.at == 0 and not self._place(definition, tags, series):
+            return
+        assert self._file is not None
+        numbers = series.numbers(definition.kind)
+        values, at = self._file.values, series.at
+        for index, number in enumerate(numbers, at):
+            values[index] = number
+
+    def _place(self, definition: _Definition, tags: Tags, series: _Series) -> bool:
+        """Find room for a series; False while there is no session, or no room on the disk."""
+        me, now = context.facts.process_id, time.monotonic()
+        if now < self._again_s or not context.facts.session or me in (b"", self._left):
+            return False
+        try:
+            if self._file is None:
+                self._file = MetricFile(str(context.facts.session["path"]), me)
+            key = Key(definition.name, definition.kind, definition.description, tags, definition.boundaries)
+            series.at = self._file.add(key)
+        except OSError:
+            self._again_s = now + _AGAIN_S
+            return False
+        return True
+
+    # ------------------------------------------------------------------ recording
     def define(self, made: _Definition, boundaries: tuple[float, ...]) -> _Definition:
         with self.lock:
             known = self.definitions.setdefault((made.name, made.kind), made)
@@ -94,11 +158,15 @@ class _Registry:
 
     def add(self, definition: _Definition, tags: Tags, value: float) -> None:
         with self.lock:
-            definition.series.setdefault(tags, _Series()).value += value
+            series = definition.series.get(tags) or definition.series.setdefault(tags, _Series())
+            series.value += value
+            self._write(definition, tags, series)
 
     def put(self, definition: _Definition, tags: Tags, value: float) -> None:
         with self.lock:
-            definition.series.setdefault(tags, _Series()).value = value
+            series = definition.series.get(tags) or definition.series.setdefault(tags, _Series())
+            series.value = value
+            self._write(definition, tags, series)
 
     def observe(self, definition: _Definition, tags: Tags, value: float) -> None:
         with self.lock:
@@ -108,7 +176,13 @@ class _Registry:
             series.value += value
             series.count += 1
             # A value equal to a boundary belongs below it ("le"), hence bisect_left.
-            series.per_bucket[bisect.bisect_left(definition.boundaries, value)] += 1
+            bucket = bisect.bisect_left(definition.boundaries, value)
+            series.per_bucket[bucket] += 1
+            if series.at and self._file is not None:  # two numbers of perhaps hundreds
+                self._file.values[series.at] = series.value
+                self._file.values[series.at + 1 + bucket] = series.per_bucket[bucket]
+            else:
+                self._write(definition, tags, series)
 
     def collect(self) -> list[Family]:
         with self.lock:
@@ -116,6 +190,17 @@ class _Registry:
 
 
 _registry = _Registry()
+
+
+def _forked() -> None:
+    """In a child of `fork`: its parent goes on writing the file; the parent's lock may have been taken."""
+    _registry.lock = threading.Lock()
+    _registry.detach()
+
+
+os.register_at_fork(after_in_child=_forked)
+engines.after_begin.append(lambda _engine: _registry.attach())
+engines.before_end.append(lambda _engine: _registry.detach())
 
 
 def collect() -> list[Family]:

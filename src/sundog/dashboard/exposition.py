@@ -1,0 +1,147 @@
+"""A session's figures in the text format of Prometheus.
+
+::
+
+    Looker.look ──► families (sundog's names, Ray's, the user's) ──► prometheus_client ──► text
+
+Owns names and labels of user metrics: each is given as `ray_NAME`, as Ray does, and as `sundog_NAME`. Counters and
+histograms are summed over processes, also those that died; a gauge is given per process (`WorkerId`). A scrape looks
+once; two within `CACHE_S` share a look. Refuses to import prometheus-client before it is used. Any thread may ask.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import sundog
+from sundog.dashboard import figures, ray_figures
+from sundog.dashboard.figures import Family, Looker
+from sundog.observe.metric_files import COUNTER, GAUGE, Series
+from sundog.observe.sessions import Opened
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+CACHE_S = 0.5
+MISSING = 'Metrics need prometheus-client. Install it with: pip install "sundog[default]"'
+_NOT_IN_LABEL = re.compile(r"[^a-zA-Z0-9_]")
+
+
+class Exporter:
+    """What `/metrics` of one session answers.
+
+    Args:
+        opened: the session, running or ended.
+
+    Raises:
+        ImportError: prometheus-client is not installed; the text says how to install it.
+    """
+
+    def __init__(self, opened: Opened) -> None:
+        try:
+            import prometheus_client  # noqa: F401
+        except ImportError as error:
+            raise ImportError(MISSING) from error
+        self.looker = Looker(opened)
+        self._lock = threading.Lock()
+        self._made: tuple[float, bytes] = (-CACHE_S, b"")
+
+    def text(self) -> bytes:
+        """All figures now, in Prometheus' text format."""
+        with self._lock:
+            made_s, text = self._made
+            if time.monotonic() - made_s < CACHE_S:
+                return text
+            text = render(self.families())
+            self._made = (time.monotonic(), text)
+            return text
+
+    def families(self) -> list[Family]:
+        """The same as rows."""
+        look = self.looker.look()
+        found = figures.families(look, self.looker.facts)
+        found += ray_figures.families(look, self.looker.facts, sundog.__version__)
+        taken = {_base(each.name) for each in found}
+        session = {"SessionName": look.name}
+        return [*found, *user_families(look.user, session, taken)]
+
+
+def _base(name: str) -> str:
+    return name.removesuffix("_total")
+
+
+def user_families(series: Iterable[Series], common: dict[str, str], taken: set[str]) -> list[Family]:
+    """User metrics under both prefixes. A name that one of our own figures has is left out.
+
+    Of one name that was given to metrics of different kinds, the first kind counts.
+    """
+    made: dict[str, Family] = {}
+    for each in series:
+        key = each.key
+        for prefix in ("ray_", "sundog_"):
+            name = prefix + key.name
+            if _base(name) in taken:
+                continue
+            family = made.setdefault(name, Family(name, key.kind, key.description or key.name))
+            if family.kind == key.kind:
+                _add(family, each, common)
+    return list(made.values())
+
+
+def _add(family: Family, each: Series, common: dict[str, str]) -> None:
+    labels = {**common, **({"WorkerId": each.process} if each.key.kind == GAUGE else {})}
+    labels |= {_label(key): value for key, value in each.key.tags}
+    if each.key.kind in (COUNTER, GAUGE):
+        family.samples.append((labels, each.values[0]))
+        return
+    total, below = 0.0, []
+    for boundary, count in zip((*each.key.boundaries, float("inf")), each.values[1:]):
+        total += count
+        below.append(("+Inf" if boundary == float("inf") else repr(float(boundary)), total))
+    family.histograms.append((labels, below, each.values[0]))
+
+
+def _label(key: str) -> str:
+    """A tag key as a label's name.
+
+    >>> _label("http-status"), _label("9th")
+    ('http_status', '_9th')
+    """
+    text = _NOT_IN_LABEL.sub("_", key) or "_"
+    return f"_{text}" if text[0].isdigit() else text
+
+
+class _Collected:
+    """Families, as prometheus-client collects them."""
+
+    def __init__(self, families: Iterable[Family]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterator[Any]:
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+
+        kinds = {
+            "gauge": GaugeMetricFamily,
+            "counter": CounterMetricFamily,
+            "histogram": HistogramMetricFamily,
+        }
+        for family in self._families:
+            every = [*(each[0] for each in family.samples), *(each[0] for each in family.histograms)]
+            keys = sorted({key for labels in every for key in labels})
+            made = kinds[family.kind](family.name, family.help, labels=keys)
+            for labels, value in family.samples:
+                made.add_metric([labels.get(key, "") for key in keys], value)
+            for labels, buckets, total in family.histograms:
+                made.add_metric([labels.get(key, "") for key in keys], buckets, total)
+            yield made
+
+
+def render(families: Iterable[Family]) -> bytes:
+    """Families in Prometheus' text format."""
+    from prometheus_client import CollectorRegistry, generate_latest
+
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Collected(families))
+    return bytes(generate_latest(registry))

@@ -1,0 +1,383 @@
+"""A session as families of figures under sundog's names, whatever format they leave in.
+
+::
+
+    node (status, actors) + pulses + totals + facts + /proc + user metrics ──► Look ──► families
+
+Owns which figures there are, and their names and labels. One `look` asks the node and every process once; nothing
+happens between two looks. An ended session is read from its files. Refuses: the text format (`exposition.py`), Ray's
+names (`ray_figures.py`). Runs in the process that serves `/metrics`, one thread at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from sundog import machine
+from sundog.dashboard.facts import FactTail
+from sundog.observe import metric_files
+from sundog.observe.activity import PATIENCE_S
+from sundog.observe.live_totals import LiveTotals
+from sundog.observe.memory import read_process
+from sundog.observe.sessions import Opened
+from sundog.plain import field, plain
+from sundog.wire.looks import PULSE, Pulse, Who
+from sundog.wire.requests import ListRows, LookAt, Status
+
+FUNCTIONS_MAX = 500
+OTHERS = "(others)"
+_TICK = os.sysconf("SC_CLK_TCK")
+
+Labels = Mapping[str, str]
+
+
+@plain()
+class Family:
+    """One metric: its series, each with labels and a value. Of a histogram: counts by upper bound, and the sum."""
+
+    name: str
+    kind: str  # gauge | counter | histogram
+    help: str
+    samples: list[tuple[Labels, float]] = field(default_factory=list)
+    histograms: list[tuple[Labels, list[tuple[str, float]], float]] = field(default_factory=list)
+
+    def add(self, value: float, /, **labels: str) -> None:
+        """One more series."""
+        self.samples.append((labels, float(value)))
+
+
+@plain(frozen=True)
+class Process:
+    """One process at one moment."""
+
+    who: Who
+    runs: str
+    core_share: float
+    rss_bytes: int
+    own_bytes: int
+
+
+@plain()
+class Look:
+    """A session at one moment."""
+
+    at_s: float
+    name: str
+    is_live: bool
+    tasks: dict[tuple[str, str], int] = field(default_factory=dict)  # function and state: how many
+    functions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    actors: dict[tuple[str, str], int] = field(default_factory=dict)
+    groups: dict[str, int] = field(default_factory=dict)
+    status: dict[str, Any] = field(default_factory=dict)
+    processes: list[Process] = field(default_factory=list)
+    node: dict[str, float] = field(default_factory=dict)
+    user: list[metric_files.Series] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+class Looker:
+    """Looks at one session again and again.
+
+    Args:
+        opened: the session.
+    """
+
+    def __init__(self, opened: Opened) -> None:
+        self.opened = opened
+        self.facts = FactTail(opened.path)
+        self._totals = LiveTotals(opened.path, whole=True)
+        self._spent: dict[int, tuple[float, float]] = {}
+        self._node = NodeReader(opened.path)
+
+    def look(self) -> Look:
+        """One look at everything; of a session that ends meanwhile, what its files say."""
+        begun = time.monotonic()
+        self.facts.read()
+        look = Look(time.time(), self.opened.name, self.opened.is_live)
+        look.functions = _bounded(self._totals.read())
+        look.user = metric_files.summed(metric_files.read(self.opened.path))
+        pulses: list[tuple[Who, Any]] = []
+        if self.opened.is_live:
+            try:
+                pulses = self._ask(look)
+            except (ConnectionError, OSError):
+                look.is_live = False
+        if look.is_live:
+            look.node = self._node.read()
+        look.tasks = count_tasks((row for _, row in pulses), look.functions)
+        look.seconds = time.monotonic() - begun
+        return look
+
+    def _ask(self, look: Look) -> list[tuple[Who, Any]]:
+        told, silent = self.opened.ask(LookAt(PULSE, (), (), PATIENCE_S))
+        look.status = self.opened.ask(Status())
+        actors, _ = self.opened.ask(ListRows("actors"))
+        look.actors = Counter((row["class_name"], row["state"]) for row in actors)
+        groups, _ = self.opened.ask(ListRows("placement_groups"))
+        look.groups = Counter(row["state"] for row in groups)
+        now = time.monotonic()
+        answers = [*told, *((who, None) for who in silent)]
+        look.processes = [self._process(who, row, now) for who, row in answers]
+        node_pid = int(look.status.get("pid", 0))
+        if node_pid:
+            who = Who(node_pid, "", "node", "node", "", 0.0)
+            look.processes.append(self._process(who, None, now))
+        self._spent = {pid: each for pid, each in self._spent.items() if each[0] == now}
+        return list(told)
+
+    def _process(self, who: Who, row: Any, now: float) -> Process:
+        spent = _processor_seconds(who.pid)
+        at_s, before = self._spent.get(who.pid, (now, spent))
+        self._spent[who.pid] = (now, spent)
+        share = max(0.0, (spent - before) / (now - at_s)) if now > at_s else 0.0
+        memory = read_process(who.pid, "")
+        rss, own = (memory.rss_bytes, memory.own_bytes) if memory is not None else (0, 0)
+        runs = row.calls[0].name if isinstance(row, Pulse) and row.calls else who.actor_class
+        return Process(who, runs, share, rss, own)
+
+
+class NodeReader:
+    """The machine's own figures; speeds are between two readings."""
+
+    def __init__(self, session_path: str) -> None:
+        self._path = session_path
+        self._before: dict[str, tuple[float, float]] = {}
+        self._ticks = (0.0, 0.0)
+
+    def read(self) -> dict[str, float]:
+        """Figures by name, bytes and shares."""
+        import psutil
+
+        reading, memory, swap = machine.read_machine(), psutil.virtual_memory(), psutil.swap_memory()
+        found: dict[str, float] = {
+            "cpus": float(os.cpu_count() or 1),
+            "cpu_share": self._cpu_share(),
+            "memory_used": float(reading.used_bytes),
+            "memory_total": float(reading.total_bytes),
+            "memory_total_host": float(memory.total),
+            "memory_used_host": float(memory.total - memory.available),
+            "memory_shared": float(getattr(memory, "shared", 0)),
+            "swap_used": float(swap.used),
+            "swap_total": float(swap.total),
+        }
+        with contextlib.suppress(OSError):
+            disk = psutil.disk_usage(self._path)
+            found |= {"disk_used": float(disk.used), "disk_free": float(disk.free)}
+        with contextlib.suppress(Exception):  # a container may hide the counters
+            network = psutil.net_io_counters()
+            found["network_sent"], found["network_received"] = (
+                float(network.bytes_sent),
+                float(network.bytes_recv),
+            )
+            disks = psutil.disk_io_counters()
+            if disks is not None:
+                found["disk_written"], found["disk_read"] = float(disks.write_bytes), float(disks.read_bytes)
+        for name in ("network_sent", "network_received", "disk_written", "disk_read"):
+            found[f"{name}_speed"] = self._speed(name, found.get(name, 0.0))
+        return found
+
+    def _speed(self, name: str, value: float) -> float:
+        now = time.monotonic()
+        at_s, before = self._before.get(name, (now, value))
+        self._before[name] = (now, value)
+        return max(0.0, (value - before) / (now - at_s)) if now > at_s else 0.0
+
+    def _cpu_share(self) -> float:
+        try:
+            with open("/proc/stat", encoding="ascii") as file:
+                ticks = [int(each) for each in file.readline().split()[1:9]]
+        except (OSError, ValueError):
+            return 0.0
+        total, busy = float(sum(ticks)), float(sum(ticks) - ticks[3] - ticks[4])
+        before, self._ticks = self._ticks, (total, busy)
+        passed = total - before[0]
+        return (busy - before[1]) / passed if passed > 0 else 0.0
+
+
+def count_tasks(pulses: Iterable[Any], ended: Mapping[str, Mapping[str, Any]]) -> dict[tuple[str, str], int]:
+    """Tasks and calls by function and state, with Ray's words for states."""
+    counts: Counter[tuple[str, str]] = Counter()
+    sent: Counter[str] = Counter()
+    for pulse in pulses:
+        for call in pulse.calls:
+            counts[call.name, "RUNNING"] += 1
+        for each in pulse.waiting:
+            counts[each.name, "PENDING_ARGS_AVAIL"] += each.arguments
+            counts[each.name, "PENDING_NODE_ASSIGNMENT"] += each.worker
+            sent[each.name] += each.sent
+    for name, count in sent.items():
+        # What a worker has and does not run yet; a look at owners and workers is not one moment.
+        counts[name, "SUBMITTED_TO_WORKER"] += max(0, count - counts[name, "RUNNING"])
+    for name, figures in ended.items():
+        counts[name, "FAILED"] = figures["failed"]
+        counts[name, "FINISHED"] = figures["count"] - figures["failed"]
+    return {key: count for key, count in counts.items() if count}
+
+
+def _bounded(functions: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The functions that ran most often; what is beyond the limit is left out, and the totals tell so."""
+    if len(functions) <= FUNCTIONS_MAX:
+        return functions
+    kept = sorted(functions, key=lambda name: -functions[name]["count"])[:FUNCTIONS_MAX]
+    return {name: functions[name] for name in kept}
+
+
+def _processor_seconds(pid: int) -> float:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            fields = file.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / _TICK
+    except (OSError, IndexError, ValueError):
+        return 0.0
+
+
+# ---------------------------------------------------------------------- families
+def families(look: Look, facts: FactTail) -> list[Family]:
+    """Everything of one look, under sundog's names."""
+    return [
+        *_session(look),
+        *_machine(look),
+        *_store(look, facts),
+        *_tasks(look),
+        *_functions(look),
+        *_processes(look),
+        *_deaths(facts),
+    ]
+
+
+def one(name: str, help_: str, value: float, kind: str = "gauge") -> Family:
+    """A family with one series and no labels."""
+    made = Family(name, kind, help_)
+    made.add(value)
+    return made
+
+
+def _session(look: Look) -> list[Family]:
+    found = [
+        one("sundog_up", "1 while the node of the session runs", float(look.is_live)),
+        one("sundog_scrape_seconds", "How long it took to gather all of this", look.seconds),
+    ]
+    if look.status:
+        found.append(
+            one("sundog_uptime_seconds", "Since the session began", float(look.status.get("uptime_s", 0.0)))
+        )
+        resources = Family("sundog_resources", "gauge", "Logical resources, by name, used and available")
+        total, free = look.status["resources"]["total"], look.status["resources"]["available"]
+        for name, amount in total.items():
+            left = free.get(name, 0.0)
+            resources.add(left, name=name, state="available")
+            resources.add(amount - left, name=name, state="used")
+        waiting = Family(
+            "sundog_waiting_leases", "gauge", "Workers that tasks wait for, by the reason they wait"
+        )
+        reasons: Counter[str] = Counter()
+        for each in look.status.get("pending", ()):
+            reasons["infeasible" if each["infeasible"] else "resources"] += each["count"]
+        for reason, count in reasons.items():
+            waiting.add(count, reason=reason)
+        found += [resources, waiting]
+    return found
+
+
+def _machine(look: Look) -> list[Family]:
+    if not look.node:
+        return []
+    node = look.node
+    return [
+        one("sundog_node_cpus", "Processor cores of the machine", node["cpus"]),
+        one("sundog_node_cpu_share", "Share of all cores that was busy, 0 to 1", node["cpu_share"]),
+        one("sundog_node_memory_used_bytes", "Memory in use that cannot be reclaimed", node["memory_used"]),
+        one(
+            "sundog_node_memory_total_bytes",
+            "Memory of the machine or its control group",
+            node["memory_total"],
+        ),
+        one(
+            "sundog_node_disk_free_bytes", "Free disk below the session's folder", node.get("disk_free", 0.0)
+        ),
+    ]
+
+
+def _store(look: Look, facts: FactTail) -> list[Family]:
+    store = look.status.get("store", {})
+    found = []
+    if store:
+        found = [
+            one("sundog_store_used_bytes", "Objects in shared memory", store["used_bytes"]),
+            one("sundog_store_limit_bytes", "Limit of the object store", store["limit_bytes"]),
+            one("sundog_store_objects", "Segments in shared memory", store["segments"]),
+            one("sundog_spilled_bytes", "Objects on disk or at a URL now", store["spilled_bytes"]),
+            one("sundog_spilled_objects", "The same, how many", store["spilled_objects"]),
+        ]
+    return [
+        *found,
+        one("sundog_spill_bytes", "Bytes spilled so far", facts.spilled_bytes, "counter"),
+        one("sundog_spill_seconds", "Time spent on it", facts.spill_s, "counter"),
+        one("sundog_restore_bytes", "Bytes brought back so far", facts.restored_bytes, "counter"),
+        one("sundog_restore_seconds", "Time spent on it", facts.restore_s, "counter"),
+    ]
+
+
+def _tasks(look: Look) -> list[Family]:
+    tasks = Family("sundog_tasks", "gauge", "Tasks and actor calls, by function and state")
+    for (name, state), count in look.tasks.items():
+        tasks.add(count, function=name, state=state)
+    actors = Family("sundog_actors", "gauge", "Actors, by class and state")
+    for (name, state), count in look.actors.items():
+        actors.add(count, class_name=name, state=state)
+    return [tasks, actors]
+
+
+def _functions(look: Look) -> list[Family]:
+    runs = Family("sundog_function_runs", "counter", "Attempts that ended, by function")
+    failures = Family("sundog_function_failures", "counter", "Attempts that failed, by function")
+    lost = Family("sundog_function_lost", "counter", "Attempts that ended with their process, by function")
+    seconds = Family("sundog_function_seconds", "counter", "Time that attempts ran, by function")
+    cpu = Family("sundog_function_cpu_seconds", "counter", "Processor time that attempts used, by function")
+    mean = Family(
+        "sundog_function_duration_seconds", "gauge", "Time of one attempt, by function: mean, p95, max"
+    )
+    peak = Family(
+        "sundog_function_peak_memory_bytes", "gauge", "Peak of own memory of one attempt, by function"
+    )
+    for name, figures in look.functions.items():
+        runs.add(figures["count"], function=name)
+        failures.add(figures["failed"], function=name)
+        lost.add(figures["lost"], function=name)
+        seconds.add(figures["total_s"], function=name)
+        cpu.add(figures["total_cpu_s"], function=name)
+        for stat in ("mean", "p95", "max"):
+            mean.add(figures["duration_s"][stat], function=name, stat=stat)
+            peak.add(figures["peak_memory"][stat], function=name, stat=stat)
+    return [runs, failures, lost, seconds, cpu, mean, peak]
+
+
+def _processes(look: Look) -> list[Family]:
+    count = Family("sundog_processes", "gauge", "Processes of the session, by kind and state")
+    cpu = Family("sundog_process_cpu_share", "gauge", "Share of one core, by process")
+    rss = Family("sundog_process_rss_bytes", "gauge", "Resident memory, shared pages counted, by process")
+    own = Family(
+        "sundog_process_own_bytes", "gauge", "Memory that the process shares with nobody, by process"
+    )
+    kinds: Counter[tuple[str, str]] = Counter()
+    for each in look.processes:
+        kinds[each.who.kind, each.who.state] += 1
+        labels = {"pid": str(each.who.pid), "kind": each.who.kind, "actor": each.who.actor_class}
+        cpu.add(each.core_share, **labels)
+        rss.add(each.rss_bytes, **labels)
+        own.add(each.own_bytes, **labels)
+    for (kind, state), number in kinds.items():
+        count.add(number, kind=kind, state=state)
+    return [count, cpu, rss, own]
+
+
+def _deaths(facts: FactTail) -> list[Family]:
+    deaths = Family("sundog_process_deaths", "counter", "Workers that ended, by cause")
+    for cause, count in facts.deaths.items():
+        deaths.add(count, cause=cause)
+    return [deaths]
