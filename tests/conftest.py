@@ -75,6 +75,8 @@ def leak_check(run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pa
     """
     folder = run_folder / f"t{next(_numbers):05d}"
     monkeypatch.setenv("SUNDOG_temp_dir", str(folder))
+    # Tests of the head process ask for it; to all others it would be one more process to start.
+    monkeypatch.setenv("SUNDOG_include_dashboard", "0")
     before = leaks.Snapshot.take(str(folder))
     yield folder
     found = leaks.find(before) if not _still_initialised() else ["a session: call sundog.shutdown()"]

@@ -6,9 +6,11 @@ of this process. Any thread, driver or worker.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from sundog import config as config_module
@@ -30,6 +32,7 @@ from sundog.wire.peers import CancelOwned
 from sundog.wire.requests import ActorInfo, GetActor, Request
 
 if TYPE_CHECKING:
+    from sundog.engines.heads import Head
     from sundog.job_config import JobConfig
     from sundog.logging_config import LoggingConfig
     from sundog.runtime_env import RuntimeEnv
@@ -89,6 +92,8 @@ def init(
         logging_level, logging_format: which of sundog's own messages are shown in this program and its workers, and
             how; with `configure_logging=False` they go through the logger "sundog" as the program has set it up.
         logging_config: a `LoggingConfig`: how this program and its workers write what they log.
+        include_dashboard, dashboard_host, dashboard_port: whether the new session has a head process (dashboard, jobs),
+            and where it listens. It needs `pip install 'sundog[default]'`.
         namespace: where names of actors live; an anonymous one by default.
         runtime_env: environment of the workers of this program.
         ignore_reinit_error: make a second call harmless.
@@ -141,11 +146,13 @@ def init(
         init_options.warn_of_mistyped(config_module.mistyped())
         job = _job(namespace or config.namespace, given, logging_config)
         wanted = address if address is not None else config.address or None
+        head: Head | None = None
         if wanted in (None, "local"):
             if _memory is not None:
                 resources = {**(resources or {}), "memory": _memory}
             totals = sessions.node_resources(num_cpus, num_gpus, resources, object_store_memory, config)
-            engine = local.start(config, totals, labels or {}, job, log_to_driver=logs)
+            with _head_of(include_dashboard, dashboard_host, dashboard_port) as head:
+                engine = local.start(config, totals, labels or {}, job, log_to_driver=logs, head=head)
             said = init_context.started_text(context.facts.session["name"], totals)
         else:
             if num_cpus is not None or num_gpus is not None or resources:
@@ -164,8 +171,28 @@ def init(
             settings.apply(logging_config.to_dict())
         if runtime_env:
             _adopt_runtime_env(engine, runtime_env)
-        notices.note(said)
+        notices.note(said + (f" Dashboard: {head.info.page}" if head is not None else ""))
         return _describe_session()
+
+
+@contextlib.contextmanager
+def _head_of(wanted: bool | None, host: str, port: int | None) -> Iterator[Head | None]:
+    """The head process that a new session is to have; none unless it was asked for.
+
+    Raises:
+        ValueError: it cannot be started: packages are missing, or the port is taken.
+    """
+    if not wanted:
+        yield None
+        return
+    from sundog.engines import heads
+
+    try:
+        head = heads.make_head(host, port)
+    except heads.PortTaken as error:
+        raise ValueError(str(error)) from None
+    with head.listener:
+        yield head
 
 
 def _adopt_runtime_env(engine: LocalEngine, runtime_env: dict[str, Any]) -> None:
@@ -216,7 +243,7 @@ def _describe_session() -> InitContext:
         node_id=context.facts.node_id.hex(),
         namespace=context.facts.namespace,
         job_id=context.facts.job_id.hex(),
-        webui_url=None,
+        webui_url=session.get("webui_url"),
     )
 
 

@@ -236,6 +236,9 @@ class Config:
     log_rotation_backup_count: int = _setting(
         5, "Older parts of a worker's log that stay beside the one it writes.", low=0
     )
+    include_dashboard: bool = _setting(
+        True, "Let `sundog start --head` start the head process too: dashboard and jobs."
+    )
     log_to_driver: bool = _setting(True, "Show what workers print in the driver's terminal.")
     ignore_unhandled_errors: bool = _setting(
         False, "Say nothing of errors of tasks whose refs are dropped without anybody having read them."

@@ -43,8 +43,7 @@ def test_without_options_the_machine_decides(sundog: Sundog, sessions: FakeSessi
             "object_store_memory": None,
             "object_spilling_directory": None,
             "temp_dir": None,
-            "dashboard_host": "127.0.0.1",
-            "dashboard_port": 8265,
+            "head": None,
             "labels": {},
             "block": False,
             "system_config": {},
@@ -56,7 +55,7 @@ def test_every_option_reaches_the_session(sundog: Sundog, sessions: FakeSessions
     options = (
         '--num-cpus 3 --num-gpus 1 --resources {"disk":2,"seat":0.5} --object-store-memory 1000000 '
         "--object-spilling-directory /mnt/spill --temp-dir /somewhere "
-        "--dashboard-host 0.0.0.0 --dashboard-port 0 --labels zone=a,disk=ssd "
+        "--include-dashboard false --labels zone=a,disk=ssd "
         "--disable-usage-stats"
     )
     assert sundog("start", "--head", *options.split()).exit_code == 0
@@ -68,13 +67,20 @@ def test_every_option_reaches_the_session(sundog: Sundog, sessions: FakeSessions
             "object_store_memory": 1_000_000,
             "object_spilling_directory": "/mnt/spill",
             "temp_dir": "/somewhere",
-            "dashboard_host": "0.0.0.0",
-            "dashboard_port": 0,
+            "head": None,
             "labels": {"zone": "a", "disk": "ssd"},
             "block": False,
             "system_config": {},
         }
     ]
+
+
+def test_the_options_of_the_dashboard_reach_its_socket(sundog: Sundog, sessions: FakeSessions) -> None:
+    done = sundog("start", "--head", "--include-dashboard", "yes", "--dashboard-port", "0")
+    (asked,) = sessions.started
+    info = asked["head"].info
+    assert info.host == "127.0.0.1" and info.page in done.stdout
+    assert asked["head"].listener.fileno() == -1  # closed: the node has it
 
 
 def test_the_memory_options_become_settings_and_the_named_ones_win(

@@ -17,6 +17,7 @@ from sundog.cli import exits
 # Name → one line of help, here so that the help page needs no import. A test holds it against each command.
 COMMANDS = {
     "run": "Run a Python program that says `import ray`, unchanged.",
+    "dashboard": "Show a session's page in the browser; running, ended, or a file.",
     "demo": "Run a small program and show what the recording says about it.",
     "start": "Start a session that outlives this command.",
     "stop": "Stop the sessions of `sundog start` on this machine.",

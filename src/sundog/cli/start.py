@@ -23,6 +23,7 @@ from sundog.cli import exits
 from sundog.plain import plain
 
 if TYPE_CHECKING:
+    from sundog.engines.heads import Head
     from sundog.engines.sessions import SessionInfo
 
 STOP_GRACE_S = 10.0
@@ -192,6 +193,37 @@ def _add_node(
     raise exits.CommandError(f"node {member.node_id[:8]} ended; see: sundog why {member.node_id[:8]}")
 
 
+def _make_head(
+    wanted: bool | None, host: str, port: int | None, settings: dict[str, object]
+) -> "tuple[Head | None, str]":
+    """The head process that the session is to have, and a note if it has none because packages are missing."""
+    from sundog import config
+    from sundog.engines import heads
+
+    if wanted is None and not config.load(settings).include_dashboard:
+        wanted = False
+    if wanted is False:
+        return None, ""
+    try:
+        return heads.make_head(host, port), ""
+    except heads.NotInstalled as error:
+        if wanted:
+            raise exits.CommandError(str(error)) from None
+        return None, f"Note: {error}"
+    except heads.PortTaken as error:
+        raise exits.CommandError(str(error)) from None
+
+
+def _say_started(info: "SessionInfo", head: "Head | None", note: str) -> None:
+    text = describe(info)
+    if head is not None:
+        head.listener.close()  # the node has it
+        text += f"\nDashboard and jobs: {head.info.page}"
+    click.echo(text)
+    if note:
+        click.echo(note, err=True)
+
+
 # Flags of Ray's `start` that mean nothing here: there are no such ports, processes or stores.
 _NUMBERS = (
     "--port",
@@ -236,7 +268,7 @@ def _accepts_rays_flags(function: Callable[..., int]) -> Callable[..., int]:
         (_NUMBERS, {"type": int}),
         (_TEXTS, {"type": str}),
         (_SWITCHES, {"is_flag": True}),
-        (("--include-dashboard", "--include-log-monitor"), {"type": bool}),
+        (("--include-log-monitor",), {"type": bool}),
         (("--system-reserved-cpu",), {"type": float}),
     ]
     keep: dict[str, Any] = {"expose_value": False, "hidden": True, "help": "Accepted; no effect here."}
@@ -300,14 +332,18 @@ def read_labels_file(path: str | None) -> dict[str, str]:
 )
 @click.option("--temp-dir", type=click.Path(file_okay=False), help="Where sessions keep their files.")
 @click.option(
-    "--dashboard-host", default="127.0.0.1", show_default=True, help="Accepted; a dashboard comes later."
+    "--include-dashboard",
+    type=bool,
+    metavar="BOOL",
+    help="Whether to start the dashboard and jobs; by default if sundog[default] is installed.",
+)
+@click.option(
+    "--dashboard-host", default="127.0.0.1", show_default=True, help="Address that the dashboard listens on."
 )
 @click.option(
     "--dashboard-port",
     type=click.IntRange(0, 65535),
-    default=8265,
-    show_default=True,
-    help="Accepted, as --dashboard-host is.",
+    help="Its port; 0 is any free one. By default 8265, or one of the next if that is taken.",
 )
 @click.option("--labels", callback=parse_labels, metavar="K=V,…", help="Labels of this node.")
 @click.option(
@@ -329,8 +365,9 @@ def command(
     object_store_memory: int | None,
     object_spilling_directory: str | None,
     temp_dir: str | None,
+    include_dashboard: bool | None,
     dashboard_host: str,
-    dashboard_port: int,
+    dashboard_port: int | None,
     labels: dict[str, str],
     labels_file: str | None,
     block: bool,
@@ -343,13 +380,11 @@ def command(
         raise click.UsageError("say --head to start a session on this machine: sundog start --head")
     from sundog.engines import sessions
 
-    settings = dict(system_config)
-    for name, value in (
-        ("memory_usage_threshold", memory_usage_threshold),
-        ("memory_monitor_refresh_ms", memory_monitor_refresh_ms),
-    ):
-        if value is not None:
-            settings[name] = value
+    named = {
+        "memory_usage_threshold": memory_usage_threshold,
+        "memory_monitor_refresh_ms": memory_monitor_refresh_ms,
+    }
+    settings = {**system_config, **{name: value for name, value in named.items() if value is not None}}
     if memory is not None:
         resources = {**resources, "memory": float(memory)}
     if address:
@@ -358,6 +393,7 @@ def command(
             address, temp_dir, wanted, {**read_labels_file(labels_file), **labels}, settings, block=block
         )
     others = [other for other in sessions.find_sessions(temp_dir) if other.persistent]
+    made, note = _make_head(include_dashboard, dashboard_host, dashboard_port, settings)
     info = sessions.start_head(
         num_cpus=num_cpus,
         num_gpus=num_gpus,
@@ -365,14 +401,13 @@ def command(
         object_store_memory=object_store_memory,
         object_spilling_directory=object_spilling_directory,
         temp_dir=temp_dir,
-        dashboard_host=dashboard_host,
-        dashboard_port=dashboard_port,
+        head=made,
         labels={**read_labels_file(labels_file), **labels},
         # The waiting is done here, after the message: who blocks must read how to join first.
         block=False,
         system_config=settings,
     )
-    click.echo(describe(info))
+    _say_started(info, made, note)
     for other in others:
         click.echo(describe_other(other), err=True)
     return _stay_with(info) if block else exits.OK

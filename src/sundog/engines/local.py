@@ -43,6 +43,7 @@ from sundog.wire.lanes import EXTRA_HIDDEN, EXTRA_INSPECT, EXTRA_PER_YIELD
 from sundog.wire.row import read
 
 if TYPE_CHECKING:
+    from sundog.engines.heads import Head
     from sundog.owner.crews import Crew
 
 _BAR_TOKEN = "__ray_tqdm_magic_token__"
@@ -319,6 +320,7 @@ def start(
     job: JobSpec,
     *,
     log_to_driver: bool,
+    head: Head | None = None,
 ) -> LocalEngine:
     """Start a session and be its first driver. Does not wait for its node."""
     raise_limit()
@@ -326,7 +328,9 @@ def start(
     node_id = random_id(16)
     try:
         session, lock = sessions.make_session(config)
-        pid, sock = sessions.spawn_node(session, lock, config, resources, labels, node_id, persistent=False)
+        pid, sock = sessions.spawn_node(
+            session, lock, config, resources, labels, node_id, persistent=False, head=head
+        )
     except OSError as error:
         raise obstacles.explained(error) from None
     assert sock is not None

@@ -13,7 +13,7 @@ import pickle
 import signal
 import sys
 import time
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sundog import config as config_module
 from sundog import early, machine, notices, trust
@@ -29,6 +29,9 @@ from sundog.store import folders, limits
 from sundog.wire.control import Answer, Rpc
 from sundog.wire.requests import Request, StopSession
 from sundog.wire.row import read
+
+if TYPE_CHECKING:
+    from sundog.engines.heads import Head
 
 A = TypeVar("A")
 
@@ -127,8 +130,10 @@ def spawn_node(
     *,
     persistent: bool,
     environ: dict[str, str] | None = None,
+    head: Head | None = None,
 ) -> tuple[int, socket.socket | None]:
     """Start the node of a session; returns its pid and, unless it is persistent, our end of its socket."""
+    session["webui_url"] = head.info.url.removeprefix("http://") if head is not None else None
     session["store_bytes"] = int(resources.get("object_store_memory", 0))
     params = {
         "session": session,
@@ -148,7 +153,7 @@ def spawn_node(
         os.close(shared_lock)
         raise
     try:
-        program.tell(pickle.dumps(params, 5), lock, shared_lock)
+        program.tell(pickle.dumps(params, 5), lock, shared_lock, *_announce(session["path"], head))
     except OSError as error:
         os.close(shared_lock)
         program.drop()
@@ -172,6 +177,16 @@ def spawn_node(
         program.sock.close()
         return program.pid, None
     return program.pid, socket.socket(fileno=program.sock.detach())
+
+
+def _announce(path: str, head: Head | None) -> list[int]:
+    """Say in the session's folder where its head process will be; returns what the node needs to start it."""
+    if head is None:
+        return []
+    from sundog.engines.heads import write_head
+
+    write_head(path, head.info)
+    return [head.listener.fileno()]
 
 
 def _make_shared_lock(session: dict[str, Any], lock: int) -> int:
@@ -372,8 +387,7 @@ def start_head(
     object_store_memory: int | None = None,
     object_spilling_directory: str | None = None,
     temp_dir: str | None = None,
-    dashboard_host: str | None = None,
-    dashboard_port: int | None = None,
+    head: Head | None = None,
     labels: dict[str, str] | None = None,
     block: bool = False,
     system_config: dict[str, object] | None = None,
@@ -383,6 +397,7 @@ def start_head(
 
     Args:
         environ: variables that its processes have beside those of this program.
+        head: the head process that it is to have.
 
     Raises:
         RaySystemError: the node did not come up; the message has the end of its log.
@@ -399,11 +414,21 @@ def start_head(
     try:
         session, lock = make_session(config)
         _check_room(session["path"], lock)
+        node_id, named = random_id(16), labels or {}
         pid, _ = spawn_node(
-            session, lock, config, totals, labels or {}, random_id(16), persistent=True, environ=environ
+            session, lock, config, totals, named, node_id, persistent=True, environ=environ, head=head
         )
     except OSError as error:
         raise obstacles.explained(error) from None
+    return _await_up(session, pid)
+
+
+def _await_up(session: dict[str, Any], pid: int) -> SessionInfo:
+    """Wait until a new session can be joined.
+
+    Raises:
+        RaySystemError: its node did not come up; the message has the end of its log.
+    """
     deadline = time.monotonic() + _UP_S
     while time.monotonic() < deadline:
         info = read_session(session["path"])

@@ -86,15 +86,15 @@ def _import_shared() -> None:
     import sundog.wire.cause  # noqa: F401
 
 
-def _be_told() -> tuple[int, int] | None:
-    """Files: our parameters, and the lock of our shared memory. None if the program that
-    started us needs no node after all.
+def _be_told() -> tuple[int, int, int | None] | None:
+    """Files: our parameters, the lock of our shared memory, and the listening socket of the head process, if there
+    is to be one. None if the program that started us needs no node after all.
 
-    A third that comes along is the lock of the session's folder. Both locks stay open until this process ends.
+    Another that comes along is the lock of the session's folder. Both locks stay open until this process ends.
     """
     sock = _socket.socket(fileno=SOCKET_FD)
     try:
-        word, rights, _, _ = sock.recvmsg(1 << 16, _socket.CMSG_SPACE(12), _socket.MSG_CMSG_CLOEXEC)
+        word, rights, _, _ = sock.recvmsg(1 << 16, _socket.CMSG_SPACE(16), _socket.MSG_CMSG_CLOEXEC)
     except OSError:
         return None
     finally:
@@ -102,7 +102,8 @@ def _be_told() -> tuple[int, int] | None:
     if not word or not rights:
         return None
     files = rights[0][2]
-    return int.from_bytes(files[:4], sys.byteorder), int.from_bytes(files[8:12], sys.byteorder)
+    numbers = [int.from_bytes(files[at : at + 4], sys.byteorder) for at in range(0, len(files), 4)]
+    return numbers[0], numbers[2], numbers[3] if len(numbers) > 3 else None
 
 
 def _refuse(refusal: str) -> NoReturn:
@@ -150,6 +151,7 @@ def main() -> None:
     with open(told[0], "rb") as file:
         file.seek(0)
         params = pickle.load(file)
+    params["head_fd"] = told[2]
     session = params["session"]
     is_member = bool(params.get("member"))
     name = f"node-{params['node_id'][:8]}.log" if is_member else "node.log"

@@ -33,6 +33,7 @@ from sundog.node.chronicle import Chronicle
 from sundog.node.deadlocks import Deadlocks
 from sundog.node.descriptors import Descriptors
 from sundog.node.failed_starts import FailedStarts
+from sundog.node.heads import HeadKeeper
 from sundog.node.learning import Learning
 from sundog.node.logs import LogTails
 from sundog.node.members import Members
@@ -140,6 +141,7 @@ class Node:
         self.members = Members(self)
         self.logs = LogTails()
         self.memory = MemoryKeeper(self)
+        self.head = HeadKeeper(self)
         self.table = messages.table(self)
         self._ticking = False
         self._logs_scheduled = False
@@ -170,6 +172,7 @@ class Node:
         self.chronicle.start()
         self.records.observers.append(self.memory.admission.observed)
         self.memory.start()
+        self.head.start()
         self.loop.run()
         self._clean_up()
 
@@ -253,9 +256,9 @@ class Node:
             self.loop.after(0.0, lambda: None)
 
     def _clean_up(self) -> None:
-        folders.withdraw(
-            self.session["path"]
-        )  # first: should we be killed in this, the zygote may be gone already
+        # First: should we be killed in this, the zygote may be gone already.
+        folders.withdraw(self.session["path"])
+        self.head.stop()
         self.members.stop_all()
         for process in list(self.processes.values()):
             if process.kind == "worker":
@@ -584,8 +587,7 @@ class Node:
             owner.peers.add(step.worker)
             worker.peers.add(step.owner)
             assert isinstance(step.key, int)
-            granted = LeaseGranted(step.key, step.lease, step.worker, worker.pid, step.accelerators)
-            owner.line.send(granted)
+            owner.line.send(LeaseGranted(step.key, step.lease, step.worker, worker.pid, step.accelerators))
 
 
 def run(params: dict[str, Any], zygote: tuple[int, int], lifeline_read: int, lifeline_write: int) -> None:

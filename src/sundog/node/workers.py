@@ -286,6 +286,8 @@ class Workers:
                 return
             if pid in self.by_pid:
                 self.exited(pid, status)
+            else:
+                self.node.head.exited(pid, status)
 
     def lost(self, process: Process, cause: Cause) -> None:
         """A worker is gone with its node: nobody tells its status any more."""

@@ -363,7 +363,7 @@ def withdraw(session_path: str) -> None:
     except OSError:
         return
     try:
-        for name in ("node.sock", "session.json", *_debug_sockets(folder)):
+        for name in ("node.sock", "session.json", "head.json", *_debug_sockets(folder)):
             with contextlib.suppress(OSError):
                 os.unlink(name, dir_fd=folder)
     finally:
