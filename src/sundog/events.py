@@ -19,7 +19,7 @@ until it has; without room for the first page the header is kept in memory meanw
 
 An event's number is written last (`pack_into` clears the slot first), so a slot that holds the number a
 reader expects is whole. The sampler writes its two slots in turn: when a process is killed within one, the
-other is whole. An event's bytes are its task's peak of own memory; a put's are its size.
+other is whole. An event's bytes are its task's peak of own memory.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _NOTES_MAX_BYTES = 4 << 20
 _HOLES_MAX = 16  # threads that may be within a write at one moment, and then some
 
 TASK, CALL, CREATE, GET, PUT, WAIT, SAMPLE, LOST, LEASE = 1, 2, 3, 4, 5, 6, 7, 8, 9
-SITE, PACKET, READY, LEASED = 10, 11, 12, 13
+SITE, PACKET, READY, LEASED, RESULT, ARGUMENT, MOVED = 10, 11, 12, 13, 14, 15, 16
 KIND_NAMES = {
     TASK: "task",
     CALL: "call",
@@ -79,6 +79,9 @@ KIND_NAMES = {
     PACKET: "packet",  # tasks sent to a worker: the first; `submit` is the number of the last, `name` how many, bytes
     READY: "ready",  # the arguments of a task that had to wait for them are there
     LEASED: "leased",  # the owner was given a worker: its id stands in the place of the task's
+    RESULT: "result",  # a result in shared memory; this and the next two: event_facts.py
+    ARGUMENT: "argument",  # arguments given by value that went to shared memory
+    MOVED: "moved",  # how many bytes a task was given and gave back
     LEASE: "lease",  # what follows runs on this lease: its name is what the lease holds, as JSON
 }
 FAILED = 1
@@ -186,6 +189,12 @@ class Ring:
 
     def overflow(self, index: int, *fields: object) -> None:
         """Write an event whose slot is not reserved yet; without room for it, count it."""
+        at = self.room_for(index)
+        if at is not None:
+            EVENT.pack_into(self.map, at, *fields, index + 1)
+
+    def room_for(self, index: int) -> int | None:
+        """Where an event goes, once its slot is reserved; None if the disk has no room for it, and it is counted."""
         at = HEADER_BYTES + (index % self.capacity) * EVENT_BYTES
         with self._lock:
             while at + EVENT_BYTES > len(self.map):
@@ -195,8 +204,8 @@ class Ring:
                     # A reader takes a long row of missing numbers for the end: the next event gets this one's.
                     self.next = itertools.count((len(self.map) - HEADER_BYTES) // EVENT_BYTES).__next__
                     self._mend_later()
-                    return
-        EVENT.pack_into(self.map, at, *fields, index + 1)
+                    return None
+        return at
 
     def _mend_later(self) -> None:
         """Have a thread wait for room on the disk; it ends when there is."""
@@ -358,6 +367,9 @@ class NoRing:
 
     def overflow(self, index: int, *fields: object) -> None:
         """Nothing is written."""
+
+    def room_for(self, index: int) -> None:
+        """There is none."""
 
     def sample(self, task_id: bytes, now: float, own_bytes: int, line: str) -> None:
         """Nothing is noted."""
@@ -571,22 +583,6 @@ def _events(
     for fields in slots.raw():
         task_id, submit, start, end, name, kind, flags, attempt, cpu_s, own_bytes, _ = fields
         known = names.get(name, ("?", ""))
-        yield Event(
-            process_id,
-            info.pid,
-            info.role,
-            task_id,
-            known[0],
-            kind,
-            submit,
-            start,
-            end,
-            bool(flags & FAILED),
-            attempt,
-            known[1],
-            cpu_s,
-            int(own_bytes),
-            bool(flags & MEASURED),
-            functions.get(name, ""),
-            bool(flags & HIDDEN),
-        )
+        when = (kind, submit, start, end, bool(flags & FAILED), attempt, known[1], cpu_s, int(own_bytes))
+        more = (bool(flags & MEASURED), functions.get(name, ""), bool(flags & HIDDEN))
+        yield Event(process_id, info.pid, info.role, task_id, known[0], *when, *more)

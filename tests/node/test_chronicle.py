@@ -71,4 +71,4 @@ def test_lives_are_recorded_with_their_rows_and_causes(tmp_path: Path) -> None:
     assert died["facts"] == {"limit_bytes": 3}
     assert (actor["row"]["state"], actor["owner"]) == ("DEAD", (b"o" * 8).hex())
     assert group["row"]["state"] == "CREATED"
-    assert (spill["objects"], spill["bytes"], restore["subject"]) == (["one", "two"], 30, "one")
+    assert (spill["objects"], spill["bytes"], restore["subject"]) == ([["one", 10], ["two", 20]], 30, "one")

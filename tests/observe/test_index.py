@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 
-from sundog import events
+from sundog import event_facts, events
 from sundog.observe import dropped, index, segments
 from sundog.observe.index import opened, session_usage
 
@@ -167,3 +168,48 @@ def test_where_nothing_can_be_written_the_index_is_in_memory(
     assert counts(session) == (4, 0)
     assert not os.path.exists(f"{session.path}/records")
     session.ring.close()
+
+
+def test_waits_objects_spills_and_bytes_are_told_with_their_tasks(session: Session) -> None:
+    ring, other = session.ring, b"\xee" * 16
+    here = ring.name("a.py:3 in f")
+    ring.write(events.TASK, TASK_ID, ring.name("f"), 1.0, 2.0, 9.0)
+    event_facts.unblock(ring, events.GET, other, here, TASK_ID, 3.0, 5.0)
+    event_facts.made(
+        ring, events.RESULT, TASK_ID, 2, (f"aa-{WORKER.hex()}-7", 1, [(0, 40_000_001)]), 8.0, 8.5
+    )
+    event_facts.made(ring, events.PUT, other, here, (f"aa-{WORKER.hex()}-8", 1, [(0, 100)]), 8.0, 8.5)
+    event_facts.moved(ring, TASK_ID, 0, b"a" * 2000, None, 10, 9.0)
+    event_facts.block(ring, events.WAIT, other, here, TASK_ID, 9.5)
+    line = {
+        "fact": "spill",
+        "s": 10.0,
+        "subject": "/disk/1",
+        "objects": [[f"aa-{WORKER.hex()}-7", 40]],
+        "seconds": 0.5,
+    }
+    back = {"fact": "restore", "s": 11.0, "subject": f"aa-{WORKER.hex()}-7", "bytes": 40, "seconds": 0.1}
+    text = "".join(
+        json.dumps(each) + "\n" for each in (line, back, {**line, "objects": ["of an old session"]})
+    )
+    session.writer.append(segments.FACTS, text.encode(), NODE[:8])
+    result = TASK_ID.hex() + "02000000"
+    with opened(session.path) as found:
+        columns = "bytes_in, bytes_by_value, bytes_out, blocked_s"
+        assert found.rows(f"SELECT {columns} FROM tasks") == [(2000, 2000, 40_000_011, 2.0)]
+        assert found.rows("SELECT kind, task_id, call_site FROM gets WHERE kind = 'get'") == [
+            ("get", TASK_ID.hex(), "a.py:3 in f")
+        ]
+        assert found.rows("SELECT object_id, kind, size_bytes, task_id FROM objects ORDER BY kind") == [
+            (other.hex() + "00000000", "put", 100, None),
+            (result, "result", 40_000_001, TASK_ID.hex()),
+        ]
+        moved = found.rows("SELECT kind, object_id, size_bytes, place FROM spills ORDER BY at_s")
+        assert moved == [("spill", result, 40, "/disk/1"), ("restore", result, 40, "")]
+        assert found.rows("SELECT kind, since_s, task_id FROM blocked") == [("wait", 9.5, TASK_ID.hex())]
+    event_facts.unblock(ring, events.WAIT, other, here, TASK_ID, 9.5, 12.0)
+    session.end()
+    with opened(session.path) as found:
+        assert found.rows("SELECT count(*) FROM blocked") == [(0,)]
+    ring.close()
+    session.writer.close()

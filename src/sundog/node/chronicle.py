@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 _EVERY_S = 1.0
 _FIRST_S = 0.5
 _SCAN_MAX = 2000  # segments: beyond, the store is measured every tenth time
-_NAMES_SHOWN = 50
 
 
 class Chronicle:
@@ -81,9 +80,9 @@ class Chronicle:
     # ------------------------------------------------------------------ objects
     def spilled(self, url: str, moved: list[Any], seconds: float) -> None:
         """Objects went from memory to disk."""
-        names = [row[0] for row in moved]
-        size = sum(int(row[2]) for row in moved)
-        self._fact("spill", url, objects=names[:_NAMES_SHOWN], count=len(names), bytes=size, seconds=seconds)
+        objects = [[row[0], int(row[2])] for row in moved]
+        size = sum(length for _, length in objects)
+        self._fact("spill", url, objects=objects, count=len(objects), bytes=size, seconds=seconds)
 
     def restored(self, name: str, size: int, seconds: float) -> None:
         """An object came back."""

@@ -22,7 +22,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
-from sundog import event_names, events
+from sundog import event_facts, event_names, events
 from sundog.plain import field, plain
 
 if TYPE_CHECKING:
@@ -180,6 +180,17 @@ class Records:
             )
             name = events.started_name(tail.path)
             self.fact("begun", process=process_id.hex(), task=begun.hex(), at_s=begun_s, name=name, **seen)
+        waits = event_facts.blocked(tail.path)
+        if waits is not None:
+            self.fact(
+                "blocked",
+                process=process_id.hex(),
+                since_s=waits.since_s,
+                object=waits.object_id.hex(),
+                task=waits.task_id.hex(),
+                kind=waits.kind,
+                site=waits.site,
+            )
         if tail.is_actor:
             self._actors.append(process_id.hex())
         return True

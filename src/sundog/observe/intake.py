@@ -13,7 +13,7 @@ import sqlite3
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from sundog import event_names, events
+from sundog import event_facts, event_names, events
 from sundog.observe import schema
 from sundog.observe.ledger import Ledger
 from sundog.observe.segments import Block
@@ -22,7 +22,8 @@ from sundog.plain import field, plain
 _PORTION = 1 << 16
 _TASKS = frozenset({events.TASK, events.CALL, events.CREATE})
 _FLOODS = frozenset({events.TASK, events.CALL})
-_SPANS = frozenset({events.GET, events.PUT, events.WAIT})
+_WAITS = frozenset({events.GET, events.WAIT})
+_MADE = frozenset({events.PUT, events.RESULT, events.ARGUMENT})
 _LEASE = "lease"  # stands where the fingerprint of a function's code would
 _UNKNOWN = ("?", "", "")
 _MACHINE = (
@@ -54,6 +55,11 @@ class Source:
     begun_name: int = 0
     line: str = ""
     own_bytes: int = 0
+    blocked_s: float = 0.0  # since when it is in a get or wait, and which
+    blocked_kind: int = 0
+    blocked_on: bytes = b""
+    blocked_task: bytes = b""
+    blocked_site: int = 0
     after: int = 0
     names_at: int = 0
     unwritten: int = 0  # events that a full disk or a slow node cost, as its process and the node say
@@ -196,6 +202,7 @@ class Intake:
                 if info.role == "worker" and info.current.strip(b"\0"):
                     source.begun, source.begun_s = info.current, info.current_at
                     source.begun_name = source.numbers.get(info.current_name, 0)
+                self._take_blocked(source, event_facts.blocked(ring))
                 if slots.first > source.after + 1 and self._is_in_segments(process_id, source.after + 1):
                     return False
                 if not slots.data:
@@ -238,7 +245,7 @@ class Intake:
         numbers, id_, lease = source.numbers, source.id, source.lease
         expected = slots.first
         name_of = self._name_of(source)
-        for fields in events.EVENT.iter_unpack(slots.data):
+        for at, fields in enumerate(events.EVENT.iter_unpack(slots.data)):
             task_id, submit, start, end, name, kind, flags, attempt, cpu_s, own_bytes, number = fields
             if number != expected:
                 if not whole:
@@ -249,29 +256,20 @@ class Intake:
             expected += 1
             if kind in _TASKS:
                 known = numbers.get(name) or name_of(name)
+                times = (submit, start, end)
                 tasks.append(
-                    (
-                        task_id,
-                        attempt,
-                        kind,
-                        known,
-                        id_,
-                        submit,
-                        start,
-                        end,
-                        flags,
-                        cpu_s,
-                        int(own_bytes),
-                        lease,
-                    )
+                    (task_id, attempt, kind, known, id_, *times, flags, cpu_s, int(own_bytes), lease)
                 )
                 if kind == events.CREATE:
                     source.actor_id = task_id
                     source.class_name = self._texts[known][0].removesuffix(".__init__")
             elif kind == events.LEASE:
                 lease = source.lease = numbers.get(name) or name_of(name)
+            elif kind in _WAITS:
+                start_at = at * events.EVENT_BYTES
+                others.append((*fields, slots.data[start_at : start_at + events.EVENT_BYTES]))
             else:
-                others.append(fields)
+                others.append((*fields, b""))
         taken = expected - slots.first
         if taken:
             data = slots.data[: taken * events.EVENT_BYTES]
@@ -313,12 +311,21 @@ class Intake:
         )
 
     def _take_other(self, source: Source, fields: tuple[Any, ...], name_of: Callable[[int], int]) -> None:
-        task_id, _, start, end, name, kind, _, _, cpu_s, own_bytes, _ = fields
-        if kind in _SPANS:
-            site = source.numbers.get(name, 0)
+        task_id, _, start, end, name, kind, _, attempt, cpu_s, own_bytes, _, slot = fields
+        if kind in _WAITS:
+            site, waiting = source.numbers.get(name, 0), event_facts.waiting_task(slot)
+            if start >= source.blocked_s:
+                source.blocked_s = 0.0  # that one has ended
             self.db.execute(
-                "INSERT INTO spans VALUES(?, ?, ?, ?, ?, ?, ?)",
-                (kind, source.id, start, end, task_id, int(own_bytes), site),
+                "INSERT INTO spans VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
+                (kind, source.id, start, end, task_id, 0, site, waiting),
+            )
+        elif kind in _MADE:
+            self._take_made(source, fields)
+        elif kind == events.MOVED:
+            self.db.execute(
+                "INSERT OR REPLACE INTO traffic VALUES(?, ?, ?, ?, ?)",
+                (task_id, attempt, *event_facts.bytes_of(fields)),
             )
         elif kind == events.SAMPLE:
             self.db.execute(
@@ -326,7 +333,7 @@ class Intake:
                 (task_id, source.id, start, int(own_bytes), name_of(name), cpu_s),
             )
         elif kind == events.LOST:
-            self._lost.append((source, fields, name_of(name)))
+            self._lost.append((source, fields[:11], name_of(name)))
         elif kind == events.SITE:
             place, mark, _ = self._texts.get(source.numbers.get(name, 0), _UNKNOWN)
             first = int.from_bytes(task_id[8:], "little")
@@ -346,6 +353,24 @@ class Intake:
         elif kind == events.LEASED:
             self.db.execute("INSERT INTO leased VALUES(?, ?, ?)", (source.process_id, task_id[:8], end))
 
+    def _take_made(self, source: Source, fields: tuple[Any, ...]) -> None:
+        """An object in shared memory; a put is also something that its process did for a while."""
+        task_id, size, start, end, name, kind, flags, attempt, _, segment, *_ = fields
+        if not flags & event_facts.SIZED:  # of a session before version 2: its size stands in the last field
+            size, segment = segment, -1
+        index = name if kind == events.RESULT else 0
+        site = 0 if kind == events.RESULT else source.numbers.get(name, 0)
+        made = (task_id, index, kind, source.id, start, end, int(size), site, int(segment), attempt)
+        self.db.execute("INSERT INTO made VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", made)
+        if kind == events.PUT:
+            span = (kind, source.id, start, end, task_id, int(size), site)
+            self.db.execute("INSERT INTO spans VALUES(?, ?, ?, ?, ?, ?, ?, NULL)", span)
+
+    def _take_blocked(self, source: Source, found: event_facts.Blocked | None) -> None:
+        waits = found or event_facts.Blocked(0.0, b"", b"", 0, 0)
+        source.blocked_s, source.blocked_kind, source.blocked_on = waits.since_s, waits.kind, waits.object_id
+        source.blocked_task, source.blocked_site = waits.task_id, source.numbers.get(waits.site, 0)
+
     # ------------------------------------------------------------------ facts of the node
     def take_facts(self, node_id: bytes, data: bytes) -> None:
         """Lines that the node wrote."""
@@ -364,11 +389,30 @@ class Intake:
             source.begun, source.begun_s = bytes.fromhex(facts["task"]), float(facts["at_s"])
             source.begun_name = source.numbers.get(int(facts.get("name", 0)), 0)
             source.line, source.own_bytes = str(facts.get("line", "")), int(facts.get("own_bytes", 0))
+        elif kind == "blocked":
+            on, task = bytes.fromhex(facts["object"]), bytes.fromhex(facts["task"])
+            waits = event_facts.Blocked(
+                float(facts["since_s"]), on, task, int(facts["kind"]), int(facts["site"])
+            )
+            self._take_blocked(self._source(bytes.fromhex(facts["process"])), waits)
         else:
             subject = str(facts.get("subject", ""))
             self.db.execute(
                 "INSERT INTO facts VALUES(?, ?, ?, ?, ?)", (at_s, kind, node_id, subject, json.dumps(facts))
             )
+            if kind in ("spill", "restore"):
+                self._take_moves(node_id, kind, at_s, facts)
+
+    def _take_moves(self, node_id: bytes, kind: str, at_s: float, facts: dict[str, Any]) -> None:
+        """A spill or a restore: a row for each object."""
+        place = facts["subject"] if kind == "spill" else ""
+        found = facts.get("objects", ()) if kind == "spill" else [(facts["subject"], facts.get("bytes"))]
+        rows = []
+        for segment, size in found:
+            maker = bytes.fromhex(segment.removeprefix("disk-").split("-")[1])
+            number = event_facts.segment_number(segment)
+            rows.append((at_s, kind, node_id, maker, number, size, facts.get("seconds", 0.0), place))
+        self.db.executemany("INSERT INTO moves VALUES(?, ?, ?, ?, ?, ?, ?, ?)", rows)
 
     # ------------------------------------------------------------------ what needs all rows
     def finish(self) -> None:

@@ -6,7 +6,7 @@ and processes; views give it words, and are what `sundog sql` is for. Pure text.
 
 from __future__ import annotations
 
-VERSION = 1
+VERSION = 2
 
 # What `attempts.flags` has beyond the flags of `events`.
 LOST = 16  # told by the owner: its process died under it
@@ -22,6 +22,7 @@ CREATE TABLE processes(
     id INTEGER PRIMARY KEY, process_id BLOB UNIQUE NOT NULL, node_id BLOB, pid INTEGER, role TEXT, job_id BLOB,
     actor_id BLOB, actor_name TEXT, repr_name TEXT, concurrent INTEGER, class_name TEXT, lease INTEGER,
     begun BLOB, begun_s REAL, begun_name INTEGER, line TEXT, own_bytes INTEGER,
+    blocked_s REAL, blocked_kind INTEGER, blocked_on BLOB, blocked_task BLOB, blocked_site INTEGER,
     after INTEGER NOT NULL, names_at INTEGER NOT NULL, unwritten INTEGER NOT NULL, skipped INTEGER NOT NULL,
     holes INTEGER NOT NULL);
 CREATE TABLE attempts(
@@ -30,7 +31,20 @@ CREATE TABLE attempts(
 CREATE INDEX attempts_failed ON attempts(task_id) WHERE flags & 1;
 CREATE TABLE counts(name INTEGER, kind INTEGER, failed INTEGER, process INTEGER, count INTEGER);
 CREATE TABLE spans(
-    kind INTEGER, process INTEGER, start_s REAL, end_s REAL, object BLOB, size_bytes INTEGER, site INTEGER);
+    kind INTEGER, process INTEGER, start_s REAL, end_s REAL, object BLOB, size_bytes INTEGER, site INTEGER,
+    task_id BLOB);
+CREATE INDEX spans_task ON spans(task_id) WHERE task_id IS NOT NULL;
+CREATE TABLE made(
+    task_id BLOB, number INTEGER, kind INTEGER, process INTEGER, start_s REAL, end_s REAL, size_bytes INTEGER,
+    site INTEGER, segment INTEGER, attempt INTEGER);
+CREATE INDEX made_task ON made(task_id);
+CREATE INDEX made_segment ON made(process, segment);
+CREATE TABLE moves(
+    at_s REAL, kind TEXT, node_id BLOB, maker BLOB, segment INTEGER, size_bytes INTEGER, seconds REAL, place TEXT);
+CREATE INDEX moves_segment ON moves(maker, segment);
+CREATE TABLE traffic(
+    task_id BLOB, attempt INTEGER, by_value INTEGER, by_reference INTEGER, inline_out INTEGER,
+    PRIMARY KEY(task_id, attempt)) WITHOUT ROWID;
 CREATE TABLE samples(task_id BLOB, process INTEGER, at_s REAL, own_bytes INTEGER, line INTEGER, cpu_s REAL);
 CREATE TABLE errors(task_id BLOB, attempt INTEGER, type TEXT, message TEXT, in_order INTEGER);
 CREATE INDEX errors_task ON errors(task_id);
@@ -52,6 +66,12 @@ CREATE TABLE machine(
     load REAL);
 """
 
+# Of a row of `made`: its task, and its number in four bytes, the lowest first.
+_OBJECT_ID = (
+    "lower(hex(m.task_id)) || printf('%02x%02x%02x%02x', m.number & 255, m.number >> 8 & 255, m.number >> 16 & 255, "
+    "m.number >> 24 & 255)"
+)
+
 VIEWS = """
 CREATE VIEW tasks AS SELECT
     lower(hex(a.task_id)) AS task_id, a.attempt AS attempt,
@@ -63,15 +83,40 @@ CREATE VIEW tasks AS SELECT
     lower(hex(p.process_id)) AS worker_id, p.pid AS pid, lower(hex(p.node_id)) AS node_id,
     lower(hex(p.job_id)) AS job_id, lower(hex(substr(a.task_id, 1, 8))) AS owner_id,
     CASE WHEN a.kind != 1 THEN lower(hex(p.actor_id)) END AS actor_id, n.code AS code,
-    (a.flags & 16) != 0 AS lost, (a.flags & 2) != 0 AS measured
+    (a.flags & 16) != 0 AS lost, (a.flags & 2) != 0 AS measured,
+    t.by_value + t.by_reference AS bytes_in, t.by_value AS bytes_by_value,
+    coalesce(t.inline_out, 0) + coalesce((SELECT sum(m.size_bytes) FROM made m WHERE m.task_id = a.task_id
+        AND m.kind = 14 AND m.attempt = a.attempt), 0) AS bytes_out,
+    (SELECT sum(s.end_s - s.start_s) FROM spans s WHERE s.task_id = a.task_id AND s.start_s >= a.start_s
+        AND s.start_s <= a.end_s AND s.process = a.process) AS blocked_s
     FROM attempts a LEFT JOIN names n ON n.id = a.name LEFT JOIN processes p ON p.id = a.process
+    LEFT JOIN traffic t ON t.task_id = a.task_id AND t.attempt = a.attempt
     WHERE NOT a.flags & 4;
 CREATE VIEW gets AS SELECT
     CASE s.kind WHEN 4 THEN 'get' WHEN 5 THEN 'put' ELSE 'wait' END AS kind, s.start_s AS start_s, s.end_s AS end_s,
     s.end_s - s.start_s AS duration_s, lower(hex(s.object)) AS object_id, s.size_bytes AS size_bytes,
     n.text AS call_site, lower(hex(p.process_id)) AS process_id, p.pid AS pid, p.role AS role,
-    lower(hex(p.node_id)) AS node_id
+    lower(hex(p.node_id)) AS node_id, nullif(lower(hex(s.task_id)), '') AS task_id
     FROM spans s LEFT JOIN processes p ON p.id = s.process LEFT JOIN names n ON n.id = s.site;
+CREATE VIEW objects AS SELECT
+    {object_id} AS object_id, CASE m.kind WHEN 5 THEN 'put' WHEN 14 THEN 'result' ELSE 'argument' END AS kind,
+    m.size_bytes AS size_bytes, m.start_s AS start_s, m.end_s AS end_s, n.text AS call_site,
+    CASE m.kind WHEN 14 THEN lower(hex(m.task_id)) END AS task_id, m.attempt AS attempt,
+    lower(hex(substr(m.task_id, 1, 8))) AS owner_id, lower(hex(p.process_id)) AS process_id, p.pid AS pid,
+    p.role AS role,
+    lower(hex(p.node_id)) AS node_id, m.segment AS segment
+    FROM made m LEFT JOIN processes p ON p.id = m.process LEFT JOIN names n ON n.id = m.site;
+CREATE VIEW spills AS SELECT
+    v.at_s AS at_s, v.kind AS kind, {object_id} AS object_id, v.size_bytes AS size_bytes,
+    v.seconds AS seconds, v.place AS place, lower(hex(v.node_id)) AS node_id
+    FROM moves v LEFT JOIN processes p ON p.process_id = v.maker
+    LEFT JOIN made m ON m.process = p.id AND m.segment = v.segment;
+CREATE VIEW blocked AS SELECT
+    lower(hex(p.process_id)) AS process_id, p.pid AS pid, p.role AS role,
+    CASE p.blocked_kind WHEN 4 THEN 'get' ELSE 'wait' END AS kind, p.blocked_s AS since_s,
+    lower(hex(p.blocked_on)) AS object_id, nullif(lower(hex(p.blocked_task)), '') AS task_id,
+    n.text AS call_site
+    FROM processes p LEFT JOIN names n ON n.id = p.blocked_site WHERE p.blocked_s > 0;
 CREATE VIEW failed AS SELECT
     lower(hex(e.task_id)) AS task_id, e.attempt AS attempt, e.type AS type, e.message AS message FROM errors e;
 CREATE VIEW lines AS SELECT
@@ -85,4 +130,4 @@ CREATE VIEW workers AS SELECT
     p.after AS events, max(p.unwritten, p.skipped) + p.holes AS events_missed FROM processes p;
 CREATE VIEW machines AS SELECT at_s, lower(hex(node_id)) AS node_id, cpu, memory_used, memory_total, store_used,
     store_total, spilled_bytes, descriptors, disk_free, workers, load FROM machine;
-"""
+""".replace("{object_id}", _OBJECT_ID)

@@ -10,8 +10,9 @@ import time
 from pickle import dumps
 from typing import TYPE_CHECKING, Any
 
-from sundog import events
+from sundog import event_facts, events
 from sundog.owner import by_value
+from sundog.owner.call_sites import of_user
 from sundog.owner.rows import DONE, QUEUED, WAITING, Task
 from sundog.refs import ObjectRef
 from sundog.serialize.pack import SIMPLE, Slot
@@ -57,7 +58,10 @@ class Arguments:
         holds = deps + inner if inner else list(deps)
         if buffers:
             oid = owner.ids.put()
+            started = _time()
             location = owner.segments.write(buffers)
+            site = of_user(owner.ring, 0)
+            event_facts.made(owner.ring, events.ARGUMENT, oid[:16], site, location, started, _time())
             by_value.note_arguments(task.fn.name, args, kwargs, location[1])
             owner.ready[oid] = (0, meta, location, None, None)
             task.args = ("obj", oid, meta, location)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pickle import loads
 from typing import TYPE_CHECKING, Any
 
-from sundog import events
+from sundog import event_facts, events
 from sundog.exceptions import GetTimeoutError
-from sundog.owner import interrupts, raised
+from sundog.owner import context, interrupts, raised
 from sundog.owner.call_sites import of_user
 from sundog.owner.description import explain_missing
 from sundog.owner.long_waits import TARGETS_MAX, LongWait, Target
@@ -79,20 +79,26 @@ class Getting:
                 owner.check_open()
             if oid[:16] not in owner.table and oid not in owner.ready:
                 owner.objects.ask_for(oid)
-        if owner.before_block is None:
-            led = owner.reactor.lead_one(owner.ready, oid, None)
-        elif owner.peers.unanswered:
-            led = False  # borrowed: whether the CPU is lent depends on what its owner says
-        else:
-            try:
-                led = owner.reactor.lead_one(owner.ready, oid, owner.before_block)
-            finally:
-                owner.after_block()  # type: ignore[misc]
+        ring, first, task = owner.ring, oid[:16], context.current_id() or b""
+        site = of_user(ring, self._name_get)
+        event_facts.block(ring, events.GET, first, site, task, started)
+        led = True
+        try:
+            if owner.before_block is None:
+                led = owner.reactor.lead_one(owner.ready, oid, None)
+            elif owner.peers.unanswered:
+                led = False  # borrowed: whether the CPU is lent depends on what its owner says
+            else:
+                try:
+                    led = owner.reactor.lead_one(owner.ready, oid, owner.before_block)
+                finally:
+                    owner.after_block()  # type: ignore[misc]
+        finally:
+            if led:
+                event_facts.unblock(ring, events.GET, first, site, task, started, _time())
         if not led:
             # Another thread reads, or this one has been blocked for long (then the CPU is taken and lent once more).
             self._await_all([oid], None, started)
-            return
-        owner.ring.write(events.GET, oid[:16], of_user(owner.ring, self._name_get), started, started, _time())
 
     def get_many(self, oids: list[bytes], timeout_s: float | None) -> list[Any]:
         """The values of many objects; the first error in order is raised."""
@@ -159,7 +165,9 @@ class Getting:
         def next_missing() -> bytes | None:
             return oids[position] if position < count else None
 
-        if not self._block(done, next_missing, timeout_s, target, started):
+        with self._noted(events.GET, oids[0][:16], of_user(owner.ring, self._name_get), started):
+            there = self._block(done, next_missing, timeout_s, target, started)
+        if not there:
             owner.check_open()
             pending = [oid for oid in oids if oid not in ready]
             first = oids[min(position, count - 1)]
@@ -170,15 +178,22 @@ class Getting:
                 timeout_s=timeout_s,
                 pending=[oid.hex() for oid in pending[:_PENDING_MAX]],
             )
-        owner.ring.write(
-            events.GET, oids[0][:16], of_user(owner.ring, self._name_get), started, started, _time()
-        )
         if failed is not None:
             owner.objects.load(failed)  # raises: what comes after it in the list may not be ready
 
     def await_objects(self, oids: list[bytes]) -> None:
         """Block until all are ready; raises the first error among them."""
         self._await_all(oids, None)
+
+    @contextlib.contextmanager
+    def _noted(self, kind: int, first: bytes, site: int, started: float) -> Iterator[None]:
+        """Record that this thread waits, from the beginning on and however it ends."""
+        ring, task = self.owner.ring, context.current_id() or b""
+        event_facts.block(ring, kind, first, site, task, started)
+        try:
+            yield
+        finally:
+            event_facts.unblock(ring, kind, first, site, task, started, _time())
 
     def _block(
         self,
@@ -368,7 +383,8 @@ class Getting:
             return ("wait", need[0], tuple(missing)) if len(missing) <= TARGETS_MAX else None
 
         try:
-            self._block(lambda: need[0] <= 0, lambda: key, timeout_s, target)
+            with self._noted(events.WAIT, oids[0][:16], of_user(owner.ring, self._name_wait), started):
+                self._block(lambda: need[0] <= 0, lambda: key, timeout_s, target)
             owner.check_open()
         finally:
             with owner.lock:
@@ -378,6 +394,3 @@ class Getting:
                         callbacks.remove(arrived)
                         if not callbacks:
                             del owner.waiters[oid]
-        owner.ring.write(
-            events.WAIT, oids[0][:16], of_user(owner.ring, self._name_wait), started, started, _time()
-        )

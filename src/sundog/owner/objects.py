@@ -13,9 +13,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from sundog import exceptions
-from sundog.events import PUT, NoRing, Ring
-from sundog.ids import PROCESS_BYTES, PUT_SUFFIX, TASK_BYTES, IdMaker, task_of
+from sundog import event_facts, exceptions
+from sundog.events import PUT, RESULT, NoRing, Ring
+from sundog.ids import PROCESS_BYTES, PUT_SUFFIX, TASK_BYTES, IdMaker, index_of, task_of
 from sundog.owner import raised
 from sundog.owner.call_sites import of_user
 from sundog.owner.lanes import Lane
@@ -311,13 +311,13 @@ class Objects:
             ops.extend(inner or ())  # there is no object to hold them
             raise
         self.ready[oid] = (OK, meta, location, inner, None)
-        size = 0
-        for _, length in location[2]:
-            size += length
         name = self._name_put
         if not name:
             name = self._name_put = self.ring.name("put")
-        self.ring.write(PUT, oid[:16], of_user(self.ring, name), started, started, _time(), 0, 0, 0.0, size)
+        if index_of(oid):  # of a task that ran here, in the process of its parent
+            event_facts.made(self.ring, RESULT, oid[:16], index_of(oid), location, started, _time())
+        else:
+            event_facts.made(self.ring, PUT, oid[:16], of_user(self.ring, name), location, started, _time())
         if self.reactor.dormant:
             self.reactor.rouse()
 

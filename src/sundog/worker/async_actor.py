@@ -17,6 +17,7 @@ from types import CoroutineType, FrameType
 from typing import Any
 
 from sundog import events
+from sundog.event_facts import MOVED_LEAST_BYTES, moved
 from sundog.exceptions import AsyncioActorExit
 from sundog.owner import context
 from sundog.owner.core import Owner
@@ -39,6 +40,7 @@ _perf = time.perf_counter
 _running = context.running
 _PACKETS_A_TURN = 8
 _SHOWN_MAX = 4
+_MANY_BYTES = MOVED_LEAST_BYTES // 2
 
 
 class Group:
@@ -207,7 +209,7 @@ class AsyncServing(Serving):
         start = _time()
         executor.ring.started(task_id, start, executor.method_names.get(what, 0))
         received: list[bytes] = []
-        failed = attempt = 0
+        failed = attempt = out = 0
         name: str = what
         returns: Any = 1
         try:
@@ -244,12 +246,13 @@ class AsyncServing(Serving):
                 raise asyncio.CancelledError  # it answers its cancel: the caller has been promised an error
             if returns == 1:
                 meta, buffers, inner = executor.pack_result(result, name)
+                out = len(meta)
                 if buffers is None and inner is None and not received and not attempt:
                     lane.reply((task_id, 0, meta, _time() - start), len(meta), self.shm_root)
                     return
                 values = [executor.value_of(lane, meta, buffers, inner)]
             else:
-                executor.results.answer(lane, task_id, name, returns, result, received, start, extra)
+                out = executor.results.answer(lane, task_id, name, returns, result, received, start, extra)
                 return
             del result
             payload = (values, executor.held(lane, received))
@@ -297,6 +300,9 @@ class AsyncServing(Serving):
                 )
             else:
                 meter.write_call(steps, what, task_id, name_id, submit_s, start, end, failed, attempt)
+            if extra is not None or out > _MANY_BYTES or (args is not None and _is_large(args)):
+                given = extra.get(wire.EXTRA_VALUES) if extra is not None else None
+                moved(executor.ring, task_id, attempt, args, given, out, end)
             self._ended(group, lane, task_id)
 
     def _ended(self, group: Group, lane: AnswerLane, task_id: bytes) -> None:
@@ -499,3 +505,7 @@ async def _as_async(result: Any) -> Any:
         for each in result:
             yield each
             await asyncio.sleep(0)
+
+
+def _is_large(args: Any) -> bool:
+    return type(args) is not bytes or len(args) > _MANY_BYTES

@@ -15,7 +15,7 @@ from struct import error as _PackError
 from types import GeneratorType, MethodType
 from typing import Any
 
-from sundog import events
+from sundog import event_facts, events
 from sundog.events import EVENT, EVENT_BYTES, HEADER_BYTES, NoRing, Ring
 from sundog.exceptions import ObjectLostError, RayTaskError, TaskCancelledError
 from sundog.owner import context, interrupts
@@ -43,6 +43,7 @@ _NUMBERS = frozenset({int, float, bool})
 _FLUSH_S = 1e-3
 _NOTHING: tuple[Any, ...] = ()
 _BLOB_KEPT_BYTES = 64 << 10
+_MANY_BYTES = event_facts.MOVED_LEAST_BYTES // 2
 _CANCELS = (KeyboardInterrupt, exits.CallCancelled)
 
 
@@ -273,6 +274,7 @@ class Executor:
             if type(error) is not CopyLost:
                 flags = self.flags_of(task_id, error)
                 self.meter.write(kind, task_id, name_id, submit_s, start, end, flags)
+                event_facts.moved(self.ring, task_id, 0, args, None, 0, end)
             self.reply_error(lane, task_id, name, error, retry, received, end - start)
             return end
         if stdio.holding:
@@ -292,25 +294,15 @@ class Executor:
             # As `Ring.write` does, without the call: 2 to 5 % of a flood of short tasks.
             index = ring.next()
             at = HEADER_BYTES + index % ring.capacity * EVENT_BYTES
-            own_bytes = meter.own_bytes
+            own = meter.own_bytes
             try:
                 _pack_event(
-                    ring.map,
-                    at,
-                    task_id,
-                    submit_s,
-                    start,
-                    end,
-                    name_id,
-                    kind,
-                    0,
-                    0,
-                    seconds,
-                    own_bytes,
-                    index + 1,
+                    ring.map, at, task_id, submit_s, start, end, name_id, kind, 0, 0, seconds, own, index + 1
                 )
             except _PackError:
-                ring.overflow(index, task_id, submit_s, start, end, name_id, kind, 0, 0, seconds, own_bytes)
+                ring.overflow(index, task_id, submit_s, start, end, name_id, kind, 0, 0, seconds, own)
+        if received is not None or len(meta) > _MANY_BYTES or (args is not None and len(args) > _MANY_BYTES):
+            event_facts.moved(ring, task_id, 0, args, None, len(meta), end)
         return end
 
     def _run_with_options(self, lane: AnswerLane, item: wire.Item) -> float:
@@ -372,6 +364,7 @@ class Executor:
                     if self.attention:
                         self.look_at(task_id)
                     meta, buffers, inner = self.pack_result(result, name)
+                    out = len(meta)
                     if buffers is None and inner is None and not received and not attempt:
                         del result
                         lane.reply((task_id, 0, meta, end - start), len(meta), self.shm_root)
@@ -387,7 +380,7 @@ class Executor:
                 else:
                     result = function(*positional, **named)
                     positional = named = None  # type: ignore[assignment]
-                    self.results.answer(lane, task_id, name, returns, result, received, start, extra)
+                    out = self.results.answer(lane, task_id, name, returns, result, received, start, extra)
                     del result
                     end = _time()
             finally:
@@ -395,6 +388,8 @@ class Executor:
                     stdio.end_lines()
                 context.running.reset(token)
             self.meter.write(kind, task_id, name_id, submit_s, start, end, flags, attempt)
+            values = extra.get(wire.EXTRA_VALUES) if extra is not None else None
+            event_facts.moved(self.ring, task_id, attempt, args, values, out, end)
             if fn is not None and fn.max_calls:
                 self._count_call(lane, task_id, fn)
         except BaseException as error:
@@ -409,16 +404,8 @@ class Executor:
                     name_id = self._named_call(given, what) if given else self._method_id(what)
                 flags |= self.flags_of(task_id, error)
                 self.meter.write(kind, task_id, name_id, submit_s, start, end, flags, attempt)
-            self.reply_error(
-                lane,
-                task_id,
-                name or str(what),
-                error,
-                fn.retry if fn else self._call_retry(extra),
-                received,
-                end - start,
-                attempt,
-            )
+            retry = fn.retry if fn else self._call_retry(extra)
+            self.reply_error(lane, task_id, name or str(what), error, retry, received, end - start, attempt)
         return end
 
     def _method_id(self, what: str) -> int:
@@ -472,10 +459,18 @@ class Executor:
 
             raise TypeError(explain(result, error, what=f"the result of {name}()")) from error
 
-    def value_of(self, lane: AnswerLane, meta: bytes, buffers: Any, inner: Any) -> wire.WireValue:
-        """The wire form of a packed value; refs inside are given to the lane's owner."""
-        write = self.owner.segments.write if self.concurrent else self.unsent.write
-        location = write(buffers, lane.owner_id) if buffers else None
+    def value_of(
+        self, lane: AnswerLane, meta: bytes, buffers: Any, inner: Any, index: int = 1
+    ) -> wire.WireValue:
+        """The wire form of a packed value, the task's result `index`; refs inside are given to the lane's owner."""
+        location = None
+        if buffers:
+            began, write = _time(), self.owner.segments.write if self.concurrent else self.unsent.write
+            location = write(buffers, lane.owner_id)
+            running = context.current()
+            if running is not None:
+                made = (running.task_id, index, location, began, _time(), running.attempt)
+                event_facts.made(self.ring, events.RESULT, *made)
         if inner:
             with self.owner.lock:
                 self.owner.objects.drain()

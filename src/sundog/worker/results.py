@@ -55,8 +55,12 @@ class Results:
         received: list[bytes],
         start: float,
         extra: Any,
-    ) -> None:
-        """Queue the reply of a task that has none, several, or a generator of results."""
+    ) -> int:
+        """Queue the reply of a task that has none, several, or a generator of results.
+
+        Returns:
+            How many bytes of them are in the reply; of a stream, 0.
+        """
         executor = self.executor
         if returns == "streaming":
             count = self._stream(lane, task_id, name, _items(name, returns, result), extra)
@@ -65,7 +69,7 @@ class Results:
                 executor.look_at(task_id)
             payload: Any = (count, executor.held(lane, received))
             lane.reply((task_id, wire.R_END, payload, _time() - start), 64, self.shm_root)
-            return
+            return 0
         if returns == "dynamic":
             values = self._pack_each(lane, name, _items(name, returns, result), None)
             kind = wire.R_DYNAMIC
@@ -79,6 +83,7 @@ class Results:
         size = sum(len(value[1]) for value in values)
         executor.unsent.sent()
         lane.reply((task_id, kind, payload, _time() - start), size, self.shm_root)
+        return size
 
     def split(self, lane: AnswerLane, name: str, returns: int, result: Any) -> list[wire.WireValue]:
         """Each of a task's `returns` results, packed.
@@ -90,7 +95,7 @@ class Results:
         if returns == 0:
             return []
         if returns == 1:
-            return [self._pack(lane, name, result)]
+            return [self._pack(lane, name, result, 1)]
         if hasattr(result, "send"):  # a generator may have more to give, and is not asked for it
             return self._pack_each(lane, name, result, returns)
         try:
@@ -101,7 +106,7 @@ class Results:
             ) from None
         if len(results) != returns:
             raise ValueError(f"{name}() has num_returns={returns} but returned {len(results)} values.")
-        return [self._pack(lane, name, each) for each in results]
+        return [self._pack(lane, name, each, index) for index, each in enumerate(results, 1)]
 
     def only_item(self, generator: Any, name: str) -> Any:
         """The first item of a generator that was called with num_returns=1."""
@@ -109,8 +114,9 @@ class Results:
             return each
         raise ValueError(f"{name}() has num_returns=1 but yielded 0 values.")
 
-    def _pack(self, lane: AnswerLane, name: str, value: Any) -> wire.WireValue:
-        return self.executor.value_of(lane, *self.executor.pack_result(value, name))
+    def _pack(self, lane: AnswerLane, name: str, value: Any, index: int) -> wire.WireValue:
+        meta, buffers, inner = self.executor.pack_result(value, name)
+        return self.executor.value_of(lane, meta, buffers, inner, index)
 
     def _pack_each(
         self, lane: AnswerLane, name: str, generator: Any, count: int | None
@@ -124,7 +130,7 @@ class Results:
                 except StopIteration:
                     break
                 self._check_count(name, len(made) + 1)
-                made.append(self._pack(lane, name, each))
+                made.append(self._pack(lane, name, each, len(made) + 1))
                 each = None
             if count is not None and len(made) < count:
                 raise ValueError(f"{name}() has num_returns={count} but yielded {len(made)} values.")
@@ -188,7 +194,8 @@ class Results:
         executor = self.executor
         if index > self.items_max:
             self._check_count(name, index)
-        value = executor.value_of(lane, *executor.pack_result(each, name))
+        meta, buffers, inner = executor.pack_result(each, name)
+        value = executor.value_of(lane, meta, buffers, inner, index)
         executor.unsent.sent()
         lane.reply((task_id, wire.R_ITEM, (index, value), 0.0), len(value[1]), self.shm_root)
         now = _time()
