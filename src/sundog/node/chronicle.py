@@ -45,6 +45,13 @@ class Chronicle:
         self.node.records.fact(kind, subject=subject, **facts)
 
     # ------------------------------------------------------------------ lives
+    def node_changed(self, node_id: bytes) -> None:
+        """A node joined, or is gone."""
+        if self.node.records.enabled:
+            for row in self.node.requests.listings.nodes():
+                if row["node_id"] == node_id.hex():
+                    self._fact("node", row["node_id"], row=row)
+
     def process_died(self, process: Process, row: dict[str, Any], cause: Cause) -> None:
         """A process is gone: its last row, and why."""
         self._fact(

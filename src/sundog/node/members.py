@@ -111,6 +111,7 @@ class Members:
         node.log(f"node {message.node_id.hex()} (pid {message.pid}) joined with {dict(message.resources)}")
         self._tell_all()
         node.do(node.leases.add_node(message.node_id, message.resources, message.labels, node.now()))
+        node.chronicle.node_changed(message.node_id)
         node.wake_ticks()
 
     def _tell_all(self) -> None:
@@ -159,6 +160,7 @@ class Members:
         member.ended_at = time.time()
         member.why_ended = "it was drained" if member.drained else "its process ended"
         self._gone.append(member)
+        self.node.chronicle.node_changed(member.node_id)
         cause = Cause(
             kind=NODE,
             reason=f"its node {member.node_id.hex()} (pid {member.pid}) {'left' if member.drained else 'died'}",

@@ -152,6 +152,8 @@ class Intake:
             self._errors.append((task, facts["attempt"], facts["type"], facts["message"], in_order))
         elif kind == "failed":
             self._failures.append((bytes.fromhex(facts["task"]), facts["attempt"], json.dumps(facts)))
+        elif kind == "home":
+            source.node_id = bytes.fromhex(facts["node"])  # of a worker that is not on the head
         elif kind == "actor":
             source.actor_id = source.actor_id or bytes.fromhex(facts.get("actor", ""))
             source.repr_name, source.actor_name = facts.get("repr", ""), facts.get("name", "")
@@ -161,7 +163,7 @@ class Intake:
     def take_events(self, node_id: bytes, block: Block, data: bytes) -> None:
         """The events of a block of a segment."""
         source = self._source(block.process_id)
-        source.node_id = node_id
+        source.node_id = source.node_id or node_id
         source.unwritten = max(source.unwritten, block.unwritten)
         self._describe(source, block.pid, block.role, block.job_id, block.actor_id)
         ring = f"{self.session_path}/rings/{block.process_id.hex()}.ring"

@@ -118,7 +118,7 @@ class _States:
         row.update(
             state=task.status,
             error_type=None if task.ok else _LOST[task.kind] if task.lost else "TASK_EXECUTION_EXCEPTION",
-            node_id=self.node_id,
+            node_id=task.node_id.hex() or self.node_id,
             worker_id=worker,
             worker_pid=task.pid,
             required_resources=held,
@@ -170,7 +170,8 @@ class _States:
                 # It may still be taken back and given to another worker.
                 state, row["worker_id"] = "PENDING_NODE_ASSIGNMENT", None
         if row["worker_id"]:
-            row["node_id"] = self.node_id
+            home = self.found.processes.get(bytes.fromhex(row["worker_id"]))
+            row["node_id"] = (home.node_id.hex() if home is not None else "") or self.node_id
         if state == "RUNNING":
             row.update(
                 start_time_ms=int(start_s * 1000),

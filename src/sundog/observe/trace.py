@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import Any
 
 from sundog.observe.index import Index, Progress, no_progress
 from sundog.observe.records import SessionRows, base_rows, spans_where, tasks_where
@@ -214,16 +215,20 @@ class _Trace:
     # ------------------------------------------------------------------ the node and the machine
     def _facts(self) -> Iterator[str]:
         found = self.index.rows(
-            "SELECT at_s, kind, subject, node_id, json FROM facts WHERE kind IN ('spill', 'restore', 'worker') "
+            "SELECT at_s, kind, subject, node_id, json FROM facts WHERE kind IN ('spill', 'restore', 'worker', 'node') "
             "AND at_s BETWEEN ? AND ? ORDER BY at_s",
             self.window.from_s,
             self.window.to_s,
         )
         for at_s, kind, subject, node_id, text in found:
             facts = json.loads(text)
-            process = self.board.process(node_id)
-            if kind == "worker":
-                row = facts["row"]
+            row = facts.get("row", {})
+            process = self.board.process(bytes.fromhex(row["node_id"]) if row.get("node_id") else node_id)
+            if kind == "node":
+                if row.get("is_head_node"):
+                    continue
+                event = _node_event(row, at_s)
+            elif kind == "worker":
                 if row.get("exit_type") in (None, "INTENDED_SYSTEM_EXIT"):
                     continue
                 args = {"process": subject, "pid": row.get("pid"), "why": row.get("exit_detail")}
@@ -257,6 +262,14 @@ class _Trace:
             yield json.dumps(
                 {"name": "object store MB", **place, "args": {"used": (each["store_used"] or 0) / 1e6}}
             )
+
+
+def _node_event(row: dict[str, Any], at_s: float) -> dict[str, Any]:
+    """A node that joined, or is gone."""
+    short = row["node_id"][:8]
+    name = f"node {short} is gone" if row["state"] == "DEAD" else f"node {short} joined"
+    args = {"node": row["node_id"], "why": row["state_message"], "resources": row["resources_total"]}
+    return {"name": name, "cat": "node", "ph": "i", "s": "g", "ts": at_s * _US, "args": args}
 
 
 @lru_cache(maxsize=4096)

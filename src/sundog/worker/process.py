@@ -91,6 +91,8 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
         config,
         "worker",
     )
+    if session.get("node_tag"):
+        owner.ring.note("home", node=session["node_id"].hex())
     global _executor
     executor = _executor = Executor(owner)
     serving = Serving(owner, executor)

@@ -161,7 +161,7 @@ def _end(kind: str, row: dict[str, object]) -> None:
         row.update(state="DEAD", death_cause={"actor_died_error_context": {"error_message": _OVER}})
     elif kind == "jobs" and row["status"] == "RUNNING":
         row.update(status="FAILED", message=f"{_OVER} Its driver did not leave it in good order.")
-    elif kind == "nodes":
+    elif kind == "nodes" and row["state"] != "DEAD":
         row.update(state="DEAD", state_message=_OVER)
 
 
