@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from tests import leaks
+from tests import both_engines, leaks
 
 DEFAULT_SEEDS = 10
 
@@ -51,6 +51,11 @@ def pytest_configure() -> None:
             compileall.compile_dir(folder, quiet=2)
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if both_engines.ON_RAY:
+        both_engines.choose(config, items)
+
+
 @pytest.fixture(scope="session")
 def seeds(request: pytest.FixtureRequest) -> range:
     """The seeds a randomised test shall play: ``for seed in seeds: …``; more of them by ``--seeds N``."""
@@ -74,6 +79,9 @@ def leak_check(run_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pa
         sweeps no session but this test's, and whatever names the folder was started by this test.
     """
     folder = run_folder / f"t{next(_numbers):05d}"
+    if both_engines.ON_RAY:
+        yield folder  # the cluster and the connection to it outlive a test
+        return
     monkeypatch.setenv("SUNDOG_temp_dir", str(folder))
     # Tests of the head process ask for it; to all others it would be one more process to start.
     monkeypatch.setenv("SUNDOG_include_dashboard", "0")
@@ -98,11 +106,14 @@ def ray_session(leak_check: Path) -> Iterator[Callable[..., ModuleType]]:
 
     def start(**arguments: Any) -> ModuleType:
         sundog = importlib.import_module("sundog")
+        if both_engines.ON_RAY:
+            return both_engines.connect(sundog, arguments)
         sundog.init(**arguments)
         return sundog
 
     yield start
-    _shut_down()
+    if not both_engines.ON_RAY:
+        _shut_down()
 
 
 @pytest.fixture

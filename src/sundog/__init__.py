@@ -162,7 +162,7 @@ class _Init:
 
         engines = sys.modules.get("sundog.engines")
         if engines is None or engines.current() is None:
-            if early.is_likely(args[0] if args else kwargs.get("address")):
+            if early.is_likely(args[0] if args else kwargs.get("address"), kwargs.get("engine")):
                 early.begin()
         try:
             return _import_api().init(*args, **kwargs)  # type: ignore[attr-defined]

@@ -13,7 +13,7 @@ from sundog.ids import RESULT_SUFFIX
 from sundog.options import ActorOptions, MethodOptions, parse_actor_options
 from sundog.owner import context
 from sundog.printable import printable
-from sundog.refs import ObjectRef
+from sundog.refs import Counterparts, ObjectRef
 from sundog.serialize.pack import pack_function
 from sundog.signatures import Signature, check_yields, is_generator
 
@@ -51,7 +51,7 @@ D = TypeVar("D")
 _BUILT_IN = ("__ray_ready__", "__ray_terminate__", "__ray_call__")
 
 
-class ActorHandle(Generic[T]):
+class ActorHandle(Generic[T], metaclass=Counterparts):
     """A handle to an actor: call its methods with `.remote()`, pass it to tasks and other actors."""
 
     def __init__(self, actor_id: bytes, data: HandleData, scope: ObjectRef[Any] | None) -> None:
@@ -200,6 +200,7 @@ class ActorClass(_Creates[T]):
     def __init__(self, cls: type[T], options: ActorOptions) -> None:
         self._cls = cls
         self._options = options
+        self._native: dict[Any, Any] = {}  # another engine's own
         self._members = _members(cls)
         self._takes = Signature.of(cls.__init__, bound=True)
         self._name = printable(cls.__name__)
@@ -271,6 +272,9 @@ class ActorClass(_Creates[T]):
         from sundog.api import engine_or_init
 
         self._takes.check(self._name, args, kwargs)
+        if engines.current() is None and (other := engines.elsewhere(start=True)) is not None:
+            made: ActorHandle[T] = other.create(self, options, args, kwargs)
+            return made
         engine = engine_or_init()
         data = HandleData.of(self._members, options)
         actor_id, is_new = engine.create_actor(self._cls, self._name, options, data, args, kwargs)
@@ -286,6 +290,10 @@ class ActorClass(_Creates[T]):
         return handle
 
     def __reduce__(self) -> tuple[object, ...]:
+        if engines.foreign is not None:
+            engines.foreign.bind(self)
+        if self._native:
+            return (_rebuild_class, (self._cls, self._options, self._native))
         return (_rebuild_class, (self._cls, self._options))
 
     def __repr__(self) -> str:
@@ -314,8 +322,12 @@ class ActorClassWithOptions(_Creates[T]):
         return ClassNode(ActorClass(self._cls, self._options), args, kwargs)
 
 
-def _rebuild_class(cls: type[T], options: ActorOptions) -> ActorClass[T]:
-    return ActorClass(cls, options)
+def _rebuild_class(
+    cls: type[T], options: ActorOptions, native: dict[Any, Any] | None = None
+) -> ActorClass[T]:
+    made = ActorClass(cls, options)
+    made._native = native or {}
+    return made
 
 
 _DEFAULT_METHOD = MethodOptions()
@@ -372,6 +384,8 @@ def exit_actor() -> NoReturn:
         SystemExit: to unwind the method; in an asyncio actor AsyncioActorExit, which a loop's tasks can pass on.
         TypeError: called outside of an actor.
     """
+    if engines.foreign is not None:
+        engines.foreign.exit_actor()
     facts = context.facts
     engine = engines.current()
     if facts.actor_id is None or engine is None or engine.executor is None:

@@ -76,6 +76,7 @@ def init(
     system_reserved_cpu: float | None = None,
     system_reserved_memory: int | None = None,
     proxy_server_url: str | None = None,
+    engine: str | None = None,
     _memory: int | None = None,
     _object_spilling_directory: str | None = None,
     _temp_dir: str | None = None,
@@ -86,7 +87,8 @@ def init(
 
     Args:
         address: None starts a session (unless SUNDOG_ADDRESS or RAY_ADDRESS names one); "local" always starts
-            one; "auto", a session's name or its folder joins it.
+            one; "auto", a session's name or its folder joins it. "ray://HOST:PORT" is a Ray cluster.
+        engine: "local", or "ray" for a Ray cluster at `address` (docs/engines.md); by default as SUNDOG_ENGINE says.
         num_cpus, num_gpus, resources, object_store_memory: logical resources of the new session.
         object_spilling_directory: folder, or URL for fsspec, for objects that do not fit in the object store.
         logging_level, logging_format: which of sundog's own messages are shown in this program and its workers, and
@@ -109,7 +111,10 @@ def init(
     ...     sundog.get(sundog.put(7))
     7
     """
+    asked = dict(locals())
     with _init_lock:
+        if engines.foreign is not None or engines.chosen(engine, address) != engines.LOCAL:
+            return InitContext(engines.init_elsewhere(asked))
         before = engines.current()
         if before is not None and before.is_driver and before.owner.closed is not None:
             before.shutdown()  # its node is gone: nothing of that session is left but this
@@ -152,7 +157,7 @@ def init(
                 resources = {**(resources or {}), "memory": _memory}
             totals = sessions.node_resources(num_cpus, num_gpus, resources, object_store_memory, config)
             with _head_of(include_dashboard, dashboard_host, dashboard_port) as head:
-                engine = local.start(config, totals, labels or {}, job, log_to_driver=logs, head=head)
+                started = local.start(config, totals, labels or {}, job, log_to_driver=logs, head=head)
             said = init_context.started_text(context.facts.session["name"], totals)
         else:
             if num_cpus is not None or num_gpus is not None or resources:
@@ -160,17 +165,17 @@ def init(
                     f"num_cpus, num_gpus and resources belong to a new session; address={wanted!r} joins one that has "
                     "its own. Leave them out, or leave out the address."
                 )
-            engine = local.join(
+            started = local.join(
                 sessions.resolve(str(wanted), config.temp_dir), config, job, log_to_driver=logs
             )
             said = init_context.joined_text(context.facts.session["name"])
-        engines.plug(engine)
+        engines.plug(started)
         if logging_config is not None:
             from sundog import logging_config as settings
 
             settings.apply(logging_config.to_dict())
         if runtime_env:
-            _adopt_runtime_env(engine, runtime_env)
+            _adopt_runtime_env(started, runtime_env)
         notices.note(said + (f" Dashboard: {head.info.page}" if head is not None else ""))
         return _describe_session()
 
@@ -254,7 +259,7 @@ def shutdown(*, wait_for_processes: bool = False, _exiting_interpreter: bool = F
         wait_for_processes: accepted for Ray's sake: processes of a session that ends are always waited for.
     """
     with _init_lock:
-        engine = engines.current()
+        engine = engines.current() or engines.foreign
         if engine is None:
             return
         if not engine.is_driver:
@@ -268,6 +273,8 @@ def shutdown(*, wait_for_processes: bool = False, _exiting_interpreter: bool = F
 def is_initialized() -> bool:
     """Whether this process is in a session."""
     engine = engines.current()
+    if engine is None and (other := engines.elsewhere()) is not None:
+        return other.is_initialized()
     return engine is not None and engine.owner.closed is None
 
 
@@ -275,11 +282,12 @@ def engine_or_init() -> LocalEngine:
     """The engine of this process; calls `init()` if there is none.
 
     Raises:
-        RuntimeError: in a process that user code forked from a driver or worker.
+        RuntimeError: in a process that user code forked from a driver or worker, or that is on another engine.
     """
     engine = engines.current()
     if engine is not None:
         return engine
+    engines.refuse_elsewhere()
     if _forked_from is not None:
         raise RuntimeError(
             f"This process was forked from process {_forked_from}, which runs sundog; a fork cannot share its sockets. "
@@ -329,7 +337,11 @@ def put(
     Raises:
         TypeError: the value is a ref already, or cannot be pickled.
     """
-    engine = engines.current() or engine_or_init()
+    engine = engines.current()
+    if engine is None:
+        if (other := engines.elsewhere(start=True)) is not None:
+            return other.put(value)  # type: ignore[no-any-return]
+        engine = engine_or_init()
     if _owner is not None and not isinstance(_owner, ActorHandle):
         raise TypeError(f"_owner of put() must be an actor's handle, not {type(_owner).__name__}.")
     if type(value) is ObjectRef:
@@ -368,6 +380,8 @@ def get(object_refs: object, *, timeout: float | None = None, _use_object_store:
     """
     engine = engines.current()
     if engine is None:
+        if (other := engines.elsewhere()) is not None:
+            return other.get(object_refs, timeout)
         engine = _engine_for(object_refs)
     if timeout is not None and timeout < 0:
         timeout = None  # as in Ray
@@ -420,6 +434,7 @@ def engine_of_session() -> LocalEngine:
     engine = engines.current()
     if engine is not None:
         return engine
+    engines.refuse_elsewhere()
     if _forked_from is not None:
         return engine_or_init()
     raise RaySystemError(
@@ -453,7 +468,11 @@ def wait(
         raise ValueError(f"timeout must not be negative, but is {timeout}.")
     if not refs:
         return [], []
-    engine = engines.current() or engine_of_session()
+    engine = engines.current()
+    if engine is None:
+        if (other := engines.elsewhere()) is not None:
+            return other.wait(refs, num_returns, timeout, fetch_local)  # type: ignore[no-any-return]
+        engine = engine_of_session()
     plain = True
     for ref in refs:
         if type(ref) is not ObjectRef:
@@ -479,14 +498,9 @@ def wait(
         ready = engine.owner.getting.wait(oids, num_returns, timeout)
     if len(ready) == 1 and oids[0] == ready[0]:
         return [refs[0]], list(refs[1:])
-    chosen = set(ready)
-    done, rest = [], []
-    for oid, ref in zip(oids, refs):
-        if oid in chosen:
-            done.append(ref)
-        else:
-            rest.append(ref)
-    return done, rest
+    from sundog.waiting import split
+
+    return split(refs, oids, set(ready))
 
 
 def cancel(
@@ -498,6 +512,8 @@ def cancel(
         TypeError: not a ref.
         ValueError: `force` on an actor's call.
     """
+    if (other := engines.foreign) is not None:
+        return other.cancel(ray_waitable, force=force, recursive=recursive)
     if isinstance(ray_waitable, ObjectRefGenerator):
         task_id = ray_waitable._task_id
     elif type(ray_waitable) is ObjectRef:
@@ -531,6 +547,8 @@ def kill(actor: ActorHandle[Any], *, no_restart: bool = True) -> None:
         raise ValueError(
             f"kill() takes an actor handle, not {_kind_of(actor)}. To stop a task use cancel(ref)."
         )
+    if (other := engines.foreign) is not None:
+        return other.kill(actor, no_restart=no_restart)
     engine = engines.current() or engine_of_session()
     core = actor._core
     engine.owner.control.send(ActorKill(core.actor_id, no_restart))
@@ -556,6 +574,8 @@ def get_actor(name: str, namespace: str | None = None) -> ActorHandle[Any]:
         raise TypeError(f"get_actor() takes strings, not name={name!r} and namespace={namespace!r}.")
     if namespace is not None and not namespace:
         raise ValueError('"" is no namespace; leave it out to use the current one.')
+    if engines.current() is None and (other := engines.elsewhere(start=True)) is not None:
+        return other.get_actor(name, namespace)  # type: ignore[no-any-return]
     engine = _live()
     actor_id, packed = engine.owner.control.request(GetActor(name, namespace or context.facts.namespace))
     return ActorHandle(actor_id, unpack(packed, None), None)

@@ -31,6 +31,7 @@ __all__ = [
     "Setting",
     "default_temp_dir",
     "describe",
+    "engine_asked",
     "load",
     "mistyped",
     "set_child_environ",
@@ -64,6 +65,13 @@ class Config:
     102400
     """
 
+    engine: str = _setting("local", 'Where programs run: "local" is this machine, "ray" is a Ray cluster.')
+    ship_to_nodes: bool = _setting(
+        True, "Engine ray: send sundog along to a cluster that was there before; off if its nodes have it."
+    )
+    push_interval_s: float = _setting(
+        1.0, "Engine ray: seconds between two pushes of a worker's records to the driver's node.", low=0.05
+    )
     address: str = _setting("", "Session that init() joins when it is given no address; empty starts one.")
     namespace: str = _setting("", "Namespace of named actors when init() is given none; empty is anonymous.")
     temp_dir: str = _setting(
@@ -395,6 +403,16 @@ def mistyped(environ: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
 
     near = [get_close_matches(name.removeprefix(prefix).lower(), known, n=1) for name in wrong]
     return [(name, prefix + close[0] if close else "") for name, close in zip(wrong, near)]
+
+
+def engine_asked(environ: Mapping[str, str] | None = None) -> str:
+    """The engine that the environment names, without reading all other settings.
+
+    >>> engine_asked({"SUNDOG_ENGINE": "ray"})
+    'ray'
+    """
+    env = os.environ if environ is None else environ
+    return env.get("SUNDOG_ENGINE") or "local"
 
 
 def default_temp_dir(environ: Mapping[str, str] | None = None) -> str:

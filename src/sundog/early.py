@@ -133,8 +133,10 @@ def drop() -> None:
     program.drop()
 
 
-def is_likely(address: object) -> bool:
+def is_likely(address: object, engine: object = None) -> bool:
     """Whether `init(address)` will start a session, as far as can be told from the outside."""
+    if (engine or os.environ.get("SUNDOG_ENGINE") or "local") != "local":
+        return False
     if address is None:
         return not any(os.environ.get(name) for name in _ADDRESS_NAMES)
     return address == "local"

@@ -38,6 +38,8 @@ class RayError(Exception):
     9
     """
 
+    __slots__ = ()  # laid out as Exception is: only then can it become a base of Ray's (ray_engine/graft.py)
+
     default: ClassVar[str] = ""
     # Ray's own positional parameters, for programs (mostly tests) that construct these errors themselves.
     _ray_order: ClassVar[tuple[str, ...]] = ("message",)

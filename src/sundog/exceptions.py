@@ -76,6 +76,10 @@ class RayActorError(RayError):
         """The message, under Ray's name for it."""
         return self.message
 
+    @error_msg.setter
+    def error_msg(self, text: str) -> None:
+        self.message = text
+
 
 class ActorDiedError(RayActorError):
     """The actor is dead for good: every later call raises this too."""
@@ -151,6 +155,8 @@ class LocalRayletDiedError(RayError):
 class GetTimeoutError(RayError, TimeoutError):
     """`get` ran into its timeout. The task goes on; ask again, or cancel it. Facts: timeout_s, pending."""
 
+    __slots__ = ()
+
     default = "get() timed out before every object was ready."
     timeout_s: float | None = None
     pending: Any = None
@@ -199,6 +205,8 @@ class ObjectReconstructionFailedError(ObjectLostError):
 class ReferenceCountingAssertionError(ObjectLostError, AssertionError):
     """The object was freed while a ref to it was still in use: a defect of sundog, please report it."""
 
+    __slots__ = ()
+
     default = "The object was freed although this ref to it is alive. This is a defect of sundog."
 
 
@@ -246,6 +254,8 @@ class ActorPlacementGroupRemoved(RayError):
 class ActorAlreadyExistsError(ValueError, RayError):
     """A named actor was created under a name that is taken."""
 
+    __slots__ = ()
+
     # ValueError comes first, as in Ray, and brings its own constructor: put RayError's back in front.
     __init__ = RayError.__init__
     default = "An actor of this name exists already. Use get_if_exists=True or another name."
@@ -253,6 +263,8 @@ class ActorAlreadyExistsError(ValueError, RayError):
 
 class ActorHandleNotFoundError(ValueError, RayError):
     """The handle belongs to a session that is over."""
+
+    __slots__ = ()
 
     __init__ = RayError.__init__
     default = "This actor handle belongs to another session."
@@ -338,6 +350,8 @@ class RayChannelError(RaySystemError):
 
 class RayChannelTimeoutError(RayChannelError, TimeoutError):
     """A channel did not answer in time."""
+
+    __slots__ = ()
 
     default = "A channel between two processes did not answer in time."
 

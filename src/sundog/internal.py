@@ -32,10 +32,12 @@ def free(object_refs: list[ObjectRef[Any]] | ObjectRef[Any], local_only: bool = 
         TypeError: not refs.
         RaySystemError: no session is running in this process.
     """
-    if type(object_refs) is ObjectRef:
+    if isinstance(object_refs, ObjectRef):
         object_refs = [object_refs]
     if not isinstance(object_refs, list):
         raise TypeError(f"free() takes a list of refs, not {type(object_refs).__name__}.")
+    if engines.foreign is not None:
+        return engines.foreign.free(object_refs, local_only)
     for ref in object_refs:
         if type(ref) is not ObjectRef:
             raise TypeError(f"free() takes a list of refs, but {ref!r:.200} in it is {type(ref).__name__}.")

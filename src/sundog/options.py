@@ -570,3 +570,14 @@ def _unknown(kind: _Kind, name: str) -> str:
         hint = f" It is an option of {others[0].article} {others[0].noun}."
     public = ", ".join(option for option in valid if not option.startswith("_"))
     return f"{name!r} is not an option of {kind.article} {kind.noun}.{hint} Valid options: {public}."
+
+
+def given_of(options: TaskOptions | ActorOptions | MethodOptions) -> dict[str, Any]:
+    """The options that differ from their defaults.
+
+    >>> given_of(parse_task_options({"num_cpus": 2, "max_retries": 3}))
+    {'num_cpus': 2.0}
+    """
+    kind = _KINDS[type(options)]
+    pairs = zip(kind.defaults.items(), kind.read_all(options), strict=True)
+    return {name: value for (name, default), value in pairs if value != default}

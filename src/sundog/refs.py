@@ -88,7 +88,25 @@ RAY_BYTES = 28  # of an object's id in Ray; such an id names nothing here, but p
 NIL = b"\xff" * RAY_BYTES
 
 
-class ObjectRef(Generic[T_co]):
+class Counterparts(type):
+    """Of classes whose instances on another engine are of that engine's own class: `isinstance` holds for these too.
+
+    The look itself (`look_for_counterparts`) is there only in a process that is on another engine, for it costs time.
+    """
+
+    theirs: tuple[type, ...] = ()
+
+
+def look_for_counterparts() -> None:
+    """From now on, `isinstance` asks the other engine's classes as well."""
+
+    def check(cls: Counterparts, value: object) -> bool:
+        return type.__instancecheck__(cls, value) or isinstance(value, cls.theirs)
+
+    Counterparts.__instancecheck__ = check  # type: ignore[method-assign,assignment]
+
+
+class ObjectRef(Generic[T_co], metaclass=Counterparts):
     """The name of an object: the result of a task or of `put`.
 
     Pass it to tasks and actors, `get` it, `wait` on it, or ``await`` it. Two refs are equal when they

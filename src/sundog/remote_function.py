@@ -54,6 +54,7 @@ class RemoteFunction(Generic[P, Out]):
         self._engine: LocalEngine | None = None
         self._generation = -1
         self._fn: Fn | None = None
+        self._native: dict[Any, Any] = {}  # another engine's own; shared by all .options() of this function
         self._signature = Signature.of(function)
         functools.update_wrapper(self, function)
         decorator = getattr(function, "__ray_invocation_decorator__", None)
@@ -104,6 +105,8 @@ class RemoteFunction(Generic[P, Out]):
         """Run as a task; returns a ref (or several, or a generator, by `num_returns`)."""
         engine = engines.current()
         if engine is not self._engine or engine is None or self._generation != context.generation:
+            if engine is None and (other := engines.elsewhere(start=True)) is not None:
+                return other.submit(self, args, kwargs)
             engine = self._bind()
         signature = self._signature
         if kwargs or not signature.low <= len(args) <= signature.high:
@@ -162,7 +165,9 @@ class RemoteFunction(Generic[P, Out]):
     ) -> RemoteFunction[P, list[ObjectRef[Any]]]: ...
     def options(self, **overrides: Any) -> RemoteFunction[P, Any]:
         """The same function with other options."""
-        return RemoteFunction(self._function, self._options.merged(**overrides))
+        made: RemoteFunction[P, Any] = RemoteFunction(self._function, self._options.merged(**overrides))
+        made._native = self._native
+        return made
 
     def bind(self, *args: object, **kwargs: object) -> FunctionNode:
         """A node of a graph (`sundog.dag`) that runs this function as a task when the graph is executed."""
@@ -171,6 +176,10 @@ class RemoteFunction(Generic[P, Out]):
         return FunctionNode(self, args, kwargs)
 
     def __reduce__(self) -> tuple[object, ...]:
+        if engines.foreign is not None:
+            engines.foreign.bind(self)
+        if self._native:
+            return (_rebuild, (self._function, self._options, self._native))
         return (_rebuild, (self._function, self._options))
 
     def __repr__(self) -> str:
@@ -187,8 +196,12 @@ def _decorated(decorator: Callable[[Invoke], Invoke], call: Callable[..., Any]) 
     return remote
 
 
-def _rebuild(function: Callable[P, object], options: TaskOptions) -> RemoteFunction[P, Any]:
-    return RemoteFunction(function, options)
+def _rebuild(
+    function: Callable[P, object], options: TaskOptions, native: dict[Any, Any] | None = None
+) -> RemoteFunction[P, Any]:
+    made: RemoteFunction[P, Any] = RemoteFunction(function, options)
+    made._native = native or {}
+    return made
 
 
 def make_remote_function(function: Callable[P, object], given: RemoteKeywords) -> RemoteFunction[P, Any]:

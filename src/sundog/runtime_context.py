@@ -265,6 +265,9 @@ _context = RuntimeContext()
 def get_runtime_context() -> RuntimeContext:
     """The context of the running code. Starts a session if there is none."""
     if engines.current() is None:
+        if (other := engines.elsewhere(start=True)) is not None:
+            theirs: RuntimeContext = other.runtime_context()
+            return theirs
         from sundog.api import engine_or_init
 
         engine_or_init()

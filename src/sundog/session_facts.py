@@ -25,6 +25,8 @@ def nodes() -> list[dict[str, Any]]:
     Raises:
         RaySystemError: this process is in none.
     """
+    if (other := engines.elsewhere()) is not None:
+        return other.nodes()
     return _ask(Nodes())
 
 
@@ -34,6 +36,8 @@ def cluster_resources() -> dict[str, float]:
     Raises:
         RaySystemError: this process is in none.
     """
+    if (other := engines.elsewhere()) is not None:
+        return other.cluster_resources()
     return _ask(ClusterResources())
 
 
@@ -43,6 +47,8 @@ def available_resources() -> dict[str, float]:
     Raises:
         RaySystemError: this process is in no session.
     """
+    if (other := engines.elsewhere()) is not None:
+        return other.available_resources()
     engine = engine_of_session()
     with engine.owner.lock:
         # A lease that is kept warm for the next task counts as free: the next task of any owner can have it.
@@ -55,6 +61,8 @@ def available_resources() -> dict[str, float]:
 
 def get_gpu_ids() -> list[int] | list[str]:
     """Ids of the GPUs given to this task or actor."""
+    if engines.foreign is not None:
+        return engines.foreign.gpu_ids()
     return list(context.facts.accelerators.get("GPU", ()))  # type: ignore[return-value]  # all of one kind
 
 
@@ -64,18 +72,26 @@ def timeline(filename: str | None = None) -> list[dict[str, Any]] | None:
     Raises:
         RuntimeError: this process is in no session.
     """
-    engine = engines.current()
-    if engine is None:
-        raise RuntimeError("There is no session to show the timeline of: call sundog.init() first.")
     import json
 
     from sundog.observe.index import opened
     from sundog.observe.trace import pieces
 
-    with opened(engine.owner.control.session["path"]) as index:
+    with opened(_folder()) as index:
         if filename is None:
             found: list[dict[str, Any]] = json.loads("".join(pieces(index)))
             return found
         with open(filename, "w", encoding="utf-8") as file:
             file.writelines(pieces(index))
     return None
+
+
+def _folder() -> str:
+    """Where the records of this process's session are, up to date."""
+    if (other := engines.elsewhere()) is not None and other.folder:
+        other.flush()
+        return other.folder
+    engine = engines.current()
+    if engine is None:
+        raise RuntimeError("There is no session to show the timeline of: call sundog.init() first.")
+    return str(engine.owner.control.session["path"])

@@ -6,11 +6,13 @@ waits to be taken, or it has ended. Owns no state beyond one call. Any thread of
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from sundog.engines.local import LocalEngine
 from sundog.generator import ObjectRefGenerator
 from sundog.owner.core import Owner
+
+W = TypeVar("W")
 
 
 def wait_mixed(
@@ -109,3 +111,14 @@ class _Waiting:
             for each in self.waitables:
                 (ready if len(ready) < self.num_returns and self._is_ready(each) else rest).append(each)
         return ready, rest
+
+
+def split(refs: list[W], oids: list[bytes], ready: set[bytes]) -> tuple[list[W], list[W]]:
+    """The refs whose objects are ready, and the rest, each in order."""
+    done, rest = [], []
+    for oid, ref in zip(oids, refs):
+        if oid in ready:
+            done.append(ref)
+        else:
+            rest.append(ref)
+    return done, rest

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from sundog import config
 from sundog.cli import exits, rows
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _EXAMPLES = rows.examples(
     ("sundog run train.py --epochs 3", "as python train.py --epochs 3 would"),
     ("sundog run --progress train.py", "with a live bar for each function"),
+    ("sundog run --engine ray train.py", "on a Ray cluster, with sundog's records"),
     ("sundog run -m package.module", "as python -m package.module would"),
 )
 
@@ -39,12 +41,11 @@ class Program:
     arguments: tuple[str, ...]
     is_module: bool
     progress: bool = False  # show bars while it runs
+    engine: str = ""  # where it runs; "" as the setting says
 
     def __call__(self) -> None:
         """Run it. Returns when the program ends normally; raises SystemExit or what the program raised."""
-        from sundog import compat
-
-        compat.install()
+        self._choose_engine()
         sys.argv = [self.target, *self.arguments]
         bars = _bars() if self.progress else None
         try:
@@ -61,6 +62,23 @@ class Program:
         finally:
             if bars is not None:
                 bars.stop()
+
+    def _choose_engine(self) -> None:
+        """What `import ray` gives: sundog, or on a Ray cluster Ray itself, whose verbs are recorded."""
+        if (self.engine or config.engine_asked()) != "ray":
+            if self.engine:
+                config.set_child_environ({"SUNDOG_ENGINE": self.engine})
+            from sundog import compat
+
+            compat.install()
+            return
+        from sundog.ray_engine.instrument import instrument
+
+        config.set_child_environ({"SUNDOG_ENGINE": "ray"})
+        try:
+            instrument()
+        except ImportError as error:
+            _refuse(str(error), exits.FAILED)
 
     def _prepare(self) -> tuple[CodeType, ModuleType]:
         if self.is_module:
@@ -177,12 +195,18 @@ def _is_importlib(code: CodeType) -> bool:
 )
 @click.option("-m", "as_module", is_flag=True, help="TARGET is a module's name, as with python -m.")
 @click.option("--progress", is_flag=True, help="Show a live bar for each function while it runs.")
+@click.option(
+    "--engine", type=click.Choice(["local", "ray"]), default=None, help="Where it runs; ray is a Ray cluster."
+)
 @click.argument("target")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def command(as_module: bool, progress: bool, target: str, arguments: tuple[str, ...]) -> Program:
+def command(
+    as_module: bool, progress: bool, engine: str | None, target: str, arguments: tuple[str, ...]
+) -> Program:
     """Run a Python program, as `python TARGET ARGUMENTS…` would, with `import ray` giving sundog.
 
     TARGET is a script, a folder or zip file with a __main__.py, a module's name after -m, or - for standard
-    input. Everything after it is the program's own. Programs that say `import sundog` run as well.
+    input. Everything after it is the program's own. Programs that say `import sundog` run as well. With --engine ray
+    both run on a Ray cluster (RAY_ADDRESS says which), and `import ray` is Ray itself.
     """
-    return Program(target, arguments, as_module, progress)
+    return Program(target, arguments, as_module, progress, engine or "")

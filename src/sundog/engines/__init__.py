@@ -1,22 +1,32 @@
 """Where a program runs: one small protocol, one implementation per kind of place.
 
 `local` is sundog's own runtime. `current()` is the engine of this process: the driver's after `init()`,
-the worker's own inside a task.
+the worker's own inside a task. A program on another system (`ray_engine`) has none of these: there `current()` is None,
+and who finds None asks `elsewhere()`.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from sundog import config
 
 if TYPE_CHECKING:
+    from sundog.engines.foreign import ForeignEngine
     from sundog.engines.local import LocalEngine
 
 _current: LocalEngine | None = None
 _make: Callable[[], LocalEngine] | None = None
 _making = threading.RLock()
 _leaving: list[Callable[[], None]] = []
+foreign: ForeignEngine | None = None
+"""The engine of a process that works on another system."""
+
+LOCAL, RAY = "local", "ray"
+_HOMES = {RAY: "sundog.ray_engine"}  # modules that can be an engine: loaded when they are asked for
 
 
 def when_leaving(do: Callable[[], None]) -> None:
@@ -57,6 +67,65 @@ def when_main_thread_comes(do: Callable[[], None]) -> None:
         return _look()
 
     current = look_first
+
+
+def chosen(engine: str | None, address: str | None) -> str:
+    """Which engine a call of `init()` means: its own word, its address, or the setting.
+
+    Raises:
+        ValueError: there is no such engine, or its word and its address name two.
+    """
+    by_address = RAY if str(address or "").startswith("ray://") else None
+    word = engine or by_address or config.engine_asked()
+    if word not in (LOCAL, RAY):
+        raise ValueError(f"There is no engine {word!r}: 'local' is this machine, 'ray' is a Ray cluster.")
+    if by_address and word != by_address:
+        raise ValueError(f"address={address!r} is a Ray cluster's: leave out engine={word!r}.")
+    return word
+
+
+def elsewhere(*, start: bool = False) -> ForeignEngine | None:
+    """The engine of a process that works on another system; `start` lets one begin that the setting names."""
+    if foreign is None and config.engine_asked() == RAY:
+        found: ForeignEngine | None = import_module(_HOMES[RAY]).attach_or_start(start)
+        return found
+    return foreign
+
+
+def init_elsewhere(asked: dict[str, Any]) -> dict[str, Any]:
+    """`init()` of a program on another system, or one that is in such a session already: what it returns.
+
+    Raises:
+        RuntimeError: this program is in a session already.
+    """
+    other = foreign
+    if other is None and current() is None:
+        other = import_module(_HOMES[RAY]).join(asked)
+    elif other is None or (other.is_driver and not asked["ignore_reinit_error"]):
+        raise RuntimeError(
+            "sundog.init() was called twice: this program is in a session already. Call sundog.shutdown() first, or "
+            "pass ignore_reinit_error=True."
+        )
+    return other.describe()
+
+
+def refuse_elsewhere() -> None:
+    """What calls this needs sundog's own runtime.
+
+    Raises:
+        RuntimeError: this process works on another system.
+    """
+    if (other := elsewhere()) is not None:
+        raise RuntimeError(
+            f"This needs sundog's own runtime, and the program runs on engine {other.name!r}. Run it on engine "
+            "'local', or leave it out there."
+        )
+
+
+def plug_foreign(engine: ForeignEngine | None) -> None:
+    """Make an engine of another system the one that this process uses."""
+    global foreign
+    foreign = engine
 
 
 def plug(engine: LocalEngine | None) -> None:

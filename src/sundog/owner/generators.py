@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
-from sundog.refs import ObjectRef
+from sundog.refs import Counterparts, ObjectRef
 
 if TYPE_CHECKING:
     import asyncio
@@ -26,7 +26,7 @@ _ONE_WAY = (
 )
 
 
-class ObjectRefGenerator(Generic[T_co]):
+class ObjectRefGenerator(Generic[T_co], metaclass=Counterparts):
     """Yields a ref for each item that a streaming task yields, as soon as it is there.
 
     Iterate with ``for`` or ``async for``; closing or dropping it cancels what the task has not done yet.

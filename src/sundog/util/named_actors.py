@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sundog import api
+from sundog import api, engines
 from sundog.wire.requests import ListNamedActors
 
 
@@ -18,4 +18,6 @@ def list_named_actors(all_namespaces: bool = False) -> list[Any]:
     Returns:
         Names, or `{"name": ..., "namespace": ...}` for each actor when `all_namespaces` is set.
     """
+    if engines.foreign is not None:
+        return engines.foreign.named_actors(all_namespaces)
     return api.control(ListNamedActors(all_namespaces))

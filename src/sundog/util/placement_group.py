@@ -10,8 +10,10 @@ import warnings
 from typing import Any, TypeVar
 
 import sundog
+from sundog import engines
 from sundog.options import check_labels
 from sundog.public_ids import PlacementGroupID
+from sundog.refs import Counterparts
 from sundog.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from sundog.wire.control import PgRemove
 from sundog.wire.requests import AvailableResources, PgByName, PgCreate, PgTable, PgWait, Request
@@ -25,7 +27,7 @@ NODE_ID_LABEL_KEY = "ray.io/node-id"
 Bundle = dict[str, float]
 
 
-class PlacementGroup:
+class PlacementGroup(metaclass=Counterparts):
     """A handle to a group. It travels, and equal ids are equal handles."""
 
     def __init__(self, id: PlacementGroupID | bytes, bundle_cache: list[Bundle] | None = None) -> None:
@@ -146,6 +148,18 @@ def placement_group(
     validate_placement_group(
         bundles, strategy, lifetime, _soft_target_node_id, bundle_label_selector, topology_strategy
     )
+    other = engines.elsewhere(start=True) if engines.current() is None else None
+    if other is not None:
+        theirs: PlacementGroup = other.placement(
+            "placement_group",
+            bundles,
+            _node_strategy(strategy, topology_strategy),
+            name,
+            lifetime,
+            _soft_target_node_id,
+            bundle_label_selector,
+        )
+        return theirs
     asked = [{resource: float(amount) for resource, amount in bundle.items()} for bundle in bundles]
     chosen = _node_strategy(strategy, topology_strategy)
     selectors = bundle_label_selector or []
@@ -162,6 +176,9 @@ def remove_placement_group(placement_group: PlacementGroup) -> None:
         raise TypeError(
             f"remove_placement_group() takes a PlacementGroup, got {type(placement_group).__name__}"
         )
+    if engines.foreign is not None:
+        engines.foreign.placement("remove_placement_group", placement_group)
+        return
     from sundog import api
 
     placement_group._placed = False
@@ -178,6 +195,9 @@ def get_placement_group(placement_group_name: str) -> PlacementGroup:
     """
     if not placement_group_name:
         raise ValueError("get_placement_group() needs the name of a group, got an empty one.")
+    if (other := engines.elsewhere()) is not None:
+        found: PlacementGroup = other.placement("get_placement_group", placement_group_name)
+        return found
     group_id = _ask(PgByName(placement_group_name, _namespace()))
     if group_id is None:
         raise ValueError(
@@ -189,12 +209,18 @@ def get_placement_group(placement_group_name: str) -> PlacementGroup:
 
 def placement_group_table(placement_group: PlacementGroup | None = None) -> dict[str, Any]:
     """Describe one group, or all of them by hex id: name, bundles, strategy, state, stats."""
+    if (other := engines.elsewhere()) is not None:
+        table: dict[str, Any] = other.placement("placement_group_table", placement_group)
+        return table
     group_id = None if placement_group is None else placement_group.id.binary()
     return _ask(PgTable(group_id))
 
 
 def get_current_placement_group() -> PlacementGroup | None:
     """Give the group that the calling task or actor runs in; None outside of any, as in a driver."""
+    if (other := engines.elsewhere()) is not None:
+        mine: PlacementGroup | None = other.placement("get_current_placement_group")
+        return mine
     group_id = sundog.get_runtime_context().get_placement_group_id()
     return None if group_id is None else PlacementGroup(PlacementGroupID.from_hex(group_id))
 

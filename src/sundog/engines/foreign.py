@@ -1,0 +1,75 @@
+"""What an engine must offer that is not sundog's own runtime: the verbs behind the public API.
+
+Owns the protocol alone. `local` is reached through `engines.current()`, which the hot path asks first; an engine of
+this kind is asked only where that finds none, so it costs the local engine nothing. What its verbs take and return
+are the other system's own refs, handles, generators and groups. Runs wherever the public API is called.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn, Protocol
+
+
+class ForeignEngine(Protocol):
+    """The engine of this process, while it works on another system."""
+
+    name: str
+    is_driver: bool
+
+    @property
+    def folder(self) -> str:
+        """Of the session in which it records; empty if it does not."""
+
+    # ------------------------------------------------------------------ the session
+    def is_initialized(self) -> bool: ...
+
+    def shutdown(self) -> None: ...
+
+    def describe(self) -> dict[str, Any]: ...
+
+    def nodes(self) -> list[dict[str, Any]]: ...
+
+    def cluster_resources(self) -> dict[str, float]: ...
+
+    def available_resources(self) -> dict[str, float]: ...
+
+    def gpu_ids(self) -> list[Any]: ...
+
+    def runtime_context(self) -> Any: ...
+
+    def flush(self) -> None:
+        """Bring what is recorded so far into the session's folder."""
+
+    # ------------------------------------------------------------------ functions and classes
+    def bind(self, front: Any) -> None:
+        """A remote function or actor class is about to be pickled: give it what all its copies share."""
+
+    def submit(self, front: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
+
+    def create(self, front: Any, options: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
+
+    # ------------------------------------------------------------------ objects and actors
+    def get(self, refs: Any, timeout: float | None) -> Any: ...
+
+    def put(self, value: Any) -> Any: ...
+
+    def wait(self, refs: Any, num_returns: int, timeout: float | None, fetch_local: bool) -> Any: ...
+
+    def cancel(self, ref: Any, *, force: bool, recursive: bool) -> None: ...
+
+    def free(self, refs: list[Any], local_only: bool) -> None: ...
+
+    def kill(self, actor: Any, *, no_restart: bool) -> None: ...
+
+    def get_actor(self, name: str, namespace: str | None) -> Any: ...
+
+    def named_actors(self, all_namespaces: bool) -> list[Any]: ...
+
+    def exit_actor(self) -> NoReturn: ...
+
+    # ------------------------------------------------------------------ the rest
+    def placement(self, verb: str, *args: Any, **kwargs: Any) -> Any:
+        """A function of the other system's placement groups."""
+
+    def state(self, verb: str, **kwargs: Any) -> Any:
+        """A question to the other system's state API."""

@@ -1,0 +1,228 @@
+"""The verbs of the public API on a Ray cluster.
+
+Users hold Ray's own refs, handles, generators and groups. Remote functions and actor classes of sundog, which exist
+before anybody knows the engine, are bound to Ray's on first use, and when they are pickled: one export for all
+copies. Owns this binding. Runs in drivers and workers, on any thread.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from sundog import events
+from sundog.ray_engine import process, shim, wishes
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+_time = time.time
+
+
+class RayEngine:
+    """One process's view of a Ray cluster."""
+
+    name = "ray"
+
+    def __init__(self, ray: ModuleType, *, is_driver: bool) -> None:
+        self.ray: Any = ray
+        self.is_driver = is_driver
+        self._lock = threading.Lock()
+
+    @property
+    def folder(self) -> str:
+        """Where its session's records are; empty if this process cannot read them."""
+        return ""
+
+    # ------------------------------------------------------------------ the session
+    def is_initialized(self) -> bool:
+        """Whether the cluster is connected."""
+        return bool(self.ray.is_initialized())
+
+    def shutdown(self) -> None:
+        """Bring the last records home, and leave the cluster."""
+        from sundog.ray_engine import joining
+
+        joining.leave(self)
+
+    def flush(self) -> None:
+        """Bring what is recorded so far into the session's folder."""
+
+    def describe(self) -> dict[str, Any]:
+        """What `init()` returns."""
+        context = self.ray.get_runtime_context()
+        folder = self.folder
+        found = {"address": context.gcs_address, "gcs_address": context.gcs_address}
+        if self.ray.util.client.ray.is_connected():
+            return {**found, "session_name": None, "session_dir": None, "webui_url": None}
+        return {
+            **found,
+            "node_id": context.get_node_id(),
+            "job_id": context.get_job_id(),
+            "namespace": context.namespace,
+            "session_name": folder.rpartition("/")[2] or None,
+            "session_dir": folder or None,
+            "node_ip_address": self.ray.util.get_node_ip_address(),
+            "webui_url": import_module("ray._private.worker").get_dashboard_url(),
+        }
+
+    def nodes(self) -> list[dict[str, Any]]:
+        """As Ray's."""
+        return list(self.ray.nodes())
+
+    def cluster_resources(self) -> dict[str, float]:
+        """As Ray's."""
+        return dict(self.ray.cluster_resources())
+
+    def available_resources(self) -> dict[str, float]:
+        """As Ray's."""
+        return dict(self.ray.available_resources())
+
+    def gpu_ids(self) -> list[Any]:
+        """As Ray's."""
+        return list(self.ray.get_gpu_ids())
+
+    def runtime_context(self) -> Any:
+        """Ray's, with what only sundog's has."""
+        return Context(self.ray.get_runtime_context())
+
+    # ------------------------------------------------------------------ functions and classes
+    def submit(self, front: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """`f.remote()`."""
+        if front._engine is not self:
+            front._fn = self._bound(front, front._function, shim.task, front._options)
+            front._engine = self
+        signature = front._signature
+        if kwargs or not signature.low <= len(args) <= signature.high:
+            signature.check(front._name, args, kwargs)
+        return front._fn.remote(*args, **kwargs)
+
+    def create(self, front: Any, options: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """`A.remote()`."""
+        options.check_creation()
+        submit_s = _time()
+        handle = self._bound(front, front._cls, shim.actor_class, options).remote(*args, **kwargs)
+        if process.me is not None:
+            process.me.created(handle, f"{front._name}.__init__", submit_s)
+        return handle
+
+    def bind(self, front: Any) -> None:
+        """A function or class is about to be pickled."""
+        if hasattr(front, "_cls"):
+            self._native(front, front._cls, shim.actor_class, front._options)
+        else:
+            self._native(front, front._function, shim.task, front._options)
+
+    def _bound(self, front: Any, target: Any, around: Any, options: Any) -> Any:
+        """Ray's own of a function or class, with these options."""
+        given = wishes.rays_options(options)
+        for name in wishes.AT_THE_DECORATOR:
+            given.pop(name, None)
+        native = self._native(front, target, around, options)
+        return native.options(**given) if given else native
+
+    def _native(self, front: Any, target: Any, around: Any, options: Any) -> Any:
+        """Ray's own, made once for all `.options()` that the shim does not see: so it is exported once."""
+        own = wishes.shims(options)
+        found = front._native.get(own)
+        if found is None:
+            with self._lock:
+                found = front._native.get(own)
+                if found is None:
+                    asked = wishes.rays_options(front._options)
+                    base = {name: asked[name] for name in wishes.AT_THE_DECORATOR if name in asked}
+                    made = around(target, own)
+                    found = self.ray.remote(**base)(made) if base else self.ray.remote(made)
+                    front._native[own] = found
+        return found
+
+    # ------------------------------------------------------------------ objects
+    def get(self, refs: Any, timeout: float | None) -> Any:
+        """As `ray.get`."""
+        return noted(events.GET, refs, self.ray.get, refs, timeout=timeout)
+
+    def put(self, value: Any) -> Any:
+        """As `ray.put`."""
+        return noted(events.PUT, None, self.ray.put, value)
+
+    def wait(self, refs: Any, num_returns: int, timeout: float | None, fetch_local: bool) -> Any:
+        """As `ray.wait`."""
+        return noted(
+            events.WAIT,
+            refs,
+            self.ray.wait,
+            refs,
+            num_returns=num_returns,
+            timeout=timeout,
+            fetch_local=fetch_local,
+        )
+
+    def free(self, refs: list[Any], local_only: bool) -> None:
+        """As Ray's."""
+        import_module("ray._private.internal_api").free(refs, local_only=local_only)
+
+    def cancel(self, ref: Any, *, force: bool, recursive: bool) -> None:
+        """As `ray.cancel`."""
+        self.ray.cancel(ref, force=force, recursive=recursive)
+
+    # ------------------------------------------------------------------ actors
+    def kill(self, actor: Any, *, no_restart: bool) -> None:
+        """As `ray.kill`."""
+        self.ray.kill(actor, no_restart=no_restart)
+
+    def get_actor(self, name: str, namespace: str | None) -> Any:
+        """As `ray.get_actor`."""
+        return self.ray.get_actor(name, namespace)
+
+    def named_actors(self, all_namespaces: bool) -> list[Any]:
+        """As Ray's; sundog's own are left out."""
+        found = self.ray.util.list_named_actors(all_namespaces=all_namespaces)
+        return [each for each in found if not all_namespaces or each["namespace"] != "_sundog"]
+
+    def exit_actor(self) -> NoReturn:
+        """As Ray's."""
+        self.ray.actor.exit_actor()
+        raise SystemExit(0)
+
+    # ------------------------------------------------------------------ the rest
+    def placement(self, verb: str, *args: Any, **kwargs: Any) -> Any:
+        """A function of `ray.util.placement_group`."""
+        return getattr(import_module("ray.util.placement_group"), verb)(*args, **kwargs)
+
+    def state(self, verb: str, **kwargs: Any) -> Any:
+        """A function of `ray.util.state`."""
+        return getattr(import_module("ray.util.state"), verb)(**kwargs)
+
+
+def noted(kind: int, refs: Any, verb: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Call a verb of Ray's, and note how long it took and for what."""
+    me, start_s, failed = process.me, _time(), True
+    found = None
+    try:
+        found = verb(*args, **kwargs)
+        failed = False
+        return found
+    finally:
+        if me is not None:
+            me.span(kind, found if kind == events.PUT else refs, start_s, _time(), failed)
+
+
+class Context:
+    """Ray's runtime context, and what only sundog's has."""
+
+    def __init__(self, theirs: Any) -> None:
+        self._theirs = theirs
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._theirs, name)
+
+    def get_attempt_number(self) -> int:
+        """How often this task was tried before."""
+        return int(self._theirs.worker.core_worker.get_current_task_attempt_number())
+
+    def is_cancelled(self) -> bool:
+        """Whether the running task was asked to stop."""
+        return bool(self._theirs.is_canceled())

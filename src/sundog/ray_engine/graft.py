@@ -1,0 +1,56 @@
+"""Ray's errors and objects under sundog's names too: `except` and `isinstance` hold for both.
+
+`except` goes by the real bases of a class, so sundog's class becomes a base of Ray's of the same name. Ray's classes
+keep every method that they have now, and their pickles do not change. Owns this change of Ray's classes, made once in
+a process. Runs in drivers and workers when they come to this engine.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from sundog import actor, exceptions, generator, refs
+from sundog.util.placement_group import PlacementGroup
+
+_KEPT = ("__init__", "__str__", "__repr__", "__reduce__", "__setstate__", "to_bytes", "from_bytes")
+_done = False
+left: list[str] = []
+"""Errors of Ray's that could not be given a base of sundog's."""
+
+
+def graft(ray: Any) -> None:
+    """Do so; the second time it does nothing."""
+    global _done
+    if _done:
+        return
+    _done = True
+    _errors(import_module("ray.exceptions"))
+    client = import_module("ray.util.client.common")
+    refs.ObjectRef.theirs = (ray.ObjectRef, client.ClientObjectRef)
+    actor.ActorHandle.theirs = (ray.actor.ActorHandle, client.ClientActorHandle)
+    generator.ObjectRefGenerator.theirs = (ray.ObjectRefGenerator,)
+    groups = import_module("ray.util.placement_group")
+    PlacementGroup.theirs = (groups.PlacementGroup,)
+    refs.look_for_counterparts()
+
+
+def _errors(theirs: Any) -> None:
+    pairs = []
+    for name, our in list(vars(exceptions).items()):
+        their = getattr(theirs, name, None)
+        if isinstance(our, type) and issubclass(our, BaseException) and isinstance(their, type):
+            if not issubclass(their, our):
+                pairs.append((their, our))
+    for their, _ in pairs:
+        for method in _KEPT:
+            if method not in vars(their) and hasattr(their, method):
+                setattr(their, method, getattr(their, method))
+    # sundog's is a property without storage; Ray sets it in its constructors.
+    theirs.RayActorError.error_msg = ""
+    for their, our in pairs:
+        bases = tuple(our if base.__module__ == "builtins" else base for base in their.__bases__)
+        try:
+            their.__bases__ = bases if our in bases else (*bases, our)
+        except TypeError:
+            left.append(their.__name__)

@@ -1,0 +1,103 @@
+"""Programs that say `import ray`, on Ray itself, with sundog's records: Ray's own verbs are wrapped in place.
+
+Owns these wrappers (`sundog run --engine ray`). What a program holds and calls is Ray's. Ray's libraries are left as
+they are. Runs in the driver, before its program.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from sundog import engines, events
+from sundog.ray_engine import graft, joining, shim, versions
+from sundog.ray_engine.engine import noted
+
+_LIBRARIES = ("ray", "sundog")
+
+
+def instrument() -> None:
+    """Wrap `ray.remote`, `get`, `put`, `wait`, `init` and `shutdown`.
+
+    Raises:
+        ImportError: Ray is not here, or is another release.
+    """
+    ray: Any = versions.import_ray()
+    graft.graft(ray)
+    plain = {name: getattr(ray, name) for name in ("remote", "get", "put", "wait", "init", "shutdown")}
+    ray.remote = _remote(plain["remote"])
+    ray.init = _init(ray, plain["init"])
+    ray.shutdown = _shutdown(plain["shutdown"])
+    ray.get = _get(plain["get"])
+    ray.put = _put(plain["put"])
+    ray.wait = _wait(plain["wait"])
+
+
+def _remote(plain: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(plain)
+    def remote(*args: Any, **options: Any) -> Any:
+        if len(args) == 1 and not options and callable(args[0]):
+            return plain(_dressed(args[0]))
+        decorate = plain(*args, **options)
+        return lambda target: decorate(_dressed(target))
+
+    return remote
+
+
+def _dressed(target: Any) -> Any:
+    home = (getattr(target, "__module__", None) or "").split(".")[0]
+    if home in _LIBRARIES or not (inspect.isfunction(target) or inspect.isclass(target)):
+        return target
+    return shim.actor_class(target, ()) if inspect.isclass(target) else shim.task(target, ())
+
+
+def _init(ray: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(plain)
+    def init(*args: Any, **kwargs: Any) -> Any:
+        was_there = ray.is_initialized()
+        if not was_there:
+            address = args[0] if args else kwargs.get("address")
+            kwargs["runtime_env"] = joining.environment(kwargs.get("runtime_env"), address) or None
+        context = plain(*args, **kwargs)
+        if not was_there:
+            joining.attach(ray, is_driver=True)
+        return context
+
+    return init
+
+
+def _shutdown(plain: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(plain)
+    def shutdown(*args: Any, **kwargs: Any) -> Any:
+        other = engines.foreign
+        if other is not None and other.is_driver:
+            return other.shutdown()
+        return plain(*args, **kwargs)
+
+    return shutdown
+
+
+def _get(plain: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(plain)
+    def get(object_refs: Any, *, timeout: float | None = None, **rest: Any) -> Any:
+        return noted(events.GET, object_refs, plain, object_refs, timeout=timeout, **rest)
+
+    return get
+
+
+def _put(plain: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(plain)
+    def put(value: Any, **rest: Any) -> Any:
+        return noted(events.PUT, None, plain, value, **rest)
+
+    return put
+
+
+def _wait(plain: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(plain)
+    def wait(ray_waitables: Any, **rest: Any) -> Any:
+        return noted(events.WAIT, ray_waitables, plain, ray_waitables, **rest)
+
+    return wait

@@ -1,0 +1,218 @@
+"""This process in a Ray cluster: who it is there, and its flight recorder.
+
+Owns the one `Process` of a driver or worker, with its ring in the folder of Ray's session on this machine. Ids in the
+ring are sundog's: 8 bytes of the owner and 8 of the task. Who submits knows both; who runs a task knows its own 8
+bytes only, and leaves the owner's empty: Home puts the two together (`ray_engine/home.py`). Nothing is sent from
+here. Runs in drivers and workers, on any thread.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from sundog import events
+from sundog.owner.call_sites import MARK
+from sundog.refs import site_of
+
+if TYPE_CHECKING:
+    from sundog.ray_engine.shim import Execution
+    from sundog.worker.meter import ThreadsMeter
+
+_WORKER_EVENTS, _DRIVER_EVENTS = 1 << 14, 1 << 18
+_NOBODY = bytes(8)
+_CREATES = b"\xff" * 8  # ids of creation tasks begin so in Ray, and go on with the actor's
+_OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+me: Process | None = None
+"""This process, once it is connected."""
+_lock = threading.Lock()
+
+
+class Identity:
+    """Who a process is in its cluster."""
+
+    __slots__ = ("job", "node", "pid", "process_id", "role", "session_dir")
+
+    def __init__(self, worker: Any, role: str) -> None:
+        from ray._private import worker as rays
+
+        self.role = role
+        self.pid = os.getpid()
+        self.job = worker.current_job_id.hex()
+        self.node = worker.current_node_id.hex()
+        self.process_id = worker.core_worker.get_worker_id().binary()[:8]
+        node = rays._global_node
+        self.session_dir = node.get_session_dir_path() if node is not None else ""
+
+    def facts(self) -> dict[str, Any]:
+        """The same, for who is told of it."""
+        return {
+            "process": self.process_id.hex(),
+            "node": self.node,
+            "job": self.job,
+            "pid": self.pid,
+            "role": self.role,
+        }
+
+
+def node_folder(session_dir: str, job: str, node: str) -> str:
+    """Where the processes of a job on a node keep their records until they are brought home."""
+    return f"{session_dir}/sundog/{job}/{node}"
+
+
+class Process:
+    """A driver or worker that is connected to a cluster."""
+
+    def __init__(self, role: str) -> None:
+        from ray._private import worker as rays
+
+        self.identity = Identity(rays.global_worker, role)
+        self._core: Any = rays.global_worker.core_worker
+        self.folder = ""
+        self.ring: events.Ring | None = None
+        self._meter: ThreadsMeter | None = None
+
+    def record(self) -> None:
+        """Open the ring."""
+        from sundog.worker.meter import ThreadsMeter
+
+        identity = self.identity
+        self.folder = node_folder(identity.session_dir, identity.job, identity.node)
+        os.makedirs(f"{self.folder}/rings", 0o700, exist_ok=True)
+        path = f"{self.folder}/rings/{identity.process_id.hex()}.ring"
+        with open(f"{path}.json", "w", encoding="utf-8") as file:
+            json.dump(identity.facts(), file)
+        capacity = _DRIVER_EVENTS if identity.role == "driver" else _WORKER_EVENTS
+        self.ring = events.Ring(path, capacity, identity.role, bytes.fromhex(identity.job))
+        self._meter = ThreadsMeter(self.ring)
+
+    def close(self) -> None:
+        """The session is over."""
+        if self.ring is not None:
+            self.ring.close()
+            self.ring = None
+
+    # ------------------------------------------------------------------ who runs
+    def current_task(self) -> tuple[bytes, int]:
+        """The task that runs in this thread, its owner left out, and which attempt it is."""
+        return _NOBODY + unique_of(self._core.get_current_task_id().binary()), int(
+            self._core.get_current_task_attempt_number()
+        )
+
+    def ended(self, execution: Execution, error: BaseException | None) -> None:
+        """Note that a task or call ended here."""
+        ring, meter = self.ring, self._meter
+        if ring is None or meter is None:
+            return
+        import time
+
+        failed = error is not None and not _is_in_order(error)
+        meter.write(
+            execution.kind,
+            execution.task,
+            ring.name(execution.name),
+            0.0,
+            execution.start_s,
+            time.time(),
+            events.FAILED if failed else 0,
+            execution.attempt,
+        )
+        if failed:
+            assert error is not None
+            text = f"{type(error).__name__}: {error}"
+            ring.note(
+                "error",
+                task=execution.task.hex(),
+                attempt=execution.attempt,
+                type="TASK_EXECUTION_EXCEPTION",
+                message=text,
+            )
+
+    # ------------------------------------------------------------------ who submits
+    def submitted(self, refs: Any, name: str, submit_s: float) -> None:
+        """Note that a task or call was submitted here."""
+        ref = refs[0] if type(refs) is list and refs else refs
+        ref = getattr(ref, "_generator_ref", ref)
+        find = getattr(ref, "task_id", None)
+        if find is not None:
+            self.note_submission(unique_of(find().binary()), name, submit_s)
+
+    def created(self, handle: Any, name: str, submit_s: float) -> None:
+        """Note that an actor was created here."""
+        self.note_submission(unique_of(_CREATES + handle._actor_id.binary()), name, submit_s)
+
+    def note_submission(self, unique: bytes, name: str, submit_s: float) -> None:
+        """Note who submitted a task, when and where."""
+        ring = self.ring
+        if ring is not None:
+            place = ring.name(_users_site(), MARK + name)
+            ring.write(events.SITE, self.identity.process_id + unique, place, submit_s, submit_s, submit_s)
+
+    def span(self, kind: int, refs: Any, start_s: float, end_s: float, failed: bool, size: int = 0) -> None:
+        """Note a get, put or wait."""
+        ring = self.ring
+        if ring is None:
+            return
+        first = (refs[0] if refs else None) if isinstance(refs, (list, tuple)) else refs
+        find = getattr(first, "task_id", None)
+        task = _NOBODY + (unique_of(find().binary()) if find is not None else _NOBODY)
+        flags = events.FAILED if failed else 0
+        ring.write(kind, task, ring.name(_users_site()), 0.0, start_s, end_s, flags, 0, 0.0, size)
+
+
+def unique_of(task: bytes) -> bytes:
+    """The eight bytes by which a task of Ray's goes here: its own, or those of the actor that it creates.
+
+    >>> unique_of(bytes.fromhex("0102030405060788" + "ff" * 16)).hex()
+    '0102030405060708'
+    """
+    found = task[8:16] if task[:8] == _CREATES else task[:8]
+    return found[:7] + bytes((found[7] & 0x7F,))  # as a number it is positive, for the index
+
+
+def _is_in_order(error: BaseException) -> bool:
+    """Whether it is how a call ends on purpose: exit_actor(), and a generator that nobody reads on."""
+    return isinstance(error, (SystemExit, GeneratorExit)) or type(error).__name__ == "AsyncioActorExit"
+
+
+def _users_site() -> str:
+    """The place in the user's program that led here."""
+    frame: Any = sys._getframe(2)
+    while frame.f_back is not None and _is_library(frame.f_code.co_filename):
+        frame = frame.f_back
+    return site_of(frame.f_code, frame.f_lasti)
+
+
+@lru_cache(maxsize=4096)
+def _is_library(path: str) -> bool:
+    return path.startswith((_OURS, "<")) or f"{os.sep}ray{os.sep}" in path
+
+
+def ready(role: str = "worker") -> Process:
+    """This process, brought to the engine if it is not there yet: by the first shim that runs in a worker."""
+    global me
+    found = me
+    if found is None:
+        with _lock:
+            if me is None:
+                me = Process(role)
+            found = me
+        if role == "worker":
+            from sundog.ray_engine import joining
+
+            joining.enter_worker()
+    return found
+
+
+def leave() -> None:
+    """The session is over."""
+    global me
+    with _lock:
+        found, me = me, None
+    if found is not None:
+        found.close()

@@ -1,0 +1,285 @@
+"""What Ray runs instead of the user's function or method: the same, with its start and end noted.
+
+A shim is a function of the same kind (plain, generator, coroutine, asynchronous generator), for Ray goes by that; it
+has no `__wrapped__`, for Ray looks behind it. It comes to Ray's workers by pickle and names this module, so the first
+one that runs in a worker brings the worker to this engine. Owns the shims, what runs in this process now, and the
+bound on time. Runs in Ray's workers, in the threads and event loops of Ray.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+import inspect
+import signal
+import threading
+import time
+from collections.abc import Callable
+from contextvars import ContextVar, Token
+from typing import Any
+
+from sundog import events
+from sundog.exceptions import TaskTimeoutError
+from sundog.options import MethodOptions
+from sundog.ray_engine import process, wishes
+from sundog.ray_engine import (
+    shim as here,
+)  # named so in shims: pickled, they refer to this module and copy nothing of it
+
+Own = tuple[tuple[str, Any], ...]
+
+running: ContextVar[bytes] = ContextVar("sundog_running", default=b"")
+"""The task in whose call this code runs; empty outside of one."""
+
+now_running: dict[int, Execution] = {}
+"""What runs in this process."""
+
+_PLAIN = MethodOptions()
+
+
+class Execution:
+    """One attempt at a task or call, in the process that makes it."""
+
+    __slots__ = (
+        "attempt",
+        "call",
+        "coroutine",
+        "kind",
+        "name",
+        "own",
+        "start_s",
+        "task",
+        "thread",
+        "timer",
+        "token",
+    )
+
+    def __init__(self, kind: int, name: str, own: Own, call: tuple[Any, ...]) -> None:
+        me = process.ready()
+        self.kind, self.name, self.own, self.call = kind, name, own, call
+        self.task, self.attempt = me.current_task()
+        self.coroutine: Any = None
+        self.timer: Any = None
+        self.thread = threading.get_ident()
+        now_running[id(self)] = self
+        self.token: Token[bytes] = running.set(self.task)
+        self.start_s = time.time()
+        if me.ring is not None:
+            me.ring.started(self.task, self.start_s, me.ring.name(name))
+        if own:
+            self._bound()
+
+    # ------------------------------------------------------------------ timeout_s
+    def _bound(self) -> None:
+        seconds = dict(self.own).get("timeout_s")
+        if seconds is None or not self._is_plain():
+            return
+        if threading.current_thread() is threading.main_thread():
+            self.timer = signal.signal(signal.SIGALRM, self._late)
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+
+    def _is_plain(self) -> bool:
+        return not inspect.iscoroutinefunction(self.call[0]) and not inspect.isasyncgenfunction(self.call[0])
+
+    def _late(self, *_: object) -> None:
+        raise self.late()
+
+    def late(self) -> TaskTimeoutError:
+        """The error of a call that ran too long."""
+        seconds = dict(self.own)["timeout_s"]
+        return TaskTimeoutError(
+            f"{self.name} ran longer than its timeout_s={seconds:g}, in attempt {self.attempt + 1}.",
+            function_name=self.name,
+            timeout_s=seconds,
+            attempt=self.attempt + 1,
+        )
+
+    async def bounded(self, coroutine: Any) -> Any:
+        """Await a coroutine, for as long as its `timeout_s` allows."""
+        seconds = dict(self.own).get("timeout_s")
+        if seconds is None:
+            return await coroutine
+        try:
+            async with asyncio.timeout(seconds) as bound:
+                return await coroutine
+        except TimeoutError:
+            if not bound.expired():
+                raise
+            raise self.late() from None
+
+    # ------------------------------------------------------------------ its end
+    def end(self, error: BaseException | None) -> None:
+        """Note how it ended."""
+        if self.timer is not None:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, self.timer)
+        now_running.pop(id(self), None)
+        with contextlib.suppress(ValueError):  # a generator that is closed in another context than its own
+            running.reset(self.token)
+        me = process.me
+        if me is not None:
+            me.ended(self, error)
+
+
+def _needs_none() -> bool:
+    """Whether this is a plain call within a call, such as of another method of the same actor: no task of its own."""
+    return bool(running.get())
+
+
+def task(function: Any, own: Own) -> Any:
+    """The shim of a function."""
+    name = getattr(function, "__name__", "") or type(function).__name__
+    return _dressed(_around(function, events.TASK, name, own), function, name)
+
+
+def actor_class(cls: type, own: Own) -> type:
+    """A subclass whose methods are shims."""
+    body: dict[str, Any] = {}
+    for name, member in inspect.getmembers(cls, inspect.isfunction):
+        found = inspect.getattr_static(cls, name)
+        if isinstance(found, (staticmethod, classmethod)) or (
+            name.startswith("__") and name not in ("__init__", "__call__")
+        ):
+            continue
+        kind, shown = (events.CREATE if name == "__init__" else events.CALL), f"{cls.__name__}.{name}"
+        asked = getattr(member, "__sundog_options__", _PLAIN)
+        made = _dressed(_around(member, kind, shown, own + wishes.shims(asked)), member, shown)
+        theirs = wishes.method_options(asked)
+        body[name] = _rays_method(made, theirs) if theirs else made
+    if cls.__init__ is object.__init__:  # type: ignore[misc]
+        body["__init__"] = _dressed(
+            _around(_no_constructor, events.CREATE, f"{cls.__name__}.__init__", own),
+            _no_constructor,
+            "__init__",
+        )
+    body.update(__module__=cls.__module__, __qualname__=cls.__qualname__, __doc__=cls.__doc__)
+    return type(cls)(cls.__name__, (cls,), body)
+
+
+def _no_constructor(self: object) -> None:
+    """The constructor of a class that has none."""
+
+
+def _rays_method(made: Any, options: dict[str, Any]) -> Any:
+    import ray
+
+    return ray.method(**options)(made)
+
+
+def _around(function: Any, kind: int, name: str, own: Own) -> Any:
+    """A function of the same kind as the user's, which calls it."""
+    if inspect.isasyncgenfunction(function):
+        return _around_stream(function, kind, name, own)
+    if inspect.iscoroutinefunction(function):
+        return _around_coroutine(function, kind, name, own)
+    if inspect.isgeneratorfunction(function):
+        return _around_generator(function, kind, name, own)
+    return _around_plain(function, kind, name, own)
+
+
+def _around_plain(function: Any, kind: int, name: str, own: Own) -> Any:
+    def shim(*args: Any, **kwargs: Any) -> Any:
+        if here._needs_none():
+            return function(*args, **kwargs)
+        execution, error = here.Execution(kind, name, own, (function, args, kwargs)), None
+        try:
+            return function(*args, **kwargs)
+        except BaseException as caught:
+            error = caught
+            raise
+        finally:
+            execution.end(error)
+
+    return shim
+
+
+def _around_generator(function: Any, kind: int, name: str, own: Own) -> Any:
+    def shim(*args: Any, **kwargs: Any) -> Any:
+        if here._needs_none():
+            return (yield from function(*args, **kwargs))
+        execution, error = here.Execution(kind, name, own, (function, args, kwargs)), None
+        try:
+            # Not `yield from`: Ray sends values into what it iterates, and the user's may be no generator.
+            for item in function(*args, **kwargs):  # noqa: UP028
+                yield item
+        except BaseException as caught:
+            error = caught
+            raise
+        finally:
+            execution.end(error)
+
+    return shim
+
+
+def _around_coroutine(function: Any, kind: int, name: str, own: Own) -> Any:
+    async def shim(*args: Any, **kwargs: Any) -> Any:
+        if here._needs_none():
+            return await function(*args, **kwargs)
+        execution, error = here.Execution(kind, name, own, (function, args, kwargs)), None
+        try:
+            execution.coroutine = function(*args, **kwargs)  # for who asks where it is: Ray's task hides it
+            return await (execution.bounded(execution.coroutine) if own else execution.coroutine)
+        except BaseException as caught:
+            error = caught
+            raise
+        finally:
+            execution.end(error)
+
+    return shim
+
+
+def _around_stream(function: Any, kind: int, name: str, own: Own) -> Any:
+    async def shim(*args: Any, **kwargs: Any) -> Any:
+        if here._needs_none():
+            async for item in function(*args, **kwargs):
+                yield item
+            return
+        execution, error = here.Execution(kind, name, own, (function, args, kwargs)), None
+        try:
+            async for item in function(*args, **kwargs):
+                yield item
+        except BaseException as caught:
+            error = caught
+            raise
+        finally:
+            execution.end(error)
+
+    return shim
+
+
+def _dressed(shim: Any, function: Any, name: str) -> Any:
+    """A shim that looks like the user's to Ray, which goes by name and signature."""
+    functools.update_wrapper(shim, function)
+    del shim.__wrapped__
+    shim.__dict__.pop("__sundog_options__", None)
+    shim.__dict__.pop("__sundog_method__", None)
+    with contextlib.suppress(TypeError, ValueError):
+        shim.__signature__ = inspect.signature(function)
+    before = getattr(function, "__ray_invocation_decorator__", None)
+    shim.__ray_invocation_decorator__ = here.Submissions(name, before)
+    return shim
+
+
+class Submissions:
+    """Notes each call on its caller's side: Ray hands it its own way to call, and uses what it gets instead."""
+
+    def __init__(self, name: str, users: Callable[[Any], Any] | None = None) -> None:
+        self.name = name
+        self.users = users
+
+    def __call__(self, invocation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        """Ray's way to call, with a note of it."""
+        inner = invocation if self.users is None else self.users(invocation)
+        me = process.me
+        if me is None or me.ring is None:
+            return inner
+        name = self.name
+
+        def invoke(args: Any, kwargs: Any) -> Any:
+            submit_s = time.time()
+            refs = inner(args, kwargs)
+            me.submitted(refs, name, submit_s)
+            return refs
+
+        return invoke

@@ -1,0 +1,102 @@
+"""Options of sundog in Ray's words: those that Ray has, those that the shim carries out, and those that are refused.
+
+Owns this division, and the translation of strategies. Runs in the process that decorates or calls.
+"""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+from typing import Any
+
+from sundog.options import ActorOptions, MethodOptions, TaskOptions, given_of
+
+SHIM_OPTIONS = ("timeout_s", "capsule", "post_mortem")
+"""Carried out by the shim, in the worker."""
+
+AT_THE_DECORATOR = ("max_calls", "concurrency_groups")
+"""Ray takes them there alone."""
+
+_REFUSED = {
+    "queue_timeout_s": "Ray tells nobody how long a task has waited until it runs. Use wait(timeout=…) and cancel()",
+    "enforce_memory": "Ray's workers share the limits of their node. Use memory=, by which Ray places tasks",
+    "profile": "profiles of single tasks are taken by sundog's own workers. Use: sundog profile --session NAME",
+}
+_REFUSED_OF_ACTORS = {"timeout_s": "it is an option of methods"}
+
+
+def rays_options(options: TaskOptions | ActorOptions) -> dict[str, Any]:
+    """What was asked for, for Ray's `.options()`.
+
+    Raises:
+        ValueError: an option that cannot be carried out on a Ray cluster.
+    """
+    given = given_of(options)
+    check(given)
+    for name in SHIM_OPTIONS:
+        given.pop(name, None)
+    if "retry_exceptions" in given:
+        given["retry_exceptions"] = _as_list(given["retry_exceptions"])
+    if "runtime_env" in given:
+        given["runtime_env"] = dict(given["runtime_env"])
+    strategy = given.get("scheduling_strategy")
+    if strategy is not None:
+        given["scheduling_strategy"] = rays_strategy(strategy)
+    return given
+
+
+def method_options(options: MethodOptions) -> dict[str, Any]:
+    """What `@method` asked for, for Ray's.
+
+    Raises:
+        ValueError: an option that cannot be carried out on a Ray cluster.
+    """
+    given = given_of(options)
+    check(given)
+    if "retry_exceptions" in given:
+        given["retry_exceptions"] = _as_list(given["retry_exceptions"])
+    return {name: value for name, value in given.items() if name not in (*SHIM_OPTIONS, "name")}
+
+
+def shims(options: TaskOptions | ActorOptions | MethodOptions) -> tuple[tuple[str, Any], ...]:
+    """What the shim has to carry out; the same for all calls, it is part of what is exported."""
+    given = given_of(options)
+    return tuple((name, given[name]) for name in SHIM_OPTIONS if name in given)
+
+
+def check(given: dict[str, Any]) -> None:
+    """Refuse what nobody would carry out.
+
+    Raises:
+        ValueError: an option that has no meaning on a Ray cluster.
+
+    >>> check({"queue_timeout_s": 1.0})
+    Traceback (most recent call last):
+    ...
+    ValueError: queue_timeout_s= cannot be carried out on engine 'ray': Ray tells nobody how long a task has waited \
+until it runs. Use wait(timeout=…) and cancel().
+    """
+    for name, why in _REFUSED.items():
+        if name in given:
+            raise ValueError(f"{name}= cannot be carried out on engine 'ray': {why}.")
+
+
+def _as_list(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def rays_strategy(value: Any) -> Any:
+    """A scheduling strategy as Ray's own, with all that is in it."""
+    return _as_theirs(value, import_module("ray.util.scheduling_strategies"))
+
+
+def _as_theirs(value: Any, theirs: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _as_theirs(each, theirs) for key, each in value.items()}
+    if not type(value).__module__.startswith("sundog."):
+        return value
+    cls = getattr(theirs, type(value).__name__)
+    if type(value).__name__ in ("In", "NotIn"):
+        return cls(*value.values)
+    wanted = inspect.signature(cls).parameters
+    return cls(**{name: _as_theirs(getattr(value, name), theirs) for name in wanted if hasattr(value, name)})

@@ -1,0 +1,38 @@
+"""Ray's own verbs, wrapped in place."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+from sundog.ray_engine import instrument
+
+
+def plain_remote(*args: Any, **options: Any) -> Any:
+    return ("made", args[0]) if args else lambda target: ("made", target, options)
+
+
+def double(x: int) -> int:
+    return 2 * x
+
+
+def test_a_program_that_decorates_gets_rays_object_around_a_shim() -> None:
+    remote = instrument._remote(plain_remote)
+    _, target = remote(double)
+    assert target is not double and target.__name__ == "double"
+    _, target, options = remote(num_cpus=2)(double)
+    assert target.__name__ == "double" and options == {"num_cpus": 2}
+
+
+def test_what_is_no_function_of_the_users_is_left_as_it_is() -> None:
+    def of_ray() -> None:
+        """A function of a library of Ray's."""
+
+    of_ray.__module__ = "ray.data.dataset"
+    assert instrument._dressed(of_ray) is of_ray
+    assert instrument._dressed(len) is len
+
+
+def test_a_class_becomes_one_whose_methods_are_noted() -> None:
+    made = instrument._dressed(OrderedDict)
+    assert issubclass(made, OrderedDict)

@@ -1,0 +1,89 @@
+"""Ids, places and notes in the ring of a process on a Ray cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sundog import event_names, events
+from sundog.exceptions import AsyncioActorExit
+from sundog.ray_engine import process
+
+TASK = bytes.fromhex("0102030405060708" + "ff" * 12 + "01000000")
+
+
+@pytest.fixture
+def recorder(tmp_path: Path) -> Any:
+    made = process.Process.__new__(process.Process)
+    made.identity = SimpleNamespace(  # type: ignore[assignment]
+        process_id=b"driver-1",
+        job="01000000",
+        node="ab" * 28,
+        session_dir=str(tmp_path),
+        role="driver",
+        pid=1,
+    )
+    made.identity.facts = dict  # type: ignore[method-assign]
+    made.record()
+    yield made
+    made.close()
+
+
+def events_of(recorder: process.Process) -> list[tuple[Any, ...]]:
+    assert recorder.ring is not None
+    slots = events.read_slots(recorder.ring.path)
+    assert slots is not None
+    return list(slots.raw())
+
+
+def test_a_task_goes_by_eight_bytes_that_are_a_positive_number() -> None:
+    assert process.unique_of(bytes.fromhex("01020304050607ff") + TASK[8:]).hex() == "010203040506077f"
+
+
+def test_the_creation_of_an_actor_goes_by_the_bytes_of_its_actor() -> None:
+    assert process.unique_of(b"\xff" * 8 + b"actor-01" + bytes(8)) == b"actor-01"
+
+
+def test_a_submission_is_noted_with_its_owner_and_its_place(recorder: process.Process) -> None:
+    ref = SimpleNamespace(task_id=lambda: SimpleNamespace(binary=lambda: TASK))
+    recorder.submitted([ref, ref], "square", 5.0)
+    ((task, submit, *_, name, kind, _, _, _, _, _),) = events_of(recorder)
+    assert recorder.ring is not None
+    place, mark = event_names.read_names(recorder.ring.path)[name]
+    assert (task, submit, kind) == (b"driver-1" + TASK[:8], 5.0, events.SITE)
+    assert mark == "@square" and place.endswith("in test_a_submission_is_noted_with_its_owner_and_its_place")
+
+
+def test_what_has_no_task_is_not_noted(recorder: process.Process) -> None:
+    recorder.submitted(None, "square", 5.0)
+    recorder.submitted([], "square", 5.0)
+    assert events_of(recorder) == []
+
+
+def test_a_get_is_noted_with_its_object_and_its_place(recorder: process.Process) -> None:
+    ref = SimpleNamespace(task_id=lambda: SimpleNamespace(binary=lambda: TASK))
+    recorder.span(events.GET, [ref], 1.0, 2.0, True)
+    ((task, _, start, end, _, kind, flags, *_),) = events_of(recorder)
+    assert (task, start, end, kind, flags) == (bytes(8) + TASK[:8], 1.0, 2.0, events.GET, events.FAILED)
+
+
+def end_of(recorder: process.Process, error: BaseException | None) -> tuple[int, list[Any]]:
+    execution: Any = SimpleNamespace(
+        kind=events.TASK, task=bytes(8) + TASK[:8], name="f", start_s=1.0, attempt=0
+    )
+    recorder.ended(execution, error)
+    assert recorder.ring is not None
+    return events_of(recorder)[-1][6] & events.FAILED, list(event_names.read_notes(recorder.ring.path))
+
+
+def test_a_failure_is_noted_with_its_text(recorder: process.Process) -> None:
+    failed, notes = end_of(recorder, ValueError("too large"))
+    assert failed and notes[0][0] == "error" and notes[0][1]["message"] == "ValueError: too large"
+
+
+@pytest.mark.parametrize("error", [None, SystemExit(0), GeneratorExit(), AsyncioActorExit()])
+def test_an_end_on_purpose_is_no_failure(recorder: process.Process, error: BaseException | None) -> None:
+    assert end_of(recorder, error) == (0, [])
