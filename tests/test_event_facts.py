@@ -33,9 +33,16 @@ def test_a_wait_is_seen_while_it_lasts_and_is_an_event_when_it_has_ended(path: s
     assert event_facts.blocked(path) is None
     slots = events.read_slots(path)
     assert slots is not None
-    [fields] = slots.raw()
-    assert (fields[0], fields[2], fields[3], fields[4], fields[5]) == (OBJECT, 5.0, 6.5, 7, events.GET)
-    assert event_facts.waiting_task(slots.data) == TASK
+    get, waited = slots.raw()
+    assert (get[0], get[2], get[3], get[4], get[5], get[8]) == (OBJECT, 5.0, 6.5, 7, events.GET, 1)
+    assert (waited[0], waited[2], waited[3], waited[5], waited[7]) == (
+        OBJECT,
+        5.0,
+        6.5,
+        events.WAITED,
+        events.GET,
+    )
+    assert event_facts.waiting_task(slots.data[events.EVENT_BYTES :]) == TASK
     ring.close()
 
 
@@ -45,11 +52,9 @@ def test_a_driver_waits_for_no_task_and_a_clock_that_is_set_back_makes_no_broken
     waits = event_facts.blocked(path)
     assert waits is not None
     assert waits.task_id == b""
-    event_facts.unblock(ring, events.WAIT, OBJECT, 1, b"", 5.0, 4.0)
-    slots = events.read_slots(path)
-    assert slots is not None
-    assert len(list(slots.raw())) == 1
-    assert event_facts.waiting_task(slots.data) is None
+    event_facts.unblock(ring, events.WAIT, OBJECT, 1, b"", 5.0, 4.0, bytes(8) + b"\7" + bytes(11), 3, 2)
+    [fields] = read(path)
+    assert (fields[1], fields[5], fields[7], fields[8]) == (7.0, events.WAIT, 2, 3.0)
     ring.close()
 
 
@@ -57,7 +62,7 @@ def test_waits_find_room_when_the_ring_has_to_grow(path: str) -> None:
     ring = events.Ring(path, 1000, "worker")
     for number in range(200):
         event_facts.unblock(ring, events.GET, OBJECT, 1, TASK, float(number), float(number))
-    assert [fields[2] for fields in read(path)] == [float(number) for number in range(200)]
+    assert [fields[2] for fields in read(path) if fields[5] == events.WAITED] == list(range(200))
     ring.close()
 
 

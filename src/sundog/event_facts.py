@@ -6,7 +6,8 @@ node.
 
 ::
 
-    get, wait            object · task that waited (last 8 bytes) · start · end · site · kind · task (first 8 bytes)
+    get, wait            first object · number of the last one · start · end · site · how many are wanted · how many
+    waited               object · task that waited (last 8 bytes) · start · end · site · get or wait · task (first 8)
     put, result, argument  object · size · start · end · site, of a result its index · attempt · number of its segment
     moved                task · bytes out · end · end · bytes in by value · attempt · bytes in by reference (two parts)
     header, from 96 on   a get or wait that has not ended: since · object · task · kind · site
@@ -19,9 +20,10 @@ from struct import Struct
 from typing import Any
 
 from sundog import events
+from sundog.ids import number_of
 from sundog.plain import plain
 
-WAITED = Struct("<16s8sddIHBB8sQ")
+_WAITED = Struct("<16s8sddIHBB8sQ")
 _BLOCKED = Struct("<d16s16sII")
 _BLOCKED_AT = 96
 NO_TASK = bytes(16)
@@ -55,19 +57,50 @@ def block(ring: AnyRing, kind: int, object_id: bytes, site: int, task_id: bytes,
 
 
 def unblock(
-    ring: AnyRing, kind: int, object_id: bytes, site: int, task_id: bytes, start_s: float, end_s: float
+    ring: AnyRing,
+    kind: int,
+    object_id: bytes,
+    site: int,
+    task_id: bytes,
+    start_s: float,
+    end_s: float,
+    last: bytes = b"",
+    count: int = 1,
+    wanted: int = 0,
 ) -> None:
-    """A get or wait has ended: it becomes an event."""
+    """A get or wait has ended: it becomes an event, and in a task a second one that says which task waited.
+
+    Args:
+        ring: of this process.
+        kind: events.GET or WAIT.
+        object_id: the first 16 bytes of the first object.
+        site: the ring's number of the line of code.
+        task_id: the task that waited; empty in a driver.
+        start_s: when it began.
+        end_s: when it ended.
+        last: the id of the last object.
+        count: how many objects it was about.
+        wanted: how many of them `wait` was to wait for.
+    """
     _BLOCKED.pack_into(ring.map, _BLOCKED_AT, 0.0, b"", b"", 0, 0)
+    end_s = max(start_s, end_s)
+    number = float(number_of((last or object_id)[:16]))
+    ring.write(kind, object_id, site, number, start_s, end_s, 0, min(wanted, 255), count)
+    if task_id:
+        _write_waited(
+            ring, (object_id, task_id[8:], start_s, end_s, site, events.WAITED, 0, kind, task_id[:8])
+        )
+
+
+def _write_waited(ring: AnyRing, fields: tuple[Any, ...]) -> None:
     index = ring.next()
     at = events.HEADER_BYTES + index % ring.capacity * events.EVENT_BYTES
-    fields = (object_id, task_id[8:], start_s, max(start_s, end_s), site, kind, 0, 0, task_id[:8], index + 1)
     try:
-        WAITED.pack_into(ring.map, at, *fields)
+        _WAITED.pack_into(ring.map, at, *fields, index + 1)
     except struct.error:
         room = ring.room_for(index)
         if room is not None:
-            WAITED.pack_into(ring.map, room, *fields)
+            _WAITED.pack_into(ring.map, room, *fields, index + 1)
 
 
 def blocked(path: str) -> Blocked | None:
@@ -83,10 +116,10 @@ def blocked(path: str) -> Blocked | None:
     return Blocked(since_s, object_id, b"" if task_id == NO_TASK else task_id, kind, site)
 
 
-def waiting_task(slot: bytes) -> bytes | None:
-    """The task of a get or wait, from the 64 bytes of its event; None in a driver."""
-    _, number, *_, owner, _ = WAITED.unpack(slot)
-    return owner + number if owner.strip(b"\0") else None
+def waiting_task(slot: bytes) -> bytes:
+    """The task of a get or wait, from the 64 bytes of an event of kind WAITED."""
+    _, number, *_, owner, _ = _WAITED.unpack(slot)
+    return bytes(owner + number)
 
 
 # ---------------------------------------------------------------------- objects
@@ -104,7 +137,7 @@ def made(
 
     Args:
         ring: of the process that wrote it.
-        kind: events.PUT, RESULT or ARGUMENT.
+        kind: events.PUT, RESULT or ARGUMENTS.
         object_id: its first 16 bytes.
         name: the line of code; of a result, which of its task's it is.
         location: its segment, and where in it its parts are.

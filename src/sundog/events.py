@@ -65,7 +65,7 @@ _NOTES_MAX_BYTES = 4 << 20
 _HOLES_MAX = 16  # threads that may be within a write at one moment, and then some
 
 TASK, CALL, CREATE, GET, PUT, WAIT, SAMPLE, LOST, LEASE = 1, 2, 3, 4, 5, 6, 7, 8, 9
-SITE, PACKET, READY, LEASED, RESULT, ARGUMENT, MOVED = 10, 11, 12, 13, 14, 15, 16
+SITE, PACKET, READY, LEASED, RESULT, ARGUMENTS, MOVED, WAITED = 10, 11, 12, 13, 14, 15, 16, 17
 KIND_NAMES = {
     TASK: "task",
     CALL: "call",
@@ -79,12 +79,14 @@ KIND_NAMES = {
     PACKET: "packet",  # tasks sent to a worker: the first; `submit` is the number of the last, `name` how many, bytes
     READY: "ready",  # the arguments of a task that had to wait for them are there
     LEASED: "leased",  # the owner was given a worker: its id stands in the place of the task's
-    RESULT: "result",  # a result in shared memory; this and the next two: event_facts.py
-    ARGUMENT: "argument",  # arguments given by value that went to shared memory
+    RESULT: "result",  # a result in shared memory; this and the next three: event_facts.py
+    ARGUMENTS: "arguments",  # arguments given by value that went to shared memory
     MOVED: "moved",  # how many bytes a task was given and gave back
+    WAITED: "waited",  # a task was in a get or wait
     LEASE: "lease",  # what follows runs on this lease: its name is what the lease holds, as JSON
 }
 FAILED = 1
+ARGUMENT = 1  # of a put: the arguments of a call, passed by value; its task stands in the place of the object
 HIDDEN = 4  # enable_task_events=False: in the totals and the timeline, but not in lists of tasks
 MEASURED = 2  # processor time and memory were read at its end; without it: its wall time, the last reading
 

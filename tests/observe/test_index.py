@@ -197,8 +197,8 @@ def test_waits_objects_spills_and_bytes_are_told_with_their_tasks(session: Sessi
     with opened(session.path) as found:
         columns = "bytes_in, bytes_by_value, bytes_out, blocked_s"
         assert found.rows(f"SELECT {columns} FROM tasks") == [(2000, 2000, 40_000_011, 2.0)]
-        assert found.rows("SELECT kind, task_id, call_site FROM gets WHERE kind = 'get'") == [
-            ("get", TASK_ID.hex(), "a.py:3 in f")
+        assert found.rows("SELECT kind, task_id, call_site, duration_s FROM waits") == [
+            ("get", TASK_ID.hex(), "a.py:3 in f", 2.0)
         ]
         assert found.rows("SELECT object_id, kind, size_bytes, task_id FROM objects ORDER BY kind") == [
             (other.hex() + "00000000", "put", 100, None),

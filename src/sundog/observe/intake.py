@@ -23,9 +23,10 @@ _PORTION = 1 << 16
 _TASKS = frozenset({events.TASK, events.CALL, events.CREATE})
 _FLOODS = frozenset({events.TASK, events.CALL})
 _WAITS = frozenset({events.GET, events.WAIT})
-_MADE = frozenset({events.PUT, events.RESULT, events.ARGUMENT})
+_MADE = frozenset({events.PUT, events.RESULT, events.ARGUMENTS})
 _LEASE = "lease"  # stands where the fingerprint of a function's code would
 _UNKNOWN = ("?", "", "")
+_MOST = float(1 << 62)
 _MACHINE = (
     "cpu", "memory_used", "memory_total", "store_used", "store_total", "spilled_bytes", "descriptors", "disk_free",
     "workers", "load",
@@ -154,6 +155,9 @@ class Intake:
             self._failures.append((bytes.fromhex(facts["task"]), facts["attempt"], json.dumps(facts)))
         elif kind == "home":
             source.node_id = bytes.fromhex(facts["node"])  # of a worker that is not on the head
+        elif kind == "function":
+            row = (float(facts["at_s"]), kind, source.node_id, str(facts["name"]), json.dumps(facts))
+            self.db.execute("INSERT INTO facts VALUES(?, ?, ?, ?, ?)", row)
         elif kind == "actor":
             source.actor_id = source.actor_id or bytes.fromhex(facts.get("actor", ""))
             source.repr_name, source.actor_name = facts.get("repr", ""), facts.get("name", "")
@@ -267,7 +271,7 @@ class Intake:
                     source.class_name = self._texts[known][0].removesuffix(".__init__")
             elif kind == events.LEASE:
                 lease = source.lease = numbers.get(name) or name_of(name)
-            elif kind in _WAITS:
+            elif kind == events.WAITED:
                 start_at = at * events.EVENT_BYTES
                 others.append((*fields, slots.data[start_at : start_at + events.EVENT_BYTES]))
             else:
@@ -313,15 +317,17 @@ class Intake:
         )
 
     def _take_other(self, source: Source, fields: tuple[Any, ...], name_of: Callable[[int], int]) -> None:
-        task_id, _, start, end, name, kind, _, attempt, cpu_s, own_bytes, _, slot = fields
+        task_id, last, start, end, name, kind, _, attempt, cpu_s, own_bytes, _, slot = fields
         if kind in _WAITS:
-            site, waiting = source.numbers.get(name, 0), event_facts.waiting_task(slot)
             if start >= source.blocked_s:
                 source.blocked_s = 0.0  # that one has ended
-            self.db.execute(
-                "INSERT INTO spans VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
-                (kind, source.id, start, end, task_id, 0, site, waiting),
-            )
+            site = source.numbers.get(name, 0)
+            span = (kind, source.id, start, end, task_id, 0, site, _whole(cpu_s), _whole(last), attempt)
+            self.db.execute("INSERT INTO spans VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", span)
+        elif kind == events.WAITED:
+            task, site = event_facts.waiting_task(slot), source.numbers.get(name, 0)
+            waited = (task, attempt, source.id, start, end, task_id, site)
+            self.db.execute("INSERT INTO waited VALUES(?, ?, ?, ?, ?, ?, ?)", waited)
         elif kind in _MADE:
             self._take_made(source, fields)
         elif kind == events.MOVED:
@@ -351,22 +357,25 @@ class Intake:
             )
             self.db.execute("INSERT INTO packets VALUES(?, ?, ?, ?, ?, ?)", row)
         elif kind == events.READY:
-            self.db.execute("INSERT INTO ready VALUES(?, ?)", (task_id, end))
+            self.db.execute("INSERT INTO ready VALUES(?, ?, ?)", (task_id, end, _whole(last)))
         elif kind == events.LEASED:
             self.db.execute("INSERT INTO leased VALUES(?, ?, ?)", (source.process_id, task_id[:8], end))
 
     def _take_made(self, source: Source, fields: tuple[Any, ...]) -> None:
         """An object in shared memory; a put is also something that its process did for a while."""
         task_id, size, start, end, name, kind, flags, attempt, _, segment, *_ = fields
-        if not flags & event_facts.SIZED:  # of a session before version 2: its size stands in the last field
-            size, segment = segment, -1
+        likeness = 0
+        if not flags & event_facts.SIZED:
+            size, segment, likeness = segment, -1, size
         index = name if kind == events.RESULT else 0
         site = 0 if kind == events.RESULT else source.numbers.get(name, 0)
-        made = (task_id, index, kind, source.id, start, end, int(size), site, int(segment), attempt)
-        self.db.execute("INSERT INTO made VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", made)
+        made = (task_id, index, kind, source.id, start, end, _whole(size), site, _whole(segment), attempt)
+        if not flags & events.ARGUMENT:
+            self.db.execute("INSERT INTO made VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", made)
         if kind == events.PUT:
-            span = (kind, source.id, start, end, task_id, int(size), site)
-            self.db.execute("INSERT INTO spans VALUES(?, ?, ?, ?, ?, ?, ?, NULL)", span)
+            marks = flags & events.ARGUMENT
+            span = (kind, source.id, start, end, task_id, _whole(size), site, 0, _whole(likeness), marks)
+            self.db.execute("INSERT INTO spans VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", span)
 
     def _take_blocked(self, source: Source, found: event_facts.Blocked | None) -> None:
         waits = found or event_facts.Blocked(0.0, b"", b"", 0, 0)
@@ -527,3 +536,8 @@ class Intake:
         end = facts.get("end_s", 0.0)
         flags = events.FAILED | schema.UNRUN
         return (task_id, attempt, kind, known, None, facts.get("submit_s", end), end, end, flags, 0.0, 0, 0)
+
+
+def _whole(number: float) -> int:
+    """A number of an event as one that SQLite can hold: a foreign file may have anything."""
+    return int(number) if -_MOST < number < _MOST else 0

@@ -6,7 +6,7 @@ and processes; views give it words, and are what `sundog sql` is for. Pure text.
 
 from __future__ import annotations
 
-VERSION = 2
+VERSION = 3
 
 # What `attempts.flags` has beyond the flags of `events`.
 LOST = 16  # told by the owner: its process died under it
@@ -32,8 +32,10 @@ CREATE INDEX attempts_failed ON attempts(task_id) WHERE flags & 1;
 CREATE TABLE counts(name INTEGER, kind INTEGER, failed INTEGER, process INTEGER, count INTEGER);
 CREATE TABLE spans(
     kind INTEGER, process INTEGER, start_s REAL, end_s REAL, object BLOB, size_bytes INTEGER, site INTEGER,
-    task_id BLOB);
-CREATE INDEX spans_task ON spans(task_id) WHERE task_id IS NOT NULL;
+    count INTEGER, last INTEGER, flags INTEGER);
+CREATE TABLE waited(
+    task_id BLOB, kind INTEGER, process INTEGER, start_s REAL, end_s REAL, object BLOB, site INTEGER);
+CREATE INDEX waited_task ON waited(task_id);
 CREATE TABLE made(
     task_id BLOB, number INTEGER, kind INTEGER, process INTEGER, start_s REAL, end_s REAL, size_bytes INTEGER,
     site INTEGER, segment INTEGER, attempt INTEGER);
@@ -53,7 +55,7 @@ CREATE INDEX failures_task ON failures(task_id);
 CREATE TABLE sites(owner BLOB, name TEXT, first INTEGER, site TEXT);
 CREATE INDEX sites_first ON sites(owner, name, first);
 CREATE TABLE packets(owner BLOB, first INTEGER, last INTEGER, count INTEGER, sent_s REAL, bytes INTEGER);
-CREATE TABLE ready(task_id BLOB, ready_s REAL);
+CREATE TABLE ready(task_id BLOB, ready_s REAL, made_by INTEGER);
 CREATE TABLE leased(owner BLOB, worker BLOB, granted_s REAL);
 CREATE INDEX packets_last ON packets(owner, last);
 CREATE INDEX ready_task ON ready(task_id);
@@ -87,7 +89,7 @@ CREATE VIEW tasks AS SELECT
     t.by_value + t.by_reference AS bytes_in, t.by_value AS bytes_by_value,
     coalesce(t.inline_out, 0) + coalesce((SELECT sum(m.size_bytes) FROM made m WHERE m.task_id = a.task_id
         AND m.kind = 14 AND m.attempt = a.attempt), 0) AS bytes_out,
-    (SELECT sum(s.end_s - s.start_s) FROM spans s WHERE s.task_id = a.task_id AND s.start_s >= a.start_s
+    (SELECT sum(s.end_s - s.start_s) FROM waited s WHERE s.task_id = a.task_id AND s.start_s >= a.start_s
         AND s.start_s <= a.end_s AND s.process = a.process) AS blocked_s
     FROM attempts a LEFT JOIN names n ON n.id = a.name LEFT JOIN processes p ON p.id = a.process
     LEFT JOIN traffic t ON t.task_id = a.task_id AND t.attempt = a.attempt
@@ -96,8 +98,13 @@ CREATE VIEW gets AS SELECT
     CASE s.kind WHEN 4 THEN 'get' WHEN 5 THEN 'put' ELSE 'wait' END AS kind, s.start_s AS start_s, s.end_s AS end_s,
     s.end_s - s.start_s AS duration_s, lower(hex(s.object)) AS object_id, s.size_bytes AS size_bytes,
     n.text AS call_site, lower(hex(p.process_id)) AS process_id, p.pid AS pid, p.role AS role,
-    lower(hex(p.node_id)) AS node_id, nullif(lower(hex(s.task_id)), '') AS task_id
+    lower(hex(p.node_id)) AS node_id
     FROM spans s LEFT JOIN processes p ON p.id = s.process LEFT JOIN names n ON n.id = s.site;
+CREATE VIEW waits AS SELECT
+    lower(hex(s.task_id)) AS task_id, CASE s.kind WHEN 4 THEN 'get' ELSE 'wait' END AS kind, s.start_s AS start_s,
+    s.end_s AS end_s, s.end_s - s.start_s AS duration_s, lower(hex(s.object)) AS object_id, n.text AS call_site,
+    lower(hex(p.process_id)) AS process_id, p.pid AS pid, lower(hex(p.node_id)) AS node_id
+    FROM waited s LEFT JOIN processes p ON p.id = s.process LEFT JOIN names n ON n.id = s.site;
 CREATE VIEW objects AS SELECT
     {object_id} AS object_id, CASE m.kind WHEN 5 THEN 'put' WHEN 14 THEN 'result' ELSE 'argument' END AS kind,
     m.size_bytes AS size_bytes, m.start_s AS start_s, m.end_s AS end_s, n.text AS call_site,

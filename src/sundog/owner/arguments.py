@@ -11,6 +11,7 @@ from pickle import dumps
 from typing import TYPE_CHECKING, Any
 
 from sundog import event_facts, events
+from sundog.ids import PROCESS_BYTES, number_of
 from sundog.owner import by_value
 from sundog.owner.call_sites import of_user
 from sundog.owner.rows import DONE, QUEUED, WAITING, Task
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 _time = time.time
 _REF = ObjectRef
+_DEPS_RECORDED = 8  # arguments of a task that are refs: which tasks made them
 _WAITED_S = 1e-4  # arguments that were there sooner are not worth an event
 
 
@@ -54,15 +56,19 @@ class Arguments:
         if kwargs and any(type(arg) is _REF for arg in kwargs.values()):
             kwargs = {key: _slot(arg, deps) if type(arg) is _REF else arg for key, arg in kwargs.items()}
         payload: Any = [args, kwargs] if kwargs else args
+        started = _time()
         meta, buffers, inner = owner.objects.pack_value(payload, f"an argument of {task.fn.name}()")
         holds = deps + inner if inner else list(deps)
         if buffers:
             oid = owner.ids.put()
-            started = _time()
             location = owner.segments.write(buffers)
-            site = of_user(owner.ring, 0)
-            event_facts.made(owner.ring, events.ARGUMENT, oid[:16], site, location, started, _time())
+            site, now = of_user(owner.ring, 0), _time()
+            event_facts.made(owner.ring, events.ARGUMENTS, oid[:16], site, location, started, now)
             by_value.note_arguments(task.fn.name, args, kwargs, location[1])
+            alike = by_value.likeness(args, kwargs, buffers)
+            owner.ring.write(
+                events.PUT, task.id, site, alike, started, now, events.ARGUMENT, 0, 0.0, location[1]
+            )
             owner.ready[oid] = (0, meta, location, None, None)
             task.args = ("obj", oid, meta, location)
         else:
@@ -121,7 +127,10 @@ class Arguments:
         task.state = QUEUED
         now = _time()
         if now - task.submit_s > _WAITED_S:
-            self.owner.ring.write(events.READY, task.id, 0, task.submit_s, now, now)
+            own = task.id[:PROCESS_BYTES]
+            for oid in (task.deps or ())[:_DEPS_RECORDED]:
+                maker = float(number_of(oid[:16])) if oid[:PROCESS_BYTES] == own else 0.0
+                self.owner.ring.write(events.READY, task.id, 0, maker, now, now)
         if task.waiter is not None:
             task.waiter.start(task)
         elif task.actor is not None:

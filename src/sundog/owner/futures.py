@@ -9,13 +9,20 @@ Made and read on any thread; completed by `sundog-futures`.
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
+from sundog import events
+from sundog.ids import number_of
+from sundog.owner.call_sites import of_user
 from sundog.owner.objects import CopyLost
 
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
+
+
+_RECORDED_S = 1e-3  # a wait that is shorter is not worth an event
 
 
 class ObjectFuture(Future[Any]):
@@ -26,6 +33,8 @@ class ObjectFuture(Future[Any]):
         self._owner = owner
         self._key = b"future" + id(self).to_bytes(8, "little")
         self._is_awaited = False
+        self.site = 0  # the ring's number of the line that awaits it, in a driver
+        self.since_s = 0.0
         self.set_running_or_notify_cancel()
 
     def result(self, timeout: float | None = None) -> Any:
@@ -65,6 +74,8 @@ class Futures:
         future = ObjectFuture(self.owner)
         # The future's reader needs the object until it has been read.
         self.objects.ops.append((oid,))
+        if self.owner.before_block is None:  # a driver: what it waits for is recorded, as that of a get is
+            future.site, future.since_s = of_user(self.owner.ring, 0), time.time()
         if self._ready_or_deliver(future, oid):
             self._resolve_future(future, oid)
         return future
@@ -85,6 +96,8 @@ class Futures:
         return True
 
     def _resolve_future(self, future: ObjectFuture, oid: bytes) -> None:
+        if future.site:
+            self._record(future, oid)
         try:
             while True:
                 try:
@@ -103,3 +116,9 @@ class Futures:
             self.objects.ops.append(oid)
             future.set_result(value)
         future.announce()
+
+    def _record(self, future: ObjectFuture, oid: bytes) -> None:
+        now, since = time.time(), future.since_s
+        if now - since > _RECORDED_S:
+            last = float(number_of(oid[:16]))
+            self.owner.ring.write(events.GET, oid[:16], future.site, last, since, now, 0, 0, 1.0)

@@ -165,7 +165,7 @@ class Getting:
         def next_missing() -> bytes | None:
             return oids[position] if position < count else None
 
-        with self._noted(events.GET, oids[0][:16], of_user(owner.ring, self._name_get), started):
+        with self._noted(events.GET, oids, of_user(owner.ring, self._name_get), started):
             there = self._block(done, next_missing, timeout_s, target, started)
         if not there:
             owner.check_open()
@@ -186,14 +186,17 @@ class Getting:
         self._await_all(oids, None)
 
     @contextlib.contextmanager
-    def _noted(self, kind: int, first: bytes, site: int, started: float) -> Iterator[None]:
+    def _noted(
+        self, kind: int, oids: list[bytes], site: int, started: float, wanted: int = 0
+    ) -> Iterator[None]:
         """Record that this thread waits, from the beginning on and however it ends."""
-        ring, task = self.owner.ring, context.current_id() or b""
+        ring, task, first = self.owner.ring, context.current_id() or b"", oids[0][:16]
         event_facts.block(ring, kind, first, site, task, started)
         try:
             yield
         finally:
-            event_facts.unblock(ring, kind, first, site, task, started, _time())
+            now, count = _time(), len(oids)
+            event_facts.unblock(ring, kind, first, site, task, started, now, oids[-1], count, wanted)
 
     def _block(
         self,
@@ -383,7 +386,7 @@ class Getting:
             return ("wait", need[0], tuple(missing)) if len(missing) <= TARGETS_MAX else None
 
         try:
-            with self._noted(events.WAIT, oids[0][:16], of_user(owner.ring, self._name_wait), started):
+            with self._noted(events.WAIT, oids, of_user(owner.ring, self._name_wait), started, count):
                 self._block(lambda: need[0] <= 0, lambda: key, timeout_s, target)
             owner.check_open()
         finally:

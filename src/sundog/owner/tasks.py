@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 _time = time.time
 _REF = ObjectRef
 _NUMBERS_MAX = 1000
+_LARGE_FUNCTION_BYTES = 1 << 18  # what a function has captured is recorded from here on
 
 
 FUNCTION_MAX_BYTES = (
@@ -68,6 +69,7 @@ class Tasks:
         """
         code = self._codes.get(id(function))
         if code is None:
+            started = _time()
             try:
                 blob, captured = pack_function(function)
             except Exception as error:
@@ -87,6 +89,9 @@ class Tasks:
                     for oid in captured:
                         self.owner.refs.hold(oid)
             by_value.note_function(name, len(blob))
+            if len(blob) >= _LARGE_FUNCTION_BYTES:
+                took = _time() - started
+                self.owner.ring.note("function", name=name, bytes=len(blob), seconds=took, at_s=started)
             _check_size(function, name, len(blob))
             code = Code(blake2b(blob, digest_size=16).digest(), blob)
             code.function = function if captured else self._while_it_lives(function)
