@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, ParamSpec, TypeVar, overload
 
 from sundog import engines
@@ -201,14 +202,22 @@ class ActorClass(_Creates[T]):
         self._cls = cls
         self._options = options
         self._native: dict[Any, Any] = {}  # another engine's own
-        self._members = _members(cls)
-        self._takes = Signature.of(cls.__init__, bound=True)
         self._name = printable(cls.__name__)
         self.__name__ = cls.__name__
         self.__doc__ = cls.__doc__
         self.__module__ = cls.__module__
         self.__qualname__ = cls.__qualname__
         self.__ray_actor_class__ = cls
+
+    # Looked up at the first use, not when made: a class whose methods name the class itself is unpickled in two steps,
+    # and this object is made between them, while the class has no methods yet.
+    @cached_property
+    def _members(self) -> Members:
+        return _members(self._cls)
+
+    @cached_property
+    def _takes(self) -> Signature:
+        return Signature.of(self._cls.__init__, bound=True)
 
     @property
     def __ray_metadata__(self) -> ActorClassMetadata:

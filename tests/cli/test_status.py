@@ -167,5 +167,5 @@ def test_the_page_lists_the_dead_actors_that_errors_point_to(sundog: Sundog, ses
 
 def test_what_is_piped_is_one_row_a_line(sundog: Sundog, sessions: FakeSessions) -> None:
     demand = {"shape": {"CPU": 1.0}, "count": 1, "waited_s": 1.0, "why": "w" * 500}
-    assert f"CPU 1 1 1.0 s {'w' * 500}" in page(sundog, sessions, pending=[demand])
+    assert f"{{'CPU': 1.0}}: 1 1.0 s {'w' * 500}" in page(sundog, sessions, pending=[demand])
     assert any("x" * 300 in line for line in page(sundog, sessions, node="x" * 300))

@@ -104,7 +104,7 @@ def test_a_restarted_actor_is_constructed_anew_and_says_so(ray: ModuleType, tmp_
         ray.get(phoenix.add.remote(), timeout=GET_S)
 
 
-def test_a_call_in_hand_is_unavailable_and_later_calls_go_to_the_next_life(
+def test_calls_without_retries_end_with_the_life_that_they_were_made_to(
     ray: ModuleType, tmp_path: Path
 ) -> None:
     phoenix = make_phoenix(ray, tmp_path, max_restarts=1).remote()
@@ -115,7 +115,11 @@ def test_a_call_in_hand_is_unavailable_and_later_calls_go_to_the_next_life(
     os.kill(pid, signal.SIGKILL)
     with pytest.raises(ActorUnavailableError, match="may or may not have run"):
         ray.get(held, timeout=GET_S)
-    assert ray.get(behind, timeout=GET_S) == [1, 2, 3], "what had not begun is not lost"
+    for ref in behind:
+        with pytest.raises(ActorUnavailableError, match="had not begun, and will not run"):
+            ray.get(ref, timeout=GET_S)
+    await_true(lambda: len(lines(tmp_path / "lives")) == 2, "the second life")
+    assert ray.get(patient(phoenix.add).remote(), timeout=GET_S) == 1, "no call ran in between"
 
 
 def test_a_call_made_between_two_lives_is_unavailable_at_once_unless_it_may_be_retried(
@@ -147,7 +151,7 @@ def test_a_call_made_between_two_lives_is_unavailable_at_once_unless_it_may_be_r
     with pytest.raises(ActorUnavailableError, match="SIGKILL"):
         ray.get(held, timeout=GET_S)
     waiting = patient(slow.note).remote(1)
-    with pytest.raises(ActorUnavailableError, match="has not run") as caught:
+    with pytest.raises(ActorUnavailableError, match="will not run") as caught:
         ray.get(slow.note.remote(2), timeout=GET_S)
     assert caught.value.actor_id == slow._actor_id.hex()
     assert ray.wait([waiting], timeout=0)[1] == [waiting]
@@ -285,7 +289,9 @@ def test_a_call_that_had_begun_in_another_group_is_not_made_twice(ray: ModuleTyp
     assert lines(tmp_path / "other-runs") == lines(tmp_path / "behind-runs") == [1]
 
 
-def test_calls_behind_those_of_another_caller_are_not_lost(ray: ModuleType, tmp_path: Path) -> None:
+def test_calls_with_retries_that_wait_behind_another_caller_run_in_the_next_life(
+    ray: ModuleType, tmp_path: Path
+) -> None:
     phoenix = make_phoenix(ray, tmp_path, max_restarts=1).remote()
     pid = ray.get(phoenix.pid.remote(), timeout=GET_S)
 
@@ -295,7 +301,7 @@ def test_calls_behind_those_of_another_caller_are_not_lost(ray: ModuleType, tmp_
 
     busy = occupy.remote(phoenix)
     await_true((tmp_path / "gate-begun").exists, "the call of the other caller")
-    mine = [phoenix.add.remote() for _ in range(3)]
+    mine = [patient(phoenix.add).remote() for _ in range(3)]
     os.kill(pid, signal.SIGKILL)
     assert ray.get(mine, timeout=GET_S) == [1, 2, 3]
     with pytest.raises(ActorUnavailableError):

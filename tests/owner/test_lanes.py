@@ -11,7 +11,7 @@ import pytest
 from sundog.net import sockets as socket
 from sundog.net.packets import make_pair
 from sundog.owner.lanes import ActorLane, Lane, LeasedLane
-from sundog.owner.rows import DONE, QUEUED, SENT, Fn, Task
+from sundog.owner.rows import DONE, QUEUED, SENT, WAITING, Fn, Task
 
 
 class Wires:
@@ -156,3 +156,19 @@ def test_replies_are_handled_and_the_end_of_the_worker_is_noticed(wires: Wires) 
     lane.close_peer()
     read()
     assert heard == [(lane, [(b"t", 0, b"", 0.0)]), "end"]
+
+
+@pytest.mark.parametrize(("out_of_order", "taken"), [(False, [1]), (True, [1, 4])])
+def test_calls_without_retries_that_nothing_held_up_are_taken_out_of_the_queue(
+    wires: Wires, out_of_order: bool, taken: list[int]
+) -> None:
+    lane = wires.actor()
+    lane.out_of_order = out_of_order
+    calls = [Task(bytes([number]) * 16, Fn(number, "f"), None, 0.0) for number in range(1, 5)]
+    for call in calls:
+        call.state, call.retries = QUEUED, 0
+    calls[1].retries = 2
+    calls[2].state = WAITING
+    lane.queue.extend(calls)
+    assert [call.id[0] for call in lane.take_unsent()] == taken
+    assert [call.id[0] for call in lane.queue] == [each for each in (1, 2, 3, 4) if each not in taken]

@@ -159,3 +159,10 @@ def test_the_state_of_an_asgi_app_can_be_read_again() -> None:
     datastructures = pytest.importorskip("starlette.datastructures")
     state = unpack(pack(datastructures.State({"a": 1}), 1 << 20)[0], None)
     assert state.a == 1
+
+
+@pytest.mark.parametrize("value", ["short", b"short", ["short"]])
+def test_a_limit_for_what_travels_in_replies_holds_for_short_values_too(value: Any) -> None:
+    meta, buffers, _ = pack(value, 0)
+    assert meta == b"" and buffers
+    assert pack(value, 100 << 10)[1] is None

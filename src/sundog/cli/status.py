@@ -148,9 +148,9 @@ def _waiting(pending: Sequence[Mapping[str, Any]]) -> "RenderableType":
         "asks for", "how many", "waits since", "why", title="Waiting", title_justify="left", box=None
     )
     for demand in pending:
-        shape = demand["shape"]
-        asked = ", ".join(f"{n} {_amount(n, a)}" for n, a in dict(shape).items()) or "nothing"
-        row = (asked, str(demand["count"]), in_words(float(demand["waited_s"])), str(demand["why"]))
+        # As Ray writes a demand: programs look for such a line in what `status` prints.
+        asked = {name: float(amount) for name, amount in dict(demand["shape"]).items()}
+        row = (f"{asked}:", str(demand["count"]), in_words(float(demand["waited_s"])), str(demand["why"]))
         table.add_row(*[Text(printable(cell)) for cell in row])
     return table
 

@@ -115,7 +115,7 @@ def _place(
     if group_id is None:
         if index != -1:
             raise ValueError(
-                f"placement_group_bundle_index={index} needs a placement group, and there is none."
+                f"placement_group_bundle_index={index} without a placement group: then the bundle index must be -1."
             )
         given = options.scheduling_strategy
         return strategy_of(None if is_a(given, "PlacementGroupSchedulingStrategy") else given), {}

@@ -190,7 +190,7 @@ class ActorCalls:
                 return
             if link.state == "RESTARTING" and task.state != WAITING and task.retries == 0:
                 # Not kept until the next life, which may be long in coming: the caller may ask another actor.
-                self.owner.replies.fail_with(task, self._unavailable(link, task, link.cause))
+                self.owner.replies.fail_with(task, self._unavailable(link, task, link.cause, begun=False))
                 return
             link.queue.append(task)
             self.owner.arguments.await_all(task)
@@ -327,10 +327,13 @@ class ActorCalls:
         if state == "RESTARTING":
             if incarnation <= link.incarnation:
                 return  # told already
+            was_alive = link.state == "ALIVE"
             link.state, link.cause, link.away = state, cause, True
             lost = self._leave(link)
             link.incarnation = incarnation
-            self._sort_out(link, lost, cause)
+            if was_alive:
+                lost += link.take_unsent()
+            self._sort_out(link, lost, cause, was_alive)
             link.worker, link.untold = b"", []
             self._open_lane(link)
             self.settle(link)
@@ -378,8 +381,13 @@ class ActorCalls:
         link.inflight.clear()
         return lost
 
-    def _sort_out(self, link: ActorLane, lost: list[Task], cause: Any) -> None:
-        """In-flight calls of an actor that restarts: try again what may be, fail the rest, keep the order."""
+    def _sort_out(self, link: ActorLane, lost: list[Task], cause: Any, was_alive: bool) -> None:
+        """The calls made to an actor that restarts: try again what may be, fail the rest, keep the order.
+
+        Calls without retries fail with the life that they were made to, begun or not: the next life starts from
+        nothing, and their caller may count on what earlier calls have done. An actor that died in its first
+        constructor had not taken any.
+        """
         begun = self._begun(link, lost)
         record_lost(self.owner, [task for task in lost if task.id in begun], link.worker)
         again, over = [], []
@@ -388,7 +396,7 @@ class ActorCalls:
                 continue
             if task.cancelled:
                 over.append(task)
-            elif task.id not in begun:
+            elif task.id not in begun and (task.retries != 0 or not was_alive):
                 again.append(task)
             elif task.retries != 0:
                 if task.retries > 0:
@@ -404,7 +412,7 @@ class ActorCalls:
             if task.cancelled:
                 self._fail(link, task)
             else:
-                self.owner.replies.fail_with(task, self._unavailable(link, task, cause))
+                self.owner.replies.fail_with(task, self._unavailable(link, task, cause, task.id in begun))
 
     def _fail(self, link: ActorLane, task: Task, may_have_run: bool = False) -> None:
         if task.cancelled:
@@ -415,9 +423,9 @@ class ActorCalls:
             error = self.died_error(link, task, may_have_run)
         self.owner.replies.fail_with(task, error)
 
-    def _unavailable(self, link: ActorLane, task: Task, cause: Any) -> RayError:
+    def _unavailable(self, link: ActorLane, task: Task, cause: Any, begun: bool) -> RayError:
         return death_errors.call_error(
-            task, link.name, link.actor_id, link.pid, cause, _text(cause), made=task.lane is not None
+            task, link.name, link.actor_id, link.pid, cause, _text(cause), begun=begun
         )
 
     def _output_of(self, link: ActorLane) -> str:

@@ -75,16 +75,16 @@ def task_error(task: Task, worker: bytes, pid: int, cause: Cause, output: str) -
 
 
 def call_error(
-    task: Task, actor: str, actor_id: bytes, pid: int, cause: Any, told: str, *, made: bool = True
+    task: Task, actor: str, actor_id: bytes, pid: int, cause: Any, told: str, *, begun: bool = True
 ) -> RayError:
     """The error of a call that an actor had in hand when it died, or that comes between two of its lives.
 
     Args:
         actor: the name of its class.
         told: the cause in words; a cause may be more than a `Cause`.
-        made: it was sent to the actor before that died.
+        begun: the actor may have begun it before it died.
     """
-    if made:
+    if begun:
         message = (
             f"Actor {actor} ({actor_id.hex()}) died while it had {task.fn.name}() in hand and is being restarted: "
             f"{closed(told)}The call may or may not have run. Give the actor max_task_retries to have such calls "
@@ -92,8 +92,8 @@ def call_error(
         )
     else:
         message = (
-            f"Actor {actor} ({actor_id.hex()}) died and is being restarted: {closed(told)}{task.fn.name}() was not "
-            "sent to it, and has not run. Give the actor max_task_retries to have calls wait for its next life."
+            f"Actor {actor} ({actor_id.hex()}) died and is being restarted: {closed(told)}{task.fn.name}() had "
+            "not begun, and will not run. Give the actor max_task_retries to have calls wait for its next life."
         )
     facts = facts_of(cause) if isinstance(cause, Cause) else {}
     kind = OutOfMemoryError if is_memory(cause) else ActorUnavailableError

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from sundog.ids import number_of
 from sundog.net import packets
 from sundog.net import sockets as socket
-from sundog.owner.rows import DONE, QUEUED, Fn, Shape, Task
+from sundog.owner.rows import DONE, QUEUED, WAITING, Fn, Shape, Task
 from sundog.wire.lanes import FnWire, Item, Packet, ReplyBatch
 
 if TYPE_CHECKING:
@@ -267,6 +267,19 @@ class ActorLane(Lane):
             task.state = QUEUED
             self.queue.appendleft(task)
         self._busy.add(self)
+
+    def take_unsent(self) -> list[Task]:
+        """Take the calls without retries out of the queue that could have been sent: nothing held them up."""
+        taken: list[Task] = []
+        kept: list[Task] = []
+        while self.queue:
+            task = self.queue.popleft()
+            if task.state == WAITING and not self.out_of_order:
+                kept.append(task)
+                break
+            (taken if task.state == QUEUED and task.retries == 0 else kept).append(task)
+        self.queue.extendleft(reversed(kept))
+        return taken
 
     def put_back(self, task: Task) -> None:
         """Queue a call once more where it stood: before those made after it, behind those that make its arguments."""

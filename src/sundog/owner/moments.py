@@ -37,6 +37,7 @@ _CALLERS: dict[tuple[str, str], str] = {
     ("worker/results.py", "_stream"): "",
     ("worker/results.py", "_close"): "",
     ("worker/actor_life.py", "_instance"): "",
+    ("worker/async_start.py", "_make"): "",
     ("worker/inline.py", "_call"): "",
     ("worker/async_actor.py", "_one"): "meta",
     ("worker/async_actor.py", "_stream"): "",

@@ -58,9 +58,9 @@ def pack(value: Any, inline_max: int) -> Packed:
     if kind in SIMPLE:
         if value is None:
             return NONE, None, None
-        if kind is bytes and len(value) < 256:
+        if kind is bytes and len(value) < 256 and inline_max > 300:
             return _SHORT_BYTES[len(value)] + value + b".", None, None
-        if (kind is not str and kind is not bytes) or len(value) < BUFFER_MIN_BYTES:
+        if (kind is not str and kind is not bytes) or len(value) < BUFFER_MIN_BYTES < inline_max:
             return dumps(value, 5), None, None
     elif kind is _array_type:
         dtype = value.dtype

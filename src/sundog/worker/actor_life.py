@@ -11,7 +11,7 @@ import pickle
 from typing import Any
 
 from sundog import events
-from sundog.exceptions import RayTaskError
+from sundog.exceptions import AsyncioActorExit, RayTaskError
 from sundog.owner import context
 from sundog.owner.core import Owner
 from sundog.owner.failures import note_error
@@ -99,11 +99,12 @@ class ActorLife:
             positional = named = None
             if executor.exit_after is not None:
                 raise SystemExit  # it called exit_actor(), and caught what that raises
-        except SystemExit as error:
+        except (SystemExit, AsyncioActorExit) as error:
             failed = events.FAILED
             if executor.exit_after is None:
-                executor.exit_code = exits.exit_code(error)
-                executor.exit_after = exits.told(error, "its constructor")
+                ended = error if isinstance(error, SystemExit) else SystemExit(0)
+                executor.exit_code = exits.exit_code(ended)
+                executor.exit_after = exits.told(ended, "its constructor")
             executor.actor = None
             self.serving.stopping = executor.exit_after
         except BaseException as error:
@@ -156,17 +157,14 @@ class ActorLife:
     def _instance(cls: Any, positional: Any, named: Any, concurrent: Any) -> Any:
         """The user's constructor; alone, for signals that come while it runs may raise in it (`owner/moments.py`).
 
-        One that is a coroutine runs to its end on the actor's own loop.
+        That of an asyncio actor runs inside its loop, so it may start tasks there; a coroutine is awaited to its end.
         """
-        if not is_coroutine(cls.__init__):
-            return cls(*positional, **named)
-        import asyncio
-
-        made = cls.__new__(cls, *positional, **named)
-        constructor = cls.__init__(made, *positional, **named)
         loop = getattr(concurrent, "loop", None)
-        asyncio.run(constructor) if loop is None else loop.run_until_complete(constructor)
-        return made
+        if loop is not None or is_coroutine(cls.__init__):
+            from sundog.worker.async_start import make_in_loop
+
+            return make_in_loop(cls, positional, named, loop)
+        return cls(*positional, **named)
 
     def _hand_over(self, concurrent: Any) -> None:
         """Have the calls served by another from now on; locked, as the reader may be bringing the actor's end."""

@@ -1,0 +1,42 @@
+"""The constructor of an asyncio actor, inside the loop that its calls will run in.
+
+Owns that one step. Runs in the main thread of a worker that becomes an actor; a plain worker never loads it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from sundog.signatures import is_coroutine
+
+
+def make_in_loop(cls: Any, positional: Any, named: Any, loop: asyncio.AbstractEventLoop | None) -> Any:
+    """An instance of the class, made while the loop runs.
+
+    Args:
+        loop: the actor's own; None for an actor without one, whose constructor alone is a coroutine.
+    """
+    made, error = _finish(_make(cls, positional, named), loop)
+    if error is not None:
+        raise error
+    return made
+
+
+def _finish(outcome: Any, loop: asyncio.AbstractEventLoop | None) -> tuple[Any, BaseException | None]:
+    result: tuple[Any, BaseException | None] = (
+        asyncio.run(outcome) if loop is None else loop.run_until_complete(outcome)
+    )
+    return result
+
+
+async def _make(cls: Any, positional: Any, named: Any) -> tuple[Any, BaseException | None]:
+    # The error is a result: a SystemExit that leaves a task would be raised in the loop as well.
+    try:
+        if not is_coroutine(cls.__init__):
+            return cls(*positional, **named), None
+        made = cls.__new__(cls, *positional, **named)
+        await cls.__init__(made, *positional, **named)
+        return made, None
+    except BaseException as error:
+        return None, error
