@@ -40,6 +40,7 @@ _HOME = {
         "nodes",
         "timeline",
     ),
+    "sundog.advice.doctor": ("doctor",),
     "sundog.actor": ("ActorClass", "ActorHandle", "ActorMethod", "method"),
     "sundog.refs": ("ObjectID", "ObjectRef"),
     "sundog.generator": ("DynamicObjectRefGenerator", "ObjectRefGenerator", "StreamingObjectRefGenerator"),
@@ -122,6 +123,7 @@ __all__ = [
     "available_resources",
     "cancel",
     "cluster_resources",
+    "doctor",
     "exceptions",
     "get",
     "get_actor",
@@ -215,6 +217,7 @@ def __dir__() -> list[str]:
 if TYPE_CHECKING:
     from sundog import exceptions, util
     from sundog.actor import ActorClass, ActorHandle, ActorMethod, method
+    from sundog.advice.doctor import doctor
     from sundog.api import (
         cancel,
         get,

@@ -198,3 +198,14 @@ def gpus(asked: float | None, variable: str | None) -> float:
     except OSError:
         return 0
     return count if seen is None else min(count, len(seen))
+
+
+def physical_cores() -> int:
+    """How many cores this process may use, hardware threads of one core counted once."""
+    allowed = os.sched_getaffinity(0)
+    cores = set()
+    for cpu in allowed:
+        cores.add(
+            _read(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").strip() or str(cpu)
+        )
+    return max(1, len(cores))

@@ -1,6 +1,6 @@
-"""`sundog demo`: what it reads from a timeline and what it advises, from made-up recordings."""
+"""`sundog demo`: what it reads from a timeline, from made-up recordings."""
 
-from sundog.cli.demo import Summary, advise, summarise
+from sundog.cli.demo import Summary, summarise
 from sundog.observe.timeline import SpanRow, TaskRow, chrome_trace
 
 
@@ -45,29 +45,6 @@ def test_the_recording_of_real_rows_is_read_as_it_is_written() -> None:
 
 def test_an_empty_recording_has_no_summary() -> None:
     assert summarise([]) == []
-
-
-def test_calls_one_after_the_other_are_advised_to_be_submitted_together() -> None:
-    advice = advise(Summary("work", 10, 5.0, 5.1, workers=2), cpus=5)
-    assert advice is not None
-    assert "Submit them all, then get() the list: about 1.00 s instead of 5.10 s on 5 CPUs" in advice
-
-
-def test_calls_to_one_actor_are_advised_to_have_more_actors() -> None:
-    advice = advise(Summary("Counter.add", 4, 2.0, 2.0, workers=1, on_actor=True), cpus=8)
-    assert advice is not None
-    assert "all 4 calls went to one actor" in advice
-    assert "With 4 actors: about 0.50 s instead of 2.00 s" in advice
-
-
-def test_what_already_runs_in_parallel_needs_no_advice() -> None:
-    assert advise(Summary("work", 10, 5.0, 2.6, workers=2), cpus=2) is None
-
-
-def test_one_cpu_few_calls_or_little_time_give_no_ground_for_advice() -> None:
-    assert advise(Summary("work", 10, 5.0, 5.0, workers=1), cpus=1) is None
-    assert advise(Summary("work", 2, 5.0, 5.0, workers=1), cpus=4) is None
-    assert advise(Summary("work", 10, 0.001, 0.001, workers=1), cpus=4) is None
 
 
 def test_a_recording_of_no_length_has_no_overlap_rather_than_an_error() -> None:

@@ -30,6 +30,7 @@ COMMANDS = {
     "memory": "Show who holds which object, and where the memory is.",
     "logs": "Show what the processes of a session printed.",
     "why": "Say why something waits, is slow, failed or died.",
+    "doctor": "Say what kept a run from being faster, and what to change.",
     "timeline": "Write what ran when, for a trace viewer or as a page.",
     "sql": "Ask the records of a session in SQL.",
     "session": "List sessions, running and ended; pack one into a file.",

@@ -1,11 +1,12 @@
 """`sundog demo`: run a small `import ray` program, then show what the recording says about it.
 
-Owns the reading of the timeline into one line per function, and the advice that follows from the measured
-overlap; both are pure (`summarise`, `advise`). The program is `demo_program`, the same file as
-examples/demo.py. Runs in the terminal's process, main thread, in a session of its own that it ends.
+Owns the reading of the timeline into one line per function (`summarise`, pure); the advice is the doctor's, in short
+(`sundog.advice`). The program is `demo_program`, the same file as examples/demo.py.
+Runs in the terminal's process, main thread, in a session of its own that it ends.
 """
 
-import importlib
+import os
+import runpy
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,12 +18,6 @@ from sundog.cli import exits
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-# Fewer calls than this, or less time in all, and the overlap says nothing about how the program is written.
-MIN_CALLS = 3
-MIN_BUSY_S = 0.02
-# Under this many calls at a time on average, calls are as good as one after the other.
-HARDLY_PARALLEL = 1.2
 
 
 @dataclass(frozen=True)
@@ -63,30 +58,6 @@ def summarise(events: Iterable[Mapping[str, Any]]) -> list[Summary]:
     return summaries
 
 
-def advise(summary: Summary, cpus: int) -> str | None:
-    """What would make these calls faster, with the time that it would save; None when nothing would.
-
-    Args:
-        summary: what was measured.
-        cpus: how many calls the session could have run at once.
-    """
-    room = min(cpus, summary.calls)
-    if room < 2 or summary.calls < MIN_CALLS or summary.busy_s < MIN_BUSY_S:
-        return None
-    if summary.at_a_time > HARDLY_PARALLEL:
-        return None
-    could_be = f"about {summary.busy_s / room:.2f} s instead of {summary.span_s:.2f} s on {room} CPUs"
-    if summary.on_actor and summary.workers == 1:
-        return (
-            f"{summary.name}: all {summary.calls} calls went to one actor, which does one thing at a time. "
-            f"With {room} actors: {could_be}."
-        )
-    return (
-        f"{summary.name}: {summary.calls} calls, {summary.at_a_time:.1f} at a time: each result was awaited "
-        f"before the next call was submitted. Submit them all, then get() the list: {could_be}."
-    )
-
-
 def make_table(summaries: Iterable[Summary]) -> "Table":
     """The summaries for the terminal."""
     from rich.table import Table
@@ -112,13 +83,17 @@ def command(timeline_path: str | None) -> int:
     from rich.console import Console
 
     from sundog import api, compat, session_facts
+    from sundog.advice.doctor import examine_session
+    from sundog.observe.sessions import open_session
+    from sundog.owner import context
 
     console = Console(highlight=False)
     console.print("The program (examples/demo.py) says:", style="bold")
     compat.install()
     try:
-        importlib.import_module("sundog.cli.demo_program").main()
-        cpus = int(session_facts.cluster_resources().get("CPU", 1))
+        # As a user's program, not as a part of sundog: its lines are what the advice names.
+        runpy.run_path(os.path.join(os.path.dirname(__file__), "demo_program.py"), run_name="demo")["main"]()
+        session = str(context.facts.session["path"])
         summaries = summarise(session_facts.timeline() or ())
         if timeline_path is not None:
             session_facts.timeline(filename=timeline_path)
@@ -131,8 +106,9 @@ def command(timeline_path: str | None) -> int:
         )
     console.print(make_table(summaries))
     console.print("Advice:", style="bold")
-    for line in filter(None, (advise(summary, cpus) for summary in summaries)):
-        console.print(f"- {line}", markup=False)
+    for line in examine_session(open_session(session)).brief():
+        console.print(f"- {line}", markup=False, soft_wrap=True)
+    console.print("The whole report: sundog doctor", style="dim")
     if timeline_path is not None:
         console.print(f"The timeline is in {timeline_path}: open it at ui.perfetto.dev", markup=False)
     return exits.OK

@@ -107,7 +107,6 @@ def mapped() -> Iterator[None]:
 
 # Commands of a later version, and what does the same until then.
 LATER = {
-    "doctor": "See: sundog demo, whose output has such advice.",
     "job": "Run the program itself; it joins a session with init(address='auto').",
 }
 

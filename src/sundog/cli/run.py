@@ -6,6 +6,7 @@ script's. The script runs in this process and its main thread, after click's fra
 Ctrl-C, SystemExit and a broken pipe mean to it what they always do.
 """
 
+import contextlib
 import importlib.util
 import io
 import os
@@ -29,6 +30,7 @@ _EXAMPLES = rows.examples(
     ("sundog run train.py --epochs 3", "as python train.py --epochs 3 would"),
     ("sundog run --progress train.py", "with a live bar for each function"),
     ("sundog run --engine ray train.py", "on a Ray cluster, with sundog's records"),
+    ("sundog run --doctor train.py", "then say what kept it from being faster"),
     ("sundog run -m package.module", "as python -m package.module would"),
 )
 
@@ -42,12 +44,14 @@ class Program:
     is_module: bool
     progress: bool = False  # show bars while it runs
     engine: str = ""  # where it runs; "" as the setting says
+    doctor: bool = False  # examine its session when it has ended
 
     def __call__(self) -> None:
         """Run it. Returns when the program ends normally; raises SystemExit or what the program raised."""
         self._choose_engine()
         sys.argv = [self.target, *self.arguments]
         bars = _bars() if self.progress else None
+        examine = _examination() if self.doctor else None
         try:
             code, main = self._prepare()
             sys.modules["__main__"] = main
@@ -62,6 +66,8 @@ class Program:
         finally:
             if bars is not None:
                 bars.stop()
+            if examine is not None:
+                examine()
 
     def _choose_engine(self) -> None:
         """What `import ray` gives: sundog, or on a Ray cluster Ray itself, whose verbs are recorded."""
@@ -99,6 +105,48 @@ def _bars() -> "progress":
     from sundog.util import progress
 
     return progress().__enter__()
+
+
+def _examination() -> Callable[[], None]:
+    """What shows the doctor's report when the program has ended: on stderr, for stdout is the program's."""
+    from sundog import engines
+
+    sessions: list[str] = []
+    engines.when_leaving(lambda: sessions.append(_session_path()))
+
+    def examine() -> None:
+        from sundog import api
+
+        with contextlib.suppress(Exception):
+            if api.is_initialized():
+                api.shutdown()
+        if not sessions:
+            click.echo(
+                "sundog run: the program started no session, so there is nothing to examine.", err=True
+            )
+            return
+        from rich.console import Console
+
+        from sundog.advice.doctor import examine_session
+        from sundog.observe.sessions import NoSuchSession, open_session
+
+        try:
+            report = examine_session(open_session(sessions[-1]))
+        except (NoSuchSession, OSError) as error:
+            click.echo(f"sundog run: the session cannot be examined: {error}", err=True)
+            return
+        if sys.stderr.isatty():
+            Console(stderr=True, highlight=False).print(report.rich())
+        else:
+            click.echo(str(report), err=True)
+
+    return examine
+
+
+def _session_path() -> str:
+    from sundog.owner import context
+
+    return str((context.facts.session or {}).get("path", ""))
 
 
 def _script_main(path: str) -> tuple[CodeType, ModuleType]:
@@ -198,10 +246,18 @@ def _is_importlib(code: CodeType) -> bool:
 @click.option(
     "--engine", type=click.Choice(["local", "ray"]), default=None, help="Where it runs; ray is a Ray cluster."
 )
+@click.option(
+    "--doctor", is_flag=True, help="When it has ended, say what kept it from being faster (on stderr)."
+)
 @click.argument("target")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def command(
-    as_module: bool, progress: bool, engine: str | None, target: str, arguments: tuple[str, ...]
+    as_module: bool,
+    progress: bool,
+    engine: str | None,
+    doctor: bool,
+    target: str,
+    arguments: tuple[str, ...],
 ) -> Program:
     """Run a Python program, as `python TARGET ARGUMENTS…` would, with `import ray` giving sundog.
 
@@ -209,4 +265,4 @@ def command(
     input. Everything after it is the program's own. Programs that say `import sundog` run as well. With --engine ray
     both run on a Ray cluster (RAY_ADDRESS says which), and `import ray` is Ray itself.
     """
-    return Program(target, arguments, as_module, progress, engine or "")
+    return Program(target, arguments, as_module, progress, engine or "", doctor)

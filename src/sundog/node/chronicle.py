@@ -29,6 +29,7 @@ class Chronicle:
         self.node = node
         self._busy, self._all = 0, 0
         self._turn = 0
+        self._begun = False
         self._store: dict[str, int] = {"segments": 0, "used_bytes": 0}
 
     def start(self) -> None:
@@ -37,9 +38,11 @@ class Chronicle:
             self.node.loop.after(_FIRST_S, self._begin)
 
     def _begin(self) -> None:
-        row = self.node.requests.listings.nodes()[0]
-        self._fact("node", row["node_id"], row=row)
-        self._sample()
+        if not self._begun:
+            self._begun = True
+            row = self.node.requests.listings.nodes()[0]
+            self._fact("node", row["node_id"], row=row, cores=machine.physical_cores())
+            self._sample()
 
     def _fact(self, kind: str, subject: str, **facts: Any) -> None:
         self.node.records.fact(kind, subject=subject, **facts)
@@ -76,6 +79,8 @@ class Chronicle:
 
     def job_changed(self, job: Job, row: dict[str, Any]) -> None:
         """A driver joined, or left."""
+        if row.get("end_time") and self.node.records.enabled:
+            self._begin()  # of a session that is shorter than that
         self._fact("job", job.job_id.hex(), row=row, driver=job.driver.hex())
 
     def group_changed(self, pg_id: bytes) -> None:

@@ -337,8 +337,8 @@ class Intake:
             )
         elif kind == events.SAMPLE:
             self.db.execute(
-                "INSERT INTO samples VALUES(?, ?, ?, ?, ?, ?)",
-                (task_id, source.id, start, int(own_bytes), name_of(name), cpu_s),
+                "INSERT INTO samples VALUES(?, ?, ?, ?, ?, ?, ?)",
+                (task_id, source.id, start, int(own_bytes), name_of(name), cpu_s, fields[7]),
             )
         elif kind == events.LOST:
             self._lost.append((source, fields[:11], name_of(name)))

@@ -47,7 +47,8 @@ CREATE INDEX moves_segment ON moves(maker, segment);
 CREATE TABLE traffic(
     task_id BLOB, attempt INTEGER, by_value INTEGER, by_reference INTEGER, inline_out INTEGER,
     PRIMARY KEY(task_id, attempt)) WITHOUT ROWID;
-CREATE TABLE samples(task_id BLOB, process INTEGER, at_s REAL, own_bytes INTEGER, line INTEGER, cpu_s REAL);
+CREATE TABLE samples(task_id BLOB, process INTEGER, at_s REAL, own_bytes INTEGER, line INTEGER, cpu_s REAL,
+    threads INTEGER);
 CREATE TABLE errors(task_id BLOB, attempt INTEGER, type TEXT, message TEXT, in_order INTEGER);
 CREATE INDEX errors_task ON errors(task_id);
 CREATE TABLE failures(task_id BLOB, attempt INTEGER, facts TEXT);

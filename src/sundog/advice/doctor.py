@@ -1,0 +1,105 @@
+"""`sundog.doctor()`: examine a session, and say what kept it from being faster.
+
+Owns the examination: read the records, play the run, look for every fault. Runs in the process of whoever asks; it
+joins no session and changes nothing.
+"""
+
+from __future__ import annotations
+
+from sundog.advice import findings_actors, findings_data, findings_driver, findings_tasks, findings_waits
+from sundog.advice.findings import Draft, Finder, weigh
+from sundog.advice.path import by_function, critical_path, idle_share, parallelism
+from sundog.advice.reading import read_run
+from sundog.advice.report import COLUMNS, Report
+from sundog.advice.run import Run
+from sundog.advice.simulator import CannotPlay, play
+from sundog.advice.source import Sources
+from sundog.observe.index import Progress, opened
+from sundog.observe.sessions import Opened, open_session
+
+FINDERS: tuple[Finder, ...] = (
+    findings_waits.get_in_loop,
+    findings_waits.get_in_order,
+    findings_waits.nested_get,
+    findings_actors.one_actor,
+    findings_actors.unbalanced_actors,
+    findings_tasks.tasks_too_small,
+    findings_tasks.stragglers,
+    findings_tasks.retries,
+    findings_tasks.too_many_workers,
+    findings_tasks.memory_bound,
+    findings_data.large_argument,
+    findings_data.closure,
+    findings_data.spilling,
+    findings_data.too_many_threads,
+    findings_driver.serial_part,
+    findings_driver.driver_bound,
+)
+
+
+def doctor(session: str | None = None) -> Report:
+    """Examine a session: what kept it from being faster, what mending it gives.
+
+    Args:
+        session: its name or a part of it, its folder, or a file of `sundog session export`. By default the session
+            that this program is in, else the newest.
+
+    Returns:
+        A report: print it, or leave it as the last line of a notebook's cell. `findings` has the rows.
+
+    Raises:
+        sundog.observe.sessions.NoSuchSession: there is none.
+    """
+    return examine_session(open_session(session or _own_session()))
+
+
+def _own_session() -> str | None:
+    from sundog import engines
+    from sundog.owner import context
+
+    if engines.current() is None:
+        return None
+    path = (context.facts.session or {}).get("path")
+    return str(path) if path else None
+
+
+def examine_session(chosen: Opened, told: Progress | None = None) -> Report:
+    """The report on a session."""
+    with opened(chosen.path, told) as index:
+        run = read_run(chosen, index)
+    return examine(run)
+
+
+def examine(run: Run, sources: Sources | None = None) -> Report:
+    """The report on a run."""
+    files = sources or Sources()
+    try:
+        played_s = play(run).length_s
+    except CannotPlay:
+        played_s = 0.0
+    drafts = _drafts(run, files) if played_s > 0 and run.nodes else []
+    path = critical_path(run)
+    return Report(
+        session=run.name,
+        length_s=run.length_s,
+        played_s=played_s,
+        tasks=run.tasks,
+        cpus=run.cpus,
+        cores=run.cores,
+        idle_share=idle_share(run),
+        critical_path=by_function(path),
+        parallelism=parallelism(run, COLUMNS),
+        findings=weigh(run, drafts, played_s),
+        missed=run.missed,
+        is_whole=bool(run.nodes),
+    )
+
+
+def _drafts(run: Run, sources: Sources) -> list[Draft]:
+    found: list[Draft] = []
+    for finder in FINDERS:
+        found.extend(finder(run, sources))
+    return found
+
+
+__all__ = ["FINDERS", "doctor", "examine", "examine_session"]

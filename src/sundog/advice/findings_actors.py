@@ -1,0 +1,156 @@
+"""Faults of actors: one that everything waits for, and several of which one does most of the work. Pure."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from sundog.advice.findings import Draft
+from sundog.advice.run import CALL, CREATE, SUBMIT, Node, Op, Run, op_with, with_
+from sundog.advice.source import Sources
+
+_LEAST_CALLS = 3
+_LEAST_QUEUED = 0.5  # of a call's length, that calls waited for their turn on average
+_UNBALANCED = 1.3
+
+
+def one_actor(run: Run, sources: Sources) -> Iterator[Draft]:
+    """Calls stand in line for one actor while cores have nothing to do."""
+    for actor, calls in _calls(run).items():
+        if actor in run.concurrent or len(calls) < _LEAST_CALLS:
+            continue
+        busy = sum(node.work_s for node in calls)
+        queued = sum(max(0.0, node.start_s - node.submit_s) for node in calls)
+        if queued < _LEAST_QUEUED * busy:
+            continue
+        name = calls[0].name.rpartition(".")[0] or calls[0].name
+        created = next((node for node in run.nodes if node.kind == CREATE and node.actor == actor), None)
+        alike = [node for node in run.nodes if node.kind == CREATE and created and node.name == created.name]
+        if created is None or len(alike) > 1:
+            continue  # several of a class: see `unbalanced_actors`
+        count = _how_many(run, calls)
+        if count < 2:
+            continue
+        site = created.site or calls[0].site
+        changes = _changes_itself(sources, calls[0])
+        words = (
+            f"Make {count} actors and share the calls among them: actors = [{name}.remote() for _ in range({count})]; "
+            "sundog.util.ActorPool does the sharing."
+        )
+        if changes:
+            words += f" {changes} changes the actor's state: give each actor a part of the data, and add up at the end."
+        yield Draft(
+            "one-actor",
+            f"one actor does all the work: {name}",
+            site,
+            len(calls),
+            busy,
+            f"{len(calls)} calls ran one after the other for {busy:.2f} s (submitted at {_short(calls[0].site)}); each "
+            f"waited {queued / len(calls):.2f} s for its turn on average",
+            words,
+            _shared(run, created, calls, count),
+        )
+
+
+def _how_many(run: Run, calls: Sequence[Node]) -> int:
+    """How many actors could share the calls: as many as CPUs, cores if they compute, and calls at a time."""
+    cpu = sum(node.cpu_s for node in calls) / max(1e-9, sum(node.work_s for node in calls))
+    room = run.cores / cpu if cpu > 0.5 else max(run.cpus, run.cores)
+    return int(max(1, min(len(calls), max(run.cpus, run.cores), room)))
+
+
+def _calls(run: Run) -> dict[bytes, list[Node]]:
+    found: dict[bytes, list[Node]] = defaultdict(list)
+    for node in run.nodes:
+        if node.kind == CALL and node.actor:
+            found[node.actor].append(node)
+    for calls in found.values():
+        calls.sort(key=lambda node: node.submit_s)
+    return found
+
+
+def _shared(run: Run, created: Node, calls: Sequence[Node], count: int) -> Run:
+    """The run with several actors in the place of one, each with its share of the calls."""
+    first = len(run.nodes)
+    copies = [
+        with_(created, key=first + number, actor=created.actor + bytes([number % 256]), lag_s=-1.0)
+        for number in range(count - 1)
+    ]
+    ids = [created.actor, *(each.actor for each in copies)]
+    moved = [with_(node, actor=ids[position % count]) for position, node in enumerate(calls)]
+    changed = run.changed(moved, added=copies)
+
+    def make_all(ops: list[Op]) -> list[Op]:
+        out: list[Op] = []
+        for op in ops:
+            out.append(op)
+            if op.kind == SUBMIT and op.node == created.key:
+                out += [op_with(op, node=each.key) for each in copies]
+        return out
+
+    return changed.with_each_program(make_all)
+
+
+def _changes_itself(sources: Sources, call: Node) -> str:
+    """The name of the method if it assigns to attributes of self; "" if not, or not known."""
+    found = sources.at(call.site)
+    definition = found[0].definition(call.name) if found is not None else None
+    if definition is None:
+        return ""
+    for node in ast.walk(definition):
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        while isinstance(target, ast.Attribute | ast.Subscript):
+            target = target.value
+        if (
+            isinstance(node, ast.Assign | ast.AugAssign)
+            and isinstance(target, ast.Name)
+            and target.id == "self"
+        ):
+            return call.name
+    return ""
+
+
+def unbalanced_actors(run: Run, sources: Sources) -> Iterator[Draft]:
+    """Several actors of one class, of which one gets most of the work."""
+    calls = _calls(run)
+    classes: dict[str, list[Node]] = defaultdict(list)
+    for node in run.nodes:
+        if node.kind == CREATE and node.actor not in run.concurrent:
+            classes[node.name].append(node)
+    for name, actors in classes.items():
+        if len(actors) < 2:
+            continue
+        busy = {each.actor: sum(node.work_s for node in calls.get(each.actor, ())) for each in actors}
+        mean = sum(busy.values()) / len(busy)
+        worst = max(busy, key=lambda each: busy[each])
+        its = calls.get(worst, [])
+        if mean <= 0 or busy[worst] < _UNBALANCED * mean or len(its) < 2:
+            continue
+        everything = sorted(
+            (node for each in actors for node in calls.get(each.actor, ())), key=lambda node: node.submit_s
+        )
+        loads = dict.fromkeys((each.actor for each in actors), 0.0)
+        moved = []
+        for node in everything:
+            least = min(loads, key=lambda each: loads[each])
+            loads[least] += node.work_s
+            moved.append(with_(node, actor=least))
+        sites: dict[str, float] = defaultdict(float)
+        for node in its:
+            sites[node.site] += node.work_s
+        short = name.removesuffix(".__init__")
+        yield Draft(
+            "unbalanced-actors",
+            f"unbalanced actors: one of {len(actors)} {short} does {busy[worst] / sum(busy.values()):.0%} of the work",
+            max(sites, key=lambda each: sites[each]),
+            len(its),
+            busy[worst] - mean,
+            f"the busiest worked {busy[worst]:.2f} s, the mean is {mean:.2f} s",
+            "Give each call to an actor that is free: sundog.util.ActorPool(actors).map_unordered(...).",
+            run.changed(moved),
+        )
+
+
+def _short(site: str) -> str:
+    return site.rpartition("/")[2] or "?"

@@ -1,0 +1,246 @@
+"""Faults of data: a large argument by value again and again, a function that carries data, spilling, too many threads.
+
+Pure but for the source files.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+
+from sundog.advice import mending
+from sundog.advice.findings import Draft
+from sundog.advice.run import COMPUTE, SUBMIT, Copy, Node, Op, Run, op_with, with_
+from sundog.advice.source import Source, Sources
+
+_TIMES = 3
+_LARGE_BYTES = 1 << 17
+_MIB = 1 << 20
+_OWN_THREADS = 4  # of a worker: its main thread, the sampler, those that read and deliver
+
+
+def large_argument(run: Run, sources: Sources) -> Iterator[Draft]:
+    """The same large value is passed by value with each call: pickled and copied each time."""
+    groups: dict[tuple[bytes, str], dict[int, list[Copy]]] = defaultdict(lambda: defaultdict(list))
+    for copy in run.copies:
+        if copy.size_bytes >= _LARGE_BYTES and copy.site:
+            groups[copy.owner, copy.site][copy.mark].append(copy)
+    for (_, site), marks in groups.items():
+        again = [copies for copies in marks.values() if len(copies) >= _TIMES]
+        if not again:
+            continue
+        saved: dict[int, float] = {}
+        for copies in again:
+            for copy in copies[1:]:
+                saved[copy.node] = copy.seconds
+        cost = sum(saved.values())
+        often = sum(len(copies) for copies in again)
+        size = max(copies[0].size_bytes for copies in again)
+        node = next((run.nodes[key] for key in saved if key >= 0), None)
+        name = node.name if node is not None else "a task"
+        yield Draft(
+            "large-argument",
+            f"a value of {size / _MIB:.1f} MiB is passed by value to {name}, {often} times",
+            site,
+            often,
+            cost,
+            f"it was pickled and copied {often} times, {cost:.2f} s and {size * often / _MIB:.0f} MiB in all",
+            "Store it once and pass the ref: ref = put(value).",
+            _quicker_submits(run, saved),
+            mending.put_once_diff(sources, site),
+        )
+
+
+def _quicker_submits(run: Run, saved: dict[int, float]) -> Run:
+    """The run in which the time before some submissions is shorter."""
+
+    def change(ops: list[Op]) -> list[Op]:
+        out = list(ops)
+        for position, op in enumerate(ops):
+            if op.kind == SUBMIT and op.node in saved and position and out[position - 1].kind == COMPUTE:
+                before = out[position - 1]
+                out[position - 1] = op_with(before, seconds=max(0.0, before.seconds - saved[op.node]))
+        return out
+
+    return run.with_each_program(change)
+
+
+def closure(run: Run, sources: Sources) -> Iterator[Draft]:
+    """A function that captured a large value: pickled with it, sent to each worker and unpickled there."""
+    by_name: dict[str, list[tuple[int, float, float]]] = defaultdict(list)
+    for each in run.functions:
+        by_name[each.name].append((each.size_bytes, each.seconds, each.at_s))
+    for name, rows in by_name.items():
+        nodes = sorted(
+            (node for node in run.nodes if node.name == name or node.name.startswith(f"{name}.")),
+            key=lambda node: node.submit_s,
+        )
+        if not nodes:
+            continue
+        size = max(row[0] for row in rows)
+        pickling = sum(row[1] for row in rows)
+        saved: dict[int, float] = {}
+        for _, seconds, at_s in rows:
+            first = next((node for node in nodes if node.submit_s >= at_s - 1e-6), nodes[0])
+            saved[first.key] = saved.get(first.key, 0.0) + seconds
+        lighter, sent = _lighter(run, nodes)
+        workers = len({node.process for node in nodes})
+        site, captured = _definition(sources, name, nodes[0].site)
+        what = f" ({captured})" if captured else ""
+        yield Draft(
+            "closure",
+            f"{name} carries {size / _MIB:.1f} MiB that it captured{what}",
+            site,
+            len(rows) + workers,
+            pickling + sent,
+            f"it was pickled {len(rows)} time{'s' * (len(rows) != 1)} ({pickling:.2f} s) and sent to {workers} "
+            f"workers, whose first tasks of it waited {sent:.2f} s longer",
+            f"Store the value once and pass the ref: ref = put({captured or 'value'}); {name}.remote(ref, ...).",
+            _quicker_submits(run, saved).changed(lighter),
+        )
+
+
+def _lighter(run: Run, nodes: list[Node]) -> tuple[list[Node], float]:
+    """The first tasks of the function in each worker, without the wait for the function; and that wait in all."""
+    firsts: dict[int, Node] = {}
+    for node in sorted(nodes, key=lambda node: node.start_s):
+        firsts.setdefault(node.process, node)
+    others = [
+        node.lag_s for node in run.nodes if node.is_first and node.key not in {n.key for n in firsts.values()}
+    ]
+    usual = sorted(others)[len(others) // 2] if others else run.costs.idle_s + 0.02
+    out, sent = [], 0.0
+    for node in firsts.values():
+        target = max(usual, run.costs.idle_s) if node.is_first else run.costs.idle_s
+        if node.lag_s > target:
+            sent += node.lag_s - target
+            out.append(with_(node, lag_s=target))
+    return out, sent
+
+
+def _definition(sources: Sources, name: str, site: str) -> tuple[str, str]:
+    """Where a function is defined, and which variable of its surroundings it uses."""
+    found = sources.at(site)
+    definition = found[0].definition(name) if found is not None else None
+    if found is None or definition is None:
+        return site, ""
+    source = found[0]
+    return f"{source.file}:{definition.lineno}", _captured(source, definition)
+
+
+def _captured(source: Source, definition: ast.AST) -> str:
+    """The variable that a function reads from around it and that is no function, class or module."""
+    stored = {
+        node.id
+        for node in ast.walk(definition)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    stored |= {node.arg for node in ast.walk(definition) if isinstance(node, ast.arg)}
+    read = [
+        node.id
+        for node in ast.walk(definition)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id not in stored
+    ]
+    assigned = {
+        target.id
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Assign) and source.statement_of(node) is node
+        for target in node.targets
+        if isinstance(target, ast.Name) and not isinstance(node.value, ast.Constant)
+    }
+    return next((name for name in read if name in assigned), "")
+
+
+def spilling(run: Run, sources: Sources) -> Iterator[Draft]:
+    """Objects go to disk and come back: the store is too small for what the program keeps."""
+    restores = [each for each in run.spills if each[3] == "restore"]
+    if not restores:
+        return
+    stretches = sorted((at - seconds, at) for at, seconds, _, _ in run.spills)
+    merged: list[list[float]] = []
+    for begin, end in stretches:
+        if merged and begin <= merged[-1][1]:
+            merged[-1][1] = max(merged[-1][1], end)
+        else:
+            merged.append([begin, end])
+    back = sum(size for _, _, size, kind in run.spills if kind == "restore")
+    gone = sum(size for _, _, size, kind in run.spills if kind == "spill")
+
+    def overlap(begin: float, end: float) -> float:
+        return sum(max(0.0, min(end, last) - max(begin, first)) for first, last in merged)
+
+    def change(ops: list[Op]) -> list[Op]:
+        return [
+            op_with(op, seconds=max(0.0, op.seconds - overlap(op.at_s, op.at_s + op.seconds)))
+            if op.kind == COMPUTE
+            else op
+            for op in ops
+        ]
+
+    lighter = []
+    for node in run.nodes:
+        spent = overlap(node.start_s, node.end_s)
+        if spent > 0 and node.program is None:
+            lighter.append(with_(node, work_s=max(node.work_s * 0.02, node.work_s - spent)))
+    cost = sum(end - begin for begin, end in merged)
+    yield Draft(
+        "spilling",
+        f"spilling: {gone / _MIB:.0f} MiB went to disk, {back / _MIB:.0f} MiB came back",
+        run.largest_site or next((node.site for node in run.nodes if node.site), ""),
+        len(run.spills),
+        cost,
+        f"{len(run.spills) - len(restores)} spills and {len(restores)} restores took {cost:.2f} s",
+        "Keep fewer objects at a time (delete refs, get and drop results as they come), or give the store more room: "
+        "init(object_store_memory=...).",
+        run.changed(lighter).with_each_program(change),
+    )
+
+
+def too_many_threads(run: Run, sources: Sources) -> Iterator[Draft]:
+    """Libraries (BLAS, OpenMP, PyTorch) start threads in every worker: more than there are cores."""
+    for name, threads in run.threads.items():
+        group = [node for node in run.nodes if node.name == name and node.program is None]
+        if not group:
+            continue
+        own = threads - _OWN_THREADS
+        at_a_time = _at_a_time(group)
+        cpus = max(node.resources.get("CPU", 1.0) for node in group)
+        if own < 2 * max(1.0, cpus) or own * at_a_time <= 1.5 * run.cores or at_a_time < 1.5:
+            continue
+        # With one thread for each CPU a task takes the processor time that it has at its disposal alone: what it used
+        # beyond its share of the cores was spent by threads that waited for each other.
+        cpu = sum(node.cpu_s for node in group)
+        work = sum(node.work_s for node in group)
+        share = run.cores / at_a_time
+        if cpu < 0.5 * work * min(1.0, share):
+            continue
+        alone = _waste(own, at_a_time, run.cores)
+        lighter = [
+            with_(node, work_s=max(1e-6, node.work_s * alone), cpu_s=min(node.cpu_s, node.work_s) * alone)
+            for node in group
+        ]
+        yield Draft(
+            "too-many-threads",
+            f"too many threads: {name} starts about {own} in each of {at_a_time:.0f} workers, on {run.cores} cores",
+            group[0].site,
+            len(group),
+            work * (1 - alone),
+            f"{own} threads × {at_a_time:.1f} tasks at a time on {run.cores} cores; the tasks used "
+            f"{cpu:.2f} s of processor time",
+            "Limit the threads of a task: unset OMP_NUM_THREADS (sundog sets it to the task's CPUs), call "
+            "torch.set_num_threads(1) or threadpoolctl.threadpool_limits(1), or give it "
+            f"num_cpus={min(own, run.cores)}.",
+            run.changed(lighter),
+        )
+
+
+def _waste(threads: int, at_a_time: float, cores: int) -> float:
+    """What is left of a task's time when its threads do not wait for each other's turn on a core."""
+    crowd = threads * at_a_time / cores
+    return 1.0 / (1.0 + 0.1 * (crowd - 1.0))
+
+
+def _at_a_time(group: list[Node]) -> float:
+    begin, end = min(node.start_s for node in group), max(node.end_s for node in group)
+    return sum(node.end_s - node.start_s for node in group) / max(1e-9, end - begin)

@@ -1,0 +1,323 @@
+"""Faults of the program itself: time of its own while nothing runs (Amdahl's law), and submitting too slowly. Pure but
+for the source files."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+
+from sundog.advice.findings import Draft
+from sundog.advice.run import COMPUTE, SUBMIT, TASK, WAIT, Node, Op, Program, Run, op_with, with_
+from sundog.advice.source import Source, Sources, is_remote, place_of
+
+_LEAST_GAP_S = 0.005
+_LEAST_SERIAL_S = 0.1
+_SERIAL_SHARE = 0.15
+_BOUND_COUNT = 30
+_BOUND_GAP_S = 0.02
+_BOUND_SHARE = 0.3
+
+Gap = tuple[str, str]  # the sites of the steps before and after it
+
+
+def _gaps(ops: list[Op]) -> dict[Gap, list[int]]:
+    """The program's own time, by the lines that it lies between."""
+    found: dict[Gap, list[int]] = defaultdict(list)
+    before = ""
+    for position, op in enumerate(ops):
+        before = op.site or before
+        if op.kind == COMPUTE and op.seconds > 0:
+            after = ops[position + 1].site if position + 1 < len(ops) else ""
+            found[before, after].append(position)
+    return found
+
+
+def _idle(run: Run) -> list[tuple[float, float]]:
+    """When no task ran."""
+    free: list[tuple[float, float]] = []
+    reach = 0.0
+    for node in sorted(run.nodes, key=lambda node: node.start_s):
+        if node.start_s > reach:
+            free.append((reach, node.start_s))
+        reach = max(reach, node.end_s)
+    if reach < run.length_s:
+        free.append((reach, run.length_s))
+    return free
+
+
+def _overlap(stretches: list[tuple[float, float]], begin: float, end: float) -> float:
+    return sum(max(0.0, min(end, last) - max(begin, first)) for first, last in stretches)
+
+
+def serial_part(run: Run, sources: Sources) -> Iterator[Draft]:
+    """Amdahl: the program works by itself while no task runs."""
+    idle = _idle(run)
+    for program in run.programs:
+        for (before, after), places in _gaps(program.ops).items():
+            places = [each for each in places if program.ops[each].seconds >= _LEAST_GAP_S]
+            total = sum(program.ops[each].seconds for each in places)
+            if not places or (len(places) >= _BOUND_COUNT and total / len(places) < _BOUND_GAP_S):
+                continue
+            alone = sum(
+                _overlap(idle, op.at_s, op.at_s + op.seconds) for op in (program.ops[each] for each in places)
+            )
+            if total < _LEAST_SERIAL_S or total < _SERIAL_SHARE * run.length_s:
+                continue
+            site = _line_between(sources, before, after, run.entrypoint)
+            count = int(run.cpus)
+            several = len(places) >= 3
+            changed = _as_tasks(run, program, places) if several else _split(run, program, places, count)
+            yield Draft(
+                "serial-part",
+                f"Amdahl's serial part: {total / run.length_s:.0%} of the run is the program's own time",
+                site,
+                len(places),
+                total,
+                f"{total:.2f} s in {len(places)} stretch{'es' * (len(places) != 1)} between submissions and gets, "
+                f"{alone:.2f} s of it while no task ran",
+                "Make it a task too: each turn of the loop submits it, and the next task takes its ref."
+                if several
+                else f"Split it into tasks ({count} can run at a time), or do it while tasks run.",
+                changed,
+                least_share=_SERIAL_SHARE / 2,
+            )
+
+
+def _as_tasks(run: Run, program: Program, places: list[int]) -> Run:
+    """Each stretch becomes a task of its own, before the task that is submitted after it."""
+    added: list[Node] = []
+    follows: list[Node] = []
+    ops = list(program.ops)
+    got: tuple[int, ...] = ()
+    for position, op in enumerate(program.ops):
+        if op.kind == WAIT:
+            got = op.nodes
+        if position not in set(places):
+            continue
+        key = len(run.nodes) + len(added)
+        behind_wait = position > 0 and program.ops[position - 1].kind == WAIT
+        node = _own_task(run, key, op, got if behind_wait else ())
+        added.append(node)
+        ops[position] = Op(SUBMIT, node=key)
+        after = program.ops[position + 1] if position + 1 < len(program.ops) else None
+        if after is not None and after.kind == SUBMIT:
+            next_ = run.nodes[after.node]
+            follows.append(with_(next_, deps=(*next_.deps, key), lag_s=min(next_.lag_s, run.costs.boot_s)))
+    keys = tuple(node.key for node in added)
+    last = max((position for position, op in enumerate(ops) if op.kind == WAIT), default=-1)
+    if last >= 0 and last > max(places):
+        ops[last] = op_with(ops[last], nodes=(*ops[last].nodes, *keys))
+    else:
+        ops.insert(max(places) + 1, Op(WAIT, nodes=keys))
+    return run.with_ops(program, ops).changed(follows, added=added)
+
+
+def _own_task(run: Run, key: int, op: Op, deps: tuple[int, ...], seconds: float | None = None) -> Node:
+    work = op.seconds if seconds is None else seconds
+    like = next((node for node in run.nodes if node.kind == TASK and node.resources), None)
+    resources = like.resources if like is not None else {"CPU": 1.0}
+    return Node(
+        key, b"", "(the program's own time)", TASK, b"", 0, 0, op.at_s, op.at_s, op.at_s + work, work, 0.0, 0, 0,
+        deps=deps, resources=resources, lag_s=run.costs.idle_s,
+    )  # fmt: skip
+
+
+def _split(run: Run, program: Program, places: list[int], count: int) -> Run:
+    """Each stretch becomes as many tasks as can run at a time."""
+    added: list[Node] = []
+    ops: list[Op] = []
+    for position, op in enumerate(program.ops):
+        if position not in places:
+            ops.append(op)
+            continue
+        own = []
+        for _ in range(max(1, count)):
+            key = len(run.nodes) + len(added)
+            added.append(_own_task(run, key, op, (), op.seconds / max(1, count)))
+            own.append(key)
+        ops += [Op(SUBMIT, node=key) for key in own]
+        ops.append(Op(WAIT, nodes=tuple(own)))
+    return run.with_ops(program, ops).changed(added=added)
+
+
+def driver_bound(run: Run, sources: Sources) -> Iterator[Draft]:
+    """Workers wait for the program to submit: it does much for each task before it submits it."""
+    for owner, ops in run.owners():
+        for (before, after), places in _gaps(ops).items():
+            nexts = [each for each in places if each + 1 < len(ops) and ops[each + 1].kind == SUBMIT]
+            total = sum(ops[each].seconds for each in nexts)
+            if len(nexts) < _BOUND_COUNT or total < _BOUND_SHARE * run.length_s:
+                continue
+            mean = total / len(nexts)
+            if mean >= _BOUND_GAP_S or mean < 3e-4:
+                continue  # few and long: Amdahl's; very short: what a submission takes
+            steps = list(ops)
+            nodes = []
+            for position in nexts:
+                seconds = max(0.0, ops[position].seconds - run.costs.submit_s)
+                node = run.nodes[ops[position + 1].node]
+                steps[position] = op_with(
+                    ops[position], seconds=min(ops[position].seconds, run.costs.submit_s)
+                )
+                if node.program is None:
+                    nodes.append(with_(node, work_s=node.work_s + seconds, cpu_s=node.cpu_s + seconds))
+            name = run.nodes[ops[nexts[0] + 1].node].name
+            yield Draft(
+                "driver-bound",
+                f"the program submits too slowly: {mean * 1e3:.1f} ms before each {name}",
+                _line_between(sources, before, after, run.entrypoint),
+                len(nexts),
+                total,
+                f"{len(nexts)} submissions of {name} took {total:.2f} s of the program's own time, one after the other",
+                "Do that work inside the task: pass what it is made of, not what the program makes of it. Where it is "
+                "the pickling of arguments, put() them or pass less.",
+                run.with_ops(owner, steps).changed(nodes),
+            )
+
+
+# ---------------------------------------------------------------------- which line it is
+def _line_between(sources: Sources, before: str, after: str, entrypoint: str) -> str:
+    """The line at which a program most likely spent its time between two steps; else one of the two."""
+    first = sources.at(before) if before else None
+    second = sources.at(after) if after else None
+    if second is not None and (first is None or first[0] is not second[0]):
+        return _from_init(second[0], second[1].line) or after
+    if first is None:
+        place = place_of(f"{entrypoint.split(' ')[0]}:1")
+        return before or after or (str(place) if place is not None else "")
+    source = first[0]
+    if second is None:
+        found = _after(source, first[1].line)
+    elif first[1].line == second[1].line:
+        found = _in_turn(source, first[1].line)
+    elif first[1].line < second[1].line:
+        found = _busiest(source, first[1].line, second[1].line)
+    else:
+        found = _around(source, first[1].line, second[1].line)
+    return f"{source.file}:{found}" if found else before or after
+
+
+def _works(source: Source, statement: ast.AST) -> bool:
+    """Whether a statement does something of its own: a call that is none of sundog's, or a loop."""
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Call) and not is_remote(node):
+            if source.is_verb(node, "get", "wait", "put", "init", "remote"):
+                continue
+            if isinstance(node.func, ast.Attribute) and node.func.attr in (
+                "append",
+                "extend",
+                "options",
+                "items",
+            ):
+                continue
+            if isinstance(node.func, ast.Name) and node.func.id in (
+                "range",
+                "len",
+                "print",
+                "enumerate",
+                "zip",
+                "sum",
+            ):
+                continue
+            return True
+    return False
+
+
+def _statements(source: Source, first: int, last: int, scope: ast.AST | None) -> list[ast.stmt]:
+    """The statements between two lines, of one function."""
+    found = [
+        node
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.stmt)
+        and first < node.lineno < last
+        and source.function_of(node) is scope
+        and not isinstance(
+            node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom
+        )
+    ]
+    return sorted(found, key=lambda node: node.lineno)
+
+
+def _scope(source: Source, line: int) -> ast.AST | None:
+    inner = [node for node in source.on(line) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    return max(inner, key=lambda node: node.lineno) if inner else None
+
+
+def _busiest(source: Source, first: int, last: int) -> int:
+    for statement in _statements(source, first, last, _scope(source, last)):
+        if _works(source, statement) and not isinstance(
+            statement, ast.For | ast.While | ast.With | ast.If | ast.Try
+        ):
+            return statement.lineno
+    for statement in _statements(source, first, last, _scope(source, last)):
+        if isinstance(statement, ast.For | ast.While | ast.With):
+            return statement.lineno
+    return last
+
+
+def _in_turn(source: Source, line: int) -> int:
+    """The step before and after are one line: what else its loop does in a turn."""
+    loops = [node for node in source.on(line) if isinstance(node, ast.For | ast.AsyncFor | ast.While)]
+    if not loops:
+        return line
+    loop = max(loops, key=lambda node: node.lineno)
+    own = [node for node in _flat_body(loop) if not node.lineno <= line <= (node.end_lineno or node.lineno)]
+    for statement in own:
+        if _works(source, statement):
+            return statement.lineno
+    return line
+
+
+def _around(source: Source, first: int, last: int) -> int:
+    """From a later line to an earlier one: the rest of a turn of a loop, and the beginning of the next."""
+    loops = [node for node in source.on(first) if isinstance(node, ast.For | ast.AsyncFor | ast.While)]
+    loops = [node for node in loops if node.lineno <= last <= (node.end_lineno or 0)]
+    if not loops:
+        return last
+    loop = max(loops, key=lambda node: node.lineno)
+    own = [node for node in _flat_body(loop) if node.lineno > first] + [
+        node for node in _flat_body(loop) if node.lineno < last
+    ]
+    return next((each.lineno for each in own if _works(source, each)), first)
+
+
+def _flat_body(loop: ast.For | ast.AsyncFor | ast.While) -> list[ast.stmt]:
+    return sorted(
+        (node for each in loop.body for node in ast.walk(each) if isinstance(node, ast.stmt)),
+        key=lambda node: node.lineno,
+    )
+
+
+def _after(source: Source, line: int) -> int:
+    """The end of the program: what comes after a line, there or where its function was called."""
+    for _ in range(4):
+        scope = _scope(source, line)
+        for statement in _statements(source, line, 1 << 30, scope):
+            if _works(source, statement):
+                return statement.lineno
+        if scope is None:
+            return line
+        name = scope.name  # type: ignore[attr-defined]
+        calls = [
+            node
+            for node in ast.walk(source.tree)
+            if isinstance(node, ast.Call)
+            and (getattr(node.func, "id", "") == name or getattr(node.func, "attr", "") == name)
+        ]
+        if not calls:
+            return line
+        line = calls[0].lineno
+    return line
+
+
+def _from_init(source: Source, line: int) -> str:
+    """The beginning of a program: what it does from init() to its first step."""
+    inits = [
+        node.lineno
+        for node in ast.walk(source.tree)
+        if isinstance(node, ast.Call) and source.is_verb(node, "init")
+    ]
+    begin = max((each for each in inits if each < line), default=0)
+    found = _busiest(source, begin, line)
+    return f"{source.file}:{found}" if found else ""

@@ -1,0 +1,321 @@
+"""Faults of tasks: too small, too uneven, tried again and again, in too many workers, held back by memory. Pure."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from statistics import median
+
+from sundog.advice.findings import Draft
+from sundog.advice.run import COMPUTE, SUBMIT, TASK, WAIT, Node, Op, Run, op_with, with_
+from sundog.advice.source import Sources, place_of
+
+_MANY = 50
+_SMALL_S = 0.005
+_SHARE = 0.5  # of a small task's cost that must be the runtime's
+_STRAGGLER = 2.5
+_ROOM = 1.25
+
+
+def _groups(run: Run) -> dict[tuple[str, str], list[Node]]:
+    found: dict[tuple[str, str], list[Node]] = defaultdict(list)
+    for node in run.nodes:
+        if node.kind == TASK:
+            found[node.name, node.site].append(node)
+    return found
+
+
+def tasks_too_small(run: Run, sources: Sources) -> Iterator[Draft]:
+    """Tasks whose own work is less than what it takes to send them."""
+    for owner, ops in run.owners():
+        own: dict[tuple[str, str], list[int]] = defaultdict(list)
+        for op in ops:
+            if op.kind == SUBMIT and run.nodes[op.node].kind == TASK and run.nodes[op.node].program is None:
+                node = run.nodes[op.node]
+                own[node.name, node.site].append(op.node)
+        for (name, site), keys in own.items():
+            count = sum(run.nodes[key].count for key in keys)
+            work = sum(run.nodes[key].work_s for key in keys)
+            if count < _MANY or work / count > _SMALL_S:
+                continue
+            begin = min(run.nodes[key].submit_s for key in keys)
+            end = max(run.nodes[key].end_s for key in keys)
+            took = end - begin
+            workers = len({run.nodes[key].process for key in keys})
+            overhead = took * min(workers, run.cores) - work
+            if overhead < _SHARE * work:
+                continue
+            bundle = max(
+                2, min(count // max(1, int(run.cpus) * 4) or 2, round(0.02 / max(1e-6, work / count)))
+            )
+            changed = _bundled(run, ops, keys, bundle)
+            if changed is None:
+                continue
+            yield Draft(
+                "tasks-too-small",
+                f"tasks too small: {name} works {_time(work / count)}, and costs {_time(took / count)}",
+                site,
+                count,
+                max(0.0, took - work / max(1, min(workers, run.cores))),
+                f"{count} calls took {took:.2f} s, of which {work:.2f} s were work of {name} itself, in "
+                f"{workers} workers",
+                f"Give each call about {bundle} items: a task that loops over a list, "
+                f"{name}.remote(items[i:i + {bundle}]) for i in range(0, len(items), {bundle}).",
+                run.with_ops(owner, changed[0]).changed(changed[1]),
+            )
+
+
+def _bundled(run: Run, ops: list[Op], keys: list[int], bundle: int) -> tuple[list[Op], list[Node]] | None:
+    """Steps with one submission in the place of `bundle`, and the nodes that do their work."""
+    group = set(keys)
+    heads: dict[int, int] = {}
+    head, room = -1, 0
+    for key in keys:
+        if room <= 0:
+            head, room = key, bundle
+        heads[key] = head
+        room -= run.nodes[key].count
+    nodes: dict[int, Node] = {}
+    for key, first in heads.items():
+        if first not in nodes:
+            nodes[first] = with_(run.nodes[first], work_s=0.0, cpu_s=0.0, deps=())
+        nodes[first].work_s += run.nodes[key].work_s
+        nodes[first].cpu_s += run.nodes[key].cpu_s
+    out: list[Op] = []
+    between = False
+    for op in ops:
+        if op.kind == SUBMIT and op.node in group:
+            if heads[op.node] == op.node:
+                out.append(op)
+            elif out and out[-1].kind == COMPUTE and between:
+                out.pop()  # the time of a submission that is not made
+            between = True
+        elif op.kind == WAIT and set(op.nodes) & group:
+            nodes_ = tuple(dict.fromkeys(heads.get(each, each) for each in op.nodes))
+            if out and out[-1].kind == WAIT and out[-1].nodes == nodes_:
+                continue
+            out.append(op_with(op, nodes=nodes_, need=0, wake_s=-1.0))
+            between = False
+        else:
+            out.append(op)
+    return out, list(nodes.values())
+
+
+def stragglers(run: Run, sources: Sources) -> Iterator[Draft]:
+    """A few tasks far longer than the others of their function, for which everything waits at the end."""
+    for (name, site), group in _groups(run).items():
+        group = [node for node in group if node.count == 1 and node.program is None]
+        if len(group) < 4:
+            continue
+        usual = median(node.work_s for node in group)
+        slow = [node for node in group if node.work_s > _STRAGGLER * usual and node.attempts == 1]
+        if not slow or len(slow) > max(1, len(group) // 3) or usual <= 0:
+            continue
+        longest = max(slow, key=lambda node: node.work_s)
+        alone = _tail(run, group)
+        if alone <= 0:
+            continue
+        pieces = {node.key: max(2, min(int(run.cpus) * 2, round(node.work_s / usual))) for node in slow}
+        first = _long_first(run, slow)
+        cut = _cut(run, slow, pieces)
+        at = sum(node.key < longest.key for node in group)
+        evidence = (
+            f"{len(slow)} of {len(group)} calls of {name} took up to {longest.work_s:.2f} s where {usual:.2f} s is "
+            f"usual; for {alone:.2f} s they ran while CPUs had nothing to do"
+        )
+        title = f"stragglers: {name} takes up to {longest.work_s / usual:.0f} times its usual time"
+        if at > len(group) / 4:
+            yield Draft(
+                "stragglers", title, site, len(slow), alone, evidence,
+                "Submit the long ones first: sort the items by size, the largest first.", first,
+            )  # fmt: skip
+        yield Draft(
+            "stragglers", title, site, len(slow), alone, evidence,
+            f"Cut the long ones into pieces of the usual size (the longest into {pieces[longest.key]}).", cut,
+        )  # fmt: skip
+
+
+def _tail(run: Run, group: list[Node]) -> float:
+    """Until the end of the group, from when fewer of it ran than there are CPUs and none was left to start."""
+    ends = sorted(node.end_s for node in group)
+    room = int(min(run.cpus, len(group)))
+    return ends[-1] - ends[-room] if room > 1 else 0.0
+
+
+def _long_first(run: Run, slow: list[Node]) -> Run:
+    """The run with the long tasks submitted before the others of their group."""
+    keys = {node.key for node in slow}
+    sites = {node.site for node in slow}
+
+    def change(ops: list[Op]) -> list[Op]:
+        places = [p for p, op in enumerate(ops) if op.kind == SUBMIT and run.nodes[op.node].site in sites]
+        if not any(ops[place].node in keys for place in places):
+            return ops
+        order = sorted((ops[place] for place in places), key=lambda op: -run.nodes[op.node].work_s)
+        out = list(ops)
+        for place, op in zip(places, order):
+            out[place] = op
+        return out
+
+    return run.with_each_program(change)
+
+
+def _cut(run: Run, slow: list[Node], pieces: dict[int, int]) -> Run:
+    added: list[Node] = []
+    changed: list[Node] = []
+    parts: dict[int, list[int]] = {}
+    for node in slow:
+        count = pieces[node.key]
+        changed.append(with_(node, work_s=node.work_s / count, cpu_s=node.cpu_s / count))
+        parts[node.key] = []
+        for _ in range(count - 1):
+            key = len(run.nodes) + len(added)
+            added.append(with_(changed[-1], key=key, is_first=False, lag_s=run.costs.busy_s))
+            parts[node.key].append(key)
+
+    def change(ops: list[Op]) -> list[Op]:
+        out: list[Op] = []
+        for op in ops:
+            out.append(op)
+            if op.kind == SUBMIT and op.node in parts:
+                out += [op_with(op, node=key) for key in parts[op.node]]
+            elif op.kind == WAIT and not op.need and set(op.nodes) & set(parts):
+                more = [key for each in op.nodes for key in parts.get(each, ())]
+                out[-1] = op_with(op, nodes=(*op.nodes, *more))
+        return out
+
+    return run.changed(changed, added=added).with_each_program(change)
+
+
+def retries(run: Run, sources: Sources) -> Iterator[Draft]:
+    """Attempts that failed and were made again."""
+    for (name, site), group in _by_name(run).items():
+        again = [node for node in group if node.attempts > 1]
+        if not again:
+            continue
+        wasted = sum(node.wasted_s + node.pause_s for node in again)
+        attempts = sum(node.attempts - 1 for node in again)
+        kept = []
+        for node in again:
+            share = (node.work_s - node.wasted_s) / node.work_s if node.work_s else 0.0
+            kept.append(
+                with_(
+                    node,
+                    work_s=node.work_s - node.wasted_s,
+                    pause_s=0.0,
+                    wasted_s=0.0,
+                    cpu_s=node.cpu_s * share,
+                )
+            )
+        killed = any(node.lost for node in again)
+        yield Draft(
+            "retries",
+            f"retries eat the run: {attempts} attempts of {name} failed and were made again",
+            site,
+            attempts,
+            wasted,
+            f"{len(again)} of {len(group)} tasks failed {attempts} times, {wasted:.2f} s of work and waiting were lost",
+            ("Their processes died: see sundog why " if killed else "See why they fail: sundog why ")
+            + f"{name}. Mend the cause, or retry the small part that fails inside the task instead of all of it.",
+            run.changed(kept),
+        )
+
+
+def _by_name(run: Run) -> dict[tuple[str, str], list[Node]]:
+    found: dict[tuple[str, str], list[Node]] = defaultdict(list)
+    for node in run.nodes:
+        found[node.name, node.site].append(node)
+    return found
+
+
+def too_many_workers(run: Run, sources: Sources) -> Iterator[Draft]:
+    """More workers than cores: tasks that compute get in each other's way, and each worker has to be started."""
+    if run.cpus <= run.cores:
+        return
+    group = [node for node in run.nodes if node.kind == TASK and node.process]
+    work = sum(node.work_s for node in group)
+    cpu = sum(node.cpu_s for node in group)
+    workers = len({node.process for node in group})
+    names = {node.name for node in group}
+    # Tasks of which more run than there are cores: each gets a share. Alone, a task that computes takes its CPU time.
+    if workers <= run.cores or not work or cpu / work < 0.6 * run.cores / min(workers, run.cpus):
+        return
+    quick = []
+    for node in group:
+        if node.program is None and node.cpu_s > 0.3 * node.work_s * run.cores / min(workers, run.cpus):
+            quick.append(with_(node, work_s=min(node.work_s, max(node.cpu_s, 1e-9))))
+    saved = sum(run.warm.get(name, 0.0) for name in names) * (workers - run.cores)
+    yield Draft(
+        "too-many-workers",
+        f"more workers than cores: {workers} workers on {run.cores} cores",
+        _init_site(run, sources),
+        workers,
+        saved,
+        f"the session has {run.cpus:g} CPUs, the machine {run.cores} cores; tasks computed {cpu:.2f} s"
+        + (
+            f", and each new worker spent {saved / max(1, workers - run.cores):.2f} s on its first task"
+            if saved
+            else ""
+        ),
+        f"Leave num_cpus out of init(), or set it to {run.cores}.",
+        run.changed(quick, cpus=float(run.cores)),
+    )
+
+
+def _init_site(run: Run, sources: Sources) -> str:
+    """Where the program calls init()."""
+    files = {place.file for node in run.nodes[:1000] if (place := place_of(node.site)) is not None}
+    files |= {run.entrypoint.split(" ")[0]} if run.entrypoint else set()
+    for file in sorted(files):
+        source = sources.of(file)
+        if source is not None:
+            for node in ast.walk(source.tree):
+                if isinstance(node, ast.Call) and source.is_verb(node, "init"):
+                    return f"{file}:{node.lineno}"
+    return next((node.site for node in run.nodes if node.site), "")
+
+
+def memory_bound(run: Run, sources: Sources) -> Iterator[Draft]:
+    """Tasks ask for more memory than they use, so that fewer run at a time than there are CPUs."""
+    for (name, site), group in _groups(run).items():
+        asked = max((node.resources.get("memory", 0.0) for node in group), default=0.0)
+        if not asked or len(group) < 3:
+            continue
+        peak = max(node.peak_bytes for node in group)
+        fitting = run.resources.get("memory", 0.0) // asked
+        if fitting >= min(run.cpus, len(group)) or peak * _ROOM >= asked:
+            continue
+        needs = peak * _ROOM
+        slim = [with_(node, resources={**node.resources, "memory": needs}) for node in group]
+        mib = 1 << 20
+        yield Draft(
+            "memory-bound",
+            f"memory holds {name} back: {fitting:.0f} at a time, of {run.cpus:g} CPUs",
+            _asked_site(sources, name, site),
+            len(group),
+            sum(node.start_s - node.submit_s for node in group),
+            f"each asks for {asked / mib:.0f} MiB and used {peak / mib:.0f} MiB at most; the session has "
+            f"{run.resources.get('memory', 0.0) / mib:.0f} MiB",
+            f"Ask for what it uses: memory={int(needs / mib) + 1} * 1024**2.",
+            run.changed(slim),
+        )
+
+
+def _asked_site(sources: Sources, name: str, site: str) -> str:
+    """The line that asks for the memory: the decorator, or the options of the call; else where it is submitted."""
+    found = sources.at(site)
+    if found is None:
+        return site
+    source, place = found
+    if any(isinstance(node, ast.keyword) and node.arg == "memory" for node in source.on(place.line)):
+        return site
+    definition = source.definition(name)
+    for decorator in definition.decorator_list if definition is not None else ():
+        if isinstance(decorator, ast.Call) and any(each.arg == "memory" for each in decorator.keywords):
+            return f"{source.file}:{decorator.lineno}"
+    return site
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds * 1e6:.0f} µs" if seconds < 1e-3 else f"{seconds * 1e3:.1f} ms"

@@ -1,0 +1,297 @@
+"""Faults of waiting: get in a loop, get in submission order, a get inside a task. Pure but for the source files."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+
+from sundog.advice import mending
+from sundog.advice.findings import Draft
+from sundog.advice.run import COMPUTE, CREATE, SUBMIT, WAIT, Node, Op, Program, Run, op_with, with_
+from sundog.advice.source import Loop, Source, Sources, place_of, turns_need_each_other
+
+_LEAST_TIMES = 3
+_LONELY_SHARE = 0.7
+
+
+def get_in_loop(run: Run, sources: Sources) -> Iterator[Draft]:
+    """submit, get, submit, get: each get waits for what was submitted since the one before it."""
+    for owner, ops in run.owners():
+        for sites in _loops(ops, sources):
+            waits = [op for op in ops if op.kind == WAIT and op.site in sites]
+            changed, nodes = _all_at_once(run, owner, ops, sites, _gaps_follow(sources, sites))
+            waited = sum(op.waited_s for op in waits)
+            often = sum(op.calls for op in waits)
+            site = max(sites, key=lambda each: sum(op.waited_s for op in waits if op.site == each))
+            names = sorted({run.nodes[each].name for each in nodes})
+            what = ", ".join(names[:3])
+            yield Draft(
+                "get-in-loop",
+                f"get in a loop: {what} runs one at a time",
+                site,
+                often,
+                waited,
+                f"{often} gets waited {waited:.2f} s, each for what had been submitted since the one before it",
+                mending.get_in_loop_words(sources, site),
+                changed,
+                mending.get_in_loop_diff(sources, site),
+            )
+
+
+def _loops(ops: list[Op], sources: Sources) -> list[tuple[str, ...]]:
+    """Sites whose gets wait for what was just submitted, by loop; only of loops whose turns do not need each other."""
+    since: set[int] = set()
+    fresh: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+    marks: dict[str, set[int]] = defaultdict(set)
+    for op in ops:
+        if op.kind == SUBMIT:
+            since.add(op.node)
+            for mark in marks.values():
+                mark.add(op.node)
+        elif op.kind == WAIT and not op.is_wait and op.site and op.nodes:
+            seen = fresh[op.site]
+            seen[1] += op.calls
+            if set(op.nodes) <= (marks[op.site] if seen[1] > op.calls else since):
+                seen[0] += op.calls
+            marks[op.site] = set()
+    lonely = [
+        site for site, (own, all_) in fresh.items() if all_ >= _LEAST_TIMES and own >= _LONELY_SHARE * all_
+    ]
+    groups: dict[object, list[str]] = defaultdict(list)
+    for site in lonely:
+        found = loop_at(sources, site)
+        if found is None:
+            groups[site].append(site)
+            continue
+        source, loop, nodes = found
+        if loop is None:
+            continue
+        if not turns_need_each_other(source, loop, nodes):
+            groups[source.file, loop.lineno, loop.col_offset].append(site)
+    return [tuple(each) for each in groups.values()]
+
+
+def loop_at(sources: Sources, site: str) -> tuple[Source, Loop | None, list[ast.AST]] | None:
+    """The loop in which a get or await at a site is made, there or by its caller; None without a source."""
+    found = sources.at(site)
+    if found is None:
+        return None
+    source, place = found
+    waits = waits_at(source, place.line)
+    if not waits:
+        return source, None, []
+    loop = source.loop_of(waits[0])
+    if loop is not None:
+        return source, loop, list(waits)
+    function = source.function_of(waits[0])
+    if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+        return source, None, list(waits)
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Call) and _name_of(node.func) == function.name:
+            loop = source.loop_of(node)
+            if loop is not None:
+                return source, loop, [node]
+    return source, None, list(waits)
+
+
+def waits_at(source: Source, line: int) -> list[ast.expr]:
+    """Gets, and awaits of refs, that a line has a part of; the smallest ones first."""
+    gets: list[ast.expr] = list(source.calls(line, "get"))
+    awaits = [node for node in source.on(line) if isinstance(node, ast.Await)]
+    return gets or sorted(awaits, key=lambda node: (node.end_lineno or 0) - node.lineno)
+
+
+def _name_of(function: ast.AST) -> str:
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def _gaps_follow(sources: Sources, sites: tuple[str, ...]) -> bool:
+    """Whether the program's own time in a turn comes after the get and needs its result."""
+    last = max(sites, key=lambda site: (place_of(site) or place_of("?:0")).line)  # type: ignore[union-attr]
+    found = loop_at(sources, last)
+    if found is None or found[1] is None:
+        return True
+    source, loop, waits = found
+    if not isinstance(loop, ast.For | ast.AsyncFor | ast.While) or not waits:
+        return False
+    statement = source.statement_of(waits[0])
+    after = [each for each in loop.body if each.lineno > (statement.end_lineno or statement.lineno)]
+    own = statement if isinstance(statement, ast.Expr) else None
+    wrapped = own is not None and isinstance(own.value, ast.Call) and own.value not in waits
+    calls_after = any(isinstance(node, ast.Call) for each in after for node in ast.walk(each))
+    is_store = wrapped and _name_of(own.value.func) in ("append", "extend", "add", "update")  # type: ignore[union-attr]
+    return calls_after or (wrapped and not is_store)
+
+
+def _all_at_once(
+    run: Run, owner: Program | Node, ops: list[Op], sites: tuple[str, ...], gaps_follow: bool
+) -> tuple[Run, set[int]]:
+    """The run with everything of a loop submitted first, and awaited after that."""
+    places = [position for position, op in enumerate(ops) if op.kind == WAIT and op.site in sites]
+    last_site = max(sites, key=lambda site: (place_of(site) or place_of("?:0")).line)  # type: ignore[union-attr]
+    first = places[0]
+    while first > 0 and ops[first - 1].kind != WAIT:
+        first -= 1
+    head, middle, tail = ops[:first], ops[first : places[-1] + 1], ops[places[-1] + 1 :]
+    submits: list[Op] = []
+    waits: list[Op] = []
+    nodes: set[int] = set()
+    changed: dict[int, Node] = {}
+    got: list[int] = []  # in this turn
+    after_wait = False
+    for op in middle:
+        if op.kind == WAIT and op.site in sites:
+            nodes |= set(op.nodes)
+            waits.append(op_with(op, wake_s=-1.0))
+            got.extend(op.nodes)
+            if op.site == last_site:
+                got = []
+            after_wait = True
+        elif op.kind == COMPUTE and after_wait and gaps_follow:
+            waits.append(op)
+        else:
+            if op.kind == SUBMIT:
+                after_wait = False
+                if got:
+                    node = run.nodes[op.node]
+                    changed[op.node] = with_(node, deps=tuple({*node.deps, *got}))
+            submits.append(op)
+    other = run.with_ops(owner, [*head, *submits, *waits, *tail])
+    kept = [with_(node, program=other.nodes[key].program) for key, node in changed.items()]
+    return other.changed(kept), nodes
+
+
+def get_in_order(run: Run, sources: Sources) -> Iterator[Draft]:
+    """Results are taken in the order of submission while later ones are there already, and worked on."""
+    for owner, ops in run.owners():
+        by_site: dict[str, list[int]] = defaultdict(list)
+        for position, op in enumerate(ops):
+            if op.kind == WAIT and not op.is_wait and op.site and len(op.nodes) == 1:
+                by_site[op.site].append(position)
+        for site, places in by_site.items():
+            draft = _in_order(run, owner, ops, site, places, sources)
+            if draft is not None:
+                yield draft
+
+
+def _in_order(
+    run: Run, owner: Program | Node, ops: list[Op], site: str, places: list[int], sources: Sources
+) -> Draft | None:
+    first, last = places[0], places[-1]
+    waited = [ops[each].nodes[0] for each in places]
+    if any(op.kind == SUBMIT for op in ops[first : last + 1]) or waited != sorted(waited):
+        return None
+    found = loop_at(sources, site)
+    if found is not None and found[1] is None:
+        return None
+    # Results that were there already were got without waiting: all that was submitted at the same lines counts.
+    lines = {run.nodes[each].site for each in waited}
+    before = {op.node for op in ops[:first] if op.kind == SUBMIT and run.nodes[op.node].kind != CREATE}
+    group = sorted(each for each in before if run.nodes[each].site in lines)
+    if len(group) < _LEAST_TIMES or len(lines) > 1 or not set(waited) <= set(group):
+        return None
+    end = last + 1
+    own = sum(op.seconds for op in ops[first:end] if op.kind == COMPUTE)
+    begin, done = group.index(waited[0]), group.index(waited[-1])
+    left = (
+        len(group) - done
+    )  # the one that was waited for last, and those behind it, are worked on after that
+    tail = ops[end : end + 1] if end < len(ops) and ops[end].kind == COMPUTE else []
+    after = tail[0].seconds if tail else 0.0
+    if done > begin:
+        after = min(after, own / (done - begin) * left)
+    if own + after <= 0:
+        return None
+    each_s = (own + after) / (len(group) - begin)
+    nodes = tuple(group)
+    steps: list[Op] = []
+    for number in range(begin + 1, len(group) + 1):
+        steps += [Op(WAIT, nodes=nodes, need=number, site=site), Op(COMPUTE, each_s)]
+    rest = list(ops[end:])
+    if tail:
+        rest[0] = op_with(tail[0], seconds=max(0.0, tail[0].seconds - after))
+    early = [op for op in ops[:first] if not (op.kind == WAIT and op.site == site)]
+    cost = sum(ops[each].waited_s for each in places)
+    name = run.nodes[group[0]].name
+    return Draft(
+        "get-in-order",
+        f"get in submission order: a slow {name} holds up the results behind it",
+        site,
+        len(group),
+        cost,
+        f"the program waited {cost:.2f} s for results in their order, then worked {own + after:.2f} s on "
+        f"{len(group)} of them",
+        "Take each result when it is there: wait() gives the ones that are ready first.",
+        run.with_ops(owner, [*early, *steps, *rest]),
+        mending.get_in_order_diff(sources, site),
+    )
+
+
+def nested_get(run: Run, sources: Sources) -> Iterator[Draft]:
+    """A task or call that waits in get holds its worker, and its actor."""
+    by_site: dict[str, list[Node]] = defaultdict(list)
+    for node in run.nodes:
+        for op in node.program or ():
+            if op.kind == WAIT and op.nodes and op.waited_s > 0:
+                by_site[op.site].append(node)
+    for site, nodes in by_site.items():
+        unique = {node.key: node for node in nodes}
+        changed = run.changed()
+        cost = 0.0
+        fits = True
+        for node in unique.values():
+            ops = node.program or []
+            place = next(position for position, op in enumerate(ops) if op.kind == WAIT and op.site == site)
+            cost += sum(op.waited_s for op in ops if op.kind == WAIT and op.site == site)
+            if any(op.kind == SUBMIT for op in ops[place:]):
+                fits = False  # what it does next needs what it got
+                break
+            changed = _handed_on(changed, node, place)
+        if fits:
+            name = next(iter(unique.values())).name
+            yield Draft(
+                "nested-get",
+                f"get inside {name} holds its {'actor' if nodes[0].actor else 'worker'}",
+                site,
+                len(nodes),
+                cost,
+                f"{len(nodes)} calls of {name} waited {cost:.2f} s for tasks of their own, each in a process that did "
+                "nothing else meanwhile",
+                "Return the refs instead of their values, or give them to a task as arguments: it starts when they "
+                "are there.",
+                changed,
+            )
+
+
+def _handed_on(run: Run, node: Node, place: int) -> Run:
+    """The node without its wait: it ends at once, and who waits for it waits for what it waited for too."""
+    ops = run.nodes[node.key].program or []
+    inner = ops[place].nodes
+    rest = sum(op.seconds for op in ops[place + 1 :] if op.kind == COMPUTE)
+    added: list[Node] = []
+    behind = tuple(inner)
+    if rest > 0.001:
+        key = len(run.nodes)
+        added.append(
+            with_(node, key=key, program=None, work_s=rest, deps=inner, actor=b"", kind=1, is_first=False)
+        )
+        behind = (key,)
+    program = [*ops[:place], *(Op(SUBMIT, node=each.key) for each in added)]
+    changed = run.changed([with_(run.nodes[node.key], program=program)], added=added)
+
+    def follow(steps: list[Op]) -> list[Op]:
+        return [
+            op_with(op, nodes=(*op.nodes, *behind))
+            if op.kind == WAIT and node.key in op.nodes and not op.need
+            else op
+            for op in steps
+        ]
+
+    other = changed.with_each_program(follow)
+    followers = [
+        with_(each, deps=(*each.deps, *behind))
+        for each in other.nodes
+        if node.key in each.deps and each.key not in behind
+    ]
+    return other.changed(followers)

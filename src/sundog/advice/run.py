@@ -1,0 +1,214 @@
+"""A recorded run as a graph: what each program did in order, what each task took, who waited for whom.
+
+Owns the rows between reading, simulator and findings, and how a changed run is made of a recorded one. Times are
+seconds since the run began. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
+
+from sundog.plain import field, plain
+
+COMPUTE, SUBMIT, WAIT = "compute", "submit", "wait"
+TASK, CALL, CREATE = 1, 2, 3  # as in `events`
+
+
+@plain()
+class Op:
+    """One step of a program: time of its own, a submission, or a wait for tasks.
+
+    `need` is how many of `nodes` must have ended for a wait to end; 0 means all.
+    """
+
+    kind: str
+    seconds: float = 0.0
+    node: int = -1
+    nodes: tuple[int, ...] = ()
+    need: int = 0
+    site: str = ""
+    at_s: float = 0.0  # when it began
+    waited_s: float = 0.0  # of a wait, as measured
+    is_wait: bool = False  # `wait`, not `get`
+    refs: int = 0  # how many refs a get or wait was given
+    calls: int = 1  # how many gets were folded into this one
+    wake_s: float = -1.0  # from the end of what it waited for to its own end; -1: not known
+
+
+@plain()
+class Node:
+    """A task, call or constructor with all its attempts, or several small ones of a kind that were folded into one."""
+
+    key: int
+    task_id: bytes
+    name: str
+    kind: int
+    owner: bytes
+    number: int
+    last_number: int
+    submit_s: float
+    start_s: float
+    end_s: float
+    work_s: float  # how long its attempts ran, without what they waited for in a get
+    cpu_s: float
+    peak_bytes: int
+    process: int  # where it ended
+    actor: bytes = b""
+    site: str = ""  # where it was submitted
+    count: int = 1
+    attempts: int = 1
+    wasted_s: float = 0.0  # in attempts that failed and were made again
+    failed: bool = False
+    lost: bool = False
+    deps: tuple[int, ...] = ()
+    delay_s: float = 0.0  # between its last dependency and its submission, in an asyncio program
+    pause_s: float = 0.0  # between its attempts
+    program: list[Op] | None = None  # what it did, if it submitted or waited itself
+    resources: Mapping[str, float] = field(default_factory=dict)
+    lag_s: float = 0.0  # from when nothing was in its way until it started
+    is_first: bool = False  # the first in its worker
+    code: str = ""
+
+    @property
+    def load(self) -> float:
+        """How many cores it kept busy while it worked."""
+        return self.cpu_s / self.work_s if self.work_s > 1e-9 else 0.0
+
+
+@plain()
+class Program:
+    """A driver: what it did, in order."""
+
+    process: int
+    begin_s: float
+    end_s: float
+    ops: list[Op]
+
+
+@plain()
+class Copy:
+    """A large argument that was passed by value: copied for one call."""
+
+    node: int
+    owner: bytes
+    seconds: float
+    size_bytes: int
+    mark: int
+    site: str
+    at_s: float
+
+
+@plain()
+class LargeFunction:
+    """A function that is large by what it captured: pickled once for each definition."""
+
+    name: str
+    size_bytes: int
+    seconds: float
+    at_s: float
+
+
+@plain(frozen=True)
+class Costs:
+    """What the runtime itself took, in this run: medians of what was measured."""
+
+    boot_s: float = 0.02  # until a new worker has begun its first task
+    first_s: float = 0.02  # until the first task of all has begun
+    idle_s: float = 0.0003  # from submission to start, when a worker stood idle
+    busy_s: float = 0.0001  # between two tasks of a worker that had the second one already
+    call_s: float = 0.0001  # the same of an actor
+    wake_s: float = 0.0002  # from the end of a task to the end of the get that waited for it
+    create_s: float = 0.05  # until the constructor of an actor begins
+    submit_s: float = 0.00005  # of the driver, for each submission
+
+
+@plain()
+class Run:
+    """A run of a program, from its records."""
+
+    name: str
+    length_s: float
+    began_s: float  # since 1970
+    cpus: float  # what may run at a time
+    cores: int  # of the machine
+    memory_bytes: int
+    nodes: list[Node]
+    programs: list[Program]
+    copies: list[Copy]
+    functions: list[LargeFunction]
+    costs: Costs
+    concurrent: frozenset[bytes] = frozenset()  # actors that run several calls at a time
+    spills: list[tuple[float, float, int, str]] = field(default_factory=list)  # at, seconds, bytes, kind
+    processes: Mapping[int, tuple[bytes, int, str]] = field(default_factory=dict)  # process: id, pid, role
+    entrypoint: str = ""
+    resources: Mapping[str, float] = field(default_factory=dict)
+    merged: int = 1  # how many small tasks were folded into one at most
+    tasks: int = 0  # in all
+    missed: int = 0  # events that no row is of
+    largest_site: str = ""  # the line that put most bytes
+    threads: Mapping[str, int] = field(default_factory=dict)  # most threads of a process, by function
+    warm: Mapping[str, float] = field(default_factory=dict)  # what the first task in a worker took longer
+
+    # ------------------------------------------------------------------ changing
+    def changed(
+        self,
+        nodes: Iterable[Node] = (),
+        *,
+        programs: Sequence[Program] | None = None,
+        added: Iterable[Node] = (),
+        **fields: object,
+    ) -> Run:
+        """A copy with some nodes replaced (by key) or added, other programs, other figures."""
+        other = copy(self)
+        other.nodes = list(self.nodes)
+        for node in nodes:
+            other.nodes[node.key] = node
+        other.nodes.extend(added)
+        if programs is not None:
+            other.programs = list(programs)
+        for name, value in fields.items():
+            setattr(other, name, value)
+        return other
+
+    def with_ops(self, owner: Program | Node, ops: list[Op]) -> Run:
+        """A copy in which a driver or a task does something else."""
+        if isinstance(owner, Program):
+            programs = [
+                Program(each.process, each.begin_s, each.end_s, ops) if each is owner else each
+                for each in self.programs
+            ]
+            return self.changed(programs=programs)
+        return self.changed([with_(owner, program=ops)])
+
+    def owners(self) -> Iterable[tuple[Program | Node, list[Op]]]:
+        """Drivers and tasks that have a program of their own."""
+        for program in self.programs:
+            yield program, program.ops
+        for node in self.nodes:
+            if node.program is not None:
+                yield node, node.program
+
+    def with_each_program(self, change: Callable[[list[Op]], list[Op]]) -> Run:
+        """A copy in which every driver and every task that has a program does what `change` says."""
+        programs = [
+            Program(each.process, each.begin_s, each.end_s, change(each.ops)) for each in self.programs
+        ]
+        nodes = [with_(node, program=change(node.program)) for node in self.nodes if node.program is not None]
+        return self.changed(nodes, programs=programs)
+
+
+def with_(node: Node, **fields: object) -> Node:
+    """A copy of a node with some fields changed."""
+    other = copy(node)
+    for name, value in fields.items():
+        setattr(other, name, value)
+    return other
+
+
+def op_with(op: Op, **fields: object) -> Op:
+    """A copy of a step with some fields changed."""
+    other = copy(op)
+    for name, value in fields.items():
+        setattr(other, name, value)
+    return other

@@ -1,0 +1,353 @@
+"""A small simulator: plays a run's graph on given CPUs and cores, and says when it would have ended.
+
+::
+
+    programs ──submit──► waits for its arguments ──► queue of its resources ──► a worker ──► ended ──► waiters
+                                                 └─► queue of its actor ───────┘
+
+Owns the rules: tasks take their resources first come, first served, and give them back while they wait in a get; an
+actor runs its calls in order; a new worker takes time to start; where tasks want more processor time than the machine
+has cores, all of them go slower. Durations, waits and gaps are those that were measured; a task's load (processor
+seconds by seconds) was measured with what else ran then, so playing a run unchanged slows nothing down. Pure: no clock,
+no randomness, no I/O.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from sundog.advice.run import CALL, COMPUTE, CREATE, SUBMIT, Node, Op, Run
+from sundog.plain import field, plain
+
+_STEPS_MAX = 5_000_000
+_OVERLOADED = 1.02
+
+
+class CannotPlay(RuntimeError):
+    """The run does not end in the simulator: something waits for what is not there."""
+
+
+@plain()
+class Played:
+    """What the simulator saw."""
+
+    length_s: float
+    starts: list[float] = field(default_factory=list)
+    ends: list[float] = field(default_factory=list)
+    peak_bytes: list[tuple[float, int]] = field(
+        default_factory=list
+    )  # memory of the tasks that run, over time
+
+
+class _Work:
+    """Something that takes processor time."""
+
+    __slots__ = ("at", "load", "rate", "remaining", "then", "version")
+
+    def __init__(self, at: float, seconds: float, load: float, then: Callable[[float], None]) -> None:
+        self.at, self.remaining, self.load, self.then = at, seconds, load, then
+        self.rate, self.version = 1.0, 0
+
+
+class _Actor:
+    __slots__ = ("busy", "many", "queue", "ready")
+
+    def __init__(self, many: bool) -> None:
+        self.ready, self.busy, self.many = False, False, many
+        self.queue: deque[int] = deque()
+
+
+def play(run: Run) -> Played:
+    """Play a run.
+
+    Raises:
+        CannotPlay: it does not end.
+    """
+    return _Player(run).play()
+
+
+class _Player:
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.nodes = run.nodes
+        count = len(run.nodes)
+        self.free: dict[str, float] = {**run.resources, "CPU": run.cpus}
+        self.heap: list[tuple[float, int, Callable[[float], None]]] = []
+        self.number = 0
+        self.missing = [0] * count
+        self.followers: dict[int, list[int]] = {}
+        self.done = [False] * count
+        self.submitted = [False] * count
+        self.waiters: dict[int, list[Callable[[float], None]]] = {}
+        self.queues: dict[tuple[tuple[str, float], ...], deque[int]] = {}
+        self.actors: dict[bytes, _Actor] = {}
+        self.left: dict[bytes, int] = {}
+        self.works: set[_Work] = set()
+        self.load = 0.0
+        self.idle, self.begun = 0, False
+        self.starts, self.ends = [-1.0] * count, [-1.0] * count
+        self.running: dict[int, int] = {}
+        self.bytes: list[tuple[float, int]] = []
+        self.last = 0.0
+        self.ends_at = -1.0  # when the last task ended
+        self.reachable = {op.node for _, ops in run.owners() for op in ops if op.kind == SUBMIT}
+        for node in run.nodes:
+            if node.actor:
+                self.left[node.actor] = self.left.get(node.actor, 0) + 1
+                if node.actor not in self.actors:
+                    self.actors[node.actor] = _Actor(node.actor in run.concurrent)
+        self.made = {node.actor: node for node in run.nodes if node.kind == CREATE}
+        for actor_id, actor in self.actors.items():
+            actor.ready = actor_id not in self.made  # made before the records begin, or by somebody else
+
+    # ------------------------------------------------------------------ the clock
+    def at(self, moment: float, what: Callable[[float], None]) -> None:
+        self.number += 1
+        heapq.heappush(self.heap, (moment, self.number, what))
+
+    def play(self) -> Played:
+        unfinished = [0]
+        ends: list[float] = []
+        for program in self.run.programs:
+            unfinished[0] += 1
+
+            def ended(now: float) -> None:
+                unfinished[0] -= 1
+                ends.append(now)
+
+            self.at(program.begin_s, self._stepper(program.ops, ended, None))
+        steps = 0
+        while self.heap and unfinished[0]:
+            now, _, what = heapq.heappop(self.heap)
+            self.last = now
+            what(now)
+            steps += 1
+            if steps > _STEPS_MAX:
+                raise CannotPlay("it takes too many steps")
+        if unfinished[0]:
+            raise CannotPlay("something waits for what never ends")
+        return Played(max(ends, default=self.last), self.starts, self.ends, self.bytes)
+
+    # ------------------------------------------------------------------ programs
+    def _stepper(
+        self, ops: list[Op], ended: Callable[[float], None], node: Node | None
+    ) -> Callable[[float], None]:
+        """Runs the steps of a program one after the other."""
+        position = 0
+
+        def step(now: float) -> None:
+            nonlocal position
+            while position < len(ops):
+                op = ops[position]
+                position += 1
+                if op.kind == COMPUTE:
+                    if op.seconds > 0:
+                        self._work(now, op.seconds, node.load if node is not None else 0.0, step)
+                        return
+                elif op.kind == SUBMIT:
+                    self._submit(op.node, now)
+                elif not self._wait(op, now, step, node):
+                    return
+            ended(now)
+
+        return step
+
+    def _wait(self, op: Op, now: float, step: Callable[[float], None], node: Node | None) -> bool:
+        """Wait for the nodes of a step; True if there is nothing to wait for."""
+        known = [
+            each for each in set(op.nodes) if each in self.reachable
+        ]  # who submits the others is not recorded
+        open_ = [each for each in known if not self.done[each]]
+        need = len(open_) if not op.need else op.need - (len(known) - len(open_))
+        if need <= 0 or need > len(open_):
+            return True
+        lends = node is not None and not node.actor
+        if lends and node is not None:
+            self._release(node, now)
+
+        def one(moment: float) -> None:
+            nonlocal need
+            need -= 1
+            if need == 0:
+                if lends and node is not None:
+                    self._take(node)  # at once, as the runtime does: it may be one too many for a while
+                self.at(moment + (op.wake_s if op.wake_s >= 0 else self.run.costs.wake_s), step)
+
+        for each in open_:
+            self.waiters.setdefault(each, []).append(one)
+        return False
+
+    # ------------------------------------------------------------------ processor time
+    def _work(self, now: float, seconds: float, load: float, then: Callable[[float], None]) -> None:
+        work = _Work(now, seconds, load, then)
+        self.works.add(work)
+        self.load += load
+        self._paced(now, work)
+
+    def _paced(self, now: float, new: _Work | None) -> None:
+        """Set how fast everything goes from now on."""
+        over = self.load / max(1, self.run.cores)
+        crowded = over > _OVERLOADED
+        for work in self.works if crowded or any(each.rate < 1.0 for each in self.works) else (new,):
+            if work is None:
+                continue
+            own = min(1.0, work.load)
+            rate = 1.0 / ((1.0 - own) + own * over) if crowded else 1.0
+            if work is not new and abs(rate - work.rate) < 1e-9:
+                continue
+            work.remaining -= (now - work.at) * work.rate
+            work.at, work.rate = now, rate
+            work.version += 1
+            self.at(now + max(0.0, work.remaining) / rate, self._finisher(work, work.version))
+
+    def _finisher(self, work: _Work, version: int) -> Callable[[float], None]:
+        def finish(now: float) -> None:
+            if work.version == version:
+                work.version = -1
+                self.works.discard(work)
+                self.load = max(0.0, self.load - work.load)
+                self._paced(now, None)
+                work.then(now)
+
+        return finish
+
+    # ------------------------------------------------------------------ tasks
+    def _submit(self, key: int, now: float) -> None:
+        if self.submitted[key]:
+            return
+        self.submitted[key] = True
+        node = self.nodes[key]
+        missing = 0
+        for dep in node.deps:
+            if not self.done[dep] and dep in self.reachable:
+                self.followers.setdefault(dep, []).append(key)
+                missing += 1
+        self.missing[key] = missing
+        if not missing:
+            self._queue(key, now)
+
+    def _queue(self, key: int, now: float) -> None:
+        node = self.nodes[key]
+        if node.kind == CALL and node.actor in self.actors:
+            self.actors[node.actor].queue.append(key)
+            self._serve(node.actor, now)
+            return
+        shape = tuple(sorted(node.resources.items()))
+        if node.kind == CREATE:
+            self.at(
+                now + (node.lag_s if node.lag_s >= 0 else self.run.costs.create_s),
+                lambda moment: self._wants(key, shape, moment),
+            )
+        else:
+            self._wants(key, shape, now)
+
+    def _wants(self, key: int, shape: tuple[tuple[str, float], ...], now: float) -> None:
+        self.queues.setdefault(shape, deque()).append(key)
+        self._dispatch(now)
+
+    def _dispatch(self, now: float) -> None:
+        for shape, queue in self.queues.items():
+            while queue and all(self.free.get(name, amount) >= amount - 1e-9 for name, amount in shape):
+                node = self.nodes[queue.popleft()]
+                self._take(node)
+                self._begin(node, now)
+
+    def _take(self, node: Node) -> None:
+        for name, amount in node.resources.items():
+            if name in self.free:
+                self.free[name] -= amount
+
+    def _release(self, node: Node, now: float) -> None:
+        for name, amount in node.resources.items():
+            if name in self.free:
+                self.free[name] += amount
+        self._dispatch(now)
+
+    def _begin(self, node: Node, now: float) -> None:
+        """A task has its resources: it starts when a worker is there."""
+        costs = self.run.costs
+        warm = self.run.warm.get(node.name, 0.0)
+        extra = 0.0
+        if node.kind == CREATE:
+            lag = 0.0
+        elif self.idle:
+            self.idle -= 1
+            lag = node.lag_s
+            if node.is_first:  # it had to wait for its worker then, and need not now
+                lag = costs.busy_s if self.ends_at == now else costs.idle_s
+                extra = -min(warm, node.work_s)
+        elif node.is_first:
+            lag = node.lag_s
+        else:
+            lag = max(node.lag_s, costs.boot_s if self.begun else costs.first_s)
+            extra = warm
+        self.begun = True
+        self.at(now + lag, partial(self._run, node, extra))
+
+    def _serve(self, actor_id: bytes, now: float) -> None:
+        actor = self.actors[actor_id]
+        while actor.queue and actor.ready and (actor.many or not actor.busy):
+            actor.busy = True
+            node = self.nodes[actor.queue.popleft()]
+            lag = node.lag_s
+            self.at(now + lag, partial(self._run, node, 0.0))
+
+    def _run(self, node: Node, extra: float, now: float) -> None:
+        self.starts[node.key] = now
+        self.running[node.key] = node.peak_bytes
+        self.bytes.append((now, sum(self.running.values())))
+
+        def ended(moment: float) -> None:
+            self._ended(node, moment)
+
+        if node.program is not None:
+            ops = [Op(COMPUTE, extra), *node.program] if extra > 0 else node.program
+            self._stepper(ops, ended, node)(now)
+        elif node.pause_s:
+            self._work(
+                now,
+                max(0.0, node.work_s + extra),
+                node.load,
+                lambda moment: self.at(moment + node.pause_s, ended),
+            )
+        else:
+            self._work(now, max(0.0, node.work_s + extra), node.load, ended)
+
+    def _ended(self, node: Node, now: float) -> None:
+        key = node.key
+        self.done[key] = True
+        self.ends[key] = self.ends_at = now
+        self.running.pop(key, None)
+        self.bytes.append((now, sum(self.running.values())))
+        if node.actor:
+            self.left[node.actor] -= 1
+            if not self.left[node.actor] and node.actor in self.made:
+                self._release(self.made[node.actor], now)  # its last call has ended: so will it
+        if node.kind == CALL:
+            actor = self.actors.get(node.actor)
+            if actor is not None:
+                actor.busy = False
+                self._serve(node.actor, now)
+        elif node.kind == CREATE:
+            self.actors[node.actor].ready = True
+            self._serve(node.actor, now)
+        else:
+            self.idle += 1
+            self._release(node, now)
+        for follower in self.followers.pop(key, ()):
+            self.missing[follower] -= 1
+            if not self.missing[follower]:
+                self.at(now + self.nodes[follower].delay_s, partial(self._queue, follower))
+        for waiter in self.waiters.pop(key, ()):
+            waiter(now)
+
+
+def totals(run: Run) -> Mapping[str, float]:
+    """Seconds of work by function."""
+    found: dict[str, float] = {}
+    for node in run.nodes:
+        found[node.name] = found.get(node.name, 0.0) + node.work_s
+    return found

@@ -1,0 +1,43 @@
+"""What the runtime itself took, from the gaps of a run made by hand."""
+
+import pytest
+
+from sundog.advice.costs import costs_of, set_lags, warm_ups
+from sundog.advice.run import Program
+from tests.advice.runs import Script
+
+
+def test_the_gap_between_two_tasks_of_a_worker_is_its_overhead() -> None:
+    script = Script()
+    for n in range(3):
+        script.submit("work", 1.0, start_s=0.5 + n * 1.25, process=1)
+    costs = costs_of(script.nodes, [Program(0, 0.0, 5.0, script.ops)])
+    assert costs.busy_s == pytest.approx(0.25)
+    assert costs.first_s == pytest.approx(0.5)
+
+
+def test_each_start_has_its_own_lag() -> None:
+    script = Script()
+    first = script.submit("a", 1.0, start_s=0.25, process=1)
+    second = script.submit("b", 1.0, start_s=1.5, process=1)
+    late = script.submit("c", 1.0, start_s=3.0, process=2, deps=(second.key,))
+    set_lags(script.nodes, [])
+    assert [first.lag_s, second.lag_s, late.lag_s] == pytest.approx([0.25, 0.25, 0.5])
+    assert (first.is_first, second.is_first) == (True, False)
+
+
+def test_a_get_that_wakes_late_says_so() -> None:
+    script = Script()
+    script.get(script.submit("a", 1.0))
+    script.ops[-1].waited_s = 1.25
+    set_lags(script.nodes, [Program(0, 0.0, 2.0, script.ops)])
+    assert script.ops[-1].wake_s == pytest.approx(0.25)
+
+
+def test_the_first_task_of_a_worker_may_take_longer() -> None:
+    script = Script()
+    for worker in (1, 2):
+        script.submit("work", 1.0, start_s=0.0, process=worker)
+        for n in range(3):
+            script.submit("work", 0.25, start_s=1.0 + n, process=worker)
+    assert warm_ups(script.run()) == {"work": pytest.approx(0.75)}

@@ -1,0 +1,41 @@
+"""Which findings are said, and in which order."""
+
+from sundog.advice.findings import Draft, weigh
+from sundog.advice.run import Run
+from sundog.advice.simulator import play
+from tests.advice.runs import Script, serial_gets
+
+
+def draft(kind: str, seconds: float, site: str = "/x.py:3 in f") -> Draft:
+    script = Script()
+    script.compute(seconds)
+    return Draft(kind, kind, site, 1, 0.0, "", "", script.run())
+
+
+def weighed(run: Run, *drafts: Draft) -> list[str]:
+    return [each.kind for each in weigh(run, list(drafts), play(run).length_s)]
+
+
+def test_the_finding_that_gains_most_comes_first() -> None:
+    run = serial_gets(10, 1.0, "").run()
+    assert weighed(run, draft("a", 8.0), draft("b", 3.0), draft("c", 5.0)) == ["b", "c", "a"]
+
+
+def test_what_gains_next_to_nothing_is_not_said() -> None:
+    run = serial_gets(10, 1.0, "").run()
+    assert weighed(run, draft("a", 9.9)) == []
+    short = serial_gets(1, 0.06, "").run()
+    assert weighed(short, draft("a", 0.03)) == []
+
+
+def test_the_echo_of_a_fault_is_not_said() -> None:
+    run = serial_gets(10, 1.0, "").run()
+    assert weighed(run, draft("get-in-loop", 2.0), draft("serial-part", 3.0)) == ["get-in-loop"]
+
+
+def test_predictions_are_corrected_by_the_error_of_the_simulator() -> None:
+    run = serial_gets(10, 1.0, "").run()
+    run.length_s = 20.0  # measured: twice what the simulator says
+    [finding] = weigh(run, [draft("a", 5.0)], 10.0)
+    assert finding.predicted_s == 10.0
+    assert (finding.file, finding.line) == ("/x.py", 3)

@@ -1,0 +1,54 @@
+"""Faults of actors, in runs made by hand."""
+
+import pytest
+
+from sundog.advice.findings_actors import one_actor, unbalanced_actors
+from sundog.advice.simulator import play
+from sundog.advice.source import Sources
+from tests.advice.runs import Script
+
+
+def test_one_actor_that_everything_waits_for_is_found_where_it_is_made() -> None:
+    script = Script()
+    script.create("A", b"a", site="/x.py:5 in main")
+    script.get(*[script.call("A.m", 0.5, b"a", start_s=n * 0.5, site="/x.py:7 in main") for n in range(8)])
+    [draft] = one_actor(script.run(), Sources())
+    assert (draft.kind, draft.site, draft.often) == ("one-actor", "/x.py:5 in main", 8)
+    assert play(draft.run).length_s == pytest.approx(1.0)
+
+
+def test_an_actor_that_is_called_when_it_is_free_is_none() -> None:
+    script = Script()
+    script.create("A", b"a")
+    for _ in range(8):
+        script.get(script.call("A.m", 0.5, b"a"))
+    assert not list(one_actor(script.run(), Sources()))
+
+
+def test_a_concurrent_actor_is_none() -> None:
+    script = Script()
+    script.create("A", b"a")
+    script.get(*[script.call("A.m", 0.5, b"a", start_s=n * 0.5) for n in range(8)])
+    assert not list(one_actor(script.run(concurrent=frozenset({b"a"})), Sources()))
+
+
+def test_one_of_several_actors_that_does_most_is_found() -> None:
+    script = Script()
+    for actor in (b"a", b"b"):
+        script.create("A", actor)
+    calls = [script.call("A.m", 0.5, b"a", start_s=n * 0.5, site="/x.py:9 in main") for n in range(7)]
+    calls.append(script.call("A.m", 0.5, b"b", start_s=0.0))
+    script.get(*calls)
+    [draft] = unbalanced_actors(script.run(), Sources())
+    assert draft.site == "/x.py:9 in main"
+    assert play(draft.run).length_s == pytest.approx(2.0)
+
+
+def test_actors_with_even_work_are_none() -> None:
+    script = Script()
+    calls = []
+    for actor in (b"a", b"b"):
+        script.create("A", actor)
+        calls += [script.call("A.m", 0.5, actor, start_s=n * 0.5) for n in range(4)]
+    script.get(*calls)
+    assert not list(unbalanced_actors(script.run(), Sources()))

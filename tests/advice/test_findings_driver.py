@@ -1,0 +1,70 @@
+"""Faults of the program itself, in runs made by hand."""
+
+from pathlib import Path
+
+import pytest
+
+from sundog.advice.findings_driver import driver_bound, serial_part
+from sundog.advice.simulator import play
+from sundog.advice.source import Sources
+from tests.advice.runs import Script
+
+EX3 = """import sundog as ray
+def ex3():
+    refs = []
+    for i in range(5):
+        other_func()
+        refs.append(func.remote())
+    ray.get(refs)
+"""
+
+
+def test_the_programs_own_time_in_a_loop_is_found_at_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "prog.py"
+    file.write_text(EX3)
+    script = Script(cpus=8)
+    nodes = []
+    for _ in range(5):
+        script.compute(0.3)
+        nodes.append(script.submit("func", 0.5, site=f"{file}:6 in ex3"))
+    script.get(*nodes, site=f"{file}:7 in ex3")
+    run = script.run()
+    drafts = [draft for draft in serial_part(run, Sources()) if draft.often > 1]
+    assert [draft.site for draft in drafts] == [f"{file}:5"]
+    assert play(run).length_s == pytest.approx(2.0)
+    assert play(drafts[0].run).length_s < 1.3
+
+
+def test_one_long_stretch_is_split(tmp_path: Path) -> None:
+    file = tmp_path / "prog.py"
+    file.write_text("import sundog as ray\nray.get([f.remote(x) for x in xs])\ntotal = slow(1)\n")
+    script = Script()
+    script.get(
+        *[script.submit("f", 1.0, site=f"{file}:2 in <module>") for _ in range(4)],
+        site=f"{file}:2 in <module>",
+    )
+    script.compute(2.0)
+    [draft] = serial_part(script.run(), Sources())
+    assert draft.site == f"{file}:3"
+    assert play(draft.run).length_s == pytest.approx(1.5)
+
+
+def test_a_short_stretch_is_none() -> None:
+    script = Script()
+    script.compute(0.05)
+    script.get(script.submit("f", 2.0))
+    assert not list(serial_part(script.run(), Sources()))
+
+
+def test_many_slow_submissions_are_found() -> None:
+    script = Script(cpus=8, cores=8)
+    nodes = []
+    for _ in range(100):
+        script.compute(0.01)
+        nodes.append(script.submit("f", 0.005, site="/x.py:4 in main"))
+    script.get(*nodes)
+    run = script.run()
+    [draft] = driver_bound(run, Sources())
+    assert (draft.kind, draft.often) == ("driver-bound", 99)
+    assert play(run).length_s == pytest.approx(1.005)
+    assert play(draft.run).length_s < 0.4

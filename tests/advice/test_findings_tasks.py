@@ -1,0 +1,89 @@
+"""Faults of tasks, in runs made by hand."""
+
+import pytest
+
+from sundog.advice.findings_tasks import memory_bound, retries, stragglers, tasks_too_small, too_many_workers
+from sundog.advice.simulator import play
+from sundog.advice.source import Sources
+from tests.advice.runs import Script
+
+
+def test_tasks_that_work_less_than_they_cost_are_found() -> None:
+    script = Script(cpus=2, cores=2)
+    nodes = []
+    for _ in range(400):
+        script.compute(0.001)
+        nodes.append(script.submit("tiny", 0.00001, site="/x.py:3 in main"))
+    script.get(*nodes)
+    run = script.run()
+    [draft] = tasks_too_small(run, Sources())
+    assert (draft.kind, draft.often) == ("tasks-too-small", 400)
+    assert play(draft.run).length_s < play(run).length_s / 4
+
+
+def test_tasks_that_work_long_enough_are_none() -> None:
+    script = Script(cpus=2, cores=2)
+    script.get(*[script.submit("work", 0.05, start_s=n // 2 * 0.05) for n in range(100)])
+    assert not list(tasks_too_small(script.run(), Sources()))
+
+
+def test_a_long_task_at_the_end_is_to_be_submitted_first_or_cut() -> None:
+    script = Script(cpus=2)
+    nodes = [script.submit("work", 0.5, start_s=n // 2 * 0.5, site="/x.py:3 in main") for n in range(6)]
+    nodes.append(script.submit("work", 3.0, start_s=1.5, site="/x.py:3 in main"))
+    script.get(*nodes)
+    run = script.run()
+    first, cut = stragglers(run, Sources())
+    assert play(run).length_s == pytest.approx(4.5)
+    assert play(first.run).length_s == pytest.approx(3.0)
+    assert "long ones first" in first.change
+    assert play(cut.run).length_s < 3.6
+
+
+def test_tasks_of_like_length_have_no_straggler() -> None:
+    script = Script(cpus=2)
+    script.get(*[script.submit("work", 0.5 + n / 100, start_s=n // 2 * 0.6) for n in range(8)])
+    assert not list(stragglers(script.run(), Sources()))
+
+
+def test_attempts_that_failed_are_found_with_what_they_took() -> None:
+    script = Script()
+    node = script.submit("flaky", 3.0, attempts=3, wasted_s=2.0, pause_s=0.5)
+    node.end_s = 3.5
+    script.get(node)
+    run = script.run()
+    [draft] = retries(run, Sources())
+    assert draft.often == 2
+    assert draft.cost_s == pytest.approx(2.5)
+    assert play(run).length_s == pytest.approx(3.5)
+    assert play(draft.run).length_s == pytest.approx(1.0)
+
+
+def test_memory_that_is_asked_for_and_not_used_is_found() -> None:
+    script = Script()
+    wants = {"CPU": 1.0, "memory": 6e9}
+    nodes = [
+        script.submit("load", 1.0, start_s=float(n), resources=wants, peak_bytes=1 << 30) for n in range(4)
+    ]
+    script.get(*nodes)
+    run = script.run(resources={"memory": 8e9})
+    [draft] = memory_bound(run, Sources())
+    assert play(run).length_s == pytest.approx(4.0)
+    assert play(draft.run).length_s == pytest.approx(1.0)
+
+
+def test_more_workers_than_cores_that_each_warm_up_are_found() -> None:
+    script = Script(cpus=8, cores=2)
+    nodes = [script.submit("work", 4.0, cpu_s=1.0, is_first=True) for _ in range(8)]
+    for n, node in enumerate(nodes):
+        node.process = n + 1
+    script.get(*nodes)
+    run = script.run()
+    [draft] = too_many_workers(run, Sources())
+    assert (draft.kind, draft.often) == ("too-many-workers", 8)
+
+
+def test_sleeping_tasks_may_be_more_than_cores() -> None:
+    script = Script(cpus=8, cores=2)
+    script.get(*[script.submit("sleep", 1.0) for _ in range(8)])
+    assert not list(too_many_workers(script.run(), Sources()))

@@ -1,0 +1,99 @@
+"""Faults of waiting, in runs made by hand and programs written for them."""
+
+from pathlib import Path
+
+import pytest
+
+from sundog.advice.findings import Draft
+from sundog.advice.findings_waits import get_in_loop, get_in_order, nested_get
+from sundog.advice.run import COMPUTE, SUBMIT, WAIT, Op
+from sundog.advice.simulator import play
+from sundog.advice.source import Sources
+from tests.advice.runs import Script, serial_gets
+
+LOOP = "import sundog as ray\nfor x in xs:\n    out.append(ray.get(work.remote(x)))\n"
+
+
+def program(folder: Path, text: str) -> str:
+    file = folder / "prog.py"
+    file.write_text(text)
+    return str(file)
+
+
+def found(drafts: object) -> list[Draft]:
+    return list(drafts)  # type: ignore[call-overload, no-any-return]
+
+
+def test_a_get_in_a_loop_is_found_with_what_it_would_take_otherwise(tmp_path: Path) -> None:
+    site = f"{program(tmp_path, LOOP)}:3 in <module>"
+    [draft] = found(get_in_loop(serial_gets(8, 0.5, site).run(), Sources()))
+    assert (draft.kind, draft.often, draft.site) == ("get-in-loop", 8, site)
+    assert draft.cost_s == pytest.approx(4.0)
+    assert play(draft.run).length_s == pytest.approx(1.0)
+    assert "+    out.append(work.remote(x))" in draft.diff
+
+
+def test_a_loop_whose_turns_need_each_other_is_none(tmp_path: Path) -> None:
+    text = "import sundog as ray\nfor _ in range(9):\n    x = ray.get(work.remote(x))\n"
+    site = f"{program(tmp_path, text)}:3 in <module>"
+    assert not found(get_in_loop(serial_gets(8, 0.5, site).run(), Sources()))
+
+
+def test_a_get_in_a_function_that_a_loop_calls_is_found(tmp_path: Path) -> None:
+    text = (
+        "import sundog as ray\ndef one(x):\n    return ray.get(work.remote(x))\nall_ = [one(x) for x in xs]\n"
+    )
+    site = f"{program(tmp_path, text)}:3 in one"
+    assert [draft.kind for draft in found(get_in_loop(serial_gets(8, 0.5, site).run(), Sources()))] == [
+        "get-in-loop"
+    ]
+
+
+def test_one_get_of_many_is_none(tmp_path: Path) -> None:
+    script = Script()
+    site = f"{program(tmp_path, LOOP)}:3 in <module>"
+    script.get(*[script.submit("work", 0.5, site=site) for _ in range(4)], site=site)
+    assert not found(get_in_loop(script.run(), Sources()))
+
+
+def test_the_programs_own_time_stays_behind_its_get(tmp_path: Path) -> None:
+    text = "import sundog as ray\nfor x in xs:\n    r = ray.get(work.remote(x))\n    use(r)\n"
+    site = f"{program(tmp_path, text)}:3 in <module>"
+    [draft] = found(get_in_loop(serial_gets(4, 0.5, site, gap_s=0.1).run(), Sources()))
+    assert play(draft.run).length_s == pytest.approx(0.5 + 4 * 0.1)
+
+
+def test_results_in_submission_order_are_found(tmp_path: Path) -> None:
+    text = "import sundog as ray\nfor ref in refs:\n    use(ray.get(ref))\n"
+    site = f"{program(tmp_path, text)}:3 in <module>"
+    script = Script()
+    nodes = [script.submit("work", seconds, site="x.py:1") for seconds in (2.0, 0.5, 0.5, 0.5)]
+    script.get(nodes[0], site=site)
+    script.compute(1.2)  # three results were there already, and were got without waiting
+    run = script.run()
+    [draft] = found(get_in_order(run, Sources()))
+    assert play(run).length_s == pytest.approx(3.2)
+    # 0.5 s until the first, three times 0.3 s of work meanwhile, the slow one at 2.0 s and its own 0.3 s.
+    assert play(draft.run).length_s == pytest.approx(2.3)
+
+
+def test_a_get_inside_a_call_that_holds_its_actor_is_found() -> None:
+    script = Script()
+    script.create("A", b"a")
+    calls = []
+    for n in range(3):
+        inner = script.node("inner", 1.0, start_s=float(n))
+        call = script.call("A.m", 0.0, b"a", start_s=float(n))
+        call.program = [
+            Op(SUBMIT, node=inner.key),
+            Op(WAIT, nodes=(inner.key,), site="x.py:9 in m", waited_s=1.0, wake_s=0.0),
+            Op(COMPUTE, 0.0),
+        ]
+        call.end_s = n + 1.0
+        calls.append(call)
+    script.get(*calls)
+    run = script.run()
+    [draft] = found(nested_get(run, Sources()))
+    assert draft.cost_s == pytest.approx(3.0)
+    assert play(run).length_s == pytest.approx(3.0)
+    assert play(draft.run).length_s == pytest.approx(1.0)

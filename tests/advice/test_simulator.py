@@ -1,0 +1,100 @@
+"""The simulator: what it says of runs whose length is known by hand."""
+
+import pytest
+
+from sundog.advice.run import COMPUTE, SUBMIT, WAIT, Op, with_
+from sundog.advice.simulator import play, totals
+from tests.advice.runs import Script, serial_gets
+
+
+def test_a_run_that_is_not_changed_takes_as_long_as_it_did() -> None:
+    run = serial_gets(5, 0.5, "a.py:3", gap_s=0.1).run()
+    assert play(run).length_s == pytest.approx(3.0)
+
+
+def test_tasks_beyond_the_cpus_wait_for_their_turn() -> None:
+    script = Script(cpus=2)
+    nodes = [script.submit("work", 1.0, start_s=float(n // 2)) for n in range(5)]
+    script.get(*nodes)
+    assert play(script.run()).length_s == pytest.approx(3.0)
+    assert play(script.run(cpus=5.0)).length_s == pytest.approx(1.0)
+
+
+def test_an_actor_runs_its_calls_one_after_the_other_unless_it_is_concurrent() -> None:
+    script = Script()
+    script.create("A", b"a")
+    calls = [script.call("A.m", 0.5, b"a", start_s=n * 0.5) for n in range(4)]
+    script.get(*calls)
+    run = script.run()
+    assert play(run).length_s == pytest.approx(2.0)
+    assert play(run.changed(concurrent=frozenset({b"a"}))).length_s == pytest.approx(0.5)
+
+
+def test_a_task_waits_for_its_arguments() -> None:
+    script = Script()
+    first = script.submit("first", 1.0)
+    second = script.submit("second", 0.5, start_s=1.0, deps=(first.key,))
+    script.get(second)
+    assert play(script.run()).length_s == pytest.approx(1.5)
+
+
+def test_a_task_that_waits_in_a_get_lends_its_cpu() -> None:
+    script = Script(cpus=1)
+    inner = script.node("inner", 1.0, start_s=0.0)
+    outer = script.submit("outer", 0.0)
+    outer.program = [Op(SUBMIT, node=inner.key), Op(WAIT, nodes=(inner.key,), wake_s=0.0), Op(COMPUTE, 0.5)]
+    outer.end_s = 1.5
+    script.get(outer)
+    assert play(script.run()).length_s == pytest.approx(1.5)
+
+
+def test_computing_tasks_share_the_cores() -> None:
+    script = Script(cpus=4, cores=2)
+    nodes = [script.submit("burn", 1.0, start_s=float(n // 2), cpu_s=1.0) for n in range(4)]
+    script.get(*nodes)
+    # Four at a time on two cores: each takes twice as long.
+    assert play(script.run()).length_s == pytest.approx(2.0)
+
+
+def test_sleeping_tasks_do_not_need_a_core() -> None:
+    script = Script(cpus=4, cores=1)
+    nodes = [script.submit("sleep", 1.0) for _ in range(4)]
+    script.get(*nodes)
+    assert play(script.run()).length_s == pytest.approx(1.0)
+
+
+def test_wait_ends_with_the_first_that_ends() -> None:
+    script = Script()
+    slow, quick = script.submit("slow", 2.0), script.submit("quick", 0.5)
+    script.get(slow, quick, wait=True, need=1)
+    script.compute(0.1)
+    assert play(script.run()).length_s == pytest.approx(0.6)
+
+
+def test_a_wait_for_what_nobody_submits_is_passed() -> None:
+    script = Script()
+    stranger = script.node("stranger", 1.0)
+    script.get(stranger)
+    script.compute(0.2)
+    assert play(script.run()).length_s == pytest.approx(0.2)
+
+
+def test_a_new_worker_takes_its_time_to_start() -> None:
+    script = Script(cpus=2)
+    nodes = [script.submit("work", 1.0, lag_s=0.25, is_first=True) for _ in range(2)]
+    script.get(*nodes)
+    assert play(script.run()).length_s == pytest.approx(1.25)
+
+
+def test_memory_is_taken_like_cpus() -> None:
+    script = Script()
+    nodes = [script.submit("big", 1.0, resources={"CPU": 1.0, "memory": 6.0}) for _ in range(2)]
+    script.get(*nodes)
+    run = script.run(resources={"memory": 10.0})
+    assert play(run).length_s == pytest.approx(2.0)
+    slim = run.changed([with_(node, resources={"CPU": 1.0, "memory": 5.0}) for node in run.nodes])
+    assert play(slim).length_s == pytest.approx(1.0)
+
+
+def test_work_is_added_up_by_function() -> None:
+    assert totals(serial_gets(4, 0.5, "").run()) == {"work": pytest.approx(2.0)}
