@@ -157,11 +157,29 @@ def test_what_a_killed_process_wrote_is_there(path: str) -> None:
     assert sample is not None and (sample.own_bytes, sample.line) == (77, "a.py:3 f")
 
 
+def test_a_task_whose_child_runs_in_its_place_is_the_one_that_was_sent(path: str) -> None:
+    assert events.sent_last(path) == (b"", 0.0)
+    ring = events.Ring(path, 64, "worker")
+    child = bytes(reversed(TASK_ID))
+    assert events.sent_last(path) == (b"", 0.0)
+    ring.started(TASK_ID, 9.0, 0)
+    assert events.sent_last(path) == (TASK_ID, 9.0)
+    ring.stands_still(TASK_ID, ring.started_at())
+    ring.started(child, 10.0, 0)
+    assert events.sent_last(path) == (TASK_ID, 9.0) and events.started_last(path) == child
+    ring.started(TASK_ID, 9.0, 0)
+    ring.stands_still(b"", 0.0)
+    ring.started(child, 11.0, 0)
+    assert events.sent_last(path) == (child, 11.0)
+    ring.close()
+
+
 def test_without_recording_nothing_is_kept() -> None:
     ring = events.NoRing()
     ring.write(events.TASK, TASK_ID, ring.name("f"), 0.0, 0.0, 0.0)
     ring.sample(TASK_ID, 0.0, 0, "")
     ring.started(TASK_ID, 1.0, 0)
+    ring.stands_still(TASK_ID, 1.0)
     assert ring.started_at() == 0.0
 
 

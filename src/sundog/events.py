@@ -38,16 +38,22 @@ from struct import Struct
 from typing import Any
 
 from sundog.event_names import note_line, read_functions, read_names
+from sundog.no_ring import EVENT_BYTES as EVENT_BYTES
+from sundog.no_ring import HEADER_BYTES as HEADER_BYTES
+from sundog.no_ring import NoRing as NoRing
 from sundog.plain import plain
 from sundog.room import reserve
 
 _MAGIC = b"SUNDOG\x03\x00"
-HEADER_BYTES = 2048
-EVENT_BYTES = 64
 _HEADER = Struct("<8sII16sdI12s4s12x16s")
 _ACTOR_AT = 72
 _CURRENT = Struct("<16sdI")
 _CURRENT_AT = 16
+_OUTER = Struct(
+    "<16sd"
+)  # the task that stands still while `_CURRENT`, a child of it, runs in its place; or zeros
+_OUTER_AT = 96
+_NOTHING = bytes(16)
 _UNWRITTEN = Struct("<Q")  # events that found no room on the disk
 _UNWRITTEN_AT = 64
 _SAMPLE = Struct("<Q16sdQ600sQ")
@@ -225,6 +231,10 @@ class Ring:
                     self._mender = None
                     return
 
+    def stands_still(self, task_id: bytes, began: float) -> None:
+        """Note that a task, begun then, has children run in its place from now on; no id: not any more."""
+        _OUTER.pack_into(self.map, _OUTER_AT, task_id, began)
+
     def started_at(self) -> float:
         """When the task noted last began."""
         return float(_CURRENT.unpack_from(self.map, _CURRENT_AT)[1])
@@ -337,68 +347,38 @@ class Ring:
             self.map.close()
 
 
-class NoRing:
-    """Takes events and forgets them: recording is switched off."""
-
-    path = ""
-    capacity = 1  # code that writes without a call writes here, over and over
-
-    def __init__(self) -> None:
-        self.map = bytearray(HEADER_BYTES + EVENT_BYTES)
-        self.next = itertools.count().__next__
-
-    def started(self, task_id: bytes, now: float, name: int) -> None:
-        """Nothing is noted."""
-
-    def become_actor(self, actor_id: bytes) -> None:
-        """Nothing is noted."""
-
-    def started_at(self) -> float:
-        """Not known."""
-        return 0.0
-
-    def name(self, text: str, code: str = "", function: str = "") -> int:
-        """Every name is 0."""
-        return 0
-
-    def note(self, kind: str, /, **facts: object) -> None:
-        """Nothing is kept."""
-
-    def write(self, *event: object) -> None:
-        """Nothing is written."""
-
-    def overflow(self, index: int, *fields: object) -> None:
-        """Nothing is written."""
-
-    def room_for(self, index: int) -> None:
-        """There is none."""
-
-    def sample(self, task_id: bytes, now: float, own_bytes: int, line: str) -> None:
-        """Nothing is noted."""
-
-    def close(self) -> None:
-        """Nothing to close."""
-
-
 def started_last(path: str) -> bytes | None:
     """The id of the task that a process (dead or alive) began last; None if it began none."""
-    header = _header(path)
-    if header is None:
-        return None
-    task_id = header[_CURRENT_AT : _CURRENT_AT + 16]
-    return None if task_id == bytes(16) else task_id
+    task_id = _current(path)[0]
+    return task_id or None
 
 
 def started_last_at(path: str) -> float:
     """When the task of `started_last` began; 0.0 if there is none."""
-    header = _header(path)
-    return 0.0 if header is None else float(_CURRENT.unpack_from(header, _CURRENT_AT)[1])
+    return _current(path)[1]
 
 
 def started_name(path: str) -> int:
     """The number of the name of the task of `started_last`; 0 if it is not known."""
+    return _current(path)[2]
+
+
+def sent_last(path: str) -> tuple[bytes, float]:
+    """Which task that was sent to a process it began last, and when; no id if none.
+
+    While a task has a child run in its place, it is the task: the child of `started_last` was sent by nobody.
+    """
     header = _header(path)
-    return 0 if header is None else int(_CURRENT.unpack_from(header, _CURRENT_AT)[2])
+    task_id, began = _OUTER.unpack_from(header, _OUTER_AT) if header is not None else (_NOTHING, 0.0)
+    return (task_id, float(began)) if task_id != _NOTHING else _current(path)[:2]
+
+
+def _current(path: str) -> tuple[bytes, float, int]:
+    header = _header(path)
+    task_id, at, name = (
+        _CURRENT.unpack_from(header, _CURRENT_AT) if header is not None else (_NOTHING, 0.0, 0)
+    )
+    return (task_id if task_id != _NOTHING else b""), float(at), int(name)
 
 
 def last_sample(path: str) -> Sample | None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 import pytest
+
+from tests.integration.gates import await_true
 
 GET_S = 60
 
@@ -114,3 +118,26 @@ def test_cancelling_the_parent_ends_the_child_that_runs_with_it(
     with pytest.raises(ray.exceptions.TaskCancelledError):
         ray.get(ref, timeout=GET_S)
     assert ray.get(ray.remote(lambda: 1).remote(), timeout=GET_S) == 1
+
+
+def test_a_parent_that_dies_while_its_child_runs_with_it_had_begun_and_runs_only_once(
+    ray_session: Callable[..., ModuleType], tmp_path: Path
+) -> None:
+    ray = ray_session(num_cpus=1)
+
+    @ray.remote(max_retries=0)
+    def visit(level: int) -> None:
+        with open(tmp_path / f"level-{level}", "a") as file:
+            file.write(f"{os.getpid()}\n")
+        if level:
+            ray.get(visit.remote(level - 1))
+        else:
+            signal.pause()
+
+    ref = visit.remote(2)
+    await_true(lambda: (tmp_path / "level-0").exists() and (tmp_path / "level-0").read_text(), "the child")
+    pid = int((tmp_path / "level-0").read_text())
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(ray.exceptions.WorkerCrashedError):
+        ray.get(ref, timeout=GET_S)
+    assert [(tmp_path / f"level-{level}").read_text() for level in range(3)] == [f"{pid}\n"] * 3

@@ -159,7 +159,7 @@ class Cancels:
         """Whether the worker runs another task of ours first, by its flight recorder: that one must not be killed."""
         if len(lane.inflight) < 2:
             return False
-        running = events.started_last(self.owner.control.ring_path(lane.worker))
+        running, _ = events.sent_last(self.owner.control.ring_path(lane.worker))
         return running != task.id and running in lane.inflight
 
     def _kill_once_it_runs(self, task: Task, lane: Lane) -> None:

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
 def record_lost(owner: Owner, tasks: Iterable[Task], worker: bytes) -> None:
     """Record attempts that `worker` had begun, or may have, when it died."""
     path = owner.control.ring_path(worker)
-    began = events.started_last(path)
-    began_at = events.started_last_at(path)
+    began, began_at = events.sent_last(path)
     sample = events.last_sample(path)
     now = owner.wall_s()
     for task in tasks:

@@ -381,7 +381,7 @@ class Replies:
             return (
                 tasks  # it read them, and has left no evidence: the disk was full, or the folder was removed
             )
-        last = events.started_last(ring)
+        last, _ = events.sent_last(ring)
         begun = 0
         for position, task in enumerate(tasks, 1):
             if task.id == last:

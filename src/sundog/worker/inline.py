@@ -81,11 +81,16 @@ class Inline:
             task = self._take(oid, like)
             if task is None:
                 continue
+            if not self._depth:
+                # If this process dies now, the owner of the waiting task has to know that the task had begun.
+                self.executor.ring.stands_still(noted[0], self.executor.ring.started_at())
             self._depth += 1
             try:
                 self._execute(task)
             finally:
                 self._depth -= 1
+                if not self._depth:
+                    self.executor.ring.stands_still(b"", 0.0)
         if not self._depth and like is not None:
             with self.owner.lock:
                 self.owner.dispatch.dispatch_all()  # fewer workers are wanted now
