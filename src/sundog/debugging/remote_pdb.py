@@ -73,6 +73,10 @@ class RemotePdb(pdb.Pdb):
             _keep_locals(frame)
         return self.trace_dispatch if sys.gettrace() is not None else None
 
+    def set_stepinstr(self) -> None:
+        """Stop at the next line, as every Python before 3.13 does at `breakpoint()`, not within the line itself."""
+        self.set_step()
+
     def post_mortem(self, trace: TracebackType, why: str) -> None:
         """Stop where an exception came from; nothing can go on there, so leaving ends the visit."""
         self._why = why

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from types import FrameType
 from typing import Any
 
@@ -56,15 +57,26 @@ def _free_port() -> int:
         return int(sock.getsockname()[1])
 
 
-def stop_at(frame: FrameType) -> None:
-    """Wait for an editor, and have it stop at this frame."""
+def stop_at(frame: FrameType, *, now: bool = False) -> None:
+    """Wait for an editor, and have it stop at the next line of this frame.
+
+    Args:
+        now: The frame stands before a line that was announced to another debugger. From Python 3.12 on debugpy does not
+            hear of that line any more, so the stop is here, until the editor lets the task go on.
+    """
     import debugpy  # noqa: T100
 
     debugpy.wait_for_client()  # noqa: T100
     pydevd: Any = sys.modules["pydevd"]
-    pydevd.settrace(
-        suspend=True, trace_only_current_thread=True, patch_multiprocessing=False, stop_at_frame=frame
-    )
+    if not now or sys.version_info < (3, 12):
+        pydevd.settrace(
+            suspend=True, trace_only_current_thread=True, patch_multiprocessing=False, stop_at_frame=frame
+        )
+        return
+    pydevd.settrace(suspend=False, trace_only_current_thread=True, patch_multiprocessing=False)
+    debugger, thread = pydevd.get_global_debugger(), threading.current_thread()
+    debugger.set_suspend(thread, pydevd.CMD_SET_BREAK)
+    debugger.do_wait_suspend(thread, frame, "line", None)
 
 
 def is_attached() -> bool:

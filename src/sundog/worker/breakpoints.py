@@ -85,7 +85,7 @@ class Breakpoints:
         task_id = running.task_id if running is not None else b""
         made = RemotePdb(lambda *place: self._desk(task_id, *place), self._is_running(task_id))
         made.on_end = self._arm_here
-        made.to_editor = self.stop_in_editor
+        made.to_editor = lambda frame, why: self.stop_in_editor(frame, why, now=True)
         return made
 
     def _is_running(self, task_id: bytes) -> Callable[[], bool]:
@@ -135,8 +135,8 @@ class Breakpoints:
         self._life.serving.after_pause()
 
     # ------------------------------------------------------------------ editors
-    def stop_in_editor(self, frame: FrameType, why: str) -> None:
-        """Stop at the next line of this frame, for an editor that connects."""
+    def stop_in_editor(self, frame: FrameType, why: str, *, now: bool = False) -> None:
+        """Stop at the next line of this frame, for an editor that connects; `now`: at the line where pdb stands."""
         from sundog.debugging import vscode
 
         try:
@@ -148,7 +148,7 @@ class Breakpoints:
         pause = self._pause(code.co_filename, frame.f_lineno, code.co_qualname, why)._replace(port=port)
         self._announce(pause)
         try:
-            vscode.stop_at(frame)
+            vscode.stop_at(frame, now=now)
         except BaseException:
             self._withdraw(pause.id)
             raise
