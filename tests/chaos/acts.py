@@ -26,7 +26,7 @@ class Act:
     """One thing that was done to the session."""
 
     number: int
-    kind: str  # worker | actor | zygote | node | stop | segment | free | spill | storm | disk | memory
+    kind: str  # worker | actor | zygote | node | stop | segment | free | spill | storm | disk | memory | member …
     at: float
     pid: int = 0
     signal: int = 0
@@ -81,6 +81,10 @@ class Acts:
     def node_killed(self) -> bool:
         """Whether the session was ended from outside."""
         return any(act.kind == "node" for act in self.all())
+
+    def member_killed(self) -> bool:
+        """Whether the session lost a node that was not its head."""
+        return any(act.kind == "member" for act in self.all())
 
     def zygote_killed(self) -> bool:
         """Whether the process that collects the workers' ends was killed."""

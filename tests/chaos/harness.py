@@ -4,11 +4,11 @@
 
     harness ──starts──► driver (rounds.py) ──► node, zygote, workers
        │ ◄──"session <folder>", "report <json>"── │
-       └── every fifth: SIGKILL ─────────────────►┘   then nothing of its sessions may be left
+       └── every sixth: SIGKILL ─────────────────►┘   then nothing of its sessions may be left
 
-Of every five drivers one loses its node and another is killed itself: nothing can go on after that, so chance alone
+Of every six drivers one loses its node and another is killed itself: nothing can go on after that, so chance alone
 would make these rare in a short run. A third lives on small file systems that are filled up (fullness.py), a fourth on
-a wall clock that jumps (clocks.py).
+a wall clock that jumps (clocks.py), a fifth on nodes that join and are lost (members.py).
 
 Owns the clock, the seeds and the judgement that nothing is left once a driver has ended, well or not. A driver
 that does not end is asked for the stacks of its threads, then killed: that is a violation too.
@@ -30,7 +30,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import sundog
-from tests.chaos import clocks, fullness
+from tests.chaos import clocks, fullness, members
 from tests.chaos.report import Report
 from tests.chaos.stalls import Clock, Span, stacks
 from tests.integration import drivers
@@ -39,8 +39,8 @@ ROOT = Path(__file__).parents[2]
 # Every wait in a program ends after two minutes with a violation; a driver beyond this has lost its way entirely.
 ROUND_MAX_S = 480.0
 _LONGER_TIMES = 2  # so much again, if the kernel says that its processes were not let run
-_EVERY, _LOSES_NODE, _IS_KILLED, _IS_CRAMPED, _IS_TURNED = 5, 0, 1, 2, 3
-_LEAST = 4  # sessions of a run, however short: one of each sort
+_EVERY, _LOSES_NODE, _IS_KILLED, _IS_CRAMPED, _IS_TURNED, _HAS_MEMBERS = 6, 0, 1, 2, 3, 4
+_LEAST = 5  # sessions of a run, however short: one of each sort
 
 
 class Harness:
@@ -74,6 +74,13 @@ class Harness:
         turned = number % _EVERY == _IS_TURNED and clocks.CLOCK in self.kinds
         if not turned:
             left_out = (*left_out, clocks.CLOCK)
+        # Where no other sort of session was asked for, all have several nodes: the killed ones too.
+        if number % _EVERY == _HAS_MEMBERS or not {"node", clocks.CLOCK, *fullness.KINDS}.intersection(
+            self.kinds
+        ):
+            left_out = (*left_out, "zygote", "spill")  # each node has a zygote, and room for all objects
+        else:
+            left_out = (*left_out, members.MEMBER)
         kinds = [kind for kind in self.kinds if kind not in left_out]
         if number % _EVERY == _LOSES_NODE and "node" in self.kinds:
             kinds = ["node"]

@@ -7,7 +7,8 @@
         ├──► segment · free · spill ─► files in the session's folders ──► unlink
         ├──► storm ──────────────────► signals to the driver's own main thread (storms.py)
         ├──► disk · memory ──────────► a file that takes up the last byte (fullness.py)
-        └──► clock ──────────────────► the wall clock of the whole session jumps (clocks.py)
+        ├──► clock ──────────────────► the wall clock of the whole session jumps (clocks.py)
+        └──► member ─────────────────► a node joins, or is lost with all that belongs to it (members.py)
 
 A choice for which there is nothing at the moment (no spilled file, no actor) passes to another, so what can be done is.
 
@@ -22,7 +23,6 @@ import contextlib
 import importlib.util
 import os
 import random
-import re
 import signal
 import threading
 import time
@@ -36,9 +36,9 @@ from sundog.owner import context
 from sundog.wire.requests import ListRows
 from tests.chaos import clocks, fullness
 from tests.chaos.acts import Acts
+from tests.chaos.members import MEMBER, SEGMENT, Members
+from tests.chaos.processes import children, node_pid, stands_below, zygote_pid
 
-# <owner>-<maker>-<number>: a segment in which an object lives.
-_SEGMENT = re.compile(r"^[0-9a-f]{16}-[0-9a-f]{16}-\d+$")
 # How often each is chosen among those that are on.
 WEIGHTS = {
     "worker": 8,
@@ -53,6 +53,7 @@ WEIGHTS = {
     fullness.DISK: 3,
     fullness.MEMORY: 3,
     clocks.CLOCK: 4,
+    MEMBER: 4,
 }
 # The node is killed only in sessions that are given to it: nothing can go on after that.
 EVERYDAY = ("worker", "actor", "stop", "zygote", "free", "storm")
@@ -75,7 +76,7 @@ def has_spilling() -> bool:
 
 def by_default() -> list[str]:
     """The killers that this sundog promises to withstand."""
-    found = [*EVERYDAY, "node"]
+    found = [*EVERYDAY, "node", MEMBER]
     if has_lineage():
         found.append("segment")
         if has_spilling():
@@ -110,6 +111,10 @@ class Killers(threading.Thread):
         self.spilled = Path(context.facts.session["path"]) / "spilled_objects"
         self._zygote_at = 0.0
         self._zygotes = 0
+        self._deeds_done = 0
+        self.members: Members | None = None
+        if MEMBER in kinds:
+            self.members = Members(str(context.facts.session["path"]), dice, acts, self._roles)
         self._deeds: dict[str, Callable[[], bool]] = {
             "worker": lambda: self._end_one("worker", ("idle", "leased")),
             "actor": lambda: self._end_one("actor", ("actor",)),
@@ -125,13 +130,15 @@ class Killers(threading.Thread):
                 fullness.MEMORY, os.path.dirname(self.owner.segments.shm_root)
             ),
             clocks.CLOCK: self._turn_clock,
+            MEMBER: lambda: self.members is not None and self.members.come_or_go(),
         }
 
     def run(self) -> None:
         try:
             while not self.done.wait(self.dice.uniform(*self.pause_s)):
-                if self.acts.next_number < _ACTS_AT_ONCE + _ACTS_PER_MOVE * self.moves_made():
+                if self._deeds_done < _ACTS_AT_ONCE + _ACTS_PER_MOVE * self.moves_made():
                     self._act()
+                    self._deeds_done += 1
         except sundog.exceptions.LocalRayletDiedError:
             if not self.acts.node_killed():
                 raise
@@ -158,6 +165,9 @@ class Killers(threading.Thread):
         return [
             row for row in rows if row["worker_type"] == "WORKER" and row["state"] in states and row["pid"]
         ]
+
+    def _roles(self) -> dict[int, str]:
+        return {row["pid"]: row["state"] for row in self._workers(("idle", "leased", "actor"))}
 
     def _end_one(self, kind: str, states: tuple[str, ...]) -> bool:
         rows = self._workers(states)
@@ -258,7 +268,7 @@ class Killers(threading.Thread):
     # ------------------------------------------------------------------ files
     def _remove_segment(self) -> bool:
         """Remove the copy of an object: one of the driver's, or of some worker's."""
-        return self._remove_one("segment", self.owner.segments.shm_root, _SEGMENT.match)
+        return self._remove_one("segment", self.owner.segments.shm_root, SEGMENT.match)
 
     def _remove_free(self) -> bool:
         return self._remove_one("free", self.owner.segments.shm_root, lambda name: name.startswith("free-"))
@@ -285,65 +295,3 @@ class Killers(threading.Thread):
             self.acts.strike(act)
             return False
         return True
-
-
-# ---------------------------------------------------------------------- the process tree
-def parent(pid: int) -> int:
-    """The parent of a process; 0 if it is gone."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-            return int(file.read().rpartition(")")[2].split()[1])
-    except OSError:
-        return 0
-
-
-def born(pid: int) -> float:
-    """When a process was started, in seconds since boot."""
-    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-        return int(file.read().rpartition(")")[2].split()[19]) / os.sysconf("SC_CLK_TCK")
-
-
-def stands_below(pid: int, root: int) -> bool:
-    """Whether a process descends from another."""
-    while pid > 1:
-        pid = parent(pid)
-        if pid == root:
-            return True
-    return False
-
-
-def children(pid: int) -> list[int]:
-    """The children of a process."""
-    found: list[int] = []
-    with contextlib.suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
-                found.extend(int(each) for each in file.read().split())
-    return found
-
-
-def command(pid: int) -> bytes:
-    """The command line of a process."""
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
-
-
-def node_pid() -> int:
-    """The node of this driver's session: its child of that kind."""
-    marks = (b"sundog.node", b"sundog::node")  # as it was started, and by its title
-    return next((pid for pid in children(os.getpid()) if any(mark in command(pid) for mark in marks)), 0)
-
-
-def zygote_pid(since: float) -> int:
-    """The zygote of this driver's session, started after a moment (of the clock that counts from boot).
-
-    Orphans of a zygote that was killed are the node's children as well; but they lead groups of their own, as workers
-    do, or are older than the end of their parent.
-    """
-    for pid in children(node_pid()):
-        with contextlib.suppress(OSError):
-            if os.getpgid(pid) != pid and born(pid) > since:
-                return pid
-    return 0

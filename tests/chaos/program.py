@@ -224,7 +224,7 @@ class Program:
         if 0 <= entry.unbegun_after < len(runs):
             raise Violation(f"was begun after it was said that it never would be: {self._words(entry)}")
         if 0 <= entry.retries < len(runs) - 1:
-            raise Violation(f"ran more often than it may: {self._words(entry)}")
+            raise Violation(f"ran more often than it may: {self._words(entry)}; {self._history(runs)}")
         for number, pid in enumerate(runs[:-1]):
             due = entry.fate.crashes + (entry.fate.fails if entry.retry_exceptions else 0)
             if number < due or self.acts.kill_of(pid) is not None:
@@ -233,6 +233,11 @@ class Program:
                 self.report.counts["reconstructions"] += 1
             else:
                 raise Violation(f"ran again after process {pid}, which nobody killed: {self._words(entry)}")
+
+    def _history(self, pids: list[int]) -> str:
+        """What was done to some processes, in words that help to find out why."""
+        done = [act for act in self.acts.all() if act.pid in pids or act.kind == "member"]
+        return "; ".join(f"{act.at:.3f} {act.kind} {act.pid} signal {act.signal} {act.name}" for act in done)
 
     def _audit_actor(self, actor: Actor) -> None:
         lives = [int(line) for line in self.acts.lines(f"{actor.key}.lives")]

@@ -31,6 +31,7 @@ from sundog.wire.requests import ListRows
 from tests import leaks
 from tests.chaos import actor_moves, bound_moves, killers, object_moves, shared_moves, task_moves
 from tests.chaos.acts import Acts
+from tests.chaos.members import Members
 from tests.chaos.program import Program, SessionOver, Violation
 from tests.chaos.report import Report
 from tests.chaos.stalls import Watch
@@ -100,6 +101,7 @@ class Round:
     def run(self) -> Report:
         """Play the session."""
         limit = STORE_BYTES if "spill" in self.kinds else None
+        crowd: Members | None = None
         with sundog.init(num_cpus=4, log_to_driver=False, object_store_memory=limit) as session:
             print("session", session["session_dir"], flush=True)
             acts = Acts(self.folder, killers.has_lineage())
@@ -117,6 +119,9 @@ class Round:
                 lambda: sum(report.counts["moves"] for report in reports),
                 self.storm.blow if self.storm is not None else None,
             )
+            crowd = thread.members
+            if crowd is not None:
+                crowd.join()
             if self.kinds:
                 thread.start()
             players = [threading.Thread(target=self._play, args=(program,)) for program in programs]
@@ -139,8 +144,10 @@ class Round:
             self.report.counts["sessions"] += 1
             self.report.kills.update(act.kind for act in acts.all())
             if not acts.node_killed() and not self.report.violations:
-                self._check_empty()
+                self._check_empty(crowd.roots() if crowd is not None else [])
             acts.close()
+        if crowd is not None:
+            self.report.violations.extend(f"seed {self.seed}: {wrong}" for wrong in crowd.end())
         return self.report
 
     def _let_play(self, players: list[threading.Thread]) -> None:
@@ -189,9 +196,9 @@ class Round:
         self.report.violations.append(f"seed {self.seed}, {where}: {text}")
 
     # ------------------------------------------------------------------ nothing is left
-    def _check_empty(self) -> None:
+    def _check_empty(self, roots: list[str]) -> None:
         deadline = time.monotonic() + EMPTY_S
-        while left := _left():
+        while left := _left(roots):
             if time.monotonic() > deadline:
                 left["leases"] = _leases()
                 left["unfinished"] = sundog.api.control(ListRows("tasks"))[0]
@@ -200,14 +207,14 @@ class Round:
             time.sleep(0.02)
 
 
-def _left() -> dict[str, Any]:
+def _left(roots: list[str]) -> dict[str, Any]:
     """What the session still keeps, when no ref is left and no task runs; empty when all is well."""
     gc.collect()
     totals, free = sundog.cluster_resources(), sundog.available_resources()
     left: dict[str, Any] = {name: rows for name, rows in _owner_tables().items() if rows}
     if free.get("CPU") != totals["CPU"]:
         left["CPU in use"] = totals["CPU"] - free.get("CPU", 0)
-    if segments := _segments_in_use():
+    if segments := _segments_in_use(roots):
         left["segments"] = segments
     alive = [row for row in sundog.api.control(ListRows("actors"))[0] if row["state"] != "DEAD"]
     if alive:
@@ -249,7 +256,7 @@ def _leases() -> list[str]:
     return lanes + [f"{row['pid']} {row['state']}" for row in rows if row["state"] != "idle"]
 
 
-def _segments_in_use() -> list[str]:
+def _segments_in_use(roots: list[str]) -> list[str]:
     """Segments that hold an object, by name ``<owner>-<maker>-<n>``; free ones have ``free`` for an owner.
 
     What a worker made and an owner freed is handed back with the next task for that worker: on its way, it
@@ -260,7 +267,8 @@ def _segments_in_use() -> list[str]:
         lanes: list[Any] = [*owner.dispatch.lanes.values(), *owner.actors.links.values()]
         handed_back = {name for lane in lanes for name, _ in lane.freed}
     found = []
-    for name in os.listdir(owner.segments.shm_root):
+    names = [name for root in (owner.segments.shm_root, *roots) for name in os.listdir(root)]
+    for name in names:
         parts = [*name.split("-"), ""]
         if name.startswith((".", "free-")) or name in handed_back:
             continue

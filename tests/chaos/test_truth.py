@@ -285,3 +285,15 @@ def test_an_actor_may_be_hit_by_what_was_meant_for_the_task_before_it(acts: Acts
     ran(acts, "b.lives")
     twice = Entry("call", "c", actor=Actor("a", None, "ledger", 1, 0))
     assert lie(error, twice, acts)
+
+
+def test_a_lost_node_is_true_only_of_a_task_without_attempts_left_after_a_member_was_killed(
+    acts: Acts,
+) -> None:
+    error = exceptions.NodeDiedError("its node died")
+    assert lie(error, Entry("task", "m"), acts)
+    acts.log("member", pid=7, signal=9)
+    assert lie(error, Entry("put", "m"), acts)
+    assert lie(error, Entry("task", "m", retries=-1), acts)
+    ran(acts, "m", 8)
+    assert lie(error, Entry("task", "m"), acts) is None

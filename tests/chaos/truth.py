@@ -73,6 +73,16 @@ def _crashed(error: exceptions.WorkerCrashedError, entry: Entry, acts: Acts) -> 
     return f"nobody killed process {error.pid}, and it did not end itself"
 
 
+def _node_lost(error: exceptions.NodeDiedError, entry: Entry, acts: Acts) -> str | None:
+    if entry.kind not in ("task", "item"):
+        return "no worker of a task was involved"
+    if not acts.member_killed():
+        return "no node of the session was killed"
+    if entry.attempts_left_after(_attempts(entry, acts)):
+        return f"an attempt was left: {entry.retries} retries, ran in {acts.runs(entry.mark)}"
+    return None
+
+
 def _attempts(entry: Entry, acts: Acts) -> int:
     """The most attempts that can have been made: those noted, and one for each kill before the note."""
     runs = acts.runs(entry.mark)
@@ -207,6 +217,7 @@ def _group_removed(error: Any, entry: Entry, acts: Acts) -> str | None:
 _JUDGES: dict[type[BaseException], Judge] = {
     Broken: _broken,
     exceptions.WorkerCrashedError: _crashed,
+    exceptions.NodeDiedError: _node_lost,
     exceptions.ActorDiedError: _actor_died,
     exceptions.ActorUnavailableError: _unavailable,
     exceptions.TaskCancelledError: _cancelled,
