@@ -202,7 +202,7 @@ def run_beside(pytester: pytest.Pytester) -> Callable[..., pytest.RunResult]:
     folder = Path(__file__).parent
     pytester.makeconftest((folder / "conftest.py").read_text())
     # Less grace: what these tests leave stays for ever.
-    source = (folder / "leaks.py").read_text().replace("GRACE_S = 2.0\n", "GRACE_S = 0.1\n")
+    source = (folder / "leaks.py").read_text().replace("GRACE_S = 20.0\n", "GRACE_S = 0.1\n")
     (pytester.mkdir("tests") / "leaks.py").write_text(source)
     pytester.makeini("[pytest]\npythonpath = .\naddopts = --import-mode=importlib")
 

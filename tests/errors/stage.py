@@ -31,7 +31,7 @@ from sundog import exceptions
 ROOT = Path(__file__).parent.parent.parent
 SCENES = Path(__file__).parent / "scenes"
 PROGRAM = "example.py"
-TIMEOUT_S = 50.0
+TIMEOUT_S = 180.0
 
 _SIZE = r"(?:bytes|[kKMGT]i?B|%)"
 # In this order: what stands first would be torn apart by what follows.

@@ -11,8 +11,8 @@ import pytest
 
 from sundog.exceptions import TaskCancelledError
 
-GET_S = 30
-LONG_S = 120  # longer than any test may take: what is cancelled shows by not lasting that long
+GET_S = 120
+LONG_S = 600  # longer than any test may take: what is cancelled shows by not lasting that long
 
 
 def make_runner(ray: ModuleType, folder: Path, **options: Any) -> Any:

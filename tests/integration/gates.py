@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 120.0
 
 
 def await_true(question: Callable[[], object], what: str, timeout_s: float = TIMEOUT_S) -> None:

@@ -19,7 +19,7 @@ import pytest
 import sundog
 
 SOURCE = str(Path(sundog.__file__).parents[1])
-TIMEOUT_S = 50.0
+TIMEOUT_S = 180.0
 
 # What every such program may use.
 PRELUDE = '''

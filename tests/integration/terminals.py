@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pexpect
 
-TIMEOUT_S = 30
+TIMEOUT_S = 120
 PROMPT = r"\(Pdb\) "
 
 

@@ -20,7 +20,7 @@ from sundog.util.state import list_workers
 from tests.integration.drivers import running
 from tests.integration.gates import Gate, await_true
 
-GET_S = 30
+GET_S = 120
 IN_ORDER = ["shutdown", "del", "atexit"]
 
 

@@ -17,7 +17,7 @@ from sundog.wire.requests import ListRows
 from tests.integration.counters import make_counter
 from tests.integration.gates import await_file, await_true
 
-GET_S = 30
+GET_S = 120
 
 
 # ---------------------------------------------------------------------- handles

@@ -15,7 +15,7 @@ import sundog
 from sundog.exceptions import ActorDiedError, ActorUnavailableError, RayActorError, WorkerCrashedError
 from tests.integration.gates import await_file, await_true
 
-GET_S = 30
+GET_S = 120
 
 
 def make_phoenix(ray: ModuleType, folder: Path, **options: Any) -> Any:

@@ -15,7 +15,7 @@ import pytest
 import sundog
 from sundog.exceptions import ActorDiedError, RayTaskError, TaskCancelledError
 
-GET_S = 30
+GET_S = 120
 
 
 def make_barrier(ray: ModuleType) -> Any:

@@ -15,7 +15,7 @@ import sundog
 from sundog.exceptions import ActorDiedError, TaskCancelledError
 from tests.integration.gates import Gate, await_true
 
-GET_S = 30
+GET_S = 120
 
 
 class Grouped:

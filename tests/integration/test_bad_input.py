@@ -20,7 +20,7 @@ from sundog.exceptions import OwnerDiedError, RaySystemError, RayTaskError
 from sundog.wire.requests import Status
 from tests.integration.gates import await_true
 
-GET_S = 30
+GET_S = 120
 LOCK = threading.Lock()
 
 

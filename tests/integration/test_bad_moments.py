@@ -21,7 +21,7 @@ from sundog.exceptions import RayTaskError, WorkerCrashedError
 from tests.integration.gates import await_true
 from tests.integration.programs_of_drivers import driver
 
-GET_S = 30
+GET_S = 120
 
 
 @pytest.fixture

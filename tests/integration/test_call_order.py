@@ -12,7 +12,7 @@ import pytest
 import sundog
 from tests.integration.gates import await_file, await_true
 
-GET_S = 30
+GET_S = 120
 
 
 def slow_value(ray: ModuleType, gate: Path) -> Any:

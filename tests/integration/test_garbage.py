@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-GET_S = 30
+GET_S = 120
 MB = 1 << 20
 
 

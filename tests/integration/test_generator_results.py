@@ -15,7 +15,7 @@ import pytest
 from sundog.exceptions import RayTaskError
 from tests.integration.gates import await_true
 
-GET_S = 30
+GET_S = 120
 
 
 @pytest.mark.parametrize("large", [0, 1 << 20])

@@ -20,7 +20,7 @@ from sundog import engines
 from sundog.exceptions import GetTimeoutError, TaskCancelledError, WorkerCrashedError
 from tests.integration.gates import await_file, await_true
 
-GET_S = 30
+GET_S = 120
 
 
 def counted(folder: Path) -> int:

@@ -14,7 +14,7 @@ import pytest
 import sundog
 from sundog.exceptions import GetTimeoutError
 
-GET_S = 30
+GET_S = 120
 
 
 class Gate:

@@ -14,7 +14,7 @@ import pytest
 from sundog.wire.requests import Status
 from tests.integration.gates import await_true
 
-GET_S = 30
+GET_S = 120
 PACKAGES = {
     "plainly": "import os\nMADE_BY = os.getpid()\nHOME = os.environ.get('LEARNED_TEST', '')\n",
     "threaded": (

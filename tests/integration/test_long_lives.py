@@ -24,7 +24,7 @@ from sundog.owner.lanes import ActorLane
 from sundog.wire.requests import Nodes
 from tests.integration.gates import await_file, await_true
 
-GET_S = 30
+GET_S = 120
 Start = Callable[..., ModuleType]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-GET_S = 30
+GET_S = 120
 
 
 def test_a_ref_made_from_bytes_counts_like_any_other(ray: ModuleType) -> None:

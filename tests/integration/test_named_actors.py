@@ -18,7 +18,7 @@ from sundog.util import list_named_actors
 from tests.integration import drivers
 from tests.integration.gates import await_true
 
-GET_S = 30
+GET_S = 120
 
 
 def make_counter(ray: ModuleType) -> Any:

@@ -24,7 +24,7 @@ from sundog.owner import context
 from sundog.state import backoff
 from tests.integration.gates import await_true
 
-GET_S = 30
+GET_S = 120
 AT_ONCE = backoff.Schedule(free=0, base_s=0.0, cap_s=0.0)
 LARGE = 1 << 20
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-GET_S = 30
+GET_S = 120
 MANY = 300_000  # enough for an object in shared memory
 
 

@@ -16,7 +16,7 @@ from sundog.wire.requests import ListRows
 from tests.integration.gates import await_true
 
 Start = Callable[..., ModuleType]
-GET_S = 30
+GET_S = 120
 
 
 def test_objects_have_locations_and_sizes_once_they_are_ready(ray_session: Start) -> None:

@@ -19,7 +19,7 @@ from sundog.exceptions import DeadlockError
 from tests.integration import drivers
 from tests.integration.gates import Gate
 
-GET_S = 30
+GET_S = 120
 Start = Callable[..., ModuleType]
 
 

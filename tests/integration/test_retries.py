@@ -17,7 +17,7 @@ from sundog.state import backoff
 from sundog.util import state
 from tests.integration.gates import await_true
 
-GET_S = 30
+GET_S = 120
 
 
 class Hiccup(Exception):

@@ -16,7 +16,7 @@ from sundog.exceptions import RayTaskError, WorkerCrashedError
 from sundog.state import backoff
 from tests.integration.gates import await_true
 
-GET_S = 30
+GET_S = 120
 
 
 # ---------------------------------------------------------------------- arguments

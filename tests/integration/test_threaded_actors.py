@@ -14,7 +14,7 @@ import sundog
 from sundog.exceptions import ActorDiedError, TaskCancelledError
 from tests.integration.gates import await_file, await_true
 
-GET_S = 30
+GET_S = 120
 
 
 def test_max_concurrency_calls_run_at_once_and_no_more(ray: ModuleType) -> None:

@@ -18,8 +18,8 @@ import sundog
 from sundog.exceptions import TaskQueueTimeoutError, TaskTimeoutError
 from tests.integration.gates import await_file
 
-GET_S = 30
-LONG_S = 120  # longer than any test may take: what is ended shows by not lasting that long
+GET_S = 120
+LONG_S = 600  # longer than any test may take: what is ended shows by not lasting that long
 SHORT_S = 0.3  # long enough to arrive in the function, on a machine with much else to do
 
 

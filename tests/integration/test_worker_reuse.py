@@ -12,7 +12,7 @@ import pytest
 
 from tests.integration.gates import await_true
 
-GET_S = 30
+GET_S = 120
 
 
 def make_actor(ray: ModuleType) -> Any:

@@ -12,7 +12,7 @@ from sundog.worker import flush_guard
 from sundog.worker.flush_guard import FlushGuard
 from tests.integration.gates import await_true
 
-_TIMEOUT_S = 30
+_TIMEOUT_S = 120
 
 
 class _Flushes:

@@ -21,7 +21,7 @@ from sundog.cli.top_screen import Confirm, Top
 from sundog.observe import sessions
 from tests.integration.gates import Gate, await_true
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 120.0
 
 
 async def until(question: Callable[[], Any], pause: Callable[..., Awaitable[None]]) -> Any:

@@ -20,7 +20,7 @@ from sundog.util import placement_group, remove_placement_group, state
 from sundog.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from tests.integration.gates import await_true
 
-GET_S = 30
+GET_S = 120
 
 
 def states_of(name: str) -> list[tuple[str, str | None]]:
