@@ -7,6 +7,7 @@ another user id, so these tests need root and are skipped without it.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -389,17 +390,19 @@ def test_sessions_that_share_memory_but_not_the_temporary_folder_leave_each_othe
     program = f"""
 import os, sys
 import sundog as ray
+from sundog import engines
 info = ray.init(num_cpus=1, _temp_dir={str(shared / "tmp")!r}, _system_config={{"shm_dir": {str(shared)!r}}})
 ref = ray.put(bytes(1 << 20))
-root, = [each.path for each in os.scandir({str(shared)!r}) if each.name.startswith("sundog-")]
+root = engines.current().owner.segments.shm_root
 assert ray.get(ray.remote(len).remote(ref)) == 1 << 20
-print("up", flush=True)
+print("up", root, flush=True)
 input()
 again = ray.put(bytes(1 << 20))
 assert ray.get(ray.remote(len).remote(ref)) == ray.get(ray.remote(len).remote(again)) == 1 << 20
 print(len(os.listdir(root)) > 2, flush=True)
 """
     (shared / "tmp").mkdir()
+    first = plant_decoy(shared)  # before the session is there: it sweeps once
     script = f'mount -t tmpfs tmpfs {shared / "tmp"} && exec {sys.executable} -u -c "$0"'
     private = subprocess.Popen(
         ["unshare", "--mount", "sh", "-c", script, program],
@@ -410,11 +413,11 @@ print(len(os.listdir(root)) > 2, flush=True)
     )
     assert private.stdin is not None and private.stdout is not None
     try:
-        if private.stdout.readline() != "up\n":
+        up, _, theirs = private.stdout.readline().strip().partition(" ")
+        if up != "up":
+            shutil.rmtree(first)
             pytest.skip("nothing can be mounted here")
-        (theirs,) = shared.glob("sundog-*")
         os.utime(theirs, (1.0, 1.0))  # its age proves nothing either
-        first = plant_decoy(shared)
         drivers.await_true(lambda: not first.exists(), "the sweep of the session that is there")
         decoy = plant_decoy(shared)
         settings = {"shm_dir": str(shared)}

@@ -47,7 +47,10 @@ def ways(ref: ObjectRef[Any]) -> tuple[tuple[str, ...], ...]:
 
 
 @pytest.fixture(autouse=True)
-def emptied() -> Iterator[None]:
+def emptied(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(
+        retention, "_LIMIT_S", 600.0
+    )  # a process that ran other tests is large, and its walk long
     yield
     KEPT.clear()
 

@@ -51,6 +51,7 @@ _END_S = 5.0
 _PYTHON_SWITCH_S = 0.005
 _SWITCH_S = 0.001
 _GOODBYE_S = 2.0
+_SLICES = 20
 _STARVED_S = 30.0  # arbitrary: how long a node may take to say goodbye that gets no processor
 
 
@@ -235,7 +236,7 @@ class LocalEngine:
             return
         heard, deadline = -1, time.monotonic() + _STARVED_S
         # As long as output comes, the node is not stuck; nor is one that waits for a processor.
-        while not lost.wait(_GOODBYE_S) and (heard != self._heard or _is_starved(deadline)):
+        while not _wait_in_slices(lost, _GOODBYE_S) and (heard != self._heard or _is_starved(deadline)):
             heard = self._heard
         # Only now may the node end: it removes the session's files, and long messages are among them.
         with contextlib.suppress(OSError):
@@ -266,6 +267,11 @@ class LocalEngine:
                 deadline += _END_S
             time.sleep(delay)
             delay = min(0.01, delay * 1.5)
+
+
+def _wait_in_slices(event: threading.Event, seconds: float) -> bool:
+    """Wait for an event for some seconds in which this process could run: a time that it stood still is one slice."""
+    return any(event.wait(seconds / _SLICES) for _ in range(_SLICES))
 
 
 def _is_starved(deadline: float) -> bool:

@@ -67,7 +67,9 @@ class _Search:
     """One walk, with what the variables of running functions hold."""
 
     def __init__(self) -> None:
-        self._ends_at = time.monotonic() + _LIMIT_S
+        self._ends_at = (
+            time.thread_time() + _LIMIT_S
+        )  # of work: a time in which this thread stood still costs nobody
         self._steps = 0
         self._frames = _running_variables()
         self._own: set[int] = {id(self._frames), id(self.__dict__)}
@@ -103,7 +105,7 @@ class _Search:
             if named is not None and named[0] is target:
                 return (*way, named[1])
             self._steps += 1
-            if len(way) > _DEPTH_MAX or self._steps > _STEPS_MAX or time.monotonic() > self._ends_at:
+            if len(way) > _DEPTH_MAX or self._steps > _STEPS_MAX or time.thread_time() > self._ends_at:
                 return None
             for holder in gc.get_referrers(target)[:_WIDTH_MAX]:
                 if id(holder) in seen or id(holder) in self._own or _is_ours(holder, target, way):
