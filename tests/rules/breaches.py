@@ -7,6 +7,7 @@ Owns the finders and the lists of known breaches (`*.txt` beside this file: one 
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,9 @@ SEPARATOR_COLUMN = 72
 _SEPARATOR = re.compile(r"^(\s*)# ?[-=*#─~]{2,}( .*)?$")
 
 
+_BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
+
+
 def sources(*folders: str) -> list[Path]:
     """Our own Python files below these folders of the project."""
     return sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
@@ -28,17 +32,18 @@ def sources(*folders: str) -> list[Path]:
 def long_functions(source: str) -> Iterator[tuple[str, int]]:
     """Functions that are too long, by their qualified names, and their lines; a decorator does not count."""
 
-    def look(node: ast.AST, scope: str) -> Iterator[tuple[str, int]]:
-        for child in ast.iter_child_nodes(node):
+    def look(body: list[ast.AST], scope: str) -> Iterator[tuple[str, int]]:
+        for child in body:
             name = scope
             if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
                 name = f"{scope}.{child.name}" if scope else child.name
                 lines = (child.end_lineno or child.lineno) - child.lineno + 1
                 if not isinstance(child, ast.ClassDef) and lines > MAX_FUNCTION_LINES:
                     yield name, lines
-            yield from look(child, name)
+            for part in _BODIES:  # a function stands in the body of a statement, never in an expression
+                yield from look(getattr(child, part, []), name)
 
-    yield from look(ast.parse(source), "")
+    yield from look([ast.parse(source)], "")
 
 
 def odd_separators(source: str) -> Iterator[int]:
@@ -70,6 +75,7 @@ def _says_nothing(statement: ast.stmt) -> bool:
     )
 
 
+@functools.cache
 def untested_modules() -> set[str]:
     """Modules with logic that have no test file of their name: `owner/long_waits.py` wants `tests/owner/test_waits.py`.
 
@@ -87,6 +93,7 @@ def untested_modules() -> set[str]:
     return missing
 
 
+@functools.cache
 def too_long() -> set[str]:
     """Every function of ours that is too long, as `src/sundog/api.py:init`."""
     return {
