@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import signal
 from pathlib import Path
 
 import pytest
 
-from sundog import event_names, events
+from sundog import event_facts, event_names, events
 
 TASK_ID = bytes(range(16))
 
@@ -155,6 +156,14 @@ def test_what_a_killed_process_wrote_is_there(path: str) -> None:
     assert (events.started_last(path), events.started_last_at(path)) == (TASK_ID, 9.0)
     sample = events.last_sample(path)
     assert sample is not None and (sample.own_bytes, sample.line) == (77, "a.py:3 f")
+
+
+def test_nothing_in_the_header_lies_over_something_else() -> None:
+    parts = [(0, events._HEADER.size), (events._OUTER_AT, events._OUTER.size)]
+    parts += [(at, events._SAMPLE.size) for at in events._SAMPLES_AT]
+    parts += [(event_facts._BLOCKED_AT, event_facts._BLOCKED.size), (events.HEADER_BYTES, events.EVENT_BYTES)]
+    parts.sort()
+    assert all(at + size <= after for (at, size), (after, _) in itertools.pairwise(parts)), parts
 
 
 def test_a_task_whose_child_runs_in_its_place_is_the_one_that_was_sent(path: str) -> None:

@@ -52,7 +52,7 @@ _CURRENT_AT = 16
 _OUTER = Struct(
     "<16sd"
 )  # the task that stands still while `_CURRENT`, a child of it, runs in its place; or zeros
-_OUTER_AT = 96
+_OUTER_AT = 224  # behind what event_facts.py notes from 96 on
 _NOTHING = bytes(16)
 _UNWRITTEN = Struct("<Q")  # events that found no room on the disk
 _UNWRITTEN_AT = 64
