@@ -293,7 +293,7 @@ def mended(ring: events.Ring) -> None:
     """Wait until the ring has found room."""
     mender = ring._mender
     if mender is not None:
-        mender.join(10)
+        mender.join(120)
         assert not mender.is_alive()
 
 

@@ -94,7 +94,7 @@ def test_an_orphan_that_left_our_process_tree_is_still_found_by_its_marker(befor
     leaks.kill_processes(before)
 
     assert [leak for leak in found if leak.startswith(f"process {orphan.pid} ")]
-    gone, _ = psutil.wait_procs([orphan], timeout=30)
+    gone, _ = psutil.wait_procs([orphan], timeout=120)
     assert gone == [orphan]
 
 
@@ -171,7 +171,7 @@ def test_a_segment_that_another_session_uses_is_not_ours(before: leaks.Snapshot)
     finally:
         segment.unlink()
         foreign.kill()
-        psutil.wait_procs([foreign], timeout=30)
+        psutil.wait_procs([foreign], timeout=120)
 
 
 def test_what_only_a_reference_cycle_keeps_open_is_no_leak(before: leaks.Snapshot) -> None:

@@ -79,7 +79,7 @@ def test_a_reader_that_goes_away_ends_the_command_quietly() -> None:
             stderr=subprocess.PIPE,
             text=True,
             check=False,
-            timeout=50,
+            timeout=120,
         )
     finally:
         os.close(writing)

@@ -17,7 +17,7 @@ Sundog = Callable[..., Result]
 
 def in_a_process(*args: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "sundog.cli", *args], capture_output=True, text=True, check=False, timeout=50
+        [sys.executable, "-m", "sundog.cli", *args], capture_output=True, text=True, check=False, timeout=120
     )
 
 

@@ -18,7 +18,7 @@ Outcome = tuple[int, str, str]
 
 def outcome(command: list[str], folder: Path, stdin: str = "") -> Outcome:
     done = subprocess.run(
-        command, cwd=folder, input=stdin, capture_output=True, text=True, check=False, timeout=50
+        command, cwd=folder, input=stdin, capture_output=True, text=True, check=False, timeout=120
     )
     return done.returncode, done.stdout, done.stderr
 
@@ -237,6 +237,6 @@ def test_python_flags_of_the_process_still_hold(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=50,
+        timeout=120,
     )
     assert done.stdout.splitlines() == [source, "unchecked"]

@@ -38,7 +38,7 @@ def test_lines_are_sent_answers_shown_and_kept_for_the_next_visit(
     monkeypatch.setattr("builtins.input", typed)
     thread = elsewhere(task)
     assert client.visit(ours, str(tmp_path / "history")) == "end"
-    thread.join(20)
+    thread.join(120)
     assert [message.get("text") for message in heard] == ["p x", ""] and heard[1]["end"]
     assert capsys.readouterr().out == "> f.py(3)\n(Pdb) 3\n(Pdb) \nThe task goes on.\n"
     assert (tmp_path / "history").stat().st_mode & 0o777 == 0o600

@@ -31,7 +31,7 @@ def test_a_client_that_vanishes_makes_room_for_the_next_which_is_shown_the_place
     first = Client(tmp_path)  # leaves without a word
     assert first.done() == "> f.py(3)\n(Pdb) "
     second = Client(tmp_path, "p x")
-    reading.join(20)
+    reading.join(120)
     assert read == ["p x\n"]
     desk.write("3\n")
     desk.close("The task goes on.")
@@ -47,7 +47,7 @@ def test_a_task_that_goes_on_keeps_its_client_until_it_ends(tmp_path: Path) -> N
     read: list[str] = []
     reading = elsewhere(lambda: read.append(desk.readline()))
     client = Client(tmp_path, "c", "c")
-    reading.join(20)
+    reading.join(120)
     running = [True]
     desk.go_on(lambda: running[0])
     assert told.ended == ["1"] and desk.is_open

@@ -23,7 +23,7 @@ def visit(folder: Path, *lines: str) -> tuple[list[int], str]:
     debugger = RemotePdb(lambda *_: desk, lambda: False)
     running = elsewhere(lambda: found.append(add(1, 2, debugger)))
     client = Client(folder, *lines)
-    running.join(20)
+    running.join(120)
     return found, client.done()
 
 
@@ -47,7 +47,7 @@ def test_statements_of_several_lines_interact_and_what_is_refused(tmp_path: Path
     again = Client(tmp_path, "exit()")  # the client left in `interact`; another one ends it
     again.done()
     last = Client(tmp_path, "run", "q")
-    running.join(20)
+    running.join(120)
     assert "cannot be started anew" in last.done() and found == [3]
 
 
@@ -69,7 +69,7 @@ def test_post_mortem_stands_where_the_exception_came_from(tmp_path: Path) -> Non
 
     running = elsewhere(run)
     shown = Client(tmp_path, "p letters", "c")
-    running.join(20)
+    running.join(120)
     assert "['a', 'b', 'c']" in shown.done() and "fails with its exception" in shown.shown
     assert told.pauses[0].why == "breakpoint()"
 

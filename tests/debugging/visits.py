@@ -48,7 +48,7 @@ class Client:
 
     def done(self) -> str:
         """Wait for its end; what was shown."""
-        self._thread.join(20)
+        self._thread.join(120)
         assert not self._thread.is_alive()
         return self.shown
 

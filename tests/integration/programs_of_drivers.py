@@ -27,8 +27,8 @@ def say(*words):
     print(*words, flush=True)
 
 def finish():
-    assert sundog.get([six.remote() for _ in range(20)], timeout=30) == [6] * 20
-    assert len(sundog.wait([six.remote()], timeout=30)[0]) == 1
+    assert sundog.get([six.remote() for _ in range(20)], timeout=120) == [6] * 20
+    assert len(sundog.wait([six.remote()], timeout=120)[0]) == 1
     say("usable")
     sundog.shutdown()
     say("done")

@@ -414,11 +414,11 @@ def test_an_actor_ends_with_its_last_handle_though_its_last_call_was_never_made(
         raise ValueError("no word")
 
     actor = Echo.remote()
-    assert ray.get(actor.say.remote(1), timeout=30) == 1
+    assert ray.get(actor.say.remote(1), timeout=120) == 1
     ref = actor.say.remote(fail.remote())
     del actor
     with pytest.raises(ValueError, match="no word"):
-        ray.get(ref, timeout=30)
+        ray.get(ref, timeout=120)
     await_true(
         lambda: [row["state"] for row in sundog.api.control(ListRows("actors"))[0]] == ["DEAD"],
         "the end of an actor that nobody can reach",

@@ -7,6 +7,7 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,7 +38,7 @@ def program(folder: Path, text: str, **environ: str) -> Iterator[subprocess.Pope
     )
     try:
         yield process
-        out, errors = process.communicate(timeout=40)
+        out, errors = process.communicate(timeout=120)
         process.out, process.errors = out, errors
     finally:
         process.kill()
@@ -68,13 +69,14 @@ TWO_TASKS = """
         doubled = length * 2
         return doubled
 
-    @ray.remote(timeout_s=1.5)
+    @ray.remote(timeout_s=4.0)
     def measure(number):
         many_words = ["a"] * number
         found = helper(len(many_words))
         return found
 
-    print(ray.get([measure.remote(3), measure.remote(10)], timeout=1.5))
+    ray.get([ray.remote(time.sleep).remote(0.3) for _ in range(2)])  # from here on both workers are there
+    print(ray.get([measure.remote(3), measure.remote(10)], timeout=4.0))
 """
 
 
@@ -83,6 +85,7 @@ def test_two_tasks_stand_at_once_and_each_has_a_full_pdb(tmp_path: Path) -> None
 
     with program(tmp_path, TWO_TASKS) as driver:
         await_true(lambda: len(paused()) == 2, "a pause")
+        bounds_end = time.monotonic() + 4.0
         with terminal("debug") as first:
             listed = first.see("Which one")
             assert listed.count(f"{tmp_path}/program.py:{line_of(tmp_path, 'doubled =')}") == 2
@@ -111,10 +114,11 @@ def test_two_tasks_stand_at_once_and_each_has_a_full_pdb(tmp_path: Path) -> None
             assert row.is_debugger_paused
             workers = [each.num_paused_threads for each in state.list_workers(detail=True) if each.is_alive]
             assert sorted(filter(None, workers)) == [1, 1]
+            await_true(lambda: time.monotonic() > bounds_end, "the end of all bounds but for the pause")
             first.type("continue")
             first.see("The task has ended")
             _leave_second(first)
-        driver.wait(30)
+        driver.wait(120)
     assert driver.out.strip() == "[6, 20]", driver.errors
     told = [line for line in driver.errors.splitlines() if "is paused at" in line]
     assert len(told) == 2 and "Attach with: sundog debug 1" in "".join(told)
@@ -202,7 +206,7 @@ def test_actors_of_every_kind_and_exceptions_stop_and_a_driver_waits_for_a_promp
             assert driver.poll() is None
             at.type("q")
             at.end()
-        driver.wait(30)
+        driver.wait(120)
     assert driver.out.split("\n")[:3] == [
         "[2, 3]",
         "RayTaskError(ValueError)",
@@ -247,7 +251,7 @@ FROM_OUTSIDE = """
 
 def sundog(*args: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "sundog.cli", *args], capture_output=True, text=True, timeout=40, check=False
+        [sys.executable, "-m", "sundog.cli", *args], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -292,7 +296,7 @@ class Editor:
     """Speaks the Debug Adapter Protocol, as VS Code does."""
 
     def __init__(self, port: int) -> None:
-        self._sock = socket.create_connection(("127.0.0.1", port), timeout=30)
+        self._sock = socket.create_connection(("127.0.0.1", port), timeout=120)
         self._file = self._sock.makefile("rb")
         self._number = 0
 
@@ -367,7 +371,7 @@ def test_a_session_that_ends_leaves_no_socket_of_a_task_that_nobody_attended(
         assert driver.stdin is not None
         driver.stdin.write("\n")
         driver.stdin.flush()
-        driver.wait(30)
+        driver.wait(120)
     assert list(leak_check.glob("session_2*/debug/*.sock")) == []
 
 
@@ -383,5 +387,5 @@ def test_an_editor_stops_a_task_by_the_protocol_of_debugpy(tmp_path: Path, chose
         function, line, names = Editor(port).stop_place()
         assert function == "f" and names["number"] == "41"
         assert line in (line_of(tmp_path, "breakpoint()"), line_of(tmp_path, "return number"))
-        driver.wait(30)
+        driver.wait(120)
     assert driver.out.strip() == "42", driver.errors

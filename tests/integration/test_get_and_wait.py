@@ -210,7 +210,7 @@ def test_wait_on_a_thousand_refs_drains_them_all(ray: ModuleType) -> None:
 def test_wait_inside_a_task_works_on_refs_of_the_driver(ray: ModuleType, gate: Gate) -> None:
     @ray.remote
     def first_of(box: list[Any]) -> Any:
-        ready, rest = sundog.wait(box, num_returns=1, timeout=30)
+        ready, rest = sundog.wait(box, num_returns=1, timeout=120)
         return sundog.get(ready[0]), len(rest)
 
     refs = [gate.task("never", "never"), gate.task("soon", "soon")]
@@ -228,7 +228,7 @@ def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
     start = threading.Barrier(count)
 
     def run(number: int) -> None:
-        start.wait(30)
+        start.wait(120)
         try:
             out[number] = work(number)
         except BaseException as error:
@@ -238,7 +238,7 @@ def in_threads(count: int, work: Callable[[int], Any]) -> list[Any]:
     for each in threads:
         each.start()
     for each in threads:
-        each.join(50)
+        each.join(120)
     assert not any(each.is_alive() for each in threads), "a thread hangs"
     if errors:
         raise errors[0]
@@ -345,4 +345,4 @@ def test_a_task_that_waits_for_a_future_lends_its_cpu(ray_session: Any) -> None:
     def outer() -> Any:
         return inner.remote().future().result()
 
-    assert ray.get(outer.remote(), timeout=30) == 9
+    assert ray.get(outer.remote(), timeout=120) == 9

@@ -41,7 +41,7 @@ def test_the_error_of_a_read_only_array_hints_at_copy(ray: ModuleType, elements:
     array = np.zeros(elements)
     for ref in (change.remote(array), Actor.remote().change.remote(ray.put(array))):
         with pytest.raises(ValueError, match="read-only") as caught:
-            ray.get(ref, timeout=30)
+            ray.get(ref, timeout=120)
         assert str(caught.value).count("array = array.copy()") == 1
     assert array[0] == 0
 
@@ -52,7 +52,7 @@ def test_other_errors_get_no_hint(ray: ModuleType) -> None:
         raise ValueError("no such thing")
 
     with pytest.raises(ValueError, match="no such thing") as caught:
-        ray.get(fail.remote(), timeout=30)
+        ray.get(fail.remote(), timeout=120)
     assert "copy()" not in str(caught.value)
 
 

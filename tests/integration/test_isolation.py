@@ -66,7 +66,7 @@ def run(program: str, *flags: str, cwd: Path, python: str = sys.executable, **en
         env={**os.environ, **environ},
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()

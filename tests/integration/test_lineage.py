@@ -25,7 +25,7 @@ Start = Callable[..., ModuleType]
 
 def remove_copy(ref: Any) -> None:
     """Remove the segment behind a ref that is ready here, as if its disk had failed."""
-    sundog.wait([ref], timeout=30)
+    sundog.wait([ref], timeout=120)
     segments = owner().segments
     name = owner().ready[ref.binary()][2][0]
     os.unlink(segments.path(name))
@@ -64,7 +64,7 @@ def test_a_chain_is_computed_again_from_values_that_were_freed(ray: ModuleType) 
     first = large.remote(1)
     second = longer.remote(first, b"a")
     third = longer.remote(second, b"b")
-    ray.wait([third], timeout=30)
+    ray.wait([third], timeout=120)
     del first, second
     assert copies() == 1, "arguments keep their lineage, not their values"
     remove_copy(third)
@@ -78,7 +78,7 @@ def test_a_small_argument_is_kept_with_its_task(ray: ModuleType) -> None:
     value = large.remote(1)
     mark = longer.remote(ray.put(b"a"), b"b")
     ref = longer.remote(value, mark)
-    ray.wait([ref], timeout=30)
+    ray.wait([ref], timeout=120)
     del mark
     remove_copy(ref)
     assert ray.get(ref)[-3:] == b"\1ab"
@@ -108,13 +108,13 @@ def test_an_argument_is_made_again_before_the_task_that_needs_it(ray: ModuleType
     ref = large.remote(1)
     remove_copy(ref)
     once = longer.options(max_retries=0)
-    assert ray.get(once.remote(ref, b"x"), timeout=30)[-2:] == b"\1x"
+    assert ray.get(once.remote(ref, b"x"), timeout=120)[-2:] == b"\1x"
 
 
 def test_a_put_lives_on_while_a_result_made_of_it_may_be_lost(ray: ModuleType) -> None:
     base = ray.put(b"p" * LARGE)
     ref = longer.remote(base, b"x")
-    ray.wait([ref], timeout=30)
+    ray.wait([ref], timeout=120)
     del base
     remove_copy(ref)
     assert ray.get(ref)[-2:] == b"px"
@@ -125,7 +125,7 @@ def test_a_put_lives_on_while_a_result_made_of_it_may_be_lost(ray: ModuleType) -
 def test_a_borrower_finds_the_loss_and_reads_the_next_copy(ray: ModuleType) -> None:
     ref = large.remote(7)
     remove_copy(ref)
-    assert ray.get(read.remote([ref]), timeout=30) == b"\7\7"
+    assert ray.get(read.remote([ref]), timeout=120) == b"\7\7"
     assert owner().lineage.rebuilt == 1
 
 
@@ -146,12 +146,12 @@ def test_a_borrower_that_gave_up_is_forgotten_with_the_object(ray: ModuleType, t
         return False
 
     ref = slow.remote()
-    assert ray.get(impatient.remote([ref]), timeout=30)
+    assert ray.get(impatient.remote([ref]), timeout=120)
     assert ref.binary() in owner().waiters
     del ref
     open(path, "w").close()
     while owner().table:
-        ray.get(impatient.remote([ray.put(0)]), timeout=30)
+        ray.get(impatient.remote([ray.put(0)]), timeout=120)
     assert not owner().waiters and not owner().peers._asked
 
 
@@ -164,14 +164,14 @@ def test_many_readers_cause_one_run(ray: ModuleType, tmp_path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert ray.get(tasks, timeout=30) == [b"\1\1"] * 4
+    assert ray.get(tasks, timeout=120) == [b"\1\1"] * 4
     assert (tmp_path / "runs").read_text() == "1\n1\n"
 
 
 def test_a_future_and_an_await_get_the_next_copy(ray: ModuleType) -> None:
     ref = large.remote(1)
     remove_copy(ref)
-    assert len(ref.future().result(timeout=30)) == LARGE
+    assert len(ref.future().result(timeout=120)) == LARGE
     remove_copy(ref)
 
     async def wait_for_it() -> bytes:
@@ -189,7 +189,7 @@ def test_only_the_lost_one_of_several_results_is_replaced(ray: ModuleType) -> No
     first, second, third = several.remote()
     kept = ray.get(second)
     before = bytes(kept)
-    ray.wait([first], timeout=30)
+    ray.wait([first], timeout=120)
     remove_copy(first)
     assert len(ray.get(first)) == LARGE
     assert ray.get(second) == before and ray.get(third) == b"small"
@@ -205,7 +205,7 @@ def test_items_of_a_generator_are_made_again(ray: ModuleType) -> None:
 
     refs = list(items.remote())
     remove_copy(refs[1])
-    assert ray.get(refs[1], timeout=30) == b"\1" * LARGE
+    assert ray.get(refs[1], timeout=120) == b"\1" * LARGE
     assert [ray.get(ref)[0] for ref in refs] == [0, 1, 2]
     del refs
     assert copies() == 0 and not owner().lineage.machine.rows
@@ -227,7 +227,7 @@ def test_an_item_lost_while_its_generator_runs_comes_with_its_next_run(
     reader = threading.Thread(target=lambda: gate.write_bytes(ray.get(first)[:1]))
     reader.start()
     assert len(list(stream)) == 1
-    reader.join(30)
+    reader.join(120)
     assert gate.read_bytes() == b"\1"
 
 
@@ -241,7 +241,7 @@ def test_items_of_a_generator_that_was_closed_are_made_again(ray: ModuleType) ->
     ref = next(generator)
     generator.close()
     remove_copy(ref)
-    assert ray.get(ref, timeout=30)[:1] == b"\3"
+    assert ray.get(ref, timeout=120)[:1] == b"\3"
 
 
 def test_dynamic_results_are_made_again(ray: ModuleType) -> None:
@@ -252,7 +252,7 @@ def test_dynamic_results_are_made_again(ray: ModuleType) -> None:
 
     first, second = list(ray.get(items.remote()))
     remove_copy(second)
-    assert ray.get(second, timeout=30)[:1] == b"\2" and ray.get(first)[:1] == b"\1"
+    assert ray.get(second, timeout=120)[:1] == b"\2" and ray.get(first)[:1] == b"\1"
 
 
 def test_an_actors_result_is_made_again_only_with_max_task_retries(ray: ModuleType) -> None:
@@ -264,7 +264,7 @@ def test_an_actors_result_is_made_again_only_with_max_task_retries(ray: ModuleTy
     retried = Maker.options(max_task_retries=1).remote()
     ref = retried.make.remote()
     remove_copy(ref)
-    assert len(ray.get(ref, timeout=30)) == LARGE
+    assert len(ray.get(ref, timeout=120)) == LARGE
     plain = Maker.remote()
     ref = plain.make.remote()
     remove_copy(ref)
@@ -290,8 +290,8 @@ def test_a_call_waits_for_a_lost_result_of_its_own_actor(ray: ModuleType) -> Non
     remove_copy(first)
     # The call that makes it again must run before those that wait for it, which keep their order.
     sizes = [actor.add.remote(first, number) for number in range(5)]
-    assert ray.get(sizes, timeout=30) == [LARGE] * 5
-    assert ray.get(actor.order.remote(), timeout=30) == list(range(5))
+    assert ray.get(sizes, timeout=120) == [LARGE] * 5
+    assert ray.get(actor.order.remote(), timeout=120) == list(range(5))
 
 
 def test_a_constructors_argument_is_made_again(ray_session: Start) -> None:
@@ -307,7 +307,7 @@ def test_a_constructors_argument_is_made_again(ray_session: Start) -> None:
 
     ref = large.remote(5)
     remove_copy(ref)
-    assert ray.get(Keeper.remote(ref).mark.remote(), timeout=30) == 5
+    assert ray.get(Keeper.remote(ref).mark.remote(), timeout=120) == 5
 
 
 def test_segments_outlive_the_worker_that_made_them(ray: ModuleType) -> None:
@@ -316,7 +316,7 @@ def test_segments_outlive_the_worker_that_made_them(ray: ModuleType) -> None:
         return os.getpid(), b"w" * LARGE
 
     pid, ref = make.options(num_returns=2).remote()
-    ray.wait([ref], timeout=30)
+    ray.wait([ref], timeout=120)
     dead = ray.get(pid)
     os.kill(dead, signal.SIGKILL)
     while any(lane.pid == dead for lane in owner().dispatch.lanes.values()):
@@ -351,10 +351,10 @@ def test_a_lost_item_of_a_generator_that_waits_for_its_consumer_is_made_again(ra
 
     generator = items.remote()
     first = next(generator)
-    assert ray.get(first, timeout=30)[:1] == b"\0"
+    assert ray.get(first, timeout=120)[:1] == b"\0"
     remove_copy(first)  # the generator has not ended: it waits until somebody reads on
-    assert ray.get(first, timeout=30)[:1] == b"\0"
-    assert [ray.get(ref, timeout=30)[0] for ref in generator] == [1, 2, 3]
+    assert ray.get(first, timeout=120)[:1] == b"\0"
+    assert [ray.get(ref, timeout=120)[0] for ref in generator] == [1, 2, 3]
 
 
 # ---------------------------------------------------------------------- cannot be
@@ -373,13 +373,13 @@ def test_a_task_whose_argument_is_a_lost_put_fails_with_that(ray: ModuleType) ->
     ref = ray.put(b"p" * LARGE)
     remove_copy(ref)
     with pytest.raises(ray.exceptions.ObjectLostError, match=ref.hex()):
-        ray.get(longer.remote(ref), timeout=30)
+        ray.get(longer.remote(ref), timeout=120)
 
 
 def test_the_attempts_are_counted_and_the_chain_is_shown(ray: ModuleType) -> None:
     first = large.options(max_retries=1).remote(1)
     second = longer.remote(first, b"x")
-    ray.wait([second], timeout=30)
+    ray.wait([second], timeout=120)
     remove_copy(first)
     ray.get(first)
     remove_copy(first)
@@ -396,7 +396,7 @@ def test_the_attempts_are_counted_and_the_chain_is_shown(ray: ModuleType) -> Non
 def test_beyond_max_lineage_bytes_the_error_says_so(ray_session: Start) -> None:
     ray = ray_session(num_cpus=1, _system_config={"max_lineage_bytes": 1000})
     old, new = large.remote(1), large.remote(2)
-    ray.wait([old, new], num_returns=2, timeout=30)
+    ray.wait([old, new], num_returns=2, timeout=120)
     remove_copy(new)
     assert len(ray.get(new)) == LARGE
     remove_copy(old)
@@ -417,7 +417,7 @@ def test_an_object_of_a_dead_worker_names_owner_pid_cause_and_site(ray: ModuleTy
     with pytest.raises(ray.exceptions.ActorDiedError):
         ray.get(maker.make.remote())
     with pytest.raises(ray.exceptions.OwnerDiedError, match="SIGKILL") as caught:
-        ray.get(ref, timeout=30)
+        ray.get(ref, timeout=120)
     error = caught.value
     assert error.pid == pid and error.signal == signal.SIGKILL
     assert error.owner_id == ref.hex()[:16]
@@ -435,10 +435,10 @@ def test_a_lost_object_of_another_worker_is_that_workers_to_answer_for(ray: Modu
     maker = Maker.remote()
     made, put = ray.get(maker.make.remote())
     remove_copy(made)
-    assert ray.get(made, timeout=30) == b"\x09" * LARGE
+    assert ray.get(made, timeout=120) == b"\x09" * LARGE
     remove_copy(put)
     with pytest.raises(ray.exceptions.ObjectLostError, match="from put"):
-        ray.get(put, timeout=30)
+        ray.get(put, timeout=120)
 
 
 @pytest.mark.parametrize("nested", [False, True])
@@ -460,7 +460,7 @@ def test_a_lost_result_made_of_a_dead_workers_object_says_that_its_owner_died(
     maker = Maker.remote()
     [inner] = ray.get(maker.make.remote())
     result = copy.remote([inner] if nested else inner)
-    assert ray.get(result, timeout=30) == b"i" * LARGE
+    assert ray.get(result, timeout=120) == b"i" * LARGE
     with pytest.raises(ray.exceptions.ActorDiedError):
         ray.get(maker.end.remote())
     # What the dead process made goes a moment after the news of its death; until then it can be read.
@@ -470,10 +470,10 @@ def test_a_lost_result_made_of_a_dead_workers_object_says_that_its_owner_died(
         "the segments of the dead process are removed",
     )
     with pytest.raises(ray.exceptions.OwnerDiedError):
-        ray.get(inner, timeout=30)
+        ray.get(inner, timeout=120)
     remove_copy(result)
     with pytest.raises(ray.exceptions.OwnerDiedError, match=inner.hex()) as caught:
-        ray.get(result, timeout=30)
+        ray.get(result, timeout=120)
     assert inner.hex()[:16] in str(caught.value)
 
 
@@ -490,7 +490,7 @@ def test_every_way_to_make_a_ref_notes_its_site(ray: ModuleType) -> None:
 
     one, two = large.options(num_returns=2).remote(1), ray.put(1)
     refs = [*one, two, Some.remote().method.remote(), next(items.remote())]
-    ray.wait(refs[2:], num_returns=3, timeout=30)
+    ray.wait(refs[2:], num_returns=3, timeout=120)
     here = f"{__file__}:"
     assert all(ref.call_site().startswith(here) for ref in refs)
     assert all("notes_its_site" in ref.call_site() for ref in refs)

@@ -288,7 +288,7 @@ from sundog.util import list_named_actors
 print(list_named_actors(), ray.get(ray.get_actor("c").add.remote()))
 ray.kill(ray.get_actor("c"))
 try:
-    ray.get(ray.get_actor("c").add.remote(), timeout=30)
+    ray.get(ray.get_actor("c").add.remote(), timeout=120)
 except (ValueError, ray.exceptions.ActorDiedError):
     print("dead")
 """
@@ -330,10 +330,10 @@ print(ray.get(parent.pid.remote()))
         join
         + """
 parent = ray.get_actor("parent")
-print(ray.get(parent.numbers.remote(), timeout=30))
+print(ray.get(parent.numbers.remote(), timeout=120))
 import os, signal
 os.kill(PID, signal.SIGKILL)
-print(ray.get(parent.pid.remote(), timeout=30) != PID, ray.get(parent.numbers.remote(), timeout=30))
+print(ray.get(parent.pid.remote(), timeout=120) != PID, ray.get(parent.numbers.remote(), timeout=120))
 ray.kill(parent)
 """.replace("PID", made[0])
     )

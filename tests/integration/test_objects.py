@@ -561,7 +561,7 @@ def test_every_attempt_of_a_task_reads_a_ref_that_the_last_one_let_go(
         raise ValueError(ray.get(box))
 
     with pytest.raises(ValueError, match="7"):
-        ray.get(read_and_fail.remote([ray.put(7)]), timeout=50)
+        ray.get(read_and_fail.remote([ray.put(7)]), timeout=120)
 
 
 def test_a_large_argument_beside_a_ref_is_freed_and_the_ref_is_not(ray: ModuleType) -> None:

@@ -150,7 +150,7 @@ def test_packages_that_cannot_be_installed_fail_the_get_and_not_the_call(
             ray.get(ref, timeout=LONG_S)
         facts: Any = caught.value
         assert facts.packages == ["no-such-package"] and facts.exit_code == 1
-    assert ray.get(one.remote(), timeout=30) == 1
+    assert ray.get(one.remote(), timeout=120) == 1
 
 
 def test_a_task_is_cancelled_while_its_packages_are_installed(index: Index, ray_session: Start) -> None:
@@ -167,7 +167,7 @@ def test_a_task_is_cancelled_while_its_packages_are_installed(index: Index, ray_
     ray.cancel(forced, force=True)
     for ref in (cancelled, forced):
         with pytest.raises(ray.exceptions.TaskCancelledError):
-            ray.get(ref, timeout=30)
+            ray.get(ref, timeout=120)
     index.answer.set()
     assert ray.get(kept, timeout=LONG_S) == 1
 

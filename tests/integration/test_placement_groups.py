@@ -40,7 +40,7 @@ def gate(tmp_path: Path) -> Any:
 @pytest.mark.parametrize("strategy", ["PACK", "SPREAD", "STRICT_PACK"])
 def test_every_strategy_that_one_node_can_meet_is_placed(ray: ModuleType, strategy: str) -> None:
     group = placement_group([{"CPU": 1}, {"CPU": 1}], strategy=strategy)
-    assert ray.get(group.ready(), timeout=30) == group
+    assert ray.get(group.ready(), timeout=120) == group
     row = placement_group_table(group)
     here = ray.get_runtime_context().get_node_id()
     assert row["bundles_to_node_id"] == {0: here, 1: here}
@@ -59,7 +59,7 @@ def test_strict_spread_waits_for_a_second_node(ray: ModuleType) -> None:
 
 def test_a_group_holds_its_bundles_whether_used_or_not(ray: ModuleType) -> None:
     group = placement_group([{"CPU": 2}, {"CPU": 1}])
-    assert group.wait(30)
+    assert group.wait(120)
     await_free(ray, CPU=1)
     remove_placement_group(group)
     await_free(ray, CPU=4)
@@ -67,7 +67,7 @@ def test_a_group_holds_its_bundles_whether_used_or_not(ray: ModuleType) -> None:
 
 def test_tasks_outside_cannot_use_what_a_group_holds(ray: ModuleType) -> None:
     group = placement_group([{"CPU": 4}])
-    assert group.wait(30)
+    assert group.wait(120)
 
     @ray.remote
     def one() -> int:
@@ -76,9 +76,9 @@ def test_tasks_outside_cannot_use_what_a_group_holds(ray: ModuleType) -> None:
     outside = one.remote()
     assert ray.wait([outside], timeout=0.2)[0] == []
     inside = one.options(scheduling_strategy=PlacementGroupSchedulingStrategy(group)).remote()
-    assert ray.get(inside, timeout=30) == 1
+    assert ray.get(inside, timeout=120) == 1
     remove_placement_group(group)
-    assert ray.get(outside, timeout=30) == 1
+    assert ray.get(outside, timeout=120) == 1
 
 
 def test_a_bundle_bounds_what_runs_in_it(ray: ModuleType, gate: Gate) -> None:
@@ -98,7 +98,7 @@ def test_a_bundle_bounds_what_runs_in_it(ray: ModuleType, gate: Gate) -> None:
     assert ray.wait(refs, timeout=0.2)[0] == []
     assert (gate.inside("a"), gate.inside("b")) == (1, 2)
     gate.open()
-    assert sum(ray.get(refs, timeout=30)) == 6
+    assert sum(ray.get(refs, timeout=120)) == 6
     remove_placement_group(group)
 
 
@@ -132,9 +132,9 @@ def test_the_older_options_name_a_group_as_well_as_a_strategy_does(ray: ModuleTy
         def group(self) -> Any:
             return get_current_placement_group()
 
-    assert ray.get(where.options(placement_group=group).remote(), timeout=30) == group
+    assert ray.get(where.options(placement_group=group).remote(), timeout=120) == group
     actor = Actor.options(placement_group=group, placement_group_bundle_index=1).remote()
-    assert ray.get(actor.group.remote(), timeout=30) == group
+    assert ray.get(actor.group.remote(), timeout=120) == group
     with pytest.raises(ValueError, match="bundle index 2"):
         where.options(placement_group=group, placement_group_bundle_index=2).remote()
     with pytest.raises(ValueError, match="fits in no bundle"):
@@ -145,10 +145,10 @@ def test_the_older_options_name_a_group_as_well_as_a_strategy_does(ray: ModuleTy
     plain = child.options(placement_group=group)
     capturing = plain.options(placement_group_capture_child_tasks=True)
     own = {"placement_group_capture_child_tasks": True}
-    assert ray.get(plain.remote(), timeout=30) is None
-    assert ray.get(plain.remote(**own), timeout=30) == group
-    assert ray.get(capturing.remote(), timeout=30) == group
-    assert ray.get(capturing.remote(placement_group=None), timeout=30) is None
+    assert ray.get(plain.remote(), timeout=120) is None
+    assert ray.get(plain.remote(**own), timeout=120) == group
+    assert ray.get(capturing.remote(), timeout=120) == group
+    assert ray.get(capturing.remote(placement_group=None), timeout=120) is None
     remove_placement_group(group)
 
 
@@ -158,7 +158,7 @@ def test_the_empty_group_is_no_group(ray: ModuleType) -> None:
         return get_current_placement_group()
 
     strategy = PlacementGroupSchedulingStrategy(PlacementGroup.empty())
-    assert ray.get(where.options(scheduling_strategy=strategy).remote(), timeout=30) is None
+    assert ray.get(where.options(scheduling_strategy=strategy).remote(), timeout=120) is None
 
 
 def test_a_captured_child_that_names_another_group_captures_too(ray: ModuleType) -> None:
@@ -178,7 +178,7 @@ def test_a_captured_child_that_names_another_group_captures_too(ray: ModuleType)
         return ray.get(grandchild.options(scheduling_strategy=strategy).remote())
 
     strategy = PlacementGroupSchedulingStrategy(group, placement_group_capture_child_tasks=True)
-    assert ray.get(child.options(scheduling_strategy=strategy).remote(), timeout=30) == other
+    assert ray.get(child.options(scheduling_strategy=strategy).remote(), timeout=120) == other
     remove_placement_group(group)
     remove_placement_group(other)
 
@@ -193,12 +193,12 @@ def test_actors_live_in_bundles(ray: ModuleType) -> None:
 
     strategy = PlacementGroupSchedulingStrategy(group)
     actors = [Actor.options(scheduling_strategy=strategy).remote() for _ in range(2)]
-    assert ray.get([actor.group.remote() for actor in actors], timeout=30) == [group, group]
+    assert ray.get([actor.group.remote() for actor in actors], timeout=120) == [group, group]
     third = Actor.options(scheduling_strategy=strategy).remote()
     waiting = third.group.remote()
     assert ray.wait([waiting], timeout=0.2)[0] == []
     ray.kill(actors[0])
-    assert ray.get(waiting, timeout=30) == group
+    assert ray.get(waiting, timeout=120) == group
     remove_placement_group(group)
 
 
@@ -219,8 +219,8 @@ def test_children_of_captured_tasks_and_actors_stay_inside(ray: ModuleType) -> N
 
     strategy = PlacementGroupSchedulingStrategy(group, placement_group_capture_child_tasks=True)
     actor = Actor.options(scheduling_strategy=strategy).remote()
-    assert ray.get(actor.child.remote(), timeout=30) == group
-    assert ray.get(actor.outside.remote(), timeout=30) is None
+    assert ray.get(actor.child.remote(), timeout=120) == group
+    assert ray.get(actor.outside.remote(), timeout=120) is None
     remove_placement_group(group)
 
 
@@ -238,9 +238,9 @@ def test_removal_ends_running_tasks_with_a_typed_error(ray: ModuleType, gate: Ga
     remove_placement_group(group)
     for ref in (running, waiting):
         with pytest.raises(ray.exceptions.TaskPlacementGroupRemoved):
-            ray.get(ref, timeout=30)
+            ray.get(ref, timeout=120)
     with pytest.raises(ray.exceptions.TaskPlacementGroupRemoved):
-        ray.get(hold.options(scheduling_strategy=strategy).remote(), timeout=30)
+        ray.get(hold.options(scheduling_strategy=strategy).remote(), timeout=120)
     await_free(ray, CPU=4)
 
 
@@ -254,18 +254,18 @@ def test_removal_ends_actors_with_a_typed_error(ray: ModuleType) -> None:
 
     strategy = PlacementGroupSchedulingStrategy(group)
     alive = Actor.options(scheduling_strategy=strategy).remote()
-    assert ray.get(alive.hello.remote(), timeout=30) == 1
+    assert ray.get(alive.hello.remote(), timeout=120) == 1
     waiting = Actor.options(scheduling_strategy=strategy).remote()
     ref = waiting.hello.remote()
     remove_placement_group(group)
     with pytest.raises(ray.exceptions.ActorDiedError, match="placement group"):
         while True:  # nobody waits for the removal: the actor may answer for a moment
-            ray.get(alive.hello.remote(), timeout=30)
+            ray.get(alive.hello.remote(), timeout=120)
     with pytest.raises(ray.exceptions.ActorUnschedulableError, match="placement group"):
-        ray.get(ref, timeout=30)
+        ray.get(ref, timeout=120)
     late = Actor.options(scheduling_strategy=strategy).remote()
     with pytest.raises(ray.exceptions.ActorUnschedulableError, match="placement group"):
-        ray.get(late.hello.remote(), timeout=30)
+        ray.get(late.hello.remote(), timeout=120)
 
 
 def test_a_request_that_no_bundle_can_hold_is_refused(ray: ModuleType) -> None:
@@ -290,7 +290,7 @@ def test_a_request_that_no_bundle_can_hold_is_refused(ray: ModuleType) -> None:
 def test_custom_resources_and_gpus_are_bundled_too(ray_session: Start) -> None:
     ray = ray_session(num_cpus=2, num_gpus=2, resources={"slot": 2})
     group = placement_group([{"CPU": 1, "GPU": 1, "slot": 1}])
-    assert group.wait(30)
+    assert group.wait(120)
     free = ray.available_resources()
     assert (free["CPU"], free["GPU"], free["slot"]) == (1.0, 1.0, 1.0)
 
@@ -299,25 +299,25 @@ def test_custom_resources_and_gpus_are_bundled_too(ray_session: Start) -> None:
         return ray.get_gpu_ids()
 
     strategy = PlacementGroupSchedulingStrategy(group)
-    assert len(ray.get(which.options(scheduling_strategy=strategy).remote(), timeout=30)) == 1
+    assert len(ray.get(which.options(scheduling_strategy=strategy).remote(), timeout=120)) == 1
     remove_placement_group(group)
 
 
 def test_groups_wait_their_turn(ray: ModuleType) -> None:
     first = placement_group([{"CPU": 3}])
-    assert first.wait(30)
+    assert first.wait(120)
     second = placement_group([{"CPU": 3}])
     ready = second.ready()
     assert ray.wait([ready], timeout=0.2)[0] == []
     remove_placement_group(first)
-    assert ray.get(ready, timeout=30) == second
+    assert ray.get(ready, timeout=120) == second
     remove_placement_group(second)
 
 
 def test_groups_can_be_made_and_removed_by_the_hundred(ray: ModuleType) -> None:
     for _ in range(100):
         group = placement_group([{"CPU": 1}, {"CPU": 1}])
-        assert group.wait(30)
+        assert group.wait(120)
         remove_placement_group(group)
     await_free(ray, CPU=4)
 
@@ -333,9 +333,9 @@ def test_a_worker_can_make_a_group_and_pass_it_on(ray: ModuleType) -> None:
     def where() -> Any:
         return get_current_placement_group()
 
-    group = ray.get(make.remote(), timeout=30)
+    group = ray.get(make.remote(), timeout=120)
     strategy = PlacementGroupSchedulingStrategy(group)
-    assert ray.get(where.options(scheduling_strategy=strategy).remote(), timeout=30) == group
+    assert ray.get(where.options(scheduling_strategy=strategy).remote(), timeout=120) == group
     remove_placement_group(group)
 
 
@@ -343,7 +343,7 @@ PROGRAM = """
     from sundog.util.placement_group import placement_group
     ray.init(address="auto", namespace="shared")
     group = placement_group([{{"CPU": 1}}], name="shelf", lifetime={lifetime!r})
-    assert group.wait(30)
+    assert group.wait(120)
     print("placed", flush=True)
     """
 
@@ -366,7 +366,7 @@ def test_a_group_ends_with_its_driver_unless_it_is_detached(leak_check: Path) ->
                 return get_current_placement_group()
 
             strategy = PlacementGroupSchedulingStrategy(group)
-            assert sundog.get(where.options(scheduling_strategy=strategy).remote(), timeout=30) == group
+            assert sundog.get(where.options(scheduling_strategy=strategy).remote(), timeout=120) == group
             remove_placement_group(group)
             await_free(sundog, CPU=2)
     finally:
@@ -379,5 +379,5 @@ def test_a_group_is_not_ready_once_it_was_removed(ray: ModuleType) -> None:
     start = time.monotonic()
     remove_placement_group(group)
     with pytest.raises(ray.exceptions.RayError):
-        ray.get(ready, timeout=30)
+        ray.get(ready, timeout=120)
     assert time.monotonic() - start < 30

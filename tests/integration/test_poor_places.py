@@ -23,7 +23,7 @@ ONE_TASK = """
     ray.init(num_cpus=1)
     @ray.remote
     def seven(): return 7
-    print(ray.get(seven.remote(), timeout=30))
+    print(ray.get(seven.remote(), timeout=120))
     ray.shutdown()
 """
 
@@ -37,7 +37,7 @@ def run(program: str, before: str = "", *prefix: str, **environ: str) -> subproc
         capture_output=True,
         text=True,
         errors="surrogateescape",
-        timeout=50,
+        timeout=120,
         env={**os.environ, "PYTHONPATH": drivers.SOURCE, **environ},
         check=False,
     )
@@ -92,7 +92,7 @@ def test_a_program_with_more_than_1024_descriptors_joins_and_asks_a_session() ->
             ray.init(address=info.address)
             @ray.remote
             def seven(): return 7
-            print(ray.get(seven.remote(), timeout=30), sessions.request(info, Status())["drivers"] != ())
+            print(ray.get(seven.remote(), timeout=120), sessions.request(info, Status())["drivers"] != ())
             ray.shutdown()
         finally:
             sessions.stop_session(info)
@@ -188,10 +188,10 @@ def test_a_working_folder_that_is_removed_under_a_session_does_not_matter(tmp_pa
         @ray.remote
         class Actor:
             def eight(self): return 8
-        first = ray.get(seven.remote(), timeout=30)
+        first = ray.get(seven.remote(), timeout=120)
         os.rmdir({str(gone)!r})
         actors = [Actor.remote() for _ in range(3)]
-        print(first, ray.get([each.eight.remote() for each in actors], timeout=30), ray.get(seven.remote(), timeout=30))
+        print(first, ray.get([each.eight.remote() for each in actors], timeout=120), ray.get(seven.remote()))
     """
     assert run(program).stdout == "7 [8, 8, 8] 7\n"
 
@@ -211,14 +211,14 @@ def test_a_session_goes_on_when_its_folder_is_removed(when: str) -> None:
         class Actor:
             def eight(self): return 8
         if {when == "after it"}:
-            print(ray.get(seven.remote(), timeout=30))
+            print(ray.get(seven.remote(), timeout=120))
         shutil.rmtree(session)
-        print(ray.get(seven.remote(), timeout=30))
+        print(ray.get(seven.remote(), timeout=120))
         actors = [Actor.remote() for _ in range(3)]
-        print(ray.get([each.eight.remote() for each in actors], timeout=30))
+        print(ray.get([each.eight.remote() for each in actors], timeout=120))
         runs = os.path.dirname(session) + "/runs"
         try:
-            ray.get(die.remote(runs), timeout=30)
+            ray.get(die.remote(runs), timeout=120)
         except ray.exceptions.WorkerCrashedError:
             print("died", open(runs).read())
         print(len(ray.get(ray.put(bytes(1_000_000)))))
@@ -274,7 +274,7 @@ def test_start_says_the_same_sentences(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         env={**os.environ, "PYTHONPATH": drivers.SOURCE},
-        timeout=50,
+        timeout=120,
         check=False,
     )
     assert done.returncode != 0 and "SUNDOG_temp_dir" in done.stderr + done.stdout

@@ -79,7 +79,7 @@ def sundog(*args: str, stdin: str = "", **environ: str) -> subprocess.CompletedP
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=120,
         check=False,
         env={**os.environ, **environ},
     )
@@ -91,7 +91,7 @@ def ended(tmp_path: Path, leak_check: Path) -> Path:
     path = tmp_path / "program.py"
     path.write_text(dedent(PROGRAM))
     done = subprocess.run(
-        [sys.executable, str(path)], capture_output=True, text=True, timeout=50, check=False
+        [sys.executable, str(path)], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
     return path

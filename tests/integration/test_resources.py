@@ -56,7 +56,7 @@ def test_a_running_task_holds_what_it_asked_for(ray_session: Start, gate: Gate) 
     assert (free["CPU"], free["GPU"], free["slot"]) == (2.0, 1.0, 2.5)
     assert before["memory"] - free["memory"] == 100 << 20
     gate.open()
-    ray.get(ref, timeout=30)
+    ray.get(ref, timeout=120)
     await_free(ray, CPU=4, GPU=2, slot=3, memory=before["memory"])
 
 
@@ -73,7 +73,7 @@ def test_no_more_tasks_run_than_fit(ray_session: Start, gate: Gate) -> None:
     assert ray.wait(refs, timeout=0.2)[0] == []
     assert gate.inside() == 2
     gate.open()
-    assert sum(ray.get(refs, timeout=30)) == 5
+    assert sum(ray.get(refs, timeout=120)) == 5
 
 
 def test_fractions_share_one_cpu(ray_session: Start, gate: Gate) -> None:
@@ -88,7 +88,7 @@ def test_fractions_share_one_cpu(ray_session: Start, gate: Gate) -> None:
     drivers.await_true(lambda: gate.inside() == 4, "four tasks at work")
     assert "CPU" not in ray.available_resources()
     gate.open()
-    assert sum(ray.get(refs, timeout=30)) == 4
+    assert sum(ray.get(refs, timeout=120)) == 4
 
 
 def test_an_actor_takes_no_cpu_while_it_lives_unless_told_to(ray_session: Start) -> None:
@@ -101,7 +101,7 @@ def test_an_actor_takes_no_cpu_while_it_lives_unless_told_to(ray_session: Start)
 
     free = Actor.remote()
     bound = Actor.options(num_cpus=1.5).remote()
-    assert ray.get([free.hello.remote(), bound.hello.remote()], timeout=30) == [1, 1]
+    assert ray.get([free.hello.remote(), bound.hello.remote()], timeout=120) == [1, 1]
     await_free(ray, CPU=0.5)
     ray.kill(bound)
     await_free(ray, CPU=2)
@@ -116,7 +116,7 @@ def test_resources_of_a_killed_worker_come_back(ray_session: Start, gate: Gate) 
 
     for _ in range(3):
         with pytest.raises(ray.exceptions.WorkerCrashedError, match="3"):
-            ray.get(die.remote(), timeout=30)
+            ray.get(die.remote(), timeout=120)
     await_free(ray, CPU=2, slot=1)
 
 
@@ -130,13 +130,13 @@ def test_an_infeasible_request_is_warned_of_and_does_not_block_others(
         return 1
 
     large = one.options(num_cpus=50).remote()
-    assert ray.get(one.remote(), timeout=30) == 1
+    assert ray.get(one.remote(), timeout=120) == 1
     with pytest.raises(ray.exceptions.GetTimeoutError):
         ray.get(large, timeout=0.2)
     drivers.await_true(lambda: "50" in capsys.readouterr().err, "the warning")
     ray.cancel(large)
     with pytest.raises(ray.exceptions.TaskCancelledError):
-        ray.get(large, timeout=30)
+        ray.get(large, timeout=120)
 
 
 def test_a_blocked_get_gives_its_cpu_back(ray_session: Start) -> None:
@@ -146,7 +146,7 @@ def test_a_blocked_get_gives_its_cpu_back(ray_session: Start) -> None:
     def deep(n: int) -> int:
         return 0 if n == 0 else 1 + int(ray.get(deep.remote(n - 1)))
 
-    assert ray.get(deep.remote(8), timeout=50) == 8
+    assert ray.get(deep.remote(8), timeout=120) == 8
     await_free(ray, CPU=1)
 
 
@@ -162,7 +162,7 @@ def test_a_blocked_wait_gives_its_cpu_back(ray_session: Start) -> None:
         done, _ = ray.wait([one.remote() for _ in range(3)], num_returns=3)
         return len(done)
 
-    assert ray.get(outer.remote(), timeout=30) == 3
+    assert ray.get(outer.remote(), timeout=120) == 3
 
 
 def test_a_blocked_actor_keeps_the_cpu_that_it_asked_for(ray_session: Start) -> None:
@@ -194,7 +194,7 @@ def test_custom_resources_stay_with_a_blocked_task(ray_session: Start) -> None:
     def outer() -> Any:
         return ray.get(free_slots.remote())
 
-    assert ray.get(outer.remote(), timeout=30) == 0.0
+    assert ray.get(outer.remote(), timeout=120) == 0.0
 
 
 # ---------------------------------------------------------------------- GPUs and threads
@@ -209,7 +209,7 @@ def test_whole_gpus_get_ids_of_their_own(ray_session: Start, gate: Gate) -> None
     first, second = which.remote("a"), which.remote("b")
     drivers.await_true(lambda: gate.inside("a") + gate.inside("b") == 2, "both at work")
     gate.open()
-    found = ray.get([first, second], timeout=30)
+    found = ray.get([first, second], timeout=120)
     assert sorted(str(ids[0]) for ids, _ in found) == ["0", "1"]
     assert all(visible == str(ids[0]) for ids, visible in found)
 
@@ -221,7 +221,7 @@ def test_two_gpus_for_one_task_are_both_visible(ray_session: Start) -> None:
     def which() -> Any:
         return sorted(map(str, ray.get_gpu_ids())), os.environ["CUDA_VISIBLE_DEVICES"]
 
-    assert ray.get(which.remote(), timeout=30) == (["0", "1"], "0,1")
+    assert ray.get(which.remote(), timeout=120) == (["0", "1"], "0,1")
 
 
 def test_fractions_of_a_gpu_share_its_id(ray_session: Start) -> None:
@@ -233,7 +233,7 @@ def test_fractions_of_a_gpu_share_its_id(ray_session: Start) -> None:
             return ray.get_gpu_ids()
 
     actors = [Half.remote() for _ in range(4)]
-    ids = [str(each[0]) for each in ray.get([actor.which.remote() for actor in actors], timeout=30)]
+    ids = [str(each[0]) for each in ray.get([actor.which.remote() for actor in actors], timeout=120)]
     assert sorted(ids) == ["0", "0", "1", "1"]
     assert "GPU" not in ray.available_resources()
 
@@ -249,10 +249,10 @@ def test_a_task_without_gpus_sees_none(ray_session: Start) -> None:
     def gpu() -> Any:
         return ray.get_gpu_ids()
 
-    ids, visible = ray.get(which.remote(), timeout=30)
+    ids, visible = ray.get(which.remote(), timeout=120)
     assert (ids, visible) == ([], None)
-    assert len(ray.get(gpu.remote(), timeout=30)) == 1
-    assert ray.get(which.remote(), timeout=30)[0] == []
+    assert len(ray.get(gpu.remote(), timeout=120)) == 1
+    assert ray.get(which.remote(), timeout=120)[0] == []
 
 
 def test_threads_of_numeric_libraries_follow_num_cpus(ray_session: Start) -> None:
@@ -263,10 +263,10 @@ def test_threads_of_numeric_libraries_follow_num_cpus(ray_session: Start) -> Non
         names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
         return {os.environ.get(name) for name in names}
 
-    assert ray.get(threads.remote(), timeout=30) == {"1"}
-    assert ray.get(threads.options(num_cpus=3).remote(), timeout=30) == {"3"}
-    assert ray.get(threads.options(num_cpus=0.5).remote(), timeout=30) == {"1"}
-    assert ray.get(threads.remote(), timeout=30) == {"1"}
+    assert ray.get(threads.remote(), timeout=120) == {"1"}
+    assert ray.get(threads.options(num_cpus=3).remote(), timeout=120) == {"3"}
+    assert ray.get(threads.options(num_cpus=0.5).remote(), timeout=120) == {"1"}
+    assert ray.get(threads.remote(), timeout=120) == {"1"}
 
 
 def test_a_variable_set_by_the_user_wins_over_num_cpus(ray_session: Start) -> None:
@@ -276,7 +276,7 @@ def test_a_variable_set_by_the_user_wins_over_num_cpus(ray_session: Start) -> No
     def threads() -> str:
         return os.environ["OMP_NUM_THREADS"]
 
-    assert ray.get(threads.remote(), timeout=30) == "7"
+    assert ray.get(threads.remote(), timeout=120) == "7"
 
 
 # ---------------------------------------------------------------------- fairness and bounds
@@ -313,7 +313,7 @@ def test_idle_workers_are_collected(ray_session: Start, gate: Gate) -> None:
     refs = [hold.remote() for _ in range(12)]
     drivers.await_true(lambda: gate.inside() == 12, "all of them at work")
     gate.open()
-    pids = set(ray.get(refs, timeout=30))
+    pids = set(ray.get(refs, timeout=120))
     assert len(pids) == 12
     drivers.await_true(lambda: sum(Path(f"/proc/{pid}").exists() for pid in pids) <= 6, "their end")
 
@@ -326,9 +326,9 @@ def test_an_idle_worker_that_owns_what_others_hold_stays(ray_session: Start) -> 
         time.sleep(0.02)
         return [ray.put(i)]
 
-    refs = [each[0] for each in ray.get([make.remote(i) for i in range(6)], timeout=30)]
+    refs = [each[0] for each in ray.get([make.remote(i) for i in range(6)], timeout=120)]
     time.sleep(1.5)  # several rounds of collection, each a second apart
-    assert ray.get(refs, timeout=30) == list(range(6))
+    assert ray.get(refs, timeout=120) == list(range(6))
 
 
 def test_a_burst_starts_no_more_processes_than_cpus(ray_session: Start) -> None:
@@ -338,7 +338,7 @@ def test_a_burst_starts_no_more_processes_than_cpus(ray_session: Start) -> None:
     def pid() -> int:
         return os.getpid()
 
-    pids = set(ray.get([pid.remote() for _ in range(2000)], timeout=50))
+    pids = set(ray.get([pid.remote() for _ in range(2000)], timeout=120))
     assert 1 <= len(pids) <= 5  # three at a time; one that died or was replaced would be a new one
 
 
@@ -355,7 +355,7 @@ def test_worker_processes_can_be_limited(ray_session: Start, gate: Gate) -> None
     assert ray.wait(refs, timeout=0.2)[0] == []
     assert gate.inside() == 3
     gate.open()
-    ray.get(refs, timeout=30)
+    ray.get(refs, timeout=120)
 
 
 def test_two_drivers_share_the_machine(leak_check: Path) -> None:
@@ -384,7 +384,7 @@ def test_two_drivers_share_the_machine(leak_check: Path) -> None:
                     return i
 
                 for _ in range(3):
-                    assert sundog.get([mine.remote(i) for i in range(10)], timeout=30) == list(range(10))
+                    assert sundog.get([mine.remote(i) for i in range(10)], timeout=120) == list(range(10))
                     sundog.available_resources()  # gives the leases back: start anew each time
             assert other.process.poll() is None
     finally:

@@ -32,7 +32,7 @@ def test_variables_of_a_task_are_its_own(ray: ModuleType) -> None:
 
     red = read.options(runtime_env={"env_vars": {"COLOUR": "red"}})
     blue = read.options(runtime_env={"env_vars": {"COLOUR": "blue"}})
-    assert ray.get([red.remote(), blue.remote(), read.remote()], timeout=30) == ["red", "blue", None]
+    assert ray.get([red.remote(), blue.remote(), read.remote()], timeout=120) == ["red", "blue", None]
     assert "COLOUR" not in os.environ
 
 
@@ -45,7 +45,7 @@ def test_variables_of_an_actor_last_its_life(ray: ModuleType) -> None:
         def read(self) -> tuple[str, str]:
             return self.first, os.environ["COLOUR"]
 
-    assert ray.get(Actor.remote().read.remote(), timeout=30) == ("green", "green")
+    assert ray.get(Actor.remote().read.remote(), timeout=120) == ("green", "green")
 
 
 def test_variables_of_the_job_reach_every_task_and_actor(ray_session: Start) -> None:
@@ -60,11 +60,11 @@ def test_variables_of_the_job_reach_every_task_and_actor(ray_session: Start) -> 
         def read(self) -> str:
             return os.environ["COLOUR"]
 
-    assert ray.get(read.remote(), timeout=30) == ("job", "1")
-    assert ray.get(Actor.remote().read.remote(), timeout=30) == "job"
+    assert ray.get(read.remote(), timeout=120) == ("job", "1")
+    assert ray.get(Actor.remote().read.remote(), timeout=120) == "job"
     # A task's own variables are merged over the job's.
     merged = read.options(runtime_env={"env_vars": {"COLOUR": "own"}})
-    assert ray.get(merged.remote(), timeout=30) == ("own", "1")
+    assert ray.get(merged.remote(), timeout=120) == ("own", "1")
 
 
 def test_child_tasks_inherit_the_environment(ray: ModuleType) -> None:
@@ -77,8 +77,8 @@ def test_child_tasks_inherit_the_environment(ray: ModuleType) -> None:
         child = read.options(runtime_env=own) if own else read
         return ray.get(child.remote())
 
-    assert ray.get(parent.remote(None), timeout=30) == ("parent", "1")
-    assert ray.get(parent.remote({"env_vars": {"SIZE": "2"}}), timeout=30) == ("parent", "2")
+    assert ray.get(parent.remote(None), timeout=120) == ("parent", "1")
+    assert ray.get(parent.remote({"env_vars": {"SIZE": "2"}}), timeout=120) == ("parent", "2")
 
 
 def test_a_variable_may_refer_to_another(ray: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +86,7 @@ def test_a_variable_may_refer_to_another(ray: ModuleType, monkeypatch: pytest.Mo
     def read() -> str:
         return os.environ["PATH"]
 
-    found = ray.get(read.remote(), timeout=30)
+    found = ray.get(read.remote(), timeout=120)
     assert found.startswith("/extra:") and len(found) > len("/extra:")
 
 
@@ -98,10 +98,10 @@ def test_workers_are_shared_by_equal_environments_only(ray_session: Start) -> No
         return os.getpid()
 
     def with_colour(colour: str) -> int:
-        found: int = ray.get(pid.options(runtime_env={"env_vars": {"C": colour}}).remote(), timeout=30)
+        found: int = ray.get(pid.options(runtime_env={"env_vars": {"C": colour}}).remote(), timeout=120)
         return found
 
-    red, blue, plain = with_colour("red"), with_colour("blue"), ray.get(pid.remote(), timeout=30)
+    red, blue, plain = with_colour("red"), with_colour("blue"), ray.get(pid.remote(), timeout=120)
     assert len({red, blue, plain}) == 3
     assert (with_colour("red"), with_colour("blue")) == (red, blue)
 
@@ -116,10 +116,10 @@ def test_a_working_dir_is_where_tasks_run_and_import(ray: ModuleType, tmp_path: 
 
         return Path("data.txt").read_text(), shipped_module.VALUE
 
-    assert ray.get(read.remote(), timeout=30) == ("hello", 42)
+    assert ray.get(read.remote(), timeout=120) == ("hello", 42)
     (tmp_path / "data.txt").write_text("changed")
     # What was copied when the function was bound stays as it was.
-    assert ray.get(read.remote(), timeout=30)[0] == "hello"
+    assert ray.get(read.remote(), timeout=120)[0] == "hello"
 
 
 def test_a_working_dir_of_the_job(ray_session: Start, tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_a_working_dir_of_the_job(ray_session: Start, tmp_path: Path) -> None:
     def read() -> str:
         return Path("data.txt").read_text()
 
-    assert ray.get(read.remote(), timeout=30) == "job"
+    assert ray.get(read.remote(), timeout=120) == "job"
 
 
 def test_py_modules_can_be_imported(ray: ModuleType, tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_py_modules_can_be_imported(ray: ModuleType, tmp_path: Path) -> None:
 
         return int(shipped_package.VALUE)
 
-    assert ray.get(read.remote(), timeout=30) == 7
+    assert ray.get(read.remote(), timeout=120) == 7
 
 
 @pytest.mark.parametrize(
@@ -162,8 +162,8 @@ def test_wrong_environments_are_refused(ray: ModuleType, wrong: dict[str, Any], 
         return 1
 
     with pytest.raises((error, ray.exceptions.RuntimeEnvSetupError)):
-        ray.get(one.options(runtime_env=wrong).remote(), timeout=30)
-    assert ray.get(one.remote(), timeout=30) == 1
+        ray.get(one.options(runtime_env=wrong).remote(), timeout=120)
+    assert ray.get(one.remote(), timeout=120) == 1
 
 
 def test_a_failing_setup_reaches_the_get_of_every_waiting_task(ray: ModuleType) -> None:
@@ -178,10 +178,10 @@ def test_a_failing_setup_reaches_the_get_of_every_waiting_task(ray: ModuleType) 
     refs = [broken.remote(i) for i in range(10)]
     for ref in refs:
         with pytest.raises(ray.exceptions.RuntimeEnvSetupError, match="licence server"):
-            ray.get(ref, timeout=30)
+            ray.get(ref, timeout=120)
     with pytest.raises(ray.exceptions.RuntimeEnvSetupError, match="licence server"):
-        ray.get(broken.remote(1), timeout=30)
-    assert ray.get(fine.remote(), timeout=30) == 1
+        ray.get(broken.remote(1), timeout=120)
+    assert ray.get(fine.remote(), timeout=120) == 1
     drivers.await_true(lambda: ray.available_resources()["CPU"] == 4, "the return of all resources")
 
 
@@ -195,10 +195,10 @@ def test_a_failing_setup_reaches_the_calls_of_actors(ray: ModuleType) -> None:
     refs = [actor.hello.remote() for actor in actors]
     for ref in refs:
         with pytest.raises(ray.exceptions.RuntimeEnvSetupError, match="licence server"):
-            ray.get(ref, timeout=30)
+            ray.get(ref, timeout=120)
     late = Broken.remote()
     with pytest.raises(ray.exceptions.RuntimeEnvSetupError):
-        ray.get(late.hello.remote(), timeout=30)
+        ray.get(late.hello.remote(), timeout=120)
 
 
 def test_a_failing_setup_reaches_workers_that_submit(ray: ModuleType) -> None:
@@ -218,12 +218,12 @@ def test_a_failing_setup_reaches_workers_that_submit(ray: ModuleType) -> None:
         actor = Broken.options(runtime_env=BROKEN).remote()
         for ref in (task, actor.hello.remote()):
             try:
-                ray.get(ref, timeout=30)
+                ray.get(ref, timeout=120)
             except ray.exceptions.RuntimeEnvSetupError:
                 found.append("refused")
         return found
 
-    assert ray.get(outer.remote(), timeout=50) == ["refused", "refused"]
+    assert ray.get(outer.remote(), timeout=120) == ["refused", "refused"]
 
 
 def test_a_failing_setup_of_the_job_fails_its_tasks(ray_session: Start) -> None:
@@ -234,7 +234,7 @@ def test_a_failing_setup_of_the_job_fails_its_tasks(ray_session: Start) -> None:
         return 1
 
     with pytest.raises(ray.exceptions.RuntimeEnvSetupError, match="licence server"):
-        ray.get(one.remote(), timeout=30)
+        ray.get(one.remote(), timeout=120)
 
 
 def test_a_setup_hook_prepares_every_worker(ray: ModuleType) -> None:
@@ -245,7 +245,7 @@ def test_a_setup_hook_prepares_every_worker(ray: ModuleType) -> None:
     def read() -> str | None:
         return os.environ.get("PREPARED")
 
-    assert ray.get([read.remote() for _ in range(4)], timeout=30) == ["yes"] * 4
+    assert ray.get([read.remote() for _ in range(4)], timeout=120) == ["yes"] * 4
 
 
 def test_the_runtime_context_shows_the_environment(ray: ModuleType) -> None:
@@ -253,4 +253,4 @@ def test_the_runtime_context_shows_the_environment(ray: ModuleType) -> None:
     def read() -> Any:
         return dict(ray.get_runtime_context().runtime_env)
 
-    assert ray.get(read.remote(), timeout=30)["env_vars"] == {"COLOUR": "red"}
+    assert ray.get(read.remote(), timeout=120)["env_vars"] == {"COLOUR": "red"}

@@ -195,7 +195,7 @@ def test_a_handler_of_sigterm_may_fetch_results_and_leave_with_a_code() -> None:
         expect(program, "ready")
         program.send_signal(signal.SIGTERM)
         expect(program, "saved [6, 6]")
-        program.communicate(timeout=30)
+        program.communicate(timeout=120)
         assert program.returncode == 3
 
 

@@ -177,13 +177,13 @@ def test_a_spilled_result_whose_spill_file_was_removed_is_computed_again(ray_ses
     for path in spilled_files():
         path.unlink()
     # Found by a worker that loads an argument, and by a get.
-    assert ray.get(total.remote(made[0]), timeout=30) == int(block(0).sum())
+    assert ray.get(total.remote(made[0]), timeout=120) == int(block(0).sum())
     for number in range(4):
-        assert np.array_equal(ray.get(made[number], timeout=30), block(number))
+        assert np.array_equal(ray.get(made[number], timeout=120), block(number))
     owner = sundog.engines.current().owner  # type: ignore[union-attr]
     assert owner.lineage.rebuilt == 4
     with pytest.raises(sundog.exceptions.ObjectLostError, match="from put"):
-        ray.get(puts[0], timeout=30)
+        ray.get(puts[0], timeout=120)
     assert in_memory() <= 1.1 * 8 * MB
     del made, puts, number
     gc.collect()

@@ -80,7 +80,7 @@ def precious(leak_check: Path) -> Path:
 
 def cli(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "sundog.cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=50)
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
 
 
 def plant_decoy(shm_dir: Path) -> Path:

@@ -43,11 +43,11 @@ def test_a_task_is_named_while_it_runs_and_its_worker_is_idle_after_it(ray_sessi
     def first() -> tuple[int, str]:
         return os.getpid(), own_title()
 
-    pid, shown = ray.get(ray.remote(first).remote(), timeout=30)
+    pid, shown = ray.get(ray.remote(first).remote(), timeout=120)
     assert shown.startswith("sundog::") and shown.endswith("first")
     assert Path(f"/proc/{pid}/comm").read_text().startswith("sundog::")
     named = ray.remote(first).options(name="resize 7")
-    await_true(lambda: ray.get(named.remote(), timeout=30)[1] == "sundog::resize 7", "the name of the task")
+    await_true(lambda: ray.get(named.remote(), timeout=120)[1] == "sundog::resize 7", "the name of the task")
     await_true(lambda: title(pid) == "sundog::IDLE", "the title of an idle worker")
 
 
@@ -62,13 +62,13 @@ def test_a_long_task_right_behind_a_short_one_is_named(ray_session: Start, tmp_p
     def long() -> None:
         gate.enter()
 
-    pid = ray.get(ray.remote(os.getpid).remote(), timeout=30)
+    pid = ray.get(ray.remote(os.getpid).remote(), timeout=120)
     refs = [short.remote() for _ in range(20)]
     last = long.remote()
-    ray.get(refs, timeout=30)
+    ray.get(refs, timeout=120)
     await_true(lambda: title(pid).endswith("long"), "the name of the task that runs")
     gate.open()
-    ray.get(last, timeout=30)
+    ray.get(last, timeout=120)
 
 
 def test_an_actor_is_named_after_its_class_and_the_method_that_runs(ray_session: Start) -> None:
@@ -83,9 +83,9 @@ def test_an_actor_is_named_after_its_class_and_the_method_that_runs(ray_session:
             return os.getpid(), own_title()
 
     counter = Counter.remote()
-    pid, running = ray.get(counter.look.remote(), timeout=30)
+    pid, running = ray.get(counter.look.remote(), timeout=120)
     await_true(
-        lambda: ray.get(counter.look.remote(), timeout=30)[1] == "sundog::Counter.look",
+        lambda: ray.get(counter.look.remote(), timeout=120)[1] == "sundog::Counter.look",
         f"the method's name; it was {running!r}",
     )
     await_true(lambda: title(pid) == "sundog::Counter", "the title of an idle actor")
@@ -98,7 +98,7 @@ def test_odd_names_are_shown_on_one_line_and_harm_nothing(ray_session: Start, na
     def look() -> Any:
         return own_title(), Path("/proc/self/environ").read_bytes()
 
-    shown, environ = ray.get(ray.remote(look).options(name=name).remote(), timeout=30)
+    shown, environ = ray.get(ray.remote(look).options(name=name).remote(), timeout=120)
     assert shown.startswith("sundog::") and shown.isprintable()
     assert b"SUNDOG_temp_dir" in environ, (
         "the library that sets titles writes over the environment by default"
@@ -107,6 +107,6 @@ def test_odd_names_are_shown_on_one_line_and_harm_nothing(ray_session: Start, na
 
 def test_the_users_environment_does_not_show_how_titles_are_set(ray_session: Start) -> None:
     ray = ray_session(num_cpus=1)
-    names = ray.get(ray.remote(lambda: dict(os.environ)).remote(), timeout=30)
+    names = ray.get(ray.remote(lambda: dict(os.environ)).remote(), timeout=120)
     assert "SPT_NOENV" not in names
     assert psutil.Process(drivers.node_pid(os.getpid())).is_running()

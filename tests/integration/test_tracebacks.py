@@ -66,7 +66,7 @@ def test_a_caught_error_begins_with_the_users_frames_and_keeps_its_cause(ray: Mo
         raise KeyError("k")
 
     with pytest.raises(KeyError) as caught:
-        ray.get(fail.remote(), timeout=30)
+        ray.get(fail.remote(), timeout=120)
     # Folded by pytest, by what our modules say of themselves.
     assert [Path(str(entry.path)) for entry in caught.traceback.filter(caught)] == [Path(__file__)]
     assert isinstance(caught.value.cause, KeyError)
@@ -78,7 +78,7 @@ def test_a_notebook_folds_the_frame_of_get(ray: ModuleType) -> None:
         raise KeyError("k")
 
     with pytest.raises(KeyError) as caught:
-        ray.get(fail.remote(), timeout=30)
+        ray.get(fail.remote(), timeout=120)
     trace = caught.value.__traceback__
     inner = []
     while trace is not None:
@@ -142,7 +142,7 @@ def test_a_notebook_shows_a_card_of_the_session() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=50,
+        timeout=120,
     )
     card, after, still = done.stdout.splitlines()
     assert "2 CPUs, 1 &lt;b&gt;" in card and "sundog status --session session_" in card

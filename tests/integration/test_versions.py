@@ -58,7 +58,7 @@ print(sundog.is_initialized())
         env={**os.environ, "PYTHONPATH": f"{drivers.SOURCE}:{tmp_path}"},
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=120,
     )
     assert done.returncode == 0, done.stderr
     said, initialized = done.stdout.splitlines()
@@ -80,4 +80,4 @@ def test_a_program_of_another_protocol_is_refused_and_the_session_goes_on(
             sundog.init(address=head.path)
     assert not sundog.is_initialized()
     with sundog.init(address=head.path):
-        assert sundog.get(sundog.remote(os.getpid).remote(), timeout=30) != os.getpid()
+        assert sundog.get(sundog.remote(os.getpid).remote(), timeout=120) != os.getpid()

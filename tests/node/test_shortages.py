@@ -129,7 +129,7 @@ def test_the_store_ends_after_what_it_writes_and_begins_nothing_more(tmp_path: P
 
     keeper._in_thread(write)
     keeper._in_thread(late.set)
-    assert begun.wait(30)
+    assert begun.wait(120)
     keeper.close()
     os.close(keeper._wake)
     assert ended.is_set() and not late.is_set()

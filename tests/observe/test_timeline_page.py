@@ -94,7 +94,7 @@ def test_the_page_is_drawn_searched_and_zoomed_in_a_real_browser(tmp_path: Path,
         [str(CHROMIUM), *FLAGS, f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", f"file://{page}"],
         capture_output=True,
         text=True,
-        timeout=55,
+        timeout=120,
         check=False,
     )
     title = re.search(r"<title>(.*?)</title>", ended.stdout)

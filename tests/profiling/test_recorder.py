@@ -26,5 +26,5 @@ def test_a_recorder_that_nobody_ends_ends_by_itself(tmp_path: Path) -> None:
     rows.begin(folder, "wall", "a test")
     made = recorder.Recorder(ProfileSpec("q", "wall", 1000.0, 0.01, folder), "driver", "s")
     made.start()
-    made._timer.join(20)
+    made._timer.join(120)
     assert rows.read(folder).parts

@@ -26,7 +26,7 @@ def test_what_is_taken_is_the_same_socket_and_outlives_its_giver(tmp_path: Path)
         giver.close()
         assert await taken(tmp_path / "port") is None  # nobody answers any more
         with second, socket.create_connection(address) as client:  # and yet the port is open
-            second.settimeout(20)
+            second.settimeout(120)
             accepted, _ = second.accept()
             with accepted:
                 accepted.sendall(b"hello")

@@ -212,7 +212,7 @@ def test_a_finaliser_that_reads_an_object_does_not_keep_the_lock_while_it_waits_
         # Whoever reads the node's answers may have to trim first.
         reader = threading.Thread(target=trim, daemon=True)
         reader.start()
-        reader.join(10)
+        reader.join(120)
         return node.place
 
     node.restore = restore  # type: ignore[method-assign]

@@ -21,7 +21,7 @@ def _read_all(sock: socket.socket, into: list[Any], count: int) -> None:
 def test_threads_that_queue_and_a_thread_that_sends_lose_nothing() -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs:
-        ours.settimeout(30)
+        ours.settimeout(120)
         lane = AnswerLane(b"o" * 8, theirs)
         got: list[Any] = []
         reader = threading.Thread(target=_read_all, args=(ours, got, _THREADS * _EACH))
@@ -53,7 +53,7 @@ def test_threads_that_queue_and_a_thread_that_sends_lose_nothing() -> None:
 def test_a_packet_that_is_full_leaves_before_the_next_reply_is_queued() -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs:
-        ours.settimeout(10)
+        ours.settimeout(120)
         theirs.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)
         lane = AnswerLane(b"o" * 8, theirs)
         small, large = b"s" * 1000, b"l" * (packets.MESSAGE_MAX_BYTES - 5000)

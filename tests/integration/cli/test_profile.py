@@ -15,7 +15,7 @@ import numpy as np
 
 def sundog(*args: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-m", "sundog.cli", *args], capture_output=True, text=True, timeout=50, check=False
+        [sys.executable, "-m", "sundog.cli", *args], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -79,7 +79,7 @@ def sundog(leak_check: Path) -> Sundog:
             capture_output=True,
             text=True,
             check=False,
-            timeout=55,
+            timeout=120,
             stdin=subprocess.DEVNULL,
         )
 

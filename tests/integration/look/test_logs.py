@@ -75,7 +75,7 @@ def test_logs_are_found_by_whatever_printed_them_while_it_runs_and_afterwards(ra
     terminal: Any = pexpect.spawn(
         sys.executable,
         ["-m", "sundog.cli", "logs", "actor", "anna", "--follow", "--tail", "1"],
-        timeout=30,
+        timeout=120,
         encoding="utf-8",
     )
     try:

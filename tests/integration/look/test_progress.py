@@ -49,10 +49,12 @@ def test_run_shows_lines_when_piped_and_bars_on_a_terminal(tmp_path: Path) -> No
     script = tmp_path / "program.py"
     script.write_text(PROGRAM)
     command = [sys.executable, "-m", "sundog.cli", "run", "--progress", str(script)]
-    piped = subprocess.run(command, capture_output=True, text=True, check=True, timeout=50)
+    piped = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     assert piped.stdout == "the program's own line\n"
     assert "work: 199 of 200 done, 1 failed\n" in piped.stderr
-    terminal: Any = pexpect.spawn(command[0], command[1:], dimensions=(24, 100), timeout=30, encoding="utf-8")
+    terminal: Any = pexpect.spawn(
+        command[0], command[1:], dimensions=(24, 100), timeout=120, encoding="utf-8"
+    )
     try:
         terminal.expect("━━━━")
         terminal.expect("199/200  1 failed")

@@ -113,6 +113,6 @@ def test_bundles_are_spread_over_nodes_and_move_when_one_goes(cluster: Cluster) 
     )
     third = cluster.add_node(num_cpus=1)
 
-    assert group.wait(30)
+    assert group.wait(120)
     nodes = set(placement_group_table(group)["bundles_to_node_id"].values())
     assert nodes == {workers[1].node_id, third.node_id}

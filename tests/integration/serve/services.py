@@ -28,7 +28,7 @@ def get(
     path: str, at: int, method: str = "GET", body: Any = None, **headers: str
 ) -> tuple[int, str, dict[str, str]]:
     """One request: status, text and headers of the answer."""
-    connection = http.client.HTTPConnection("127.0.0.1", at, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", at, timeout=120)
     try:
         connection.request(
             method, path, body, {key.replace("_", "-"): value for key, value in headers.items()}

@@ -30,7 +30,7 @@ class Lasting:
 if sys.argv[1] == "make":
     Lasting.remote().__ray_ready__.remote().future().result()
 else:
-    print(ray.get(ray.get_actor("lasting").both.remote(), timeout=30))
+    print(ray.get(ray.get_actor("lasting").both.remote(), timeout=120))
 """
 
 

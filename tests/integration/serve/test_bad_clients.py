@@ -17,7 +17,7 @@ from tests.integration.serve.services import eventually, get, start
 
 
 def send(port: int, data: bytes, *, read: bool = True) -> bytes:
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
+    with socket.create_connection(("127.0.0.1", port), timeout=120) as client:
         got = b""
         try:
             client.sendall(data)

@@ -81,7 +81,7 @@ def test_get_next_after_the_last_result_raises_stop_iteration(ray: ModuleType) -
 def test_a_method_with_several_returns_gives_a_list(ray: ModuleType) -> None:
     pool = ActorPool(make_actors(ray, 1))
     pool.submit(lambda a, v: a.pair.options(num_returns=2).remote(v), 3)
-    assert pool.get_next(timeout=20) == [3, -3]
+    assert pool.get_next(timeout=120) == [3, -3]
 
 
 def test_get_next_is_refused_once_its_result_was_taken_out_of_order(ray: ModuleType) -> None:

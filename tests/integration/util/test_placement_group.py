@@ -34,8 +34,8 @@ def test_the_function_stays_reachable_beside_its_module() -> None:
 
 def test_ready_resolves_to_the_group(ray: ModuleType) -> None:
     group = placement_group([{"CPU": 1}, {"CPU": 1}], strategy="PACK")
-    assert ray.get(group.ready(), timeout=30) == group
-    assert group.wait(30)
+    assert ray.get(group.ready(), timeout=120) == group
+    assert group.wait(120)
     assert group.bundle_specs == [{"CPU": 1.0}, {"CPU": 1.0}]
     assert group.bundle_count == 2
     assert group.id.hex() == group.id.binary().hex()
@@ -52,11 +52,11 @@ def test_a_group_that_does_not_fit_is_not_ready(ray: ModuleType) -> None:
 
 def test_a_removed_group_gives_its_resources_back(ray: ModuleType) -> None:
     group = placement_group([{"CPU": 4}])
-    assert group.wait(30)
+    assert group.wait(120)
     second = placement_group([{"CPU": 4}])
     assert not second.wait(0.1)
     remove_placement_group(group)
-    assert second.wait(30)
+    assert second.wait(120)
     remove_placement_group(second)
 
 
@@ -68,7 +68,7 @@ def test_a_task_runs_in_the_group_and_knows_it(ray: ModuleType) -> None:
         return get_current_placement_group()
 
     strategy = PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=0)
-    assert ray.get(current.options(scheduling_strategy=strategy).remote(), timeout=30) == group
+    assert ray.get(current.options(scheduling_strategy=strategy).remote(), timeout=120) == group
     assert get_current_placement_group() is None
     assert ray.get(current.remote()) is None
     remove_placement_group(group)
@@ -87,13 +87,13 @@ def test_child_tasks_can_be_captured(ray: ModuleType) -> None:
 
     for capture, expected in ((True, group), (False, None)):
         strategy = PlacementGroupSchedulingStrategy(group, placement_group_capture_child_tasks=capture)
-        assert ray.get(parent.options(scheduling_strategy=strategy).remote(), timeout=30) == expected
+        assert ray.get(parent.options(scheduling_strategy=strategy).remote(), timeout=120) == expected
     remove_placement_group(group)
 
 
 def test_a_named_group_can_be_found(ray: ModuleType) -> None:
     group = placement_group([{"CPU": 1}], name="shelf")
-    assert group.wait(30)
+    assert group.wait(120)
     found = get_placement_group("shelf")
     assert found == group
     assert found.bundle_specs == [{"CPU": 1.0}]
@@ -106,7 +106,7 @@ def test_a_named_group_can_be_found(ray: ModuleType) -> None:
 
 def test_the_table_describes_groups(ray: ModuleType) -> None:
     group = placement_group([{"CPU": 1}], strategy="SPREAD", name="described")
-    assert group.wait(30)
+    assert group.wait(120)
     row = placement_group_table(group)
     assert row["placement_group_id"] == group.id.hex()
     assert (row["name"], row["strategy"], row["state"]) == ("described", "SPREAD", "CREATED")

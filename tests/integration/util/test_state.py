@@ -171,7 +171,7 @@ def test_placement_groups_are_listed(ray: ModuleType) -> None:
     from sundog.util.placement_group import placement_group, remove_placement_group
 
     group = placement_group([{"CPU": 1}], name="in_state")
-    assert group.wait(30)
+    assert group.wait(120)
     [row] = state.list_placement_groups(filters=[("name", "=", "in_state")])
     assert (row.placement_group_id, row.state) == (group.id.hex(), "CREATED")
     assert state.get_placement_group(group.id.hex()) is not None
