@@ -4,7 +4,6 @@
 # `ray` is whichever module the fixture gives, so its decorator has no type.
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -376,8 +375,7 @@ def test_a_group_ends_with_its_driver_unless_it_is_detached(leak_check: Path) ->
 def test_a_group_is_not_ready_once_it_was_removed(ray: ModuleType) -> None:
     group = placement_group([{"CPU": 100}])
     ready = group.ready()
-    start = time.monotonic()
     remove_placement_group(group)
-    with pytest.raises(ray.exceptions.RayError):
+    with pytest.raises(ray.exceptions.RayError) as caught:
         ray.get(ready, timeout=120)
-    assert time.monotonic() - start < 30
+    assert not isinstance(caught.value, TimeoutError)

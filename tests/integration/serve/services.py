@@ -43,7 +43,7 @@ def get(
         connection.close()
 
 
-def eventually(check: Callable[[], object], timeout_s: float = 20) -> None:
+def eventually(check: Callable[[], object], timeout_s: float = 120) -> None:
     """Wait until something holds; what it raises meanwhile counts as no."""
     deadline = time.monotonic() + timeout_s
     while True:
