@@ -93,6 +93,7 @@ KIND_NAMES = {
 }
 FAILED = 1
 ARGUMENT = 1  # of a put: the arguments of a call, passed by value; its task stands in the place of the object
+TOLD = 64  # not by its own process, lost with its node: outcome and times are as the cluster tells them
 HIDDEN = 4  # enable_task_events=False: in the totals and the timeline, but not in lists of tasks
 MEASURED = 2  # processor time and memory were read at its end; without it: its wall time, the last reading
 
@@ -345,6 +346,12 @@ class Ring:
             mender.join()
         with contextlib.suppress(BufferError, ValueError):
             self.map.close()
+
+
+def header_of(pid: int, role: str) -> bytes:
+    """The header of a ring, for who writes down what a process cannot write any more."""
+    packed = _HEADER.pack(_MAGIC, 3, pid, b"", 0.0, 0, role.encode(), b"", b"")
+    return packed + bytes(HEADER_BYTES - len(packed))
 
 
 def started_last(path: str) -> bytes | None:

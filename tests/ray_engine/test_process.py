@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from sundog import event_names, events
+from sundog.config import Config
 from sundog.exceptions import AsyncioActorExit
 from sundog.ray_engine import process
 
@@ -27,6 +28,7 @@ def recorder(tmp_path: Path) -> Any:
         pid=1,
     )
     made.identity.facts = dict  # type: ignore[method-assign]
+    made.config, made.pusher = Config(), None
     made.record()
     yield made
     made.close()
@@ -76,7 +78,8 @@ def end_of(recorder: process.Process, error: BaseException | None) -> tuple[int,
     )
     recorder.ended(execution, error)
     assert recorder.ring is not None
-    return events_of(recorder)[-1][6] & events.FAILED, list(event_names.read_notes(recorder.ring.path))
+    notes = [each for each in event_names.read_notes(recorder.ring.path) if each[0] != "home"]
+    return events_of(recorder)[-1][6] & events.FAILED, notes
 
 
 def test_a_failure_is_noted_with_its_text(recorder: process.Process) -> None:

@@ -19,6 +19,8 @@ from sundog.ray_engine import process, shim, wishes
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from sundog.ray_engine.gathering import Gathering
+
 _time = time.time
 
 
@@ -27,15 +29,16 @@ class RayEngine:
 
     name = "ray"
 
-    def __init__(self, ray: ModuleType, *, is_driver: bool) -> None:
+    def __init__(self, ray: ModuleType, *, is_driver: bool, gathering: Gathering | None = None) -> None:
         self.ray: Any = ray
         self.is_driver = is_driver
+        self.gathering = gathering
         self._lock = threading.Lock()
 
     @property
     def folder(self) -> str:
         """Where its session's records are; empty if this process cannot read them."""
-        return ""
+        return self.gathering.path if self.gathering is not None else ""
 
     # ------------------------------------------------------------------ the session
     def is_initialized(self) -> bool:
@@ -50,6 +53,8 @@ class RayEngine:
 
     def flush(self) -> None:
         """Bring what is recorded so far into the session's folder."""
+        if self.gathering is not None:
+            self.gathering.flush()
 
     def describe(self) -> dict[str, Any]:
         """What `init()` returns."""

@@ -100,7 +100,14 @@ def environment(runtime_env: Any, address: str | None) -> dict[str, Any]:
 def attach(ray: Any, *, is_driver: bool) -> RayEngine:
     """Make Ray, which this process is connected to, its engine."""
     graft.graft(ray)
-    engine = RayEngine(ray, is_driver=is_driver)
+    gathering = None
+    if is_driver and not ray.util.client.ray.is_connected():
+        mine = process.ready("driver")
+        if mine.ring is not None:
+            from sundog.ray_engine.gathering import Gathering
+
+            gathering = Gathering(ray, mine)
+    engine = RayEngine(ray, is_driver=is_driver, gathering=gathering)
     engines.plug_foreign(engine)
     if is_driver:
         atexit.register(_leave_at_exit, engine)
@@ -131,6 +138,8 @@ def leave(engine: RayEngine) -> None:
     """Bring the last records home, and leave the cluster."""
     engines.plug_foreign(None)
     atexit.unregister(_leave_at_exit)
+    if engine.gathering is not None:
+        engine.gathering.stop()
     process.leave()
     import_module("ray._private.worker").shutdown()  # not ray.shutdown, which may be a wrapper of ours
 

@@ -8,6 +8,7 @@ here. Runs in drivers and workers, on any thread.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
@@ -15,8 +16,9 @@ import threading
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from sundog import events
+from sundog import config, events
 from sundog.owner.call_sites import MARK
+from sundog.ray_engine.pushes import HERE, Pusher
 from sundog.refs import site_of
 
 if TYPE_CHECKING:
@@ -74,8 +76,10 @@ class Process:
         self.identity = Identity(rays.global_worker, role)
         self._core: Any = rays.global_worker.core_worker
         self.folder = ""
+        self.config = config.load()
         self.ring: events.Ring | None = None
         self._meter: ThreadsMeter | None = None
+        self.pusher: Pusher | None = None  # of a worker on another node than Home
 
     def record(self) -> None:
         """Open the ring."""
@@ -89,10 +93,15 @@ class Process:
             json.dump(identity.facts(), file)
         capacity = _DRIVER_EVENTS if identity.role == "driver" else _WORKER_EVENTS
         self.ring = events.Ring(path, capacity, identity.role, bytes.fromhex(identity.job))
+        self.ring.note("home", node=identity.node)
         self._meter = ThreadsMeter(self.ring)
+        if identity.role == "worker" and not os.path.exists(f"{self.folder}/{HERE}"):
+            self.pusher = Pusher(path, identity.job, self.config.push_interval_s)
 
     def close(self) -> None:
         """The session is over."""
+        if self.pusher is not None:
+            self.pusher.stop()
         if self.ring is not None:
             self.ring.close()
             self.ring = None
@@ -132,6 +141,18 @@ class Process:
                 type="TASK_EXECUTION_EXCEPTION",
                 message=text,
             )
+            self._keep_capsule(execution, error)
+        elif execution.kind == events.CREATE:
+            from sundog.ray_engine import capsules
+
+            capsules.constructed(execution)
+
+    def _keep_capsule(self, execution: Execution, error: BaseException) -> None:
+        from sundog.ray_engine import capsules
+
+        # Arguments that cannot be pickled, a full disk: the user's own error is what counts.
+        with contextlib.suppress(Exception):
+            capsules.failed(self.folder, execution, error, self.config)
 
     # ------------------------------------------------------------------ who submits
     def submitted(self, refs: Any, name: str, submit_s: float) -> None:
@@ -200,7 +221,10 @@ def ready(role: str = "worker") -> Process:
     if found is None:
         with _lock:
             if me is None:
-                me = Process(role)
+                made = Process(role)
+                if made.identity.session_dir and made.config.record_enabled:
+                    made.record()
+                me = made
             found = me
         if role == "worker":
             from sundog.ray_engine import joining

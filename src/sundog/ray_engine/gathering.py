@@ -1,0 +1,143 @@
+"""The driver's side of the records: the session's folder, Home, and the sweep at the end.
+
+Owns the folder's lock, which tells that the session lives, and the order of the end: what is on each node is swept,
+what is missing is asked of Ray, then Home closes the records. Runs in the driver, in the thread that calls `init()`,
+`timeline()` or `shutdown()`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+from sundog import config, notices, trust
+from sundog.engines import sessions
+from sundog.ray_engine import pushes, told
+from sundog.ray_engine.home import Home
+from sundog.ray_engine.process import node_folder
+
+if TYPE_CHECKING:
+    from sundog.ray_engine.process import Process
+
+_NODE_S = 20.0  # that a node may take to tell what is left there
+_HOME_S = 60.0
+_LOOK_S = 0.05
+
+
+class Gathering:
+    """Records of one job on its way home."""
+
+    def __init__(self, ray: Any, process: Process) -> None:
+        self.ray = ray
+        self.identity = process.identity
+        settings = config.load()
+        made, self._lock = sessions.make_session(settings)
+        self.path: str = made["path"]
+        with open(f"{process.folder}/{pushes.HERE}", "w", encoding="utf-8"):
+            pass
+        self._numbers = itertools.count(1)
+        strategies = self._strategies()
+        # Without a shim, a CPU or events of its own.
+        self.home: Any = (
+            ray.remote(num_cpus=0)(Home)
+            .options(
+                name=pushes.home_name(self.identity.job),
+                namespace=pushes.HOME_NAMESPACE,
+                scheduling_strategy=strategies(self.identity.node, soft=False),
+                enable_task_events=False,
+                max_concurrency=4,
+            )
+            .remote(self.path, self.identity.node, process.folder, settings)
+        )
+        notices.note(f"Records of this job: sundog timeline --session {os.path.basename(self.path)}")
+
+    @staticmethod
+    def _strategies() -> Any:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        return NodeAffinitySchedulingStrategy
+
+    # ------------------------------------------------------------------ while it runs
+    def flush(self) -> None:
+        """Bring home what is recorded so far: of this node at once, of others by a task there."""
+        self._sweep()
+        self._home("read")
+        self._home("look_at_nodes")
+
+    def _home(self, verb: str, *args: Any) -> Any:
+        return self.ray.get(getattr(self.home, verb).remote(*args), timeout=_HOME_S)
+
+    def others(self) -> list[str]:
+        """The living nodes on which Home does not read by itself."""
+        return [
+            each["NodeID"]
+            for each in self.ray.nodes()
+            if each["Alive"] and each["NodeID"] != self.identity.node
+        ]
+
+    def on_node(self, node: str, function: Any, *args: Any) -> Any:
+        """Run a function of ours on a node, as a task without a CPU; returns the ref."""
+        task = self.ray.remote(num_cpus=0, max_retries=0, enable_task_events=False)(function)
+        where = self._strategies()(node, soft=False)
+        return task.options(scheduling_strategy=where).remote(*args)
+
+    def folder_of(self, node: str) -> str:
+        """Where the processes of this job on a node have their rings."""
+        return node_folder(self.identity.session_dir, self.identity.job, node)
+
+    def _sweep(self) -> None:
+        others = self.others()
+        if not others:
+            return
+        known = self._home("positions")
+        asked = [(node, self.on_node(node, pushes.sweep, self.folder_of(node), known)) for node in others]
+        until = time.monotonic() + _NODE_S
+        for node, ref in asked:
+            try:
+                found, capsules = self.ray.get(ref, timeout=max(0.1, until - time.monotonic()))
+                self._home("take", found)
+            except Exception as error:
+                if node not in self.others():
+                    continue  # it is gone
+                notices.warn(f"Node {node[:8]} did not tell what is left there: {type(error).__name__}.")
+                continue
+            self._keep(capsules)
+
+    def _keep(self, capsules: dict[str, bytes]) -> None:
+        """Write the capsules of a node into the session's folder, under the tasks' whole ids."""
+        from sundog.ray_engine import capsules as own
+
+        for data in capsules.values():
+            own.keep(self.path, data, lambda unique: str(self._home("id_of", unique)))
+
+    # ------------------------------------------------------------------ the end
+    def stop(self) -> None:
+        """The last records; never raises, for it is part of `shutdown()`."""
+        try:
+            if self.ray.is_initialized():
+                self._close()
+        except Exception as error:
+            notices.warn(f"The last records of this job did not arrive: {type(error).__name__}: {error}")
+        finally:
+            os.close(self._lock)
+
+    def _close(self) -> None:
+        self._sweep()
+        self._home("read")
+        self._keep(pushes.sweep(self.folder_of(self.identity.node), {})[1])
+        gone = [each for each in self.ray.nodes() if not each["Alive"]]
+        missing = []
+        if gone or self._home("wanting"):
+            with contextlib.suppress(Exception):  # Ray's events may be switched off
+                missing = told.ended_attempts(self.identity.job)
+        self._home("look_at_nodes")
+        added = self._home("close", missing)
+        self.ray.kill(self.home)
+        if added:
+            notices.warn(
+                f"{added} rows of the timeline are what Ray tells: their own records were lost with their node."
+            )
+        trust.remove(self.folder_of(self.identity.node))

@@ -1,0 +1,355 @@
+"""Home: takes in what the processes of a job recorded, into an ordinary session folder on the driver's node.
+
+::
+
+    rings on this node ──read──►┐
+    pushes of other nodes ─────►├── clocks corrected, owners filled in ──► records/*.seg, rings/*.ring.names
+    what a sweep found ────────►┘
+
+Owns the session's folder while the job runs. One actor for each job, without a shim and without a CPU; on the
+driver's node and nowhere else, for an actor keeps Ray's autoscaler from ending its node. Runs in its own process:
+calls of Ray's, and one thread that reads the rings of this node.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import threading
+import time
+from struct import Struct
+from typing import Any
+
+from sundog import event_names, events
+from sundog.config import Config
+from sundog.observe import segments
+from sundog.ray_engine.matches import Fields, Matches, Out, Source
+from sundog.ray_engine.pushes import Clock, Push, process_of, read_push, rings_in
+from sundog.ray_engine.told import Told
+
+_BEGUN, _BEGUN_AT = Struct("<16sd"), 16  # in a ring's header: the task begun last, and when
+
+
+class Chronicle:
+    """The records of a job, as they come in. Knows nothing of Ray."""
+
+    def __init__(self, path: str, node: str, config: Config) -> None:
+        self.path = path
+        self.matches = Matches()
+        self.sources: dict[bytes, Source] = {}
+        self.clocks: dict[str, Clock] = {node: Clock(0.0, 0.0)}
+        self._notes: list[tuple[Source, str, dict[str, Any]]] = []
+        self._writer = segments.Writer(
+            path, bytes.fromhex(node)[:16], config.record_events_max, config.record_age_s
+        )
+
+    def clock(self, node: str, clock: Clock) -> None:
+        """What a process found out about the clock of its node; the shortest way counts."""
+        if clock.trip_s <= self.clocks.get(node, Clock(9e9, 0.0)).trip_s:
+            self.clocks[node] = clock
+
+    def positions(self) -> dict[str, tuple[int, int]]:
+        """How far each ring was taken in."""
+        return {each.process_id.hex(): (each.after, each.names_at) for each in self.sources.values()}
+
+    # ------------------------------------------------------------------ taking in
+    def take(self, push: Push) -> None:
+        """What is new of a process; what came before is passed over."""
+        source = self.source(push.facts)
+        ahead_s = self.clocks.get(source.node, Clock(0.0, 0.0)).ahead_s
+        self._take_names(source, push.names[max(0, source.names_at - push.names_at) :])
+        out: list[Out] = []
+        skip = max(0, source.after + 1 - push.first)
+        expected = push.first + skip
+        source.lost += max(0, expected - 1 - source.after)
+        for fields in events.EVENT.iter_unpack(push.data[skip * events.EVENT_BYTES :]):
+            if fields[10] == expected:
+                out += self._take_event(source, fields, ahead_s)
+            else:
+                source.lost += 1
+            expected += 1
+        source.after = max(source.after, expected - 1)
+        self.write(out)
+        self._write_header(source, push.header, ahead_s)
+
+    def source(self, facts: dict[str, Any]) -> Source:
+        """A process, by what is told of it."""
+        process_id = bytes.fromhex(facts["process"])
+        found = self.sources.get(process_id)
+        if found is None:
+            job = bytes.fromhex(facts["job"])
+            found = Source(process_id, facts["node"], int(facts["pid"]), facts["role"], job)
+            self.sources[process_id] = found
+        return found
+
+    def _take_event(self, source: Source, fields: Fields, ahead_s: float) -> list[Out]:
+        task, submit_s, start_s, end_s, name, kind, flags, attempt, cpu_s, own_bytes, _ = fields
+        start_s, end_s = start_s - ahead_s, end_s - ahead_s
+        event = (task, submit_s, start_s, end_s, name, kind, flags, attempt, cpu_s, own_bytes)
+        if kind == events.SITE:
+            mark = source.names.get(name, ("", "@?"))[1]
+            waited = self.matches.submitted(task[8:], task[:8], start_s, mark[1:])
+            return [(source.process_id, (task, start_s, *event[2:])), *waited]
+        return self.matches.told(source.process_id, event)
+
+    def _take_names(self, source: Source, data: bytes) -> None:
+        if not data:
+            return
+        source.names_at += len(data)
+        names, notes, _ = event_names.parse(data)
+        for number, text, code, _ in names:
+            source.names[number] = (text, code)
+        lines = [line for line in data.splitlines(keepends=True) if line[:1].isdigit()]
+        self._append_names(source, b"".join(lines))
+        self._notes += [(source, kind, facts) for kind, facts in notes]
+        self._write_notes(everything=False)
+
+    def _write_notes(self, *, everything: bool) -> None:
+        """Notes of tasks whose owner is known by now."""
+        left = []
+        for source, kind, facts in self._notes:
+            task = self.matches.id_of(bytes.fromhex(facts.get("task", "")))
+            if task[:8] == bytes(8) and task and not everything:
+                left.append((source, kind, facts))
+                continue
+            told = {**facts, "task": task.hex()} if task else facts
+            self._append_names(source, event_names.note_line(kind, told))
+        self._notes = left
+
+    def _append_names(self, source: Source, data: bytes) -> None:
+        with open(f"{self._ring(source)}.names", "ab") as file:
+            file.write(data)
+
+    def _ring(self, source: Source) -> str:
+        return f"{self.path}/rings/{source.process_id.hex()}.ring"
+
+    def _write_header(self, source: Source, header: bytes, ahead_s: float) -> None:
+        """A ring without events: who the process is, and what it began last."""
+        (task, at_s) = _BEGUN.unpack_from(header, _BEGUN_AT)
+        begun = bytearray(header)
+        _BEGUN.pack_into(begun, _BEGUN_AT, self.matches.id_of(task), at_s - ahead_s if at_s else 0.0)
+        ring = self._ring(source)
+        with open(f"{ring}.new", "wb") as file:
+            file.write(bytes(begun) + bytes(events.EVENT_BYTES))
+        os.replace(f"{ring}.new", ring)
+
+    # ------------------------------------------------------------------ writing
+    def write(self, out: list[Out]) -> None:
+        """Append events to the session's records."""
+        for process_id, group in itertools.groupby(sorted(out, key=_process), key=_process):
+            source = self.sources[process_id]
+            rows = [fields for _, fields in group]
+            data = b"".join(
+                events.EVENT.pack(*fields, number) for number, fields in enumerate(rows, source.written + 1)
+            )
+            self._writer.append(
+                segments.EVENTS,
+                data,
+                process_id,
+                pid=source.pid,
+                role=source.role,
+                job_id=source.job,
+                first=source.written + 1,
+                unwritten=source.lost,
+            )
+            source.written += len(rows)
+        for path in self._writer.surplus():
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+            self._writer.removed(path)
+
+    def fact(self, kind: str, subject: str, **facts: Any) -> None:
+        """Append a fact."""
+        line = json.dumps({"fact": kind, "s": time.time(), "subject": subject, **facts}, default=str)
+        self._writer.append(segments.FACTS, line.encode() + b"\n", bytes(8))
+
+    def close_with(self, told: list[Told]) -> int:
+        """Rows of runs that no record came of, from what Ray tells; how many there were."""
+        added = 0
+        for each in told:
+            known = self.matches.known.get(each.unique)
+            if known is None or known.ended >> min(each.attempt, 62) & 1:
+                continue
+            source = self.source(each.facts)
+            source.lost += 1
+            ahead_s = self.clocks.get(source.node, Clock(0.0, 0.0)).ahead_s
+            flags = events.TOLD | (events.FAILED if each.error else 0)
+            name = self._named(source, each.name or known.name)
+            fields = (
+                bytes(8) + each.unique,
+                0.0,
+                each.start_s - ahead_s if each.by_worker else each.start_s,
+                each.end_s,
+                name,
+                each.kind,
+                flags,
+                each.attempt,
+                0.0,
+                0.0,
+            )
+            self.write(self.matches.told(source.process_id, fields))
+            if each.error:
+                task = (known.owner + each.unique).hex()
+                note = {"task": task, "attempt": each.attempt, "type": each.error, "message": each.message}
+                self._append_names(source, event_names.note_line("error", note))
+            added += 1
+        return added
+
+    def _named(self, source: Source, name: str) -> int:
+        """The number of a name of a process that cannot give it one any more."""
+        for number, (text, code) in source.names.items():
+            if text == name and not code.startswith("@"):
+                return number
+        number = max(source.names, default=0) + 1
+        source.names[number] = (name, "")
+        self._append_names(source, f"{number}\t{name!r}\t\n".encode())
+        if not source.names_at:  # nothing ever came of this process: not even on which node it is
+            self._append_names(source, event_names.note_line("home", {"node": source.node}))
+        if not os.path.exists(self._ring(source)):
+            with open(self._ring(source), "wb") as file:
+                file.write(events.header_of(source.pid, source.role) + bytes(events.EVENT_BYTES))
+        return number
+
+    def finish(self) -> None:
+        """No more comes in: what waits goes as it is."""
+        self.write(self.matches.give_up())
+        self._write_notes(everything=True)
+        self._writer.close()
+
+
+def _process(out: Out) -> bytes:
+    return out[0]
+
+
+def node_row(told: dict[str, Any]) -> dict[str, Any]:
+    """A node as Ray tells it, as a row of the state API."""
+    reason = told.get("DeathReasonMessage") or told.get("DeathReason") or "The node is gone."
+    now_ms = int(time.time() * 1000)
+    return {
+        "node_id": told["NodeID"],
+        "node_ip": told.get("NodeManagerAddress", ""),
+        "is_head_node": "node:__internal_head__" in told.get("Resources", {}),
+        "state": "ALIVE" if told["Alive"] else "DEAD",
+        "state_message": None if told["Alive"] else str(reason),
+        "node_name": told.get("NodeName", ""),
+        "resources_total": told.get("Resources", {}),
+        "labels": told.get("Labels", {}),
+        "start_time_ms": now_ms if told["Alive"] else 0,
+        "end_time_ms": 0 if told["Alive"] else now_ms,
+    }
+
+
+class Home:
+    """The actor."""
+
+    def __init__(self, path: str, node: str, folder: str, config: Config) -> None:
+        self._chronicle = Chronicle(path, node, config)
+        self._folder = folder
+        self._lock = threading.Lock()
+        self._questions: dict[str, list[tuple[int, Any]]] = {}
+        self._answers: dict[int, Any] = {}
+        self._nodes: dict[str, str] = {}
+        self._early: dict[str, list[Push]] = {}
+        self._stopped = threading.Event()
+        threading.Thread(
+            target=self._run, args=(config.push_interval_s,), name="sundog-home", daemon=True
+        ).start()
+
+    def _run(self, every_s: float) -> None:
+        while not self._stopped.wait(every_s):
+            self.read()
+            with contextlib.suppress(Exception):  # Ray may be about to end
+                self.look_at_nodes()
+
+    def look_at_nodes(self) -> None:
+        """Note which nodes came and went."""
+        import ray
+
+        for each in ray.nodes():
+            state = "ALIVE" if each["Alive"] else "DEAD"
+            if self._nodes.get(each["NodeID"]) != state:
+                self._nodes[each["NodeID"]] = state
+                with self._lock:
+                    self._chronicle.fact("node", each["NodeID"], row=node_row(each))
+
+    def read(self) -> None:
+        """Take in what is new in the rings of this node."""
+        with self._lock:
+            known = self._chronicle.positions()
+            # Workers after drivers: most submissions are known then when their runs come.
+            for ring in rings_in(self._folder):
+                push = read_push(ring, *known.get(process_of(ring), (0, 0)))
+                if push is not None:
+                    self._chronicle.take(push)
+
+    def push(self, push: Push, clock: Clock | None, told: list[tuple[int, Any]]) -> tuple[float, list[Any]]:
+        """What is new of a process on another node; returns the time here, and what is asked of it."""
+        now = time.time()
+        with self._lock:
+            if clock is not None:
+                self._chronicle.clock(push.facts["node"], clock)
+            self._answers.update(told)
+            if clock is not None or push.facts["node"] in self._chronicle.clocks:
+                self._chronicle.take(push)
+                return now, self._questions.pop(push.facts["process"], [])
+            self._early.setdefault(push.facts["node"], []).append(push)  # until its clock is known
+        return now, []
+
+    def clock(self, node: str, clock: Clock) -> None:
+        """The first that is known of a node's clock."""
+        with self._lock:
+            self._chronicle.clock(node, clock)
+            for push in self._early.pop(node, []):
+                self._chronicle.take(push)
+
+    # ------------------------------------------------------------------ questions to workers
+    def ask(self, process: str, number: int, question: Any) -> None:
+        """Have a worker on another node answer with one of its next pushes."""
+        with self._lock:
+            self._questions.setdefault(process, []).append((number, question))
+
+    def answers(self, numbers: list[int]) -> dict[int, Any]:
+        """What was answered so far."""
+        with self._lock:
+            return {number: self._answers.pop(number) for number in numbers if number in self._answers}
+
+    # ------------------------------------------------------------------ the driver asks
+    def positions(self) -> dict[str, tuple[int, int]]:
+        """How far each ring was taken in."""
+        with self._lock:
+            return self._chronicle.positions()
+
+    def processes(self) -> list[dict[str, Any]]:
+        """Who is known."""
+        with self._lock:
+            return [
+                {"process": each.process_id.hex(), "node": each.node, "pid": each.pid, "role": each.role}
+                for each in self._chronicle.sources.values()
+            ]
+
+    def take(self, pushes: list[Push]) -> None:
+        """What a sweep found."""
+        with self._lock:
+            for push in pushes:
+                self._chronicle.take(push)
+
+    def wanting(self) -> bool:
+        """Whether there are tasks of which no record of a run came."""
+        with self._lock:
+            return bool(self._chronicle.matches.unfinished())
+
+    def close(self, told: list[Told]) -> int:
+        """The end: what Ray tells of runs that no record came of, marked as such; how many there were."""
+        self._stopped.set()
+        self.read()
+        with self._lock:
+            added = self._chronicle.close_with(told)
+            self._chronicle.finish()
+            return added
+
+    def id_of(self, unique: str) -> str:
+        """The whole id of a task, in hexadecimal."""
+        with self._lock:
+            return self._chronicle.matches.id_of(bytes(8) + bytes.fromhex(unique)).hex()
