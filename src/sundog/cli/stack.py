@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import click
 
 from sundog.cli import exits, rows
-from sundog.cli.sessions import opened_live, session_option
+from sundog.cli.sessions import opened, opened_live, session_option
+from sundog.observe.desks import has_desk
 from sundog.printable import printable
 from sundog.wire.requests import ListRows, Status
 
@@ -79,7 +80,8 @@ def command(
     Asyncio tasks are shown with their chain of awaits. A process whose C code keeps Python from running is asked by a
     signal, which its fault handler answers; the process goes on.
     """
-    chosen = opened_live(session or address)
+    elsewhere = opened(session or address)
+    chosen = elsewhere if has_desk(elsewhere.path) else opened_live(session or address)
     while True:
         seen = _look(chosen, target, everything, patience)
         if watch and not as_json:
@@ -97,8 +99,18 @@ def command(
 
 # ---------------------------------------------------------------------- whom
 def _look(chosen: "Opened", target: str | None, everything: bool, patience_s: float) -> "list[Seen]":
-    from sundog.observe import stacks
+    from sundog.observe import desks, stacks
 
+    if has_desk(chosen.path):
+        try:
+            found = stacks.collect_elsewhere(chosen.path)
+        except desks.Unanswered as error:
+            raise exits.CommandError(str(error)) from None
+        return [
+            each
+            for each in found
+            if target in (None, str(each.who.pid)) or each.who.process_id.startswith(str(target))
+        ]
     if target is None:
         seen = stacks.collect(chosen.ask, chosen.path, patience_s=patience_s)
         return seen + (_programs(chosen) if everything else [])

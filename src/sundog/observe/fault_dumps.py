@@ -64,7 +64,7 @@ def ask(session_path: str, pid: int, process_id: str = "") -> ProcessStacks | Si
         return Silence("it runs no Python now, and its fault handler does not listen")
     own = f"{session_path}/logs/worker-{process_id}.stack"
     try:
-        text = _written(own if process_id and os.path.exists(own) else path, pid)
+        text = written(own if process_id and os.path.exists(own) else path, pid)
     except OSError as error:
         return Silence(f"it runs no Python now, and its stacks cannot be read: {error.strerror}")
     if not text:
@@ -73,7 +73,7 @@ def ask(session_path: str, pid: int, process_id: str = "") -> ProcessStacks | Si
     return ProcessStacks(tuple(parse(text)))
 
 
-def _written(path: str, pid: int) -> str:
+def written(path: str, pid: int) -> str:
     """What a process appends to a file when it gets the signal."""
     fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:

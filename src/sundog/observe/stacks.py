@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from sundog import event_names, events, machine
-from sundog.observe import fault_dumps
+from sundog.observe import desks, fault_dumps
 from sundog.plain import field, plain
 from sundog.printable import printable
 from sundog.wire.looks import STACKS, Call, Frame, ProcessStacks, Stack, Who
@@ -83,6 +83,24 @@ def collect(
             note = "it does not let Python run; its fault handler wrote this"
             seen.append(Seen(who, found, "signal", note, guessed=_named(guessed, found)))
     return sorted(seen, key=lambda each: (each.who.kind != "driver", each.who.started_s, each.who.pid))
+
+
+def collect_elsewhere(session_path: str) -> list[Seen]:
+    """Look at the workers of a job on another engine, on all its nodes: its driver asks them.
+
+    Raises:
+        desks.Unanswered: the driver is gone, or did not get an answer.
+    """
+    seen = []
+    for row in desks.ask(session_path, "stacks"):
+        who = Who(row["pid"], row["process"], "worker", f"node {row['node'][:8]}", row["job"], 0.0)
+        if not row["text"]:
+            seen.append(Seen(who, None, "", row.get("note", "it blocks signals")))
+            continue
+        found = ProcessStacks(tuple(fault_dumps.parse(row["text"])))
+        begun = _begun(session_path, row["process"], row["pid"])
+        seen.append(Seen(who, found, "signal", f"node {row['node'][:8]}", guessed=_named(begun, found)))
+    return seen
 
 
 def see_by_signal(session_path: str, pid: int, kind: str) -> Seen:

@@ -8,14 +8,14 @@ what is missing is asked of Ray, then Home closes the records. Runs in the drive
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import time
 from typing import TYPE_CHECKING, Any
 
 from sundog import config, notices, trust
 from sundog.engines import sessions
-from sundog.ray_engine import pushes, told
+from sundog.ray_engine import faults, pushes, told
+from sundog.ray_engine.desk import Desk
 from sundog.ray_engine.home import Home
 from sundog.ray_engine.process import node_folder
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 _NODE_S = 20.0  # that a node may take to tell what is left there
 _HOME_S = 60.0
-_LOOK_S = 0.05
 
 
 class Gathering:
@@ -38,7 +37,6 @@ class Gathering:
         self.path: str = made["path"]
         with open(f"{process.folder}/{pushes.HERE}", "w", encoding="utf-8"):
             pass
-        self._numbers = itertools.count(1)
         strategies = self._strategies()
         # Without a shim, a CPU or events of its own.
         self.home: Any = (
@@ -52,6 +50,7 @@ class Gathering:
             )
             .remote(self.path, self.identity.node, process.folder, settings)
         )
+        self._desk = Desk(self.path, {"stacks": self.stacks, "flush": self.flush})
         notices.note(f"Records of this job: sundog timeline --session {os.path.basename(self.path)}")
 
     @staticmethod
@@ -66,6 +65,12 @@ class Gathering:
         self._sweep()
         self._home("read")
         self._home("look_at_nodes")
+
+    def stacks(self) -> list[dict[str, Any]]:
+        """Where the workers of this job are, on all nodes: who each is, and what its fault handler wrote."""
+        nodes = [self.identity.node, *self.others()]
+        asked = [self.on_node(node, faults.stacks_of, self.folder_of(node)) for node in nodes]
+        return [row for ref in asked for row in self.ray.get(ref, timeout=_NODE_S)]
 
     def _home(self, verb: str, *args: Any) -> Any:
         return self.ray.get(getattr(self.home, verb).remote(*args), timeout=_HOME_S)
@@ -116,6 +121,7 @@ class Gathering:
     # ------------------------------------------------------------------ the end
     def stop(self) -> None:
         """The last records; never raises, for it is part of `shutdown()`."""
+        self._desk.close()
         try:
             if self.ray.is_initialized():
                 self._close()

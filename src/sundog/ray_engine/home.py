@@ -248,8 +248,6 @@ class Home:
         self._chronicle = Chronicle(path, node, config)
         self._folder = folder
         self._lock = threading.Lock()
-        self._questions: dict[str, list[tuple[int, Any]]] = {}
-        self._answers: dict[int, Any] = {}
         self._nodes: dict[str, str] = {}
         self._early: dict[str, list[Push]] = {}
         self._stopped = threading.Event()
@@ -284,18 +282,17 @@ class Home:
                 if push is not None:
                     self._chronicle.take(push)
 
-    def push(self, push: Push, clock: Clock | None, told: list[tuple[int, Any]]) -> tuple[float, list[Any]]:
-        """What is new of a process on another node; returns the time here, and what is asked of it."""
+    def push(self, push: Push, clock: Clock | None) -> float:
+        """What is new of a process on another node; returns the time here."""
         now = time.time()
         with self._lock:
             if clock is not None:
                 self._chronicle.clock(push.facts["node"], clock)
-            self._answers.update(told)
             if clock is not None or push.facts["node"] in self._chronicle.clocks:
                 self._chronicle.take(push)
-                return now, self._questions.pop(push.facts["process"], [])
-            self._early.setdefault(push.facts["node"], []).append(push)  # until its clock is known
-        return now, []
+            else:
+                self._early.setdefault(push.facts["node"], []).append(push)  # until its clock is known
+        return now
 
     def clock(self, node: str, clock: Clock) -> None:
         """The first that is known of a node's clock."""
@@ -303,17 +300,6 @@ class Home:
             self._chronicle.clock(node, clock)
             for push in self._early.pop(node, []):
                 self._chronicle.take(push)
-
-    # ------------------------------------------------------------------ questions to workers
-    def ask(self, process: str, number: int, question: Any) -> None:
-        """Have a worker on another node answer with one of its next pushes."""
-        with self._lock:
-            self._questions.setdefault(process, []).append((number, question))
-
-    def answers(self, numbers: list[int]) -> dict[int, Any]:
-        """What was answered so far."""
-        with self._lock:
-            return {number: self._answers.pop(number) for number in numbers if number in self._answers}
 
     # ------------------------------------------------------------------ the driver asks
     def positions(self) -> dict[str, tuple[int, int]]:

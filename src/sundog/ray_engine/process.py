@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from sundog import config, events
 from sundog.owner.call_sites import MARK
+from sundog.ray_engine import faults
 from sundog.ray_engine.pushes import HERE, Pusher
 from sundog.refs import site_of
 
@@ -95,6 +96,9 @@ class Process:
         self.ring = events.Ring(path, capacity, identity.role, bytes.fromhex(identity.job))
         self.ring.note("home", node=identity.node)
         self._meter = ThreadsMeter(self.ring)
+        if identity.role == "worker":
+            with contextlib.suppress(OSError, ValueError):  # a program may have a handler of its own
+                faults.listen(path)
         if identity.role == "worker" and not os.path.exists(f"{self.folder}/{HERE}"):
             self.pusher = Pusher(path, identity.job, self.config.push_interval_s)
 
@@ -102,6 +106,7 @@ class Process:
         """The session is over."""
         if self.pusher is not None:
             self.pusher.stop()
+        faults.stop()
         if self.ring is not None:
             self.ring.close()
             self.ring = None

@@ -94,7 +94,7 @@ def sweep(folder: str, known: dict[str, tuple[int, int]]) -> tuple[list[Push], d
 
 
 class Pusher:
-    """Sends what is new in this worker's ring, and answers what Home asks of it."""
+    """Sends what is new in this worker's ring."""
 
     def __init__(self, ring: str, job: str, every_s: float) -> None:
         self._ring = ring
@@ -104,7 +104,6 @@ class Pusher:
         self._clock: Clock | None = None
         self._home: Any = None
         self._stop = threading.Event()
-        self._answers: list[tuple[int, Any]] = []
         threading.Thread(target=self._run, name="sundog-push", daemon=True).start()
 
     def stop(self) -> None:
@@ -119,14 +118,13 @@ class Pusher:
 
     def push(self) -> None:
         """Send what is new; an idle worker is silent, so that its node counts as idle."""
-        from sundog.ray_engine import answers, shim
+        from sundog.ray_engine import shim
 
         push = read_push(self._ring, self._after, self._names_at)
-        if push is None or (push.is_empty and not shim.now_running and not self._answers):
+        if push is None or (push.is_empty and not shim.now_running):
             return
-        told, self._answers = self._answers, []
         began = time.time()
-        there, asked = self._send("push", push, self._clock, told)
+        there = self._send("push", push, self._clock)
         back = time.time()
         trip_s = back - began
         if self._clock is None or trip_s <= self._clock.trip_s:
@@ -136,9 +134,6 @@ class Pusher:
                 self._send("clock", push.facts["node"], self._clock)
         self._after = push.first - 1 + len(push.data) // events.EVENT_BYTES
         self._names_at += len(push.names)
-        if asked:
-            self._answers = [(number, answers.answer(question)) for number, question in asked]
-            self.push()
 
     def _send(self, verb: str, *args: Any) -> Any:
         import ray

@@ -1,0 +1,49 @@
+"""Questions to the driver of a job on another engine: it has no node that could be asked.
+
+::
+
+    command ── {"ask": "stacks"} ──► <session>/engine.sock ── the driver, which asks its cluster ──► answer, JSON
+
+Owns the way to the driver and back. The session's folder is its user's alone, and so is the socket in it. Runs in the
+process of whoever looks.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from typing import Any
+
+SOCKET = "engine.sock"
+_ANSWER_S = 60.0
+_PART = 1 << 16
+
+
+class Unanswered(ConnectionError):
+    """The driver is gone, or could not answer. The text is for the user."""
+
+
+def has_desk(session_path: str) -> bool:
+    """Whether the driver of a session can be asked."""
+    return os.path.exists(f"{session_path}/{SOCKET}")
+
+
+def ask(session_path: str, question: str, **arguments: Any) -> Any:
+    """The answer of a session's driver.
+
+    Raises:
+        Unanswered: there is none.
+    """
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+        sock.settimeout(_ANSWER_S)
+        try:
+            sock.connect(f"{session_path}/{SOCKET}")
+            sock.sendall(json.dumps({"ask": question, **arguments}).encode() + b"\n")
+            data = b"".join(iter(lambda: sock.recv(_PART), b""))
+            found = json.loads(data)
+        except (OSError, ValueError) as error:
+            raise Unanswered(f"The driver of this session does not answer: {error}.") from None
+    if "error" in found:
+        raise Unanswered(f"The driver of this session could not answer: {found['error']}.")
+    return found["answer"]
