@@ -6,11 +6,9 @@ of this process. Any thread, driver or worker.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import threading
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from sundog import config as config_module
@@ -156,7 +154,7 @@ def init(
             if _memory is not None:
                 resources = {**(resources or {}), "memory": _memory}
             totals = sessions.node_resources(num_cpus, num_gpus, resources, object_store_memory, config)
-            with _head_of(include_dashboard, dashboard_host, dashboard_port) as head:
+            with init_options.head_of(include_dashboard, dashboard_host, dashboard_port) as head:
                 started = local.start(config, totals, labels or {}, job, log_to_driver=logs, head=head)
             said = init_context.started_text(context.facts.session["name"], totals)
         else:
@@ -165,6 +163,7 @@ def init(
                     f"num_cpus, num_gpus and resources belong to a new session; address={wanted!r} joins one that has "
                     "its own. Leave them out, or leave out the address."
                 )
+            runtime_env = init_options.take_part(job, str(wanted), runtime_env)
             started = local.join(
                 sessions.resolve(str(wanted), config.temp_dir), config, job, log_to_driver=logs
             )
@@ -178,26 +177,6 @@ def init(
             _adopt_runtime_env(started, runtime_env)
         notices.note(said + (f" Dashboard: {head.info.page}" if head is not None else ""))
         return _describe_session()
-
-
-@contextlib.contextmanager
-def _head_of(wanted: bool | None, host: str, port: int | None) -> Iterator[Head | None]:
-    """The head process that a new session is to have; none unless it was asked for.
-
-    Raises:
-        ValueError: it cannot be started: packages are missing, or the port is taken.
-    """
-    if not wanted:
-        yield None
-        return
-    from sundog.engines import heads
-
-    try:
-        head = heads.make_head(host, port)
-    except heads.PortTaken as error:
-        raise ValueError(str(error)) from None
-    with head.listener:
-        yield head
 
 
 def _adopt_runtime_env(engine: LocalEngine, runtime_env: dict[str, Any]) -> None:

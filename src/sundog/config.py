@@ -247,6 +247,9 @@ class Config:
     include_dashboard: bool = _setting(
         True, "Let `sundog start --head` start the head process too: dashboard and jobs."
     )
+    max_running_jobs: int = _setting(
+        0, "Most submitted jobs that run at a time; the others wait in turn. 0 is any number.", low=0
+    )
     log_to_driver: bool = _setting(True, "Show what workers print in the driver's terminal.")
     ignore_unhandled_errors: bool = _setting(
         False, "Say nothing of errors of tasks whose refs are dropped without anybody having read them."

@@ -1,16 +1,22 @@
 """What `init()` takes: wrong names and values are refused with the right ones.
 
-Owns the checks alone; what the options do is decided in `api.py`. Any process that calls `init()`.
+Owns the checks, and two options that need other modules; what the others do is decided in `api.py`. Any process that
+calls `init()`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
 
 from sundog import notices
-from sundog.job_config import JobConfig
+from sundog.job_config import JobConfig, submitted_job
 from sundog.signatures import Signature
+
+if TYPE_CHECKING:
+    from sundog.engines.heads import Head
+    from sundog.job_spec import JobSpec
 
 # What Ray's `init` takes besides, private and of no effect here: it has no such process, port or password.
 WITHOUT_EFFECT = frozenset(
@@ -124,3 +130,34 @@ def check_logging(form: object, config: object) -> None:
 def _is_amount(value: object) -> bool:
     # NaN compares with nothing, so it is not in any range either.
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < float("inf")
+
+
+def take_part(job: JobSpec, address: str, runtime_env: dict[str, Any] | None) -> dict[str, Any] | None:
+    """In the entrypoint of a submitted job: be that job's driver, with its environment below the program's own."""
+    facts = submitted_job(address)
+    if not facts:
+        return runtime_env
+    from sundog import runtime_env as environments
+
+    job.submission_id = str(facts["submission_id"])
+    return environments.merge(facts.get("runtime_env") or {}, runtime_env) or None
+
+
+@contextlib.contextmanager
+def head_of(wanted: bool | None, host: str, port: int | None) -> Iterator[Head | None]:
+    """The head process that a new session is to have; none unless it was asked for.
+
+    Raises:
+        ValueError: it cannot be started: packages are missing, or the port is taken.
+    """
+    if not wanted:
+        yield None
+        return
+    from sundog.engines import heads
+
+    try:
+        head = heads.make_head(host, port)
+    except heads.PortTaken as error:
+        raise ValueError(str(error)) from None
+    with head.listener:
+        yield head

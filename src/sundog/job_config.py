@@ -6,9 +6,13 @@ effect. Any process that calls `init`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
+from sundog.config import user_environ
+
+JOB_VARIABLE = "_SUNDOG_JOB"
 _LIFETIMES = ("detached", "non_detached")
 
 
@@ -110,3 +114,20 @@ class JobConfig:
                 f"default_actor_lifetime must be one of {_LIFETIMES}, not {default_actor_lifetime!r}."
             )
         self.default_actor_lifetime = default_actor_lifetime
+
+
+def submitted_job(address: str) -> dict[str, Any]:
+    """What the head process says of the submitted job that this program is the entrypoint of; {} if it is none.
+
+    Args:
+        address: the session that this program joins. A job's entrypoint may also start or join another one.
+    """
+    environ = user_environ()
+    text = environ.get(JOB_VARIABLE)
+    if not text or address != environ.get("SUNDOG_ADDRESS"):
+        return {}
+    try:
+        facts = json.loads(text)
+    except ValueError:
+        return {}
+    return facts if isinstance(facts, dict) else {}

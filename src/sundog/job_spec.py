@@ -23,3 +23,4 @@ class JobSpec:
     )
     logging: dict[str, object] | None = None  # how the program and its workers log; a LoggingConfig as a dict
     job_id: bytes = b""  # by the node
+    submission_id: str = ""  # of the submitted job whose entrypoint this is

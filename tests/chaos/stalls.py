@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from sundog.node.sessions import descendants
+from sundog.system.orphans import descendants
 
 STALL_S = 40.0
 _TICK_S = 1.0

@@ -8,10 +8,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 import sundog
-from sundog.cli import COMMANDS, exits
+from sundog.cli import COMMANDS
 
 SOURCE = Path(sundog.__file__).parent
 # A command as messages and help name it: after these words, or in backquotes.
@@ -76,8 +74,3 @@ def test_no_message_sends_the_user_to_a_file_that_is_not_installed() -> None:
 def test_the_test_itself_would_notice() -> None:
     assert COMMAND.findall("is gone. See: sundog nonsense") == ["nonsense"]
     assert any("sundog status" in text for _, text in texts())
-
-
-@pytest.mark.parametrize("name", sorted(exits.LATER))
-def test_a_command_of_a_later_version_is_no_command_yet(name: str) -> None:
-    assert name not in COMMANDS

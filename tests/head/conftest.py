@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from sundog.engines.heads import HeadInfo
 from sundog.head.app import make_app
 from sundog.observe.sessions import Opened
+from sundog.store import folders
 
 INFO = HeadInfo("127.0.0.1", 8265, "t" * 32)
 Ask = Callable[..., httpx.Response]
@@ -22,7 +24,9 @@ Ask = Callable[..., httpx.Response]
 def ended(tmp_path: Path) -> Opened:
     """A session that has ended, and left nothing but its folder."""
     tmp_path.chmod(0o700)
-    (tmp_path / "logs").mkdir(mode=0o700)
+    for part in ("logs", "rings"):
+        (tmp_path / part).mkdir(mode=0o700)
+    os.close(folders.make_lock(str(tmp_path)))
     return Opened("session_1", str(tmp_path))
 
 

@@ -18,8 +18,9 @@ import pytest
 import sundog
 from sundog.config import Config
 from sundog.engines import sessions
-from sundog.node.sessions import descendants, publish
+from sundog.node.sessions import publish
 from sundog.store.folders import withdraw
+from sundog.system.orphans import descendants
 from sundog.wire.requests import Status
 from tests.integration import drivers
 

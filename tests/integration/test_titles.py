@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from sundog.node.sessions import descendants
+from sundog.system.orphans import descendants
 from tests.integration import drivers
 from tests.integration.gates import Gate, await_true
 

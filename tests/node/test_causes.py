@@ -11,8 +11,9 @@ import pytest
 
 from sundog import events
 from sundog.node import causes
-from sundog.node.causes import Causes, OomCounters, fault_lines, last_words, own_counters
+from sundog.node.causes import Causes, OomCounters, fault_lines, last_words
 from sundog.node.rows import Process
+from sundog.system.oom_kills import VMSTAT, own_counters
 from sundog.wire.cause import ENDED, EXIT, KERNEL_OOM, MEMORY, SIGNAL, Cause
 from sundog.wire.marks import mark
 
@@ -178,7 +179,7 @@ def test_the_counter_of_a_cgroup_is_found_in_either_version(
 
 
 def test_a_machine_without_cgroups_has_the_machines_counter(tmp_path: Path) -> None:
-    assert own_counters(str(tmp_path / "none"), str(tmp_path)) == [causes._VMSTAT]
+    assert own_counters(str(tmp_path / "none"), str(tmp_path)) == [VMSTAT]
 
 
 # ---------------------------------------------------------------------- last words

@@ -40,6 +40,7 @@ COMMANDS = {
     "capsule": "List, export and open the capsules of tasks.",
     "capture": "Have runs of a function leave capsules.",
     "profile": "Show where time and memory go, by function.",
+    "job": "Submit jobs to a session, and watch, stop and list them.",
     "serve": "Run, update and watch Serve applications.",
     "microbenchmark": "Measure the headline cases on this machine.",
 }

@@ -26,6 +26,7 @@ def command(session: str | None, host: str, port: int | None) -> int:
 
     The address that is printed has a token in it: who has the address can see the session and start jobs in it.
     """
+    from sundog import config
     from sundog.engines import heads
 
     chosen = opened(session)
@@ -44,7 +45,7 @@ def command(session: str | None, host: str, port: int | None) -> int:
     state = "" if chosen.is_live else " (ended)"
     click.echo(f"Dashboard of {chosen.name}{state}; Ctrl-C ends it:\n  {head.info.page}")
     try:
-        program.serve(chosen, head.info, head.listener)
+        program.serve(chosen, head.info, head.listener, config.load().max_running_jobs)
     finally:
         head.listener.close()
         if chosen.is_live:

@@ -105,18 +105,8 @@ def mapped() -> Iterator[None]:
         _leave(code_of(error))
 
 
-# Commands of a later version, and what does the same until then.
-LATER = {
-    "job": "Run the program itself; it joins a session with init(address='auto').",
-}
-
-
 def raise_unknown_command(name: str, known: list[str], ctx: click.Context) -> NoReturn:
-    """A wrong command is answered with the closest right one, one of a later version with what to do until then."""
-    if name in LATER:
-        raise click.UsageError(
-            f"the command {name!r} comes in a later version. {LATER[name]}".rstrip(), ctx=ctx
-        )
+    """A wrong command is answered with the closest right one."""
     close = difflib.get_close_matches(name, known, n=1)
     if name.endswith(".py"):
         hint = f" To run a script: sundog run {name}"

@@ -214,13 +214,13 @@ def _make_head(
         raise exits.CommandError(str(error)) from None
 
 
-def _say_started(info: "SessionInfo", head: "Head | None", note: str) -> None:
+def _say_started(info: "SessionInfo", head: "Head | None", notes: list[str]) -> None:
     text = describe(info)
     if head is not None:
         head.listener.close()  # the node has it
         text += f"\nDashboard and jobs: {head.info.page}"
     click.echo(text)
-    if note:
+    for note in filter(None, notes):
         click.echo(note, err=True)
 
 
@@ -345,6 +345,7 @@ def read_labels_file(path: str | None) -> dict[str, str]:
     type=click.IntRange(0, 65535),
     help="Its port; 0 is any free one. By default 8265, or one of the next if that is taken.",
 )
+@click.option("--max-running-jobs", type=click.IntRange(min=0), help="Most submitted jobs at a time; 0: any.")
 @click.option("--labels", callback=parse_labels, metavar="K=V,…", help="Labels of this node.")
 @click.option(
     "--labels-file", type=click.Path(exists=True, dir_okay=False), help="The same, a `key: value` a line."
@@ -368,6 +369,7 @@ def command(
     include_dashboard: bool | None,
     dashboard_host: str,
     dashboard_port: int | None,
+    max_running_jobs: int | None,
     labels: dict[str, str],
     labels_file: str | None,
     block: bool,
@@ -383,6 +385,7 @@ def command(
     named = {
         "memory_usage_threshold": memory_usage_threshold,
         "memory_monitor_refresh_ms": memory_monitor_refresh_ms,
+        "max_running_jobs": max_running_jobs,
     }
     settings = {**system_config, **{name: value for name, value in named.items() if value is not None}}
     if memory is not None:
@@ -407,7 +410,5 @@ def command(
         block=False,
         system_config=settings,
     )
-    _say_started(info, made, note)
-    for other in others:
-        click.echo(describe_other(other), err=True)
+    _say_started(info, made, [note, *(describe_other(other) for other in others)])
     return _stay_with(info) if block else exits.OK

@@ -28,14 +28,15 @@ if TYPE_CHECKING:
     from sundog.observe.sessions import Opened
 
 
-def make_app(session: Opened, info: HeadInfo) -> Guard:
+def make_app(session: Opened, info: HeadInfo, max_running_jobs: int = 0) -> Guard:
     """The application for a session, running or ended.
 
     Args:
         session: which.
         info: where it will listen, and its token.
+        max_running_jobs: how many submitted jobs may run at a time; 0 is any number.
     """
-    desk = Desk(session, info)
+    desk = Desk(session, info, max_running_jobs)
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -52,9 +53,9 @@ def make_app(session: Opened, info: HeadInfo) -> Guard:
 
 
 def _routes(desk: Desk) -> list[BaseRoute]:
-    from sundog.head import health
+    from sundog.head import health, job_routes
 
-    return [*health.routes(desk), fallback()]
+    return [*health.routes(desk), *job_routes.routes(desk), fallback()]
 
 
 def _mount_page(app: Starlette, desk: Desk) -> tuple[str, ...]:

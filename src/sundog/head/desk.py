@@ -1,7 +1,7 @@
-"""What the parts of the head process share: the session, and threads for what blocks.
+"""What the parts of the head process share: the session, its jobs, and threads for what blocks.
 
-Owns the pool of threads. Refuses more than a few long questions at a time: the others wait in a queue. Runs in the
-head process.
+Owns the pool of threads, and the task that looks after jobs. Refuses more than a few long questions at a time: the
+others wait in a queue. Runs in the head process.
 """
 
 from __future__ import annotations
@@ -10,7 +10,11 @@ import asyncio
 import functools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+from sundog.engines import sessions
+from sundog.head.jobs import Jobs
+from sundog.util.state.questions import ask
 
 if TYPE_CHECKING:
     from sundog.engines.heads import HeadInfo
@@ -20,6 +24,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _THREADS = 8
+_JOBS_LOOK_S = 0.2
 
 
 class Desk:
@@ -31,18 +36,52 @@ class Desk:
         address: what functions of `sundog.util.state` take to ask this session.
     """
 
-    def __init__(self, session: Opened, info: HeadInfo) -> None:
+    def __init__(self, session: Opened, info: HeadInfo, max_running_jobs: int = 0) -> None:
         self.session = session
         self.info = info
         self.address = session.path
+        self.packages = f"{session.path}/runtime_resources/packages"
+        self.jobs = Jobs(session.path, max_running_jobs, self.packages)
         self._threads = ThreadPoolExecutor(_THREADS, "sundog-head")
+        self._jobs_changed = asyncio.Event()
+        self._keeping: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """The server begins."""
+        """The server begins: so do jobs that wait."""
+        if self.session.is_live:
+            self._keeping = asyncio.create_task(self._keep_jobs())
 
     async def close(self) -> None:
-        """The server ends."""
+        """The server ends. Jobs go on."""
+        if self._keeping is not None:
+            self._keeping.cancel()
         self._threads.shutdown(wait=False, cancel_futures=True)
+
+    def wake_jobs(self) -> None:
+        """A job came, or was stopped: look at the queue soon."""
+        self._jobs_changed.set()
+
+    async def _keep_jobs(self) -> None:
+        """Look after jobs while there are any."""
+        while True:
+            self._jobs_changed.clear()
+            try:
+                busy = await self.blocking(self.jobs.tick)
+            except OSError as error:
+                print(f"jobs cannot be looked after now: {error}", flush=True)
+                busy = True
+            if busy:
+                await asyncio.sleep(_JOBS_LOOK_S)
+            else:
+                await self._jobs_changed.wait()
+
+    def is_live(self) -> bool:
+        """Whether the session runs still."""
+        return self.session.is_live and sessions.is_alive(self.session.path)
+
+    def driver_rows(self) -> list[dict[str, Any]]:
+        """Rows of the drivers that have joined the session, the ended ones included."""
+        return ask("jobs", detail=True, address=self.address, whole=False)
 
     async def blocking(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Call a function that waits for files or for the node, beside the event loop."""

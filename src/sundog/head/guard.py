@@ -13,6 +13,7 @@ process' event loop; keeps nothing.
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import ipaddress
 import json
@@ -154,17 +155,20 @@ class Guard:
             return
         began = False
         seen = 0
+        too_large = Refused(413, _too_large(limit))
 
         async def counted() -> Message:
             nonlocal seen
             message = await receive()
             seen += len(message.get("body", b""))
             if seen > limit:
-                raise Refused(413, _too_large(limit))
+                raise too_large
             return message
 
         async def marked(message: Message) -> None:
             nonlocal began
+            if seen > limit and not began:
+                return  # what the app makes of the refusal
             if message["type"] == "http.response.start":
                 began = True
                 names = {name.lower() for name, _ in message.get("headers", ())}
@@ -172,12 +176,10 @@ class Guard:
                 message = {**message, "headers": [*message.get("headers", ()), *more]}
             await send(message)
 
-        try:
+        with contextlib.suppress(Refused):
             await self.app(scope, counted, marked)
-        except Refused as refused:
-            if began:
-                raise
-            await _refuse(scope, receive, send, refused)
+        if seen > limit and not began:
+            await _refuse(scope, receive, send, too_large)
 
 
 def _headers_of(scope: Scope) -> dict[bytes, bytes]:

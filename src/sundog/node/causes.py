@@ -22,10 +22,10 @@ from typing import Any
 
 from sundog import events
 from sundog.node.rows import Process
+from sundog.system.oom_kills import VMSTAT as _VMSTAT
+from sundog.system.oom_kills import own_counters, read_count, read_limit
 from sundog.wire.cause import ENDED, EXIT, FAULTS, KERNEL_OOM, SIGNAL, Cause
 
-_CGROUPS = "/sys/fs/cgroup"
-_VMSTAT = "/proc/vmstat"
 # A kill by the kernel and the news of the death are milliseconds apart; a loaded machine is granted more. What
 # moved the counter longer ago was somebody else: a process that the user's code had started, another container.
 _CLAIM_S = 5.0
@@ -142,58 +142,6 @@ class Causes:
         if sample is None or sample.task_id != task or not sample.line:
             return task.hex(), ""  # too short to be sampled; an earlier task's line would mislead
         return task.hex(), f"{sample.line}, {max(0.0, time.time() - sample.at):.1f} s before"
-
-
-# ---------------------------------------------------------------------- the kernel's counters
-def own_counters(membership: str = "/proc/self/cgroup", root: str = _CGROUPS) -> list[str]:
-    """The counter that tells of kills among this process and its children: its cgroup's, else the machine's."""
-    return [_cgroup_counter(membership, root) or _VMSTAT]
-
-
-def _cgroup_counter(membership: str, root: str) -> str:
-    try:
-        with open(membership, encoding="utf-8") as file:
-            lines = [line.rstrip("\n").split(":", 2) for line in file]
-    except OSError:
-        return ""
-    for _, controllers, path in sorted(lines, key=lambda parts: parts[1], reverse=True):
-        if "memory" in controllers.split(","):
-            places = [f"{root}/memory{path}/memory.oom_control", f"{root}/memory/memory.oom_control"]
-        elif not controllers:
-            # Inside a container the path may be the host's, and our own cgroup is mounted at the root.
-            places = [f"{base}{path}/memory.events" for base in (root, f"{root}/unified")]
-            places.append(f"{root}/memory.events")
-        else:
-            continue
-        for place in places:
-            place = os.path.normpath(place)
-            if read_count(place) is not None:
-                return place
-    return ""
-
-
-def read_count(path: str) -> int | None:
-    """The value of ``oom_kill`` in a counter's file (cgroup v1 or v2, /proc/vmstat); None if it has none."""
-    try:
-        with open(path, encoding="ascii") as file:
-            for line in file:
-                if line.startswith("oom_kill "):
-                    return int(line.split()[1])
-    except (OSError, ValueError):
-        pass
-    return None
-
-
-def read_limit(counter: str) -> int | None:
-    """The memory limit of the cgroup that a counter belongs to; None without one."""
-    for name in ("memory.max", "memory.limit_in_bytes"):
-        try:
-            with open(f"{os.path.dirname(counter)}/{name}", encoding="ascii") as file:
-                limit = int(file.read())
-        except (OSError, ValueError):  # not there, or "max"
-            continue
-        return limit if limit < 1 << 60 else None  # v1 says "unlimited" by a huge number
-    return None
 
 
 # ---------------------------------------------------------------------- last words

@@ -54,11 +54,12 @@ class HeadKeeper:
 
     def _spawn(self, listener: int) -> int:
         session = self.node.session
+        words = f"{session['path']!r}, {LISTENER_FD}, {self.node.config.max_running_jobs}"
         high = fcntl.fcntl(listener, fcntl.F_DUPFD_CLOEXEC, 10)
         try:
             return os.posix_spawn(
                 sys.executable,
-                isolation.command(f"sundog.head.program.main({session['path']!r}, {LISTENER_FD})"),
+                isolation.command(f"sundog.head.program.main({words})"),
                 isolation.hide(self.node.params["environ"]),
                 file_actions=[
                     (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),

@@ -300,9 +300,9 @@ class Listings:
     def _job(self, job: Job) -> Row:
         return {
             "job_id": job.job_id.hex(),
-            "submission_id": None,
+            "submission_id": job.spec.submission_id or None,
             "entrypoint": job.entrypoint,
-            "type": "DRIVER",
+            "type": "SUBMISSION" if job.spec.submission_id else "DRIVER",
             "status": "RUNNING",
             "driver_info": {"id": job.job_id.hex(), "node_ip_address": _IP, "pid": str(job.pid)},
             "message": None,

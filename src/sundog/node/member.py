@@ -27,8 +27,8 @@ from typing import Any
 from sundog import titles
 from sundog.engines import sessions
 from sundog.net.packets import Connection
-from sundog.node.sessions import kill_children
 from sundog.store import folders, places
+from sundog.system.orphans import kill_children
 from sundog.wire import members, versions
 from sundog.wire.row import Table, on
 

@@ -22,7 +22,6 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any
 
 from sundog import events, machine
-from sundog.node import sessions
 from sundog.node.caps import Caps
 from sundog.node.deaths import Deaths
 from sundog.node.memory_users import top_users, users_text
@@ -44,6 +43,7 @@ from sundog.state.memory import (
 )
 from sundog.state.shapes import Want
 from sundog.state.status import HeldRow
+from sundog.system import orphans
 from sundog.wire.cause import MEMORY, Cause
 from sundog.wire.control import RunningTold, TellRunning
 
@@ -236,7 +236,7 @@ class MemoryKeeper:
 
     def own_bytes(self, pid: int) -> int:
         """What a worker holds for itself, with the processes that its code started."""
-        return machine.own_bytes(pid) + sum(machine.own_bytes(each) for each in sessions.descendants(pid))
+        return machine.own_bytes(pid) + sum(machine.own_bytes(each) for each in orphans.descendants(pid))
 
     def what(self, worker: bytes) -> str:
         """What a worker does, for people."""

@@ -61,6 +61,7 @@ from sundog.state.instructions import (
 )
 from sundog.state.leases import Leases
 from sundog.store import folders
+from sundog.system import orphans
 from sundog.wire import versions
 from sundog.wire.cause import Cause
 from sundog.wire.control import (
@@ -143,8 +144,7 @@ class Node:
         self.memory = MemoryKeeper(self)
         self.head = HeadKeeper(self)
         self.table = messages.table(self)
-        self._ticking = False
-        self._logs_scheduled = False
+        self._ticking = self._logs_scheduled = False
         self._next_job = 1
 
     def now(self) -> float:
@@ -267,7 +267,7 @@ class Node:
             with contextlib.suppress(Exception):
                 self.loop.stopped = False
                 self._flush_logs()
-        sessions.kill_children(os.getpid())
+        orphans.kill_children(os.getpid())
         self.memory.stop()
         folders.remove_shared(self.session["shm_root"])
         self.stores.close()

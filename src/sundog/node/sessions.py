@@ -11,7 +11,6 @@ import contextlib
 import json
 import os
 import re
-import signal
 from typing import Any
 
 from sundog import trust
@@ -92,30 +91,3 @@ def remove_segments(session: dict[str, Any], process: bytes) -> None:
                 if belongs_to(name, process):
                     with contextlib.suppress(OSError):
                         os.unlink(f"{folder}/{name}")
-
-
-def kill_children(pid: int) -> None:
-    """SIGKILL every descendant: workers, what they started, orphans that came to us as subreaper."""
-    for child in descendants(pid):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(child, signal.SIGKILL)
-    with contextlib.suppress(ChildProcessError):
-        while os.waitpid(-1, 0)[0]:
-            for child in descendants(pid):
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(child, signal.SIGKILL)
-
-
-def descendants(pid: int) -> list[int]:
-    """Pids below a process, children before grandchildren."""
-    found: list[int] = []
-    waiting = [pid]
-    while waiting:
-        current = waiting.pop()
-        with contextlib.suppress(OSError):
-            for thread in os.listdir(f"/proc/{current}/task"):
-                with open(f"/proc/{current}/task/{thread}/children", encoding="ascii") as file:
-                    children = [int(each) for each in file.read().split()]
-                found.extend(children)
-                waiting.extend(children)
-    return found

@@ -43,6 +43,12 @@ class Head:
                 return int(pid)
         return 0
 
+    def stop(self) -> None:
+        """End the session."""
+        self.client.close()
+        if sessions.is_alive(self.session.path):
+            sessions.stop_session(self.session)
+
     def log(self) -> str:
         """What the head process wrote."""
         return Path(self.session.path, "logs", "head.log").read_text()
@@ -61,9 +67,7 @@ def head(leak_check: Path) -> Iterator[Head]:
     """A session with a head process; it ends with the test."""
     made = start()
     yield made
-    made.client.close()
-    if sessions.is_alive(made.session.path):
-        sessions.stop_session(made.session)
+    made.stop()
 
 
 Sundog = Callable[..., "subprocess.CompletedProcess[str]"]

@@ -1,0 +1,116 @@
+"""The command of a job: its environment, its start, its end with all that it started.
+
+Owns the variables by which `init()` in the command joins the session, the process group, and the search for what the
+command left running. Runs in the job's supervisor; the head process ends the processes of a dead supervisor here, too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+
+from sundog import isolation, trust
+from sundog.config import user_environ
+from sundog.job_config import JOB_VARIABLE
+from sundog.jobs.records import JobFolder
+from sundog.jobs.rows import JobRecord
+
+_MARK = "_SUNDOG_SUBMISSION"
+# In a job, `import ray` is sundog: the session that it joins is one of sundog's.
+_SHIM = """\
+import sys
+sys.modules.pop("ray", None)
+from sundog import compat
+compat.install()
+import ray
+"""
+
+
+def environment(folder: JobFolder, record: JobRecord) -> dict[str, str]:
+    """The variables of the command: those of the session's starter, and what makes it part of this session."""
+    environ = user_environ()
+    path = environ.get("PATH", os.defpath)
+    # "python" is the session's own: a driver of another version is turned away.
+    bin_folder = os.path.dirname(sys.executable)
+    inherited = environ.get("PYTHONPATH")
+    source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    paths = [make_shim(folder), *([inherited] if inherited else []), source]
+    job = {
+        "submission_id": record.submission_id,
+        "runtime_env": record.resolved_env,
+        "metadata": record.metadata,
+    }
+    return environ | {
+        "PATH": path if path.split(os.pathsep)[0] == bin_folder else f"{bin_folder}{os.pathsep}{path}",
+        "PYTHONPATH": os.pathsep.join(paths),
+        "PYTHONUNBUFFERED": "1",
+        "SUNDOG_ADDRESS": folder.session,
+        "RAY_ADDRESS": folder.session,
+        JOB_VARIABLE: json.dumps(job),
+        _MARK: record.submission_id,
+    }
+
+
+def make_shim(folder: JobFolder) -> str:
+    """A folder for the command's import path, in which `ray` is sundog."""
+    path = f"{folder.path}/shim"
+    trust.make_folder(path)
+    with open(trust.create_file(f"{path}/ray.py"), "w", encoding="utf-8") as file:
+        file.write(_SHIM)
+    return path
+
+
+def start(command: str, environ: dict[str, str], log: str) -> subprocess.Popen[bytes]:
+    """Start the command as the leader of a session and process group of its own.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        return subprocess.Popen(
+            command,
+            shell=True,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            env=environ,
+            start_new_session=True,
+        )
+    finally:
+        os.close(output)
+
+
+def signal_group(pid: int, number: int) -> None:
+    """Send a signal to a process group, if it is there."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, number)
+
+
+def end_marked(submission_id: str) -> None:
+    """SIGKILL for every process of this user that a job started, though its supervisor is gone."""
+    mark = f"{_MARK}={submission_id}".encode()
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) == os.getpid():
+            continue
+        try:
+            pidfd = os.pidfd_open(int(name))
+        except OSError:
+            continue
+        try:
+            with open(f"/proc/{name}/environ", "rb") as file:
+                if mark in file.read().split(b"\0"):
+                    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        except OSError:
+            pass
+        finally:
+            os.close(pidfd)
+
+
+def supervisor_command(session: str, submission_id: str) -> list[str]:
+    """The command that runs a job's supervisor."""
+    return isolation.command(f"sundog.jobs.supervisor.main({session!r}, {submission_id!r})")
