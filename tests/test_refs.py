@@ -25,6 +25,9 @@ class Runtime:
     def future_of(self, oid: bytes) -> Any:
         raise AssertionError("nobody awaits here")
 
+    def await_of(self, oid: bytes) -> Any:
+        raise AssertionError("nobody awaits here")
+
     def pin_forever(self, oid: bytes) -> None:
         self.pinned.append(oid)
 

@@ -40,6 +40,8 @@ class Hooks(Protocol):
 
     def future_of(self, oid: bytes) -> concurrent.futures.Future[Any]: ...
 
+    def await_of(self, oid: bytes) -> asyncio.Future[Any]: ...
+
     def pin_forever(self, oid: bytes) -> None: ...
 
     def job_id(self) -> bytes: ...
@@ -56,6 +58,10 @@ class _NoRuntime:
             f"ObjectRef({oid.hex()}) cannot be awaited: sundog is not running in this process. "
             "Call sundog.init() first; a ref ends with the session that made it."
         )
+
+    def await_of(self, oid: bytes) -> asyncio.Future[Any]:
+        self.future_of(oid)
+        raise AssertionError("unreachable")
 
     def pin_forever(self, oid: bytes) -> None:
         return None
@@ -210,9 +216,7 @@ class ObjectRef(Generic[T_co], metaclass=Counterparts):
 
     def as_future(self, _internal: bool = False) -> asyncio.Future[T_co]:
         """An asyncio future of the running loop for this object."""
-        import asyncio
-
-        return asyncio.wrap_future(self.future())
+        return hooks.await_of(self._id)
 
     def __await__(self) -> Generator[Any, None, T_co]:
         return self.as_future().__await__()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from sundog.owner.reactor import Reactor
+from tests.integration.gates import await_true
 
 
 class Process:
@@ -139,3 +141,72 @@ def test_the_end_wakes_a_leader(process: Process) -> None:
     threading.Timer(0.01, close).start()
     assert process.reactor.lead(lambda: False, None, None) is False
     assert process.reactor.lead(lambda: True, None, None) is None, "nobody leads after that"
+
+
+class Loop:
+    """A loop of asyncio, as the reactor sees it."""
+
+    def __init__(self, reactor: Reactor) -> None:
+        self.epoll: select.epoll | None = select.epoll()
+        self.epoll.register(reactor.ep.fileno(), 0)
+        self.thread = threading.get_ident()
+        self.needed = True
+        self.asked = 0
+
+    def is_needed(self) -> bool:
+        return self.needed
+
+    def soon(self) -> None:
+        self.asked += 1
+
+    def hears(self, timeout_s: float = 0) -> bool:
+        assert self.epoll is not None
+        return bool(self.epoll.poll(timeout_s))
+
+
+def test_a_loop_that_stands_by_hears_what_comes_but_not_while_a_thread_leads(process: Process) -> None:
+    reactor = process.reactor
+    loop = Loop(reactor)
+    with process.lock:
+        reactor.stand_by(loop)
+    os.write(process.write, b"a")
+    assert loop.hears(30)
+    assert (reactor.ep.fileno(), select.EPOLLIN) not in reactor.bg.poll(0.0)
+    assert reactor.lead(lambda: b"a" in process.seen, None, None) is True
+    os.write(process.write, b"b")
+    heard: list[bool] = []
+
+    def look() -> bool:
+        heard.append(loop.hears())
+        return len(heard) > 1
+
+    assert reactor.lead(look, None, None) is True
+    assert heard[0] is False and loop.hears() is False  # muted, then read by the leader
+    os.write(process.write, b"c")
+    assert loop.hears(30)
+    with process.lock:
+        reactor.pump_for(loop)
+    assert b"c" in process.seen
+    reactor.wake_soon()
+    assert loop.asked == 1  # on its own thread: no other is woken
+    with process.lock:
+        reactor.stand_by(None)
+    os.write(process.write, b"d")
+    assert not loop.hears() and reactor.bg.poll(30)
+    assert loop.epoll is not None
+    loop.epoll.close()
+
+
+@pytest.mark.parametrize("is_needed", [True, False])
+def test_the_background_thread_reads_for_a_loop_that_does_not(process: Process, is_needed: bool) -> None:
+    reactor = process.reactor
+    loop = Loop(reactor)
+    with process.lock:
+        reactor.stand_by(loop)
+    loop.needed = is_needed  # it is stuck, or it has ended
+    reactor.start()
+    os.write(process.write, b"a")
+    await_true(lambda: b"a" in process.seen, "what the loop did not read")
+    await_true(lambda: (reactor.stander is loop) is is_needed, "the end of its turn")
+    assert loop.epoll is not None
+    loop.epoll.close()

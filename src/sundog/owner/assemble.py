@@ -53,6 +53,8 @@ def dismantle(owner: Owner, reason: BaseException) -> None:
 
 def release(owner: Owner) -> None:
     """After `dismantle`: give back descriptors, mappings and threads."""
+    if owner.awaits is not None:
+        owner.awaits.close()
     owner.reactor.release()
     owner.agenda.close()
     for lane in (*owner.dispatch.lanes.values(), *owner.actors.links.values()):

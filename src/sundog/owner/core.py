@@ -30,7 +30,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sundog.config import Config
 from sundog.events import NoRing, Ring
@@ -61,6 +61,11 @@ from sundog.owner.tasks import Tasks
 from sundog.owner.timeouts import Timeouts
 from sundog.owner.unread import UnreadErrors
 from sundog.store.segments import Segments
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from sundog.owner.awaits import Awaits
 
 
 class Owner:
@@ -102,6 +107,7 @@ class Owner:
             max(0.005, config.idle_lease_ms / 1e3),
         )
         self.deliveries = Deliveries()
+        self.awaits: Awaits | None = None  # from the first `await ref` on
         self._make_objects(ops)
         self._make_parts(session)
 
@@ -185,6 +191,14 @@ class Owner:
         from sundog.owner.futures import Futures  # for programs that ask for one
 
         return Futures(self).of(oid)
+
+    def await_of(self, oid: bytes) -> asyncio.Future[Any]:
+        """A future of the running loop of asyncio for an object."""
+        if self.awaits is None:
+            from sundog.owner.awaits import Awaits  # for programs with asyncio
+
+            self.awaits = Awaits(self)
+        return self.awaits.of(oid)
 
     # ------------------------------------------------------------------ this process
     def job_id(self) -> bytes:

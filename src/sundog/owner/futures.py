@@ -97,7 +97,7 @@ class Futures:
 
     def _resolve_future(self, future: ObjectFuture, oid: bytes) -> None:
         if future.site:
-            self._record(future, oid)
+            record_wait(self.owner, oid, future.site, future.since_s)
         try:
             while True:
                 try:
@@ -117,8 +117,10 @@ class Futures:
             future.set_result(value)
         future.announce()
 
-    def _record(self, future: ObjectFuture, oid: bytes) -> None:
-        now, since = time.time(), future.since_s
-        if now - since > _RECORDED_S:
-            last = float(number_of(oid[:16]))
-            self.owner.ring.write(events.GET, oid[:16], future.site, last, since, now, 0, 0, 1.0)
+
+def record_wait(owner: Owner, oid: bytes, site: int, since_s: float) -> None:
+    """A driver has waited for an object: recorded as a get is."""
+    now = time.time()
+    if now - since_s > _RECORDED_S:
+        last = float(number_of(oid[:16]))
+        owner.ring.write(events.GET, oid[:16], site, last, since_s, now, 0, 0, 1.0)

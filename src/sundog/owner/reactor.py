@@ -1,4 +1,4 @@
-"""Which thread reads the sockets: the thread that blocks in `get` if there is one, else a background thread.
+"""Which thread reads the sockets: one that blocks in `get`, else a loop of asyncio that awaits, else a thread for it.
 
 ::
 
@@ -6,6 +6,8 @@
     bg      epoll over ep: the background thread sleeps here; a blocked `get` mutes it with one modify()
     outer   epoll over ep: a blocked `get` sleeps here. The kernel wakes a thread that sleeps in ep itself on the
             sender's core, where it cannot run until the sender gives up that core (docs/decisions/0011)
+    standby bg, or an epoll over ep in a loop of asyncio that waits for objects (`awaits`); the background thread
+            looks every 50 ms whether that loop gets to read
 
 The thread that waits reads by itself, so a reply costs no thread switch. One reader at a time: the
 flag `leader` is set under the lock, since a second reader while the leader is in poll() is a lost
@@ -24,7 +26,7 @@ import threading
 import time
 from collections.abc import Callable
 from threading import get_ident
-from typing import Any
+from typing import Any, Protocol
 
 from sundog.owner import interrupts
 from sundog.profilers import profiler
@@ -37,6 +39,18 @@ _GATHER_S = 1e-3
 _GLANCED_S = 2e-3
 _NAP_S = 4e-3
 _NAP_MAX_S = 10e-3
+_WATCH_S = 50e-3
+
+
+class Stander(Protocol):
+    """A loop of asyncio that reads while it waits for objects (`awaits`)."""
+
+    epoll: select.epoll | None
+    thread: int
+
+    def is_needed(self) -> bool: ...
+
+    def soon(self) -> None: ...
 
 
 class Reactor:
@@ -72,6 +86,10 @@ class Reactor:
         self.outer = select.epoll()
         self._epfd = self.ep.fileno()
         self.bg.register(self._epfd, _IN)
+        self.standby = self.bg  # readable for whoever reads while no thread leads
+        self.stander: Stander | None = None  # the loop of asyncio that does; None: the background thread
+        self._stander_read_s = 0.0
+        self._pumper: Stander | None = None
         self.outer.register(self._epfd, _IN)
         self._wake_r, self._wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self.add(self._wake_r, self._drain_wake)
@@ -131,6 +149,45 @@ class Reactor:
                 handler()
         self.after()
 
+    # ------------------------------------------------------------------ a loop of asyncio reads
+    def stand_by(self, stander: Stander | None) -> None:
+        """Under the lock: from now on this loop reads while no thread leads; None: the background thread does."""
+        new = self.bg if stander is None or stander.epoll is None else stander.epoll
+        if new is not self.standby:
+            old, self.standby = self.standby, new
+            if not self.leader:
+                with contextlib.suppress(OSError, ValueError):  # the loop is closed
+                    old.modify(self._epfd, 0)
+                new.modify(self._epfd, _IN)
+            # The background thread may be in poll without a time limit: it watches the loop from now on.
+            os.eventfd_write(self._nudge, 1)
+        self.stander = stander
+        self._stander_read_s = _perf()
+
+    def pump_for(self, stander: Stander) -> None:
+        """Under the lock, on the thread of a loop: the same as `pump`; the loop sets its own futures after that."""
+        self._pumper = stander
+        self._stander_read_s = self._glanced_s = _perf()
+        try:
+            self.pump()
+            self._maybe_tick()
+        finally:
+            self._pumper = None
+
+    def is_read_by(self, stander: Stander) -> bool:
+        """Under the lock: whether this loop reads at this moment."""
+        return self._pumper is stander
+
+    def _watch(self) -> bool:
+        """Under the lock, on the background thread: whether the loop that should read does not."""
+        stander = self.stander
+        if stander is None:
+            return True
+        if not stander.is_needed():
+            self.stand_by(None)
+            return True
+        return _perf() - self._stander_read_s > _WATCH_S
+
     def wake(self) -> None:
         """Make the thread that reads look again (a timer changed, a result was stored by another thread)."""
         with contextlib.suppress(BlockingIOError, OSError):
@@ -140,6 +197,8 @@ class Reactor:
         """Make the thread that reads look again, within a millisecond: until then there may be more to look at."""
         if self.leader:
             self.wake()
+        elif self.stander is not None and self.stander.thread == get_ident() and self.stander.is_needed():
+            self.stander.soon()
         else:
             self._gathering = True
             with contextlib.suppress(OSError):  # closed meanwhile
@@ -159,13 +218,17 @@ class Reactor:
     def _run(self) -> None:
         while not self.closed:
             try:
-                self.bg.poll(self._next_look_s() if self.ticking else self._doze_s())
+                if self.stander is not None:
+                    self.bg.poll(_WATCH_S)
+                else:
+                    self.bg.poll(self._next_look_s() if self.ticking else self._doze_s())
             except (OSError, ValueError):
                 return
             self.dormant = False
             with contextlib.suppress(BlockingIOError):
                 os.eventfd_read(self._nudge)
-            if self._gathering:
+            is_asked = self._gathering
+            if is_asked:
                 # To read now would take the interpreter from a thread that is in the middle of making more tasks.
                 self._gathering = False
                 with contextlib.suppress(OSError, ValueError):
@@ -182,6 +245,8 @@ class Reactor:
                 if self.closed:
                     return
                 if self.leader:
+                    continue
+                if self.stander is not None and not self._watch() and not is_asked:
                     continue
                 try:
                     self.pump()
@@ -235,7 +300,7 @@ class Reactor:
                 if self.leader or self.closed:
                     return None
                 self.leader = mine = True
-                self.bg.modify(self._epfd, 0)
+                self.standby.modify(self._epfd, 0)
                 self.after()
             return self._read_until(done, deadline, on_block)
         finally:
@@ -243,7 +308,7 @@ class Reactor:
                 with self.lock:
                     self.leader = False
                     if not self.closed:
-                        self.bg.modify(self._epfd, _IN)
+                        self.standby.modify(self._epfd, _IN)
 
     def lead_one(self, ready: Any, oid: bytes, on_block: Callable[[], None] | None) -> bool:
         """Read until `oid` is in `ready`; False if another thread leads, the session ends, or it takes long.
@@ -259,7 +324,7 @@ class Reactor:
                 if self.leader or self.closed:
                     return False
                 self.leader = mine = True
-                self.bg.modify(self._epfd, 0)
+                self.standby.modify(self._epfd, 0)
                 self.after()
             while oid not in ready:
                 if self.closed:
@@ -291,7 +356,7 @@ class Reactor:
                 with lock:
                     self.leader = False
                     if not self.closed:
-                        self.bg.modify(self._epfd, _IN)
+                        self.standby.modify(self._epfd, _IN)
 
     def _read_until(
         self, done: Callable[[], bool], deadline: float | None, on_block: Callable[[], None] | None

@@ -24,6 +24,7 @@ from sundog.serve.broadcasts import DeploymentBroadcastResponse
 from sundog.serve.calls import Call
 from sundog.serve.exceptions import RayServeException, ReplicaUnavailableError, RequestCancelledError
 from sundog.serve.rows import DEFAULT, DeploymentHandleSource, DeploymentID, RequestMetadata, random_name
+from sundog.serve.stages import awaitable
 from sundog.util import metrics
 
 R = TypeVar("R")
@@ -144,7 +145,7 @@ class DeploymentResponse(_Response[R]):
             stage = call.current
             assert stage is not None
             try:
-                value = await asyncio.wrap_future(stage)
+                value = await awaitable(stage)
             except asyncio.CancelledError:
                 if self._cancelled:
                     raise RequestCancelledError(self.request_id) from None
@@ -243,7 +244,7 @@ class DeploymentResponseGenerator(_Response[R]):
             assert stage is not None
             try:
                 if generator is None:
-                    await asyncio.wrap_future(stage)
+                    await awaitable(stage)
                     continue
                 value = await (await generator.__anext__())
             except asyncio.CancelledError:
@@ -293,7 +294,7 @@ class DeploymentResponseGenerator(_Response[R]):
     async def _to_object_ref_gen(self) -> Any:
         while self._call.generator is None:
             assert self._call.current is not None
-            await asyncio.wrap_future(self._call.current)
+            await awaitable(self._call.current)
         return self._call.generator
 
     def _to_object_ref_gen_sync(

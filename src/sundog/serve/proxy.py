@@ -39,6 +39,7 @@ from sundog.serve.rows import (
     Route,
 )
 from sundog.serve.schema import LoggingConfig
+from sundog.serve.stages import awaitable
 
 _INLINE_MAX = 4 * 1024 * 1024  # of a body that travels with the call
 _SCOPE_KEYS = ("type", "http_version", "method", "scheme", "path", "raw_path", "query_string", "root_path", "headers",
@@ -270,7 +271,7 @@ class _Request:
         while True:
             stage = call.current
             try:
-                value = await asyncio.wrap_future(stage)
+                value = await awaitable(stage)
             except RayActorError as error:
                 if isinstance(error, RayTaskError) or not call.may_go_elsewhere(stage, error):
                     raise

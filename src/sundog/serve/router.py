@@ -36,6 +36,7 @@ from sundog.serve.rows import (
     RequestMetadata,
     RunningReplicaInfo,
 )
+from sundog.serve.stages import stage_of
 
 if TYPE_CHECKING:
     from sundog.serve.client import Client
@@ -289,7 +290,7 @@ class Router:
                 generator = None
                 method = replica.http if call.meta.is_http_request else replica.call
                 ref = method.remote(call.meta, *call.args, **call.kwargs)
-            stage = ref.future()
+            stage = stage_of(ref)
         except BaseException as error:
             with self.lock:
                 self._count(replica, -1)

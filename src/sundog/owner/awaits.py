@@ -1,0 +1,245 @@
+"""`await ref`: a loop of asyncio that waits for objects reads this process' sockets itself.
+
+::
+
+    reply ─► the loop's own poll ─► reactor.pump ─► the future is set ─► the coroutine goes on
+
+Without it a reply passes two threads before the loop hears of it: the reader, and the one that completes futures. Each
+hand-over costs more than the reply itself.
+
+Owns the loops that wait, and which of them reads: the first, while it runs and waits. What another thread reads is
+handed to the loop by `call_soon_threadsafe`. Refuses to read a value in shared memory on the loop's thread: that may
+take long, so `futures` does it. Made for a loop on its own thread; told of results on any thread, under the lock.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import select
+import time
+from collections import deque
+from concurrent.futures import Future as ConcurrentFuture
+from contextlib import suppress
+from threading import get_ident
+from typing import TYPE_CHECKING, Any
+
+from sundog.owner.call_sites import of_user
+from sundog.owner.futures import Futures, record_wait
+from sundog.owner.objects import CopyLost
+
+if TYPE_CHECKING:
+    from sundog.owner.core import Owner
+
+_IN = select.EPOLLIN
+
+
+class Awaits:
+    """The loops of one owner."""
+
+    def __init__(self, owner: Owner) -> None:
+        self.owner = owner
+        self._loops: dict[asyncio.AbstractEventLoop, _Loop] = {}
+
+    def of(self, oid: bytes) -> asyncio.Future[Any]:
+        """A future of the running loop for an object; of the thread's loop if none runs."""
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.wrap_future(Futures(self.owner).of(oid))
+        found = self._loops.get(loop)
+        if found is None:
+            self._forget_closed()
+            found = self._loops[loop] = _Loop(self.owner, loop)
+        return found.future(oid)
+
+    def _forget_closed(self) -> None:
+        for loop, each in list(self._loops.items()):
+            if loop.is_closed():
+                each.close()
+                self._loops.pop(loop, None)
+
+    def close(self) -> None:
+        """No loop reads any more; the descriptors are closed."""
+        for each in list(self._loops.values()):
+            each.close()
+
+
+class _Loop:
+    """A loop, the futures that it waits for, and the reading."""
+
+    def __init__(self, owner: Owner, loop: asyncio.AbstractEventLoop) -> None:
+        self.owner, self.objects, self.reactor = owner, owner.objects, owner.reactor
+        self.loop = loop
+        self.thread = get_ident()
+        self.waiting = 0
+        self.epoll: select.epoll | None = None
+        self._came: deque[tuple[asyncio.Future[Any], bytes, int, float]] = deque()
+        self._is_told = False  # a call of `_set_all` is on its way
+        self._is_due = False  # a call of `_read` is on its way
+        self._can_read = True
+
+    # ------------------------------------------------------------------ waiting, on the loop's thread
+    def future(self, oid: bytes) -> asyncio.Future[Any]:
+        """The future of an object."""
+        future: asyncio.Future[Any] = self.loop.create_future()
+        self.objects.ops.append((oid,))  # the object is needed until it has been read
+        if self._is_ready_or_waited_for(future, oid):
+            self._set(future, oid)
+        return future
+
+    def _is_ready_or_waited_for(self, future: asyncio.Future[Any], oid: bytes) -> bool:
+        """Whether an object is ready; if not, the future gets it when it is."""
+
+        site, since_s = 0, 0.0
+        if self.owner.before_block is None:  # a driver: what it waits for is recorded, as that of a get is
+            site, since_s = of_user(self.owner.ring, 0), time.time()
+
+        def came(oid: bytes) -> None:
+            self.waiting -= 1
+            self._came.append((future, oid, site, since_s))
+            if not self._is_told:
+                self._is_told = True
+                self._tell()
+
+        with self.objects.lock:
+            self.owner.check_open()
+            if oid in self.objects.ready:
+                return True
+            self.objects.ask_for(oid)
+            if oid in self.objects.ready:
+                return True
+            self.objects.waiters.setdefault(oid, []).append(came)
+            self.waiting += 1
+            if self.reactor.stander is not self and self._can_read:
+                self._stand_by()
+        return False
+
+    def _tell(self) -> None:
+        """Locked, on any thread: have what came set, unless this loop reads at this moment and does so by itself."""
+        if self.reactor.is_read_by(self):
+            return
+        with suppress(RuntimeError):  # the loop is closed: nobody waits
+            if get_ident() == self.thread:
+                self.loop.call_soon(self._set_all)
+            else:
+                self.loop.call_soon_threadsafe(self._set_all)
+
+    def _stand_by(self) -> None:
+        """Locked: this loop reads from now on, if no other does."""
+        if self.reactor.stander is not None and self.reactor.stander.is_needed():
+            return
+        if self.epoll is None:
+            self.epoll = select.epoll()
+            self.epoll.register(self.reactor.ep.fileno(), 0)
+            try:
+                self.loop.add_reader(self.epoll.fileno(), self._read)
+            except NotImplementedError:  # a loop without descriptors
+                self._can_read = False
+                return
+        self.reactor.stand_by(self)
+
+    def is_needed(self) -> bool:
+        """Whether this loop runs and waits for something."""
+        return self.waiting > 0 and self.loop.is_running()
+
+    def soon(self) -> None:
+        """On the loop's thread: read, and send what has been submitted, when the coroutines that can run have run."""
+        if not self._is_due:
+            self._is_due = True
+            self.loop.call_soon(self._read)
+
+    # ------------------------------------------------------------------ reading, on the loop's thread
+    def _read(self) -> None:
+        self._is_due = False
+        reactor = self.reactor
+        try:
+            with reactor.lock:
+                if not reactor.closed and not reactor.leader:
+                    reactor.pump_for(self)
+        finally:
+            if self._came:
+                self._set_all()
+
+    def _set_all(self) -> None:
+        self._is_told = False
+        while self._came:
+            future, oid, site, since_s = self._came.popleft()
+            if since_s and self.owner.closed is None:
+                record_wait(self.owner, oid, site, since_s)
+            if future.done():  # given up
+                self.objects.ops.append(oid)
+            else:
+                self._set(future, oid)
+
+    def _set(self, future: asyncio.Future[Any], oid: bytes) -> None:
+        found = self.objects.value(oid)
+        if found is None or found[2] is not None:
+            self._set_elsewhere(future, oid)
+            return
+        try:
+            value = self.objects.load(oid)
+        except CopyLost:
+            self._set_elsewhere(future, oid)
+            return
+        except BaseException as error:
+            self.objects.ops.append(oid)
+            set_error(future, error)
+        else:
+            self.objects.ops.append(oid)
+            future.set_result(value)
+
+    def _set_elsewhere(self, future: asyncio.Future[Any], oid: bytes) -> None:
+        """A value in shared memory, which may have to be read from disk or computed again."""
+        try:
+            there = Futures(self.owner).of(oid)
+        except BaseException as error:  # the session has ended
+            set_error(future, error)
+            return
+        self.objects.ops.append(oid)  # the other future counts for itself
+        there.add_done_callback(lambda done: self._hand_over(done, future))
+
+    def _hand_over(self, done: ConcurrentFuture[Any], future: asyncio.Future[Any]) -> None:
+        """On any thread: what a future of another thread has become is what ours becomes."""
+        with suppress(RuntimeError):  # the loop is closed: nobody waits
+            self.loop.call_soon_threadsafe(copy_result, done, future)
+
+    # ------------------------------------------------------------------ the end
+    def close(self) -> None:
+        """The session ends: the loop forgets the descriptor, on its own thread if it runs."""
+        if self.epoll is None:
+            return
+        if self.loop.is_closed():
+            self._forget()
+        elif self.loop.is_running() and get_ident() != self.thread:
+            with suppress(RuntimeError):
+                self.loop.call_soon_threadsafe(self._forget)
+        else:
+            self._forget()
+
+    def _forget(self) -> None:
+        epoll, self.epoll = self.epoll, None
+        self._can_read = False
+        if epoll is not None:
+            if not self.loop.is_closed():
+                self.loop.remove_reader(epoll.fileno())
+            epoll.close()
+
+
+def copy_result(done: ConcurrentFuture[Any], future: asyncio.Future[Any]) -> None:
+    """On the thread of the loop: a future becomes what another one has become."""
+    if future.done():
+        return
+    error = done.exception()
+    if error is not None:
+        set_error(future, error)
+    else:
+        future.set_result(done.result())
+
+
+def set_error(future: asyncio.Future[Any], error: BaseException) -> None:
+    """End a future with an error, also with one that no coroutine can raise."""
+    if isinstance(error, StopIteration):  # `await` would take it for the end of the coroutine
+        told = RuntimeError(f"the task raised {type(error).__name__}: {error}")
+        told.__cause__ = error
+        error = told
+    future.set_exception(error)
