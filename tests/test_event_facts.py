@@ -66,6 +66,15 @@ def test_waits_find_room_when_the_ring_has_to_grow(path: str) -> None:
     ring.close()
 
 
+def test_a_wait_in_which_the_session_ended_is_noted_nowhere_and_raises_nothing(path: str) -> None:
+    ring = events.Ring(path, 64, "worker")
+    event_facts.block(ring, events.GET, bytes(16), 0, b"t" * 16, 1.0)
+    ring.close()
+    event_facts.unblock(ring, events.GET, bytes(16), 0, b"t" * 16, 1.0, 2.0)
+    event_facts.block(ring, events.GET, bytes(16), 0, b"t" * 16, 3.0)
+    assert ring.is_closed
+
+
 def test_sizes_are_exact_however_large(path: str) -> None:
     ring = events.Ring(path, 64, "worker")
     event_facts.made(ring, events.RESULT, TASK, 3, LOCATION, 1.0, 2.0, 1)

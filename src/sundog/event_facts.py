@@ -26,6 +26,8 @@ from sundog.plain import plain
 _WAITED = Struct("<16s8sddIHBB8sQ")
 _BLOCKED = Struct("<d16s16sII")
 _BLOCKED_AT = 96
+# What Python says of a map that is closed: a handler of a signal, or another thread, ended the session meanwhile.
+_CLOSED = (TypeError, ValueError)
 NO_TASK = bytes(16)
 MOVED_LEAST_BYTES = 1024  # a task that is given and gives less than this has no event of it
 SIZED = 8  # a flag: of a put that has its exact size, and the number of its segment
@@ -53,7 +55,11 @@ def block(ring: AnyRing, kind: int, object_id: bytes, site: int, task_id: bytes,
     There is one place for it: of several threads that wait, the one that began last is seen, and none from when one
     of them goes on.
     """
-    _BLOCKED.pack_into(ring.map, _BLOCKED_AT, now, object_id, task_id, kind, site)
+    try:
+        _BLOCKED.pack_into(ring.map, _BLOCKED_AT, now, object_id, task_id, kind, site)
+    except _CLOSED:
+        if not ring.is_closed:
+            raise
 
 
 def unblock(
@@ -82,14 +88,18 @@ def unblock(
         count: how many objects it was about.
         wanted: how many of them `wait` was to wait for.
     """
-    _BLOCKED.pack_into(ring.map, _BLOCKED_AT, 0.0, b"", b"", 0, 0)
     end_s = max(start_s, end_s)
     number = float(number_of((last or object_id)[:16]))
-    ring.write(kind, object_id, site, number, start_s, end_s, 0, min(wanted, 255), count)
-    if task_id:
-        _write_waited(
-            ring, (object_id, task_id[8:], start_s, end_s, site, events.WAITED, 0, kind, task_id[:8])
-        )
+    try:
+        _BLOCKED.pack_into(ring.map, _BLOCKED_AT, 0.0, b"", b"", 0, 0)
+        ring.write(kind, object_id, site, number, start_s, end_s, 0, min(wanted, 255), count)
+        if task_id:
+            _write_waited(
+                ring, (object_id, task_id[8:], start_s, end_s, site, events.WAITED, 0, kind, task_id[:8])
+            )
+    except _CLOSED:
+        if not ring.is_closed:
+            raise
 
 
 def _write_waited(ring: AnyRing, fields: tuple[Any, ...]) -> None:

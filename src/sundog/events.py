@@ -338,6 +338,11 @@ class Ring:
         text = line.encode(errors="replace")[:LINE_MAX_BYTES]
         _SAMPLE.pack_into(self.map, _SAMPLES_AT[number & 1], number, task_id, now, own_bytes, text, number)
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing can be noted any more: the session of this process has ended."""
+        return self._closed.is_set()
+
     def close(self) -> None:
         """Unmap; the file stays."""
         self._closed.set()

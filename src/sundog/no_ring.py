@@ -15,6 +15,7 @@ class NoRing:
     """Takes events and forgets them: recording is switched off."""
 
     path = ""
+    is_closed = False
     capacity = 1  # code that writes without a call writes here, over and over
 
     def __init__(self) -> None:

@@ -18,6 +18,7 @@ class FakeNode:
 
     def __init__(self, folder: Path, files: int, total_bytes: int) -> None:
         self.folder = folder
+        self.session = {"path": str(folder)}
         self.clock = 100.0
         self.config = SimpleNamespace(dead_process_files=files, dead_process_bytes=total_bytes)
         self.unread: set[bytes] = set()
