@@ -24,7 +24,7 @@ CHAOS         ?=
 SOAK_SECONDS  ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types imports docs docs-serve unit smoke chaos soak chaos-serve bench bench-serve bench-work fmt clean
+.PHONY: help setup demo test lint types imports docs docs-serve unit smoke chaos soak soak-actors chaos-serve bench bench-serve bench-work fmt clean
 
 help:
 	@echo "make demo    a first look: start, run tasks and actors, stop"
@@ -34,6 +34,7 @@ help:
 	@echo "make chaos   random programs under random kills for CHAOS_SECONDS=$(CHAOS_SECONDS), from CHAOS_SEED=$(CHAOS_SEED)"
 	@echo "make chaos-serve  20 rolling updates of Serve under load, and 20 more under random kills, from CHAOS_SEED"
 	@echo "make soak    one program for SOAK_SECONDS=$(SOAK_SECONDS): fails if memory, descriptors or files grow; draws docs/images/soak.svg"
+	@echo "make soak-actors  eleven minutes of actors that come and go: fails if memory, descriptors or files grow"
 	@echo "make docs    build the documentation as a site into site/, with every link checked"
 	@echo "make fmt     put the code in the house format"
 	@echo "make clean   remove environments, caches and build products"
@@ -98,6 +99,9 @@ chaos-serve: $(STAMP)
 
 soak: $(STAMP)
 	$(BIN)/python -m tests.soak --seconds $(SOAK_SECONDS) --picture docs/images/soak.svg
+
+soak-actors: $(STAMP)
+	$(BIN)/python -m tests.soak --program actors --seconds 660 --picture docs/images/soak-actors.svg
 
 # The peers live in an environment of their own: their dependencies shall never decide ours.
 $(PEERS_STAMP): $(PEERS_LIST)

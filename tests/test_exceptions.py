@@ -487,3 +487,34 @@ def test_notes_are_told_once() -> None:
     error = arrived(exc)
     assert "".join(traceback.format_exception(error)).count("look here") == 1
     assert error.cause.__notes__ == ["look here"]
+
+
+@pytest.mark.parametrize(
+    ("error", "end"),
+    [
+        (
+            exceptions.TaskCancelledError("It was cancelled.", task_id="ab" * 16),
+            ". Why: sundog why " + "ab" * 16,
+        ),
+        (
+            exceptions.ObjectLostError("Two\nlines.", object_ref_hex="cd" * 20),
+            "\nWhy: sundog why " + "cd" * 20,
+        ),
+        (exceptions.ObjectLostError("See: sundog why x", object_ref_hex="cd" * 20), "See: sundog why x"),
+        (exceptions.TaskCancelledError("It was cancelled.", task_id="an id of Ray"), "It was cancelled."),
+        (exceptions.ActorHandleNotFoundError("None.", actor_id="ab" * 16), "None."),
+    ],
+)
+def test_an_error_that_is_about_something_names_the_command_that_tells_more(
+    error: Exception, end: str
+) -> None:
+    assert str(error).endswith(end)
+    assert str(error).count("sundog why") <= 1
+
+
+def test_an_error_that_passes_through_several_tasks_asks_once() -> None:
+    inner = exceptions.RayTaskError.from_exception(ValueError("no"), function_name="leaf", task_id="aa" * 16)
+    outer = exceptions.RayTaskError.from_exception(inner, function_name="root", task_id="bb" * 16)
+    assert str(inner).endswith("ValueError: no\nWhy: sundog why " + "aa" * 16)
+    assert str(outer).endswith("ValueError: no\nWhy: sundog why " + "bb" * 16)
+    assert str(outer).count("Why: sundog") == 1

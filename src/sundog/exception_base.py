@@ -24,6 +24,9 @@ from sundog.exception_transport import (
 from sundog.printable import printable
 
 _PACKAGE_DIR = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_ASK = "sundog why"
+# What can be asked about, the most telling first: facts of an error, and how many digits an id of ours has.
+_ASKED = (("task_id", 32), ("actor_id", 32), ("object_ref_hex", 40))
 
 
 class RayError(Exception):
@@ -41,6 +44,7 @@ class RayError(Exception):
     __slots__ = ()  # laid out as Exception is: only then can it become a base of Ray's (ray_engine/graft.py)
 
     default: ClassVar[str] = ""
+    _asks: ClassVar[bool] = True  # its text ends with the command that tells more
     # Ray's own positional parameters, for programs (mostly tests) that construct these errors themselves.
     _ray_order: ClassVar[tuple[str, ...]] = ("message",)
 
@@ -74,7 +78,12 @@ class RayError(Exception):
         return f"{self.default} ({shown})" if self.default and shown else self.default
 
     def __str__(self) -> str:
-        return self.message if len(self.args) <= 1 else str(self.args)
+        text = self.message if len(self.args) <= 1 else str(self.args)
+        asked = _first_id(self.__dict__) if self._asks and _ASK not in text else ""
+        if not asked:
+            return text
+        gap = " " if text.endswith(".") and "\n" not in text else "\n"
+        return f"{text}{gap}Why: {_ASK} {asked}"
 
     def __reduce__(self) -> tuple[object, ...]:
         # Not the default, which calls the class with `args`: a subclass may have any constructor it likes.
@@ -180,6 +189,11 @@ class RayTaskError(RayError):
         return getattr(cause, name)
 
     def __str__(self) -> str:
+        asked = _first_id({"task_id": _hex(self.task_id)})
+        return f"{self.remote_text()}\nWhy: {_ASK} {asked}" if asked else self.remote_text()
+
+    def remote_text(self) -> str:
+        """Where and how it failed, without what to ask next: an error that passes through several tasks asks once."""
         known = {"pid": self.pid, "ip": self.ip, "task": _hex(self.task_id), "actor": self.actor_name}
         known |= {"actor_id": _hex(self.actor_id), "repr": self.actor_repr}
         facts = ", ".join(
@@ -229,3 +243,12 @@ def _rebuild_task_error(
 
 def _hex(value: Any) -> Any:
     return value.hex() if isinstance(value, bytes) else value
+
+
+def _first_id(facts: dict[str, Any]) -> str:
+    """The id that `sundog why` can be asked about; "" if an error is about nothing that has one."""
+    for name, digits in _ASKED:
+        value = facts.get(name)
+        if type(value) is str and len(value) == digits:
+            return value
+    return ""

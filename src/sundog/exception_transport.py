@@ -97,7 +97,8 @@ def _format_one(exc: BaseException, hidden: tuple[str, ...]) -> str:
     _hide_frames(shown, hidden)
     if getattr(type(exc), "continues_stack", False):
         # One continuous stack: the frames that waited, then those of the task that was waited for.
-        return "Traceback (most recent call last):\n" + "".join(shown.stack.format()) + f"{exc}\n"
+        below: str = exc.remote_text()  # type: ignore[attr-defined]
+        return "Traceback (most recent call last):\n" + "".join(shown.stack.format()) + f"{below}\n"
     return "".join(shown.format(chain=False))
 
 

@@ -268,6 +268,7 @@ class ActorHandleNotFoundError(ValueError, RayError):
 
     __init__ = RayError.__init__
     default = "This actor handle belongs to another session."
+    _asks = False  # there is nothing to be found of it
 
 
 class PendingCallsLimitExceeded(RayError):

@@ -84,3 +84,24 @@ def test_a_reader_that_goes_away_ends_the_command_quietly() -> None:
     finally:
         os.close(writing)
     assert (done.returncode, done.stderr) == (exits.FAILED, "")
+
+
+@pytest.mark.parametrize(("read", "code", "told"), [(True, 4, "did not answer"), (False, 1, "")])
+def test_a_broken_pipe_of_the_session_is_told_and_one_of_our_own_output_is_not(
+    read: bool, code: int, told: str
+) -> None:
+    program = (
+        "import sys; from sundog.cli import exits; sys.stdin.read()\n"
+        "with exits.mapped():\n    raise BrokenPipeError(32, 'Broken pipe')"
+    )
+    out = subprocess.PIPE
+    process = subprocess.Popen([sys.executable, "-c", program], stdin=out, stdout=out, stderr=out, text=True)
+    assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+    if not read:
+        process.stdout.close()
+    process.stdin.close()
+    errors = process.stderr.read()
+    assert process.wait(60) == code
+    assert (told in errors) and bool(told) == bool(errors)
+    process.stdout.close()
+    process.stderr.close()

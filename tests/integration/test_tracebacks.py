@@ -40,7 +40,8 @@ def test_a_program_that_ends_with_a_tasks_error_shows_the_users_frames(what: str
     shown = told[told.index("Traceback") :].splitlines()
     assert "in <module>" in shown[1] and any("in user_code" in line for line in shown)
     assert any("RayTaskError(KeyError): sundog::fail()" in line for line in shown)
-    assert any("in fail" in line for line in shown) and shown[-1] == "KeyError: 'k'"
+    assert any("in fail" in line for line in shown) and shown[-2] == "KeyError: 'k'"
+    assert shown[-1].startswith("Why: sundog why ")
 
 
 def test_a_setting_shows_all_frames() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sundog import events
+from sundog import event_facts, events
 from sundog.observe import segments
 from sundog.observe.index import Index, opened
 from sundog.observe.trace import Window, pieces, session_bounds
@@ -35,6 +35,7 @@ def index(tmp_path: Path) -> Iterator[Index]:
         )
     worker.write(events.GET, task_id(50), worker.name("a.py:9 in f"), NOW + 2.1, NOW + 2.1, NOW + 2.2)
     worker.started(task_id(99), NOW + 20, worker.name("running"))
+    event_facts.block(worker, events.GET, task_id(98), worker.name("a.py:7 in f"), task_id(99), NOW + 21)
     driver.write(events.GET, task_id(4), driver.name("a.py:3 in main"), NOW + 4, NOW + 4, NOW + 4.6)
     driver.write(events.READY, task_id(5), 0, NOW, NOW + 1, NOW + 1)
     driver.write(events.PACKET, task_id(4), 3, 6.0, NOW + 2, NOW + 2, 0, 0, 0.0, 100)
@@ -73,7 +74,7 @@ def test_every_task_get_spill_and_end_is_drawn_once(index: Index) -> None:
     drawn = Counter((each["cat"], each["ph"]) for each in trace(index) if "cat" in each)
     assert (drawn["task", "X"], drawn["driver", "X"], drawn["store", "X"], drawn["death", "i"]) == (
         11,
-        2,
+        3,
         1,
         1,
     )
@@ -117,3 +118,9 @@ def test_a_window_has_what_touches_it(index: Index) -> None:
     assert (low, high) == (NOW, NOW + 9.5)
     found = [each for each in trace(index, Window(NOW + 2.0, NOW + 3.2)) if each.get("cat") == "task"]
     assert len(found) == 2
+
+
+def test_a_get_that_has_not_ended_is_drawn_to_the_last_known_moment(index: Index) -> None:
+    [open_] = [each for each in trace(index) if each.get("args", {}).get("status") == "not ended"]
+    assert (open_["name"], open_["ts"]) == ("get", pytest.approx((NOW + 21) * 1e6))
+    assert (open_["args"]["object"], open_["args"]["call_site"]) == (task_id(98).hex(), "a.py:7 in f")

@@ -130,3 +130,23 @@ def test_actors_processes_objects_and_jobs() -> None:
     assert "not in the records" in told(explain(ObjectFacts("ab" * 20)))
     job = JobFacts("01000000", "RUNNING", "x.py", 3, 10.0, counts={"FAILED": 2}, worst=task("FAILED"))
     assert "2 FAILED" in told(explain(job)) and "nothing more was recorded" in told(explain(job))
+
+
+def test_a_task_that_waits_in_get_is_followed_to_what_it_waits_for() -> None:
+    child = task("RUNNING", task_id="cd" * 16, name="child", start_s=60.0, pid=9, line="b.py:2 child")
+    story = explain(
+        task("RUNNING", start_s=50.0, blocked="in get() since 3.0 s, for cd, at a.py:1 in f", awaits=child)
+    )
+    text = "\n".join(story.because)
+    assert (
+        text.index("in get() since 3.0 s")
+        < text.index("result of child()")
+        < text.index("runs since 40 s in pid 9")
+    )
+    assert text.index("pid 9") < text.index("b.py:2")
+
+
+def test_a_slow_task_that_waited_for_others_is_told_so() -> None:
+    usual = Usual(10, 1.9, 1.0)
+    story = explain(task("FINISHED", start_s=10.0, end_s=20.0, blocked_s=9.0, cpu_s=0.1, usual=usual))
+    assert any("waited 9 s of that in get() and wait()" in step for step in story.because)

@@ -19,6 +19,10 @@ from tests.soak.sampling import Sample, Sampler, lines_of
 
 SAMPLES_MAX = 300
 END_S = 60.0
+WORDS = {
+    "program": "tasks, actors, puts, spills, failures",
+    "actors": "actors that come and go, four at a time",
+}
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
@@ -26,6 +30,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description=__doc__)
     parser.add_argument("--seconds", type=float, default=float(os.environ.get("SOAK_SECONDS", "600")))
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--program", choices=("program", "actors"), default="program", help="what is played")
     parser.add_argument("--picture", type=Path, help="where the SVG goes; none without it")
     parser.add_argument(
         "--out", type=Path, help="where the samples go (default: a new file in the temporary folder)"
@@ -33,7 +38,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def play(seconds: float, seed: int) -> tuple[list[tuple[float, Sample]], int]:
+def play(seconds: float, seed: int, program: str = "program") -> tuple[list[tuple[float, Sample]], int]:
     """Run the program for so long; returns the samples with their times, and how many rounds it made.
 
     Raises:
@@ -41,7 +46,7 @@ def play(seconds: float, seed: int) -> tuple[list[tuple[float, Sample]], int]:
     """
     with tempfile.TemporaryDirectory(prefix="sundog-soak-") as folder:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.soak.program", str(seed)],
+            [sys.executable, "-m", f"tests.soak.{program}", str(seed)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -93,7 +98,7 @@ def write(samples: list[tuple[float, Sample]], path: Path) -> None:
 def main(argv: Sequence[str]) -> int:
     """Run, print the verdicts, draw them, say how it went."""
     options = parse(argv)
-    samples, rounds = play(options.seconds, options.seed)
+    samples, rounds = play(options.seconds, options.seed, options.program)
     path = options.out
     if path is None:
         handle, name = tempfile.mkstemp(prefix="sundog-soak-", suffix=".csv")
@@ -104,9 +109,7 @@ def main(argv: Sequence[str]) -> int:
     for verdict in verdicts:
         print(verdict.text())
     if options.picture is not None:
-        title = (
-            f"A soak of {options.seconds:.0f} s: {rounds:,} rounds of tasks, actors, puts, spills, failures"
-        )
+        title = f"A soak of {options.seconds:.0f} s: {rounds:,} rounds of {WORDS[options.program]}"
         options.picture.write_text(draw(verdicts, title), encoding="utf-8")
     grown = [verdict for verdict in verdicts if not verdict.flat]
     print(f"{rounds:,} rounds, {len(samples)} samples ({path}); {_words(grown)}")

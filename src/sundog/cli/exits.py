@@ -15,6 +15,7 @@ the terminal's process, main thread.
 
 import difflib
 import os
+import select
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -87,22 +88,40 @@ def mapped() -> Iterator[None]:
         error.show()
         _leave(code_of(error))
     except BrokenPipeError as error:
+        if not _is_output_closed():
+            _say_no_answer(error)  # of the session's socket: it ended while it was asked
+            _leave(NO_ANSWER)
         # Python flushes stdout once more on its way out; without this it would complain about the same pipe
         # again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         _leave(code_of(error))
     except (ConnectionError, TimeoutError, EOFError) as error:
-        click.echo(
-            f"sundog: the session did not answer ({type(error).__name__}: {error}). It may just have ended. "
-            "See what is running with: sundog status",
-            err=True,
-        )
+        _say_no_answer(error)
         _leave(code_of(error))
     except Exception as error:
         if not _is_for_the_user(error):
             raise
         click.echo(f"sundog: {error}", err=True)
         _leave(code_of(error))
+
+
+def _say_no_answer(error: Exception) -> None:
+    click.echo(
+        f"sundog: the session did not answer ({type(error).__name__}: {error}). It may just have ended. "
+        "See what is running with: sundog status",
+        err=True,
+    )
+
+
+def _is_output_closed() -> bool:
+    """Whether nobody reads our output any more. A broken pipe may also be that of a session."""
+    try:
+        looked = select.poll()
+        for file in (sys.stdout, sys.stderr):
+            looked.register(file.fileno(), 0)  # a pipe without a reader is told unasked
+        return bool(looked.poll(0))
+    except (OSError, ValueError):  # no real file: a test, or closed by ourselves
+        return True
 
 
 def raise_unknown_command(name: str, known: list[str], ctx: click.Context) -> NoReturn:

@@ -40,6 +40,25 @@ class SampleRow:
     pid: int
 
 
+@plain(frozen=True)
+class Waiting:
+    """A `get` or `wait` that has not ended."""
+
+    verb: str  # get | wait
+    since_s: float
+    object_id: str  # of the object it waits for first: the id of its task, in hexadecimal
+    site: str
+
+
+@plain(frozen=True)
+class Traffic:
+    """What an attempt was given and gave back, and how long it waited in get and wait."""
+
+    bytes_in: int | None
+    bytes_out: int | None
+    blocked_s: float
+
+
 @plain()
 class ProcessRow:
     """What is known of a process, dead or alive."""
@@ -65,6 +84,8 @@ class SessionRows:
     spans: list[SpanRow] = field(default_factory=list)
     samples: list[SampleRow] = field(default_factory=list)
     begun: dict[bytes, tuple[bytes, int, float]] = field(default_factory=dict)  # task: (worker, pid, when)
+    blocked: dict[bytes, Waiting] = field(default_factory=dict)  # task: the get or wait in which it is
+    traffic: dict[tuple[bytes, int], Traffic] = field(default_factory=dict)  # (task, attempt)
     processes: dict[bytes, ProcessRow] = field(default_factory=dict)
     errors: list[dict[str, Any]] = field(
         default_factory=list
@@ -99,7 +120,8 @@ def base_rows(index: Index) -> SessionRows:
     """The processes of a session, and which task each began last."""
     rows = SessionRows(dropped=index.missed())
     for each in index.dicts(
-        "SELECT p.*, n.text AS lease_text FROM processes p LEFT JOIN names n ON n.id = p.lease"
+        "SELECT p.*, n.text AS lease_text, s.text AS site FROM processes p LEFT JOIN names n ON n.id = p.lease "
+        "LEFT JOIN names s ON s.id = p.blocked_site"
     ):
         process_id = each["process_id"]
         rows.processes[process_id] = ProcessRow(
@@ -117,6 +139,10 @@ def base_rows(index: Index) -> SessionRows:
         )
         if each["begun"]:
             rows.begun[each["begun"]] = (process_id, each["pid"], each["begun_s"])
+        if each["blocked_s"] and each["blocked_task"]:
+            verb = events.KIND_NAMES.get(each["blocked_kind"], "get")
+            on = each["blocked_on"].hex()
+            rows.blocked[each["blocked_task"]] = Waiting(verb, each["blocked_s"], on, each["site"] or "")
     return rows
 
 
@@ -245,6 +271,31 @@ def add_sites(index: Index, rows: SessionRows) -> None:
         found = site_of(index, task.task_id, task.name)
         if found:
             rows.sites[task.task_id.hex()] = found
+
+
+def add_traffic(index: Index, rows: SessionRows) -> None:
+    """What each of the tasks that are there was given and gave back, as far as it is recorded."""
+    for task in rows.tasks[:_MANY]:
+        found = index.rows(
+            "SELECT by_value + by_reference, inline_out FROM traffic WHERE task_id = ? AND attempt = ?",
+            task.task_id,
+            task.attempt,
+        )
+        bytes_in, inline = found[0] if found else (None, None)
+        made = index.one(
+            "SELECT sum(size_bytes) FROM made WHERE task_id = ? AND kind = ? AND attempt = ?",
+            task.task_id,
+            events.RESULT,
+            task.attempt,
+        )
+        blocked_s = index.one(
+            "SELECT sum(end_s - start_s) FROM waited WHERE task_id = ? AND start_s BETWEEN ? AND ?",
+            task.task_id,
+            task.start_s,
+            task.end_s,
+        )
+        bytes_out = None if inline is None and made is None else (inline or 0) + (made or 0)
+        rows.traffic[task.task_id, task.attempt] = Traffic(bytes_in, bytes_out, blocked_s or 0.0)
 
 
 def session_rows(path: str) -> tuple[list[TaskRow], list[SpanRow]]:

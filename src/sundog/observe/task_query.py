@@ -19,8 +19,16 @@ from itertools import islice
 from typing import Any
 
 from sundog.observe.index import Index
-from sundog.observe.records import SessionRows, add_errors, add_sites, base_rows, tasks_where
+from sundog.observe.records import (
+    SessionRows,
+    add_errors,
+    add_sites,
+    add_traffic,
+    base_rows,
+    tasks_where,
+)
 from sundog.observe.schema import KINDS
+from sundog.observe.sites import site_of
 from sundog.observe.task_states import DRIVER_TASK_ID_PREFIX, rows_of
 from sundog.plain import plain
 
@@ -29,6 +37,7 @@ Filter = tuple[str, str, Any]
 Matches = Callable[[Mapping[str, Any], Sequence[Filter]], bool]
 
 _CHUNK = 2000
+_SITES_MAX = 1000
 _VISIBLE = "NOT a.flags & 4"
 _NEVER, _ALWAYS = "0", "1"
 _OWNER = "substr(a.task_id, 1, 8)"
@@ -125,8 +134,13 @@ class TaskQuery:
             for each in facts
             if each.get("running") or (each["task"], each.get("attempt", 0)) not in ended
         ]
-        rows = SessionRows(begun=self.base.begun, processes=self.base.processes)
+        base = self.base
+        rows = SessionRows(begun=base.begun, blocked=base.blocked, processes=base.processes)
         rows.runs = self._runs({bytes.fromhex(each["task"])[:8] for each in alive})
+        for each in alive[:_SITES_MAX]:
+            site = site_of(self.index, bytes.fromhex(each["task"]), each.get("function", ""))
+            if site:
+                rows.sites[each["task"]] = site
         built = rows_of(rows, alive, self.scene.node_id, self.scene.path)
         if not self.scene.is_live:
             for row, each in zip(built, alive):
@@ -194,6 +208,7 @@ class TaskQuery:
         add_errors(self.index, rows)
         if detail:
             add_sites(self.index, rows)
+            add_traffic(self.index, rows)
             rows.tasks = [*chosen, *self._earlier(chosen)]
         rows.tasks = [task for task in rows.tasks if task.start_s is not None]
         rows.runs = self._runs({task.owner_id for task in chosen})

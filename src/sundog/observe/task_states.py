@@ -135,6 +135,9 @@ class _States:
                 profiling_data=_profile(row, task),
                 task_log_info=self._log_info(worker),
             )
+            moved = self.found.traffic.get((task.task_id, task.attempt))
+            if moved is not None:
+                row.update(bytes_in=moved.bytes_in, bytes_out=moved.bytes_out, blocked_s=moved.blocked_s)
         return row
 
     def _failed(self, facts: Facts) -> Row:
@@ -178,6 +181,14 @@ class _States:
                 task_log_info=self._log_info(row["worker_id"]),
                 runtime_env_info=_environment(facts.get("env") or {}),
             )
+            waits = self.found.blocked.get(bytes.fromhex(task_id))
+            if waits is not None:
+                row.update(
+                    blocked_in=waits.verb,
+                    blocked_since_ms=int(waits.since_s * 1000),
+                    blocked_on=waits.object_id,
+                    blocked_at=waits.site,
+                )
             self._name(row, row["name"], row["func_or_class_name"], bytes.fromhex(facts["actor"]), began=True)
         row.update(state=state, events=_events(facts["submit_s"], start_s or None, None, state))
         return row

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
+from sundog.events import KIND_NAMES
 from sundog.observe.index import Index, Progress, no_progress
 from sundog.observe.records import SessionRows, base_rows, spans_where, tasks_where
 from sundog.observe.sites import site_of
@@ -87,6 +88,7 @@ class _Trace:
         yield from self._tasks(progress)
         yield from self._running()
         yield from self._spans()
+        yield from self._waiting()
         yield from self._facts()
         yield from self._counters()
         for event in self.board.names():
@@ -184,6 +186,23 @@ class _Trace:
                 "args": {"task_id": task.hex(), "status": "RUNNING"},
             }
             yield json.dumps(event)
+
+    def _waiting(self) -> Iterator[str]:
+        """Gets and waits that had not ended, up to the last moment that is known."""
+        last = self.index.one("SELECT max(end_s) FROM attempts") or 0.0
+        for process_id, kind, since, object_, site in self.index.rows(
+            "SELECT p.process_id, p.blocked_kind, p.blocked_s, p.blocked_on, n.text FROM processes p "
+            "LEFT JOIN names n ON n.id = p.blocked_site WHERE p.blocked_s > 0"
+        ):
+            if since <= self.window.to_s:
+                home, verb = self.rows.processes[process_id], KIND_NAMES.get(kind, "get")
+                span = SpanRow(
+                    verb, since, max(last, since), home.pid, process_id, object_.hex(), home.node_id
+                )
+                process, tid = self.board.lane_for_call(span)
+                args = {"object": span.detail, "call_site": site or "", "status": "not ended"}
+                slice_ = {"name": verb, "cat": "driver", "ph": "X", "ts": since * _US, "args": args}
+                yield json.dumps({**slice_, "dur": (span.end_s - since) * _US, "pid": process, "tid": tid})
 
     # ------------------------------------------------------------------ gets, puts and waits
     def _spans(self) -> Iterator[str]:

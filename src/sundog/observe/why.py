@@ -97,6 +97,8 @@ class TaskFacts:
     line: str = ""
     line_age_s: float = 0.0
     blocked: str = ""  # what it waits for itself while it runs
+    awaits: TaskFacts | None = None  # the task that makes that
+    blocked_s: float = 0.0  # how long it was in get and wait, of one that has ended
     attempts: Sequence[Attempt] = ()
     phases: Sequence[tuple[str, float]] = ()
     usual: Usual | None = None
@@ -221,7 +223,7 @@ def _state_of(maker: TaskFacts, depth: int) -> list[str]:
     if maker.state.startswith("RUNNING"):
         return [
             f"{maker.name}() runs since {_s(maker.now_s - maker.start_s)} in pid {maker.pid}",
-            *_running(maker),
+            *_running(maker, depth),
         ]
     if maker.state == "FAILED":
         return [f"{maker.name}() failed", *_failed(maker, depth)[0]]
@@ -239,11 +241,9 @@ def _waits_for_actor(actor: ActorFacts) -> tuple[str, ...]:
     return (f"it waits for {label}, which {story.verdict}", *story.because)
 
 
-def _running(facts: TaskFacts) -> tuple[str, ...]:
-    steps = []
-    if facts.blocked:
-        steps.append(f"it waits itself: {facts.blocked}")
-    if facts.line:
+def _running(facts: TaskFacts, depth: int = 0) -> tuple[str, ...]:
+    steps: list[str] = []
+    if facts.line and not facts.blocked:
         age = f", seen {_s(facts.line_age_s)} ago" if facts.line_age_s > 1.0 else ""
         steps.append(f"it is at {facts.line}{age}")
     usual, so_far = facts.usual, facts.now_s - facts.start_s
@@ -257,8 +257,11 @@ def _running(facts: TaskFacts) -> tuple[str, ...]:
             steps.append(f"that is usual: {usual.count} calls took {_s(usual.mean_s)} on average")
     else:
         steps.append(f"no other call of {facts.name}() has ended, so what is usual is not known")
-    if facts.state == "RUNNING_IN_RAY_GET" or facts.state == "RUNNING_IN_RAY_WAIT":
-        steps.append("it is blocked in get() or wait(), and has lent its CPU meanwhile")
+    if facts.blocked:
+        steps.append(f"it waits itself: {facts.blocked}")
+        if facts.awaits is not None and depth < _CHAIN_MAX:
+            steps.append(f"that is the result of {facts.awaits.name}() {facts.awaits.task_id}")
+            steps += _state_of(facts.awaits, depth + 1)
     return tuple(steps)
 
 
@@ -275,7 +278,9 @@ def _slow(facts: TaskFacts) -> tuple[str, ...]:
             f"it ran {_s(took)}; the other {usual.count - 1} calls of {facts.name}() took {_s(mean_s)} on average"
         )
         busy = facts.cpu_s / took if took else 0.0
-        if busy < 0.5:
+        if facts.blocked_s > 0.5 * took:
+            steps.append(f"it waited {_s(facts.blocked_s)} of that in get() and wait() for others")
+        elif busy < 0.5:
             steps.append(
                 f"it used the processor for {_s(facts.cpu_s)} of that: for the rest it waited or slept"
             )
@@ -297,6 +302,8 @@ def _normal(facts: TaskFacts) -> tuple[str, ...]:
         f"it waited {_s(facts.start_s - facts.submit_s)} before it ran, in the process with pid {facts.pid}"
     ]
     steps += [f"of these {_s(seconds)} for {what}" for what, seconds in facts.phases if seconds > 1e-3]
+    if facts.blocked_s > 1e-3:
+        steps.append(f"while it ran it waited {_s(facts.blocked_s)} in get() and wait()")
     steps.append(f"it used {_s(facts.cpu_s)} of processor time and at most {facts.peak_bytes / 1e6:.0f} MB")
     if len(facts.attempts) > 1:
         steps += [_attempt(each) for each in facts.attempts[:-1]]

@@ -15,7 +15,7 @@ from sundog import events
 from sundog.observe import why
 from sundog.observe.index import Index
 from sundog.observe.phases import phases_of
-from sundog.observe.records import tasks_where
+from sundog.observe.records import Waiting, tasks_where
 from sundog.observe.sessions import Opened
 from sundog.observe.task_query import Scene, TaskQuery, recorded_rows
 from sundog.wire.requests import ListRows, Status
@@ -43,12 +43,16 @@ class Gatherer:
         node_id = ""
         facts: list[Any] = []
         if opened.is_live:
-            facts, _ = opened.ask(ListRows("tasks"))
-            status = opened.ask(Status())
-            self.pending, node_id = status.get("pending", []), str(status.get("node", ""))
-            self.actors.update({row["actor_id"]: row for row in opened.ask(ListRows("actors"))[0]})
-            self.jobs.update({row["job_id"]: row for row in opened.ask(ListRows("jobs"))[0]})
-        else:
+            try:
+                facts, _ = opened.ask(ListRows("tasks"))
+                status = opened.ask(Status())
+                self.pending, node_id = status.get("pending", []), str(status.get("node", ""))
+                self.actors.update({row["actor_id"]: row for row in opened.ask(ListRows("actors"))[0]})
+                self.jobs.update({row["job_id"]: row for row in opened.ask(ListRows("jobs"))[0]})
+            except (ConnectionError, EOFError):  # it ended while it was asked: its records tell the rest
+                facts = []
+                self.opened = opened = Opened(opened.name, opened.path, None, opened.file)
+        if not opened.is_live:
             self.now = index.one("SELECT max(end_s) FROM attempts") or self.now
         self.told = {each["task"]: each for each in facts if "task" in each and not each.get("running")}
         self.unfinished = [each for each in facts if "count" not in each]
@@ -162,6 +166,7 @@ class Gatherer:
         if exact is not None and exact.start_s and row["state"] in ("FINISHED", "FAILED"):
             start, end = exact.start_s, exact.end_s or 0.0
         line, line_age_s = self._line(row)
+        wait = self.query.base.blocked.get(bytes.fromhex(task_id)) if row["state"] == "RUNNING" else None
         shortage, infeasible = self._shortage(row) if row["state"].startswith("PENDING_NODE") else ("", False)
         is_call = row.get("actor_id") and row["type"] == "ACTOR_TASK"
         actor = self.actor(row["actor_id"], depth + 1) if is_call and depth < 2 else None
@@ -180,6 +185,9 @@ class Gatherer:
             call_site=row.get("call_site") or "",
             line=line,
             line_age_s=line_age_s,
+            blocked=_wait_words(wait, self.now) if wait is not None else "",
+            awaits=self._awaited(wait, depth) if wait is not None else None,
+            blocked_s=self._blocked_s(task_id, start, end),
             attempts=self._attempts(rows),
             phases=[(each.waits_for, each.seconds) for each in phases_of(self.index, exact)] if exact else (),
             usual=self._usual(name),
@@ -280,6 +288,16 @@ class Gatherer:
             else:
                 puts.append(oid)
         return makers, puts
+
+    def _awaited(self, wait: Waiting, depth: int) -> why.TaskFacts | None:
+        """The task whose result a running one waits for; None of a put."""
+        known = depth < _DEPTH_MAX and self._tasks_like(wait.object_id)
+        return self.task(wait.object_id, depth + 1) if known else None
+
+    def _blocked_s(self, task_id: str, start_s: float, end_s: float) -> float:
+        """How long an attempt that has ended was in get and wait."""
+        sql = "SELECT sum(end_s - start_s) FROM waited WHERE task_id = ? AND start_s BETWEEN ? AND ?"
+        return self.index.one(sql, bytes.fromhex(task_id), start_s, end_s) or 0.0
 
     def _origin(self, task_id: str, depth: int) -> why.TaskFacts | None:
         text = self.index.one(
@@ -385,3 +403,8 @@ class Gatherer:
 
 def _same(row: Mapping[str, Any], filters: Sequence[tuple[str, str, Any]]) -> bool:
     return all((str(row.get(key)) == str(wanted)) == (predicate == "=") for key, predicate, wanted in filters)
+
+
+def _wait_words(wait: Waiting, now: float) -> str:
+    site = f", at {wait.site}" if wait.site else ""
+    return f"in {wait.verb}() since {max(0.0, now - wait.since_s):.1f} s, for {wait.object_id}{site}"

@@ -101,6 +101,12 @@ def note_unfinished(owner: Owner) -> None:
 
 def _text(error: Any) -> str:
     try:
-        return _COLOURS.sub("", str(error))
+        if isinstance(error, errors.RayTaskError):
+            text = error.remote_text()
+        elif isinstance(error, errors.RayError) and type(error).__str__ is errors.RayError.__str__:
+            text = error.message  # without what to ask next: whoever reads this has asked
+        else:
+            text = str(error)
+        return _COLOURS.sub("", text)
     except Exception:  # an error of the user's whose own text fails
         return type(error).__name__

@@ -154,7 +154,8 @@ def compose(found: Sequence[dict[str, Any]], source: Callable[[str, int], str]) 
             text = source(file, line).strip()
             if text:
                 lines.append(f"    {text}")
-    lines.append("See: sundog status")
+    tasks = [each["task_id"] for each in found if each["task_id"]]
+    lines.append(f"Why: sundog why {tasks[0]}" if tasks else "See: sundog status")
     return "\n".join(lines)
 
 

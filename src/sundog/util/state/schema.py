@@ -215,6 +215,15 @@ class TaskState(StateSchema):
     # Sundog's own: what the attempt used; bytes of memory of its own, without shared segments.
     cpu_s: float | None = detail_column()
     peak_memory: int | None = detail_column()
+    # Packed arguments and results, from a kilobyte on; seconds in get() and wait().
+    bytes_in: int | None = detail_column()
+    bytes_out: int | None = detail_column()
+    blocked_s: float | None = detail_column()
+    # Of one that runs: the get() or wait() in which it is, since when, for the result of which task, at which line.
+    blocked_in: str | None = detail_column(filterable=True)
+    blocked_since_ms: int | None = detail_column(shown=shown_time)
+    blocked_on: str | None = detail_column()
+    blocked_at: str | None = detail_column()
 
 
 @dataclass
