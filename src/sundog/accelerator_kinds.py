@@ -19,12 +19,17 @@ class Kind(NamedTuple):
     noset: str  # the variable by which users forbid to set it
     shared: bool = False  # a task may ask for a share of one piece
     amounts: tuple[int, ...] = ()  # the only amounts that a task may ask for
+    model: str = ""  # the only one that there is, as `accelerator_type=` names it
 
 
 KINDS = {
     GPU: Kind("CUDA_VISIBLE_DEVICES", "RAY_EXPERIMENTAL_NOSET_CUDA_VISIBLE_DEVICES", shared=True),
     "TPU": Kind("TPU_VISIBLE_CHIPS", "RAY_EXPERIMENTAL_NOSET_TPU_VISIBLE_CHIPS", amounts=(1, 2, 4, 8)),
-    "neuron_cores": Kind("NEURON_RT_VISIBLE_CORES", "RAY_EXPERIMENTAL_NOSET_NEURON_RT_VISIBLE_CORES"),
+    "neuron_cores": Kind(
+        "NEURON_RT_VISIBLE_CORES",
+        "RAY_EXPERIMENTAL_NOSET_NEURON_RT_VISIBLE_CORES",
+        model="aws-neuron-core",
+    ),
     "HPU": Kind("HABANA_VISIBLE_MODULES", "RAY_EXPERIMENTAL_NOSET_HABANA_VISIBLE_MODULES"),
     "NPU": Kind("ASCEND_RT_VISIBLE_DEVICES", "RAY_EXPERIMENTAL_NOSET_ASCEND_RT_VISIBLE_DEVICES", shared=True),
     "RBLN": Kind("RBLN_DEVICES", "RAY_EXPERIMENTAL_NOSET_RBLN_RT_VISIBLE_DEVICES"),
@@ -32,6 +37,12 @@ KINDS = {
     "FURIOSA": Kind("FURIOSA_DEVICES", "RAY_EXPERIMENTAL_NOSET_FURIOSA_DEVICES"),
     "TTNPU": Kind("TT_VISIBLE_DEVICES", "RAY_EXPERIMENTAL_NOSET_TENSTORRENT_VISIBLE_DEVICES"),
 }
+
+
+def models(resources: Mapping[str, float]) -> dict[str, float]:
+    """What a machine with these resources has besides, for work that asks by `accelerator_type=`."""
+    kinds = [KINDS[name] for name, amount in resources.items() if name in KINDS and amount > 0]
+    return {f"accelerator_type:{kind.model}": 1.0 for kind in kinds if kind.model}
 
 
 def check_pieces(name: str, resource: str, amount: float) -> None:

@@ -244,6 +244,10 @@ class Config:
     log_rotation_backup_count: int = _setting(
         5, "Older parts of a worker's log that stay beside the one it writes.", low=0
     )
+    runtime_env_ignore_gitignore: bool = _setting(
+        False,
+        "Copy what a `.gitignore` leaves out, too, when a folder of a runtime_env is copied; a `.rayignore` holds.",
+    )
     include_dashboard: bool = _setting(
         True, "Let `sundog start --head` start the head process too: dashboard and jobs."
     )

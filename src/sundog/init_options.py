@@ -148,7 +148,7 @@ def head_of(wanted: bool | None, host: str, port: int | None) -> Iterator[Head |
     """The head process that a new session is to have; none unless it was asked for.
 
     Raises:
-        ValueError: it cannot be started: packages are missing, or the port is taken.
+        ValueError: the port is taken.
     """
     if not wanted:
         yield None
@@ -157,6 +157,11 @@ def head_of(wanted: bool | None, host: str, port: int | None) -> Iterator[Head |
 
     try:
         head = heads.make_head(host, port)
+    except heads.NotInstalled as error:
+        # The program runs as well without: a fixture or a launcher may ask for it everywhere.
+        notices.warn(str(error))
+        yield None
+        return
     except heads.PortTaken as error:
         raise ValueError(str(error)) from None
     with head.listener:

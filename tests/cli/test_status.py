@@ -52,7 +52,7 @@ def test_the_page_shows_what_is_used_of_each_resource(sundog: Sundog, sessions: 
 
 
 def test_the_page_says_what_waits_since_when_and_why(sundog: Sundog, sessions: FakeSessions) -> None:
-    assert "GPU 1 5 3.2 s infeasible: no node has [GPU]" in page(sundog, sessions)
+    assert "{'GPU': 1.0}: 5 3.2 s infeasible: no node has [GPU]" in page(sundog, sessions)
 
 
 def test_the_page_says_when_nothing_waits(sundog: Sundog, sessions: FakeSessions) -> None:

@@ -1,4 +1,4 @@
-"""Corners of Ray's behaviour, one session: classes that name themselves, constructors inside the loop."""
+"""Corners of Ray's behaviour: classes that name themselves, constructors inside the loop, rows of dead actors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import asyncio
 from types import ModuleType
 from typing import Any
 
+import pytest
+
 import sundog
+from sundog.engines import heads
 from sundog.exceptions import ActorDiedError, RayTaskError
 
 GET_S = 60
@@ -73,3 +76,24 @@ def test_the_constructor_of_an_asyncio_actor_runs_inside_its_loop(ray: ModuleTyp
     assert isinstance(raised, ActorDiedError) and "ValueError: no" in str(raised)
     left = outcome(ray, one.remote("exit").wait.remote())
     assert isinstance(left, ActorDiedError) and "exit_actor() was called" in str(left)
+
+
+def test_a_dead_actor_is_listed_with_the_node_that_it_was_on(ray: ModuleType) -> None:
+    @ray.remote(num_cpus=0)
+    class Brief:
+        def leave(self) -> None:
+            sundog.actor.exit_actor()
+
+    brief = Brief.remote()
+    assert isinstance(outcome(ray, brief.leave.remote()), ActorDiedError)
+    row = ray.util.state.get_actor(brief._actor_id.hex())
+    assert row.state == "DEAD" and row.node_id == ray.get_runtime_context().get_node_id()
+
+
+def test_a_program_that_asks_for_a_dashboard_runs_without_its_packages(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(heads, "NEEDED", ("a_package_that_is_not_there",))
+    with sundog.init(num_cpus=1, include_dashboard=True):
+        assert sundog.get(sundog.put(1)) == 1
+    assert any("need a_package_that_is_not_there" in record.getMessage() for record in caplog.records)

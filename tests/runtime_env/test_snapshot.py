@@ -222,3 +222,15 @@ def test_a_tree_deeper_than_pythons_stack_is_copied(session: str, tree: Path) ->
         os.chdir(here)
         # Python 3.11's own rmtree, which pytest cleans up with, cannot remove it.
         subprocess.run(["rm", "-rf", str(tree / "d")], check=True)
+
+
+def test_what_git_ignores_is_copied_if_the_setting_says_so(
+    session: str, tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tree / ".gitignore").write_text("*.log")
+    (tree / ".rayignore").write_text("*.tmp")
+    for name in ("a.log", "b.tmp"):
+        (tree / name).write_text("x")
+    assert {"a.log", "b.tmp"}.isdisjoint(has_content(copy_of(tree, session)))
+    monkeypatch.setenv("RAY_RUNTIME_ENV_IGNORE_GITIGNORE", "1")
+    assert {"a.log", "b.tmp"} & set(has_content(copy_of(tree, session))) == {"a.log"}

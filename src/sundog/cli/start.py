@@ -76,6 +76,7 @@ def describe(info: "SessionInfo") -> str:
             '  import sundog as ray; ray.init(address="auto")',
             "or run an `import ray` program that does the same:",
             "  sundog run script.py",
+            f"Add a node to it:  sundog start --address='{info.address}'",
             "See what it does:  sundog status",
             f"Stop it:           sundog stop --session {info.name}",
         ]

@@ -15,8 +15,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from sundog import accelerator_kinds, early, machine, notices, trust
 from sundog import config as config_module
-from sundog import early, machine, notices, trust
 from sundog.config import Config
 from sundog.engines import obstacles
 from sundog.exceptions import RaySystemError
@@ -567,7 +567,7 @@ def node_resources(
         if not isinstance(amount, (int, float)) or not amount < float("inf"):
             raise ValueError(f"resources[{name!r}] must be a number, not {amount!r}.")
         out[name] = float(amount)
-    out.update(_from_variable("RAY_OVERRIDE_RESOURCES", float))
+    out |= accelerator_kinds.models(out) | _from_variable("RAY_OVERRIDE_RESOURCES", float)
     _from_variable("RAY_OVERRIDE_LABELS", str)  # refused, if it is wrong, before anything is started
     out["memory"] = float(int(out["memory"]))
     for name, amount in out.items():

@@ -66,6 +66,7 @@ _EPITAPH = (
     "hidden",
     "job_id",
     "lease",
+    "node_id",
     "pid",
     "repr_name",
     "submit_s",

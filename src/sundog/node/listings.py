@@ -84,7 +84,7 @@ class Listings:
             "state": row.state,
             "name": row.name,
             "ray_namespace": row.namespace,
-            "node_id": spec.get("node_id") if pid else None,
+            "node_id": spec.get("node_id"),
             "pid": pid,
             "job_id": spec["job_id"].hex(),
             "is_detached": row.detached,

@@ -313,4 +313,4 @@ class Board:
 
 
 def _label(name: str, process: int, tid: int, args: dict[str, object]) -> dict[str, object]:
-    return {"name": name, "ph": "M", "ts": 0, "pid": process, "tid": tid, "args": args}
+    return {"name": name, "cat": "__metadata", "ph": "M", "ts": 0, "pid": process, "tid": tid, "args": args}

@@ -42,13 +42,13 @@ def check_excludes(patterns: Sequence[str]) -> tuple[Rule, ...]:
     return tuple(rule for rule in rules if rule is not None)
 
 
-def read_layers(folder: str, base: str) -> list[Layer]:
+def read_layers(folder: str, base: str, files: Sequence[str] = IGNORE_FILES) -> list[Layer]:
     """The rules of the ignore files in `folder`, whose path below the root is `base` ("" or "a/b/").
 
     A line that cannot be read is left out with a warning, as git leaves it out without one.
     """
     layers = []
-    for name in IGNORE_FILES:
+    for name in files:
         path = os.path.join(folder, name)
         try:
             # A link is not followed: it may lead out of the folder. A pipe of that name must not block us.

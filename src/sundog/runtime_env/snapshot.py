@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from sundog import notices
+from sundog import config, notices
 from sundog.exceptions import RuntimeEnvSetupError
 from sundog.runtime_env import ignores
 
@@ -230,6 +230,7 @@ def _entries(root: str, excludes: Sequence[str]) -> list[_Entry]:
 
 def _walk(root: str, excludes: Sequence[str]) -> Iterator[_Entry]:
     own = [(0, ignores.check_excludes(excludes))] if excludes else []
+    files = ignores.IGNORE_FILES[1:] if config.load().runtime_env_ignore_gitignore else ignores.IGNORE_FILES
     # A stack instead of recursion: a tree may be deeper than Python's stack.
     stack: list[tuple[str, str, list[ignores.Layer]]] = [(root, "", [])]
     while stack:
@@ -240,7 +241,7 @@ def _walk(root: str, excludes: Sequence[str]) -> Iterator[_Entry]:
             if not base:
                 raise
             continue  # removed while we look
-        layers = layers + ignores.read_layers(folder, base)
+        layers = layers + ignores.read_layers(folder, base, files)
         rules = layers + own
         below = []
         for item in inside:

@@ -33,12 +33,30 @@ logger = logging.getLogger(__name__)
 DEFAULT_LIMIT = 100
 DEFAULT_RPC_TIMEOUT = 30
 RAY_MAX_LIMIT_FROM_API_SERVER = 10_000
+_ID_BYTES_MIN = 8
+# Ray has these in this module, too.
+_ELSEWHERE = {
+    "StateApiClient": "client",
+    "get_log": "logs",
+    "list_logs": "logs",
+    "summarize_actors": "summary",
+    "summarize_objects": "summary",
+    "summarize_tasks": "summary",
+}
 
 Filter = tuple[str, str, Any]
 S = TypeVar("S", bound=StateSchema)
 
 _TRUE = frozenset({"true", "1"})
 _FALSE = frozenset({"false", "0"})
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ELSEWHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"sundog.util.state.{_ELSEWHERE[name]}"), name)
 
 
 def matches(row: Mapping[str, object], filters: Sequence[Filter]) -> bool:
@@ -268,6 +286,16 @@ def _find(kind: str, wanted: str, address: str | None) -> list[Any]:
     return [_row(schema, row, True) for row in ask(kind, True, address) if row.get(key) == wanted]
 
 
+def _check_id(kind: str, wanted: str) -> None:
+    """Refuse what cannot be the id of anything."""
+    try:
+        is_id = len(bytes.fromhex(wanted)) >= _ID_BYTES_MIN
+    except (TypeError, ValueError):
+        is_id = False
+    if not is_id:
+        raise RayStateApiException(f"{wanted!r} is not the id of {kind}: ids are long hexadecimal numbers.")
+
+
 def _one(kind: str, wanted: str, address: str | None) -> Any:
     found = _find(kind, wanted, address)
     return found[0] if found else None
@@ -276,7 +304,12 @@ def _one(kind: str, wanted: str, address: str | None) -> Any:
 def get_actor(
     id: str, address: str | None = None, timeout: int = DEFAULT_RPC_TIMEOUT, _explain: bool = False
 ) -> ActorState | None:
-    """Give the actor with this hex id, with details; None when there is none."""
+    """Give the actor with this hex id, with details; None when there is none.
+
+    Raises:
+        RayStateApiException: this can be no id.
+    """
+    _check_id("an actor", id)
     return cast("ActorState | None", _one("actors", id, address))
 
 
@@ -300,7 +333,8 @@ def get_placement_group(
 def get_node(
     id: str, address: str | None = None, timeout: int = DEFAULT_RPC_TIMEOUT, _explain: bool = False
 ) -> NodeState | None:
-    """Give the node with this hex id, with details; None when there is none."""
+    """Give the node with this hex id, with details; None when there is none. Errors as for `get_actor`."""
+    _check_id("a node", id)
     return cast("NodeState | None", _one("nodes", id, address))
 
 
@@ -318,8 +352,12 @@ def get_task(
 
     Returns:
         Its row; a list of rows, one per attempt, when it was retried; None when there is none.
+
+    Raises:
+        RayStateApiException: this can be no id.
     """
     task_id = id if isinstance(id, str) else id.task_id().hex()
+    _check_id("a task", task_id)
     found = sorted(_find("tasks", task_id, address), key=lambda row: row.attempt_number or 0)
     if len(found) > 1:
         return found
