@@ -29,7 +29,6 @@ RAY_PATHS = {
 }
 ENVIRONMENT_NAMES = {"environ", "environb", "getenv", "getenvb", "putenv", "unsetenv"}
 
-
 # A module that begins so has a docstring; parsing it all for that takes long.
 _OPENING = re.compile(r'"""[^"\s]')
 
@@ -41,6 +40,8 @@ def our_files() -> list[Path]:
 
 def environment_uses(source: str) -> Iterator[int]:
     """Yield the line of every use of the process environment, however ``os`` is spelled."""
+    if not any(name in source for name in ENVIRONMENT_NAMES):
+        return
     tree = ast.parse(source)
     modules = {"os", "posix"}
     for node in ast.walk(tree):

@@ -66,7 +66,8 @@ def test_every_message_has_a_handler() -> None:
 
 def test_every_message_is_sent_somewhere() -> None:
     sources = [path for path in protocol.PACKAGE.rglob("*.py") if path.parent.name != "wire"]
-    made = set().union(*(made_in(path.read_text(encoding="utf-8")) for path in sources))
+    texts = [path.read_text(encoding="utf-8") for path in sources]
+    made = set().union(*(made_in(text) for text in texts if any(f"{name}(" in text for name in NAMES)))
     # The reference table makes these as tuples: it is pure, and knows no rows.
     made |= {"Borrow", "Borrowed", "Unborrow", "Unhold"}
     assert [name for name in NAMES if name not in made] == []
