@@ -24,7 +24,7 @@ CHAOS         ?=
 SOAK_SECONDS  ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types imports docs docs-serve unit smoke chaos soak soak-actors chaos-serve bench bench-serve bench-work fmt clean
+.PHONY: help setup demo test lint types imports docs docs-serve unit smoke chaos soak soak-actors chaos-serve bench bench-serve bench-work fmt clean doctor-table
 
 help:
 	@echo "make demo    a first look: start, run tasks and actors, stop"
@@ -35,6 +35,7 @@ help:
 	@echo "make chaos-serve  20 rolling updates of Serve under load, and 20 more under random kills, from CHAOS_SEED"
 	@echo "make soak    one program for SOAK_SECONDS=$(SOAK_SECONDS): fails if memory, descriptors or files grow; draws docs/images/soak.svg"
 	@echo "make soak-actors  eleven minutes of actors that come and go: fails if memory, descriptors or files grow"
+	@echo "make doctor-table  programs with planted faults: what the doctor finds, into docs/doctor.md (some minutes)"
 	@echo "make docs    build the documentation as a site into site/, with every link checked"
 	@echo "make fmt     put the code in the house format"
 	@echo "make clean   remove environments, caches and build products"
@@ -96,6 +97,11 @@ chaos: $(STAMP)
 
 chaos-serve: $(STAMP)
 	$(BIN)/python -m tests.serve_chaos --seed $(CHAOS_SEED) $(CHAOS)
+
+# Programs with planted faults and their mended twins; writes the table of docs/doctor.md. On a busy machine: TRIES=3
+TRIES ?= 2
+doctor-table: $(STAMP)
+	$(BIN)/python -m tests.advice.table --tries $(TRIES) --write docs/doctor.md
 
 soak: $(STAMP)
 	$(BIN)/python -m tests.soak --seconds $(SOAK_SECONDS) --picture docs/images/soak.svg

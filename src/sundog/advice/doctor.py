@@ -59,6 +59,9 @@ def _own_session() -> str | None:
 
     if engines.current() is None:
         return None
+    engine = engines.current()
+    if engine is not None and engine.is_driver:
+        engine.note_use()
     path = (context.facts.session or {}).get("path")
     return str(path) if path else None
 

@@ -16,6 +16,8 @@ from sundog.plain import plain
 
 LEAST_SHARE = 0.05
 LEAST_S = 0.05
+EVERYWHERE = "*"
+_CAUSE_SHARE = 0.3  # of what an echo gains, that its cause must gain to explain it
 
 
 @plain()
@@ -32,6 +34,7 @@ class Draft:
     run: Run
     diff: str = ""
     least_share: float = LEAST_SHARE  # of the run that it must gain to be worth saying
+    sites: frozenset[str] = frozenset()  # lines that it is about, beside its own; EVERYWHERE for all
 
 
 @plain(frozen=True)
@@ -62,7 +65,7 @@ def weigh(run: Run, drafts: Sequence[Draft], played_s: float) -> list[Finding]:
         drafts: what was found.
         played_s: how long the run takes in the simulator, unchanged. Predictions are corrected by its error.
     """
-    found: list[Finding] = []
+    found: list[tuple[Finding, frozenset[str]]] = []
     scale = run.length_s / played_s if played_s > 0 else 1.0
     for draft in drafts:
         try:
@@ -73,56 +76,37 @@ def weigh(run: Run, drafts: Sequence[Draft], played_s: float) -> list[Finding]:
         if gain < LEAST_S or gain < draft.least_share * run.length_s:
             continue
         place = place_of(draft.site)
-        found.append(
-            Finding(
-                draft.kind,
-                draft.title,
-                place.file if place is not None else "",
-                place.line if place is not None else 0,
-                draft.often,
-                draft.cost_s,
-                gain,
-                predicted,
-                draft.evidence,
-                draft.change,
-                draft.diff,
-            )
-        )
-    return _without_echoes(sorted(found, key=lambda each: -each.gain_s))
+        file, line = (place.file, place.line) if place is not None else ("", 0)
+        facts = (draft.often, draft.cost_s, gain, predicted, draft.evidence, draft.change, draft.diff)
+        found.append((Finding(draft.kind, draft.title, file, line, *facts), draft.sites | {draft.site}))
+    return _without_echoes(sorted(found, key=lambda each: -each[0].gain_s))
 
 
 # A fault that another one at the same place explains: the first is the cause, the second its echo.
 _ECHOES = {
     "one-actor": ("unbalanced-actors", "stragglers"),
-    "get-in-loop": ("serial-part", "driver-bound", "get-in-order", "nested-get"),
+    "get-in-loop": ("serial-part", "driver-bound", "get-in-order", "nested-get", "tasks-too-small"),
     "large-argument": ("serial-part", "driver-bound", "tasks-too-small", "spilling"),
     "closure": ("serial-part", "driver-bound"),
     "retries": ("stragglers", "get-in-order"),
-    "tasks-too-small": ("driver-bound",),
-    "nested-get": ("stragglers",),
+    "tasks-too-small": ("driver-bound", "serial-part"),
+    "nested-get": ("stragglers", "one-actor"),
     "unbalanced-actors": ("stragglers", "get-in-order"),
     "memory-bound": ("stragglers",),
     "too-many-workers": ("stragglers",),
-    "stragglers": ("get-in-order",),
+    "spilling": ("stragglers", "serial-part", "driver-bound"),
 }
 
 
-def _without_echoes(found: list[Finding]) -> list[Finding]:
-    silent = {
-        echo
-        for finding in found
-        for echo in _ECHOES.get(finding.kind, ())
-        if finding.gain_s >= 0.3 * max((each.gain_s for each in found if each.kind == echo), default=0.0)
-    }
-    best: dict[tuple[str, str, int], Finding] = {}
-    for each in found:  # two ways to mend one fault: the one that gains more
-        best.setdefault((each.kind, each.file, each.line), each)
-    found = list(best.values())
-    loops = {(each.file, each.line) for each in found if each.kind == "get-in-loop"}
-    small = {(each.file, each.line) for each in found if each.kind == "tasks-too-small"}
-    return [
-        each
-        for each in found
-        if each.kind not in silent
-        and not (each.kind == "tasks-too-small" and (each.file, each.line) in loops & small)
-    ]
+def _without_echoes(found: list[tuple[Finding, frozenset[str]]]) -> list[Finding]:
+    said: dict[tuple[str, str, int], Finding] = {}
+    for each, sites in found:
+        explained = any(
+            each.kind in _ECHOES.get(cause.kind, ())
+            and (sites & others or EVERYWHERE in sites | others)
+            and cause.gain_s >= _CAUSE_SHARE * each.gain_s
+            for cause, others in found
+        )
+        if not explained:  # of two ways to mend one fault, the one that gains more
+            said.setdefault((each.kind, each.file, each.line), each)
+    return list(said.values())

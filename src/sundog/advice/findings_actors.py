@@ -21,14 +21,14 @@ def one_actor(run: Run, sources: Sources) -> Iterator[Draft]:
         if actor in run.concurrent or len(calls) < _LEAST_CALLS:
             continue
         busy = sum(node.work_s for node in calls)
-        queued = sum(max(0.0, node.start_s - node.submit_s) for node in calls)
-        if queued < _LEAST_QUEUED * busy:
-            continue
         name = calls[0].name.rpartition(".")[0] or calls[0].name
         created = next((node for node in run.nodes if node.kind == CREATE and node.actor == actor), None)
         alike = [node for node in run.nodes if node.kind == CREATE and created and node.name == created.name]
         if created is None or len(alike) > 1:
             continue  # several of a class: see `unbalanced_actors`
+        queued = sum(max(0.0, node.start_s - max(node.submit_s, created.end_s)) for node in calls)
+        if queued < _LEAST_QUEUED * busy:
+            continue
         count = _how_many(run, calls)
         if count < 2:
             continue
@@ -50,6 +50,7 @@ def one_actor(run: Run, sources: Sources) -> Iterator[Draft]:
             f"waited {queued / len(calls):.2f} s for its turn on average",
             words,
             _shared(run, created, calls, count),
+            sites=frozenset(node.site for node in calls),
         )
 
 
@@ -149,6 +150,7 @@ def unbalanced_actors(run: Run, sources: Sources) -> Iterator[Draft]:
             f"the busiest worked {busy[worst]:.2f} s, the mean is {mean:.2f} s",
             "Give each call to an actor that is free: sundog.util.ActorPool(actors).map_unordered(...).",
             run.changed(moved),
+            sites=frozenset(node.site for node in everything),
         )
 
 

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from sundog.advice import mending
-from sundog.advice.findings import Draft
+from sundog.advice.findings import EVERYWHERE, Draft
 from sundog.advice.run import COMPUTE, SUBMIT, Copy, Node, Op, Run, op_with, with_
 from sundog.advice.source import Source, Sources
 
@@ -98,6 +98,7 @@ def closure(run: Run, sources: Sources) -> Iterator[Draft]:
             f"workers, whose first tasks of it waited {sent:.2f} s longer",
             f"Store the value once and pass the ref: ref = put({captured or 'value'}); {name}.remote(ref, ...).",
             _quicker_submits(run, saved).changed(lighter),
+            sites=frozenset(node.site for node in nodes),
         )
 
 
@@ -194,6 +195,7 @@ def spilling(run: Run, sources: Sources) -> Iterator[Draft]:
         "Keep fewer objects at a time (delete refs, get and drop results as they come), or give the store more room: "
         "init(object_store_memory=...).",
         run.changed(lighter).with_each_program(change),
+        sites=frozenset({EVERYWHERE}),
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from sundog.advice.findings import Draft
 from sundog.advice.run import COMPUTE, SUBMIT, TASK, WAIT, Node, Op, Program, Run, op_with, with_
-from sundog.advice.source import Source, Sources, is_remote, place_of
+from sundog.advice.source import Source, Sources, is_remote
 
 _LEAST_GAP_S = 0.005
 _LEAST_SERIAL_S = 0.1
@@ -65,6 +65,8 @@ def serial_part(run: Run, sources: Sources) -> Iterator[Draft]:
             if total < _LEAST_SERIAL_S or total < _SERIAL_SHARE * run.length_s:
                 continue
             site = _line_between(sources, before, after, run.entrypoint)
+            if not site:
+                continue  # no statement of the program's can have taken it: its start, or its end
             count = int(run.cpus)
             several = len(places) >= 3
             changed = _as_tasks(run, program, places) if several else _split(run, program, places, count)
@@ -81,6 +83,7 @@ def serial_part(run: Run, sources: Sources) -> Iterator[Draft]:
                 else f"Split it into tasks ({count} can run at a time), or do it while tasks run.",
                 changed,
                 least_share=_SERIAL_SHARE / 2,
+                sites=frozenset({before, after}),
             )
 
 
@@ -97,7 +100,7 @@ def _as_tasks(run: Run, program: Program, places: list[int]) -> Run:
             continue
         key = len(run.nodes) + len(added)
         behind_wait = position > 0 and program.ops[position - 1].kind == WAIT
-        node = _own_task(run, key, op, got if behind_wait else ())
+        node = _own_task(run, key, op, got if behind_wait else (), op.seconds, program.load)
         added.append(node)
         ops[position] = Op(SUBMIT, node=key)
         after = program.ops[position + 1] if position + 1 < len(program.ops) else None
@@ -113,13 +116,12 @@ def _as_tasks(run: Run, program: Program, places: list[int]) -> Run:
     return run.with_ops(program, ops).changed(follows, added=added)
 
 
-def _own_task(run: Run, key: int, op: Op, deps: tuple[int, ...], seconds: float | None = None) -> Node:
-    work = op.seconds if seconds is None else seconds
+def _own_task(run: Run, key: int, op: Op, deps: tuple[int, ...], work: float, load: float) -> Node:
     like = next((node for node in run.nodes if node.kind == TASK and node.resources), None)
     resources = like.resources if like is not None else {"CPU": 1.0}
     return Node(
-        key, b"", "(the program's own time)", TASK, b"", 0, 0, op.at_s, op.at_s, op.at_s + work, work, 0.0, 0, 0,
-        deps=deps, resources=resources, lag_s=run.costs.idle_s,
+        key, b"", "(the program's own time)", TASK, b"", 0, 0, op.at_s, op.at_s, op.at_s + work, work, work * load, 0,
+        0, deps=deps, resources=resources, lag_s=run.costs.idle_s,
     )  # fmt: skip
 
 
@@ -134,7 +136,7 @@ def _split(run: Run, program: Program, places: list[int], count: int) -> Run:
         own = []
         for _ in range(max(1, count)):
             key = len(run.nodes) + len(added)
-            added.append(_own_task(run, key, op, (), op.seconds / max(1, count)))
+            added.append(_own_task(run, key, op, (), op.seconds / max(1, count), program.load))
             own.append(key)
         ops += [Op(SUBMIT, node=key) for key in own]
         ops.append(Op(WAIT, nodes=tuple(own)))
@@ -161,7 +163,8 @@ def driver_bound(run: Run, sources: Sources) -> Iterator[Draft]:
                     ops[position], seconds=min(ops[position].seconds, run.costs.submit_s)
                 )
                 if node.program is None:
-                    nodes.append(with_(node, work_s=node.work_s + seconds, cpu_s=node.cpu_s + seconds))
+                    used = node.cpu_s + seconds * getattr(owner, "load", 0.0)
+                    nodes.append(with_(node, work_s=node.work_s + seconds, cpu_s=used))
             name = run.nodes[ops[nexts[0] + 1].node].name
             yield Draft(
                 "driver-bound",
@@ -173,6 +176,7 @@ def driver_bound(run: Run, sources: Sources) -> Iterator[Draft]:
                 "Do that work inside the task: pass what it is made of, not what the program makes of it. Where it is "
                 "the pickling of arguments, put() them or pass less.",
                 run.with_ops(owner, steps).changed(nodes),
+                sites=frozenset({before, after}),
             )
 
 
@@ -182,14 +186,14 @@ def _line_between(sources: Sources, before: str, after: str, entrypoint: str) ->
     first = sources.at(before) if before else None
     second = sources.at(after) if after else None
     if second is not None and (first is None or first[0] is not second[0]):
-        return _from_init(second[0], second[1].line) or after
+        return _from_init(second[0], second[1].line) if first is None else after
     if first is None:
-        place = place_of(f"{entrypoint.split(' ')[0]}:1")
-        return before or after or (str(place) if place is not None else "")
+        return before or after
     source = first[0]
     if second is None:
         found = _after(source, first[1].line)
-    elif first[1].line == second[1].line:
+        return f"{source.file}:{found}" if found else ""
+    if first[1].line == second[1].line:
         found = _in_turn(source, first[1].line)
     elif first[1].line < second[1].line:
         found = _busiest(source, first[1].line, second[1].line)
@@ -290,14 +294,14 @@ def _flat_body(loop: ast.For | ast.AsyncFor | ast.While) -> list[ast.stmt]:
 
 
 def _after(source: Source, line: int) -> int:
-    """The end of the program: what comes after a line, there or where its function was called."""
+    """The end of the program: what comes after a line, there or where its function was called; 0 if nothing does."""
     for _ in range(4):
         scope = _scope(source, line)
         for statement in _statements(source, line, 1 << 30, scope):
             if _works(source, statement):
                 return statement.lineno
         if scope is None:
-            return line
+            return 0
         name = scope.name  # type: ignore[attr-defined]
         calls = [
             node
@@ -306,18 +310,22 @@ def _after(source: Source, line: int) -> int:
             and (getattr(node.func, "id", "") == name or getattr(node.func, "attr", "") == name)
         ]
         if not calls:
-            return line
+            return 0
         line = calls[0].lineno
-    return line
+    return 0
 
 
 def _from_init(source: Source, line: int) -> str:
-    """The beginning of a program: what it does from init() to its first step."""
+    """The beginning of a program: what it does from init() to its first step; "" if nothing."""
     inits = [
-        node.lineno
-        for node in ast.walk(source.tree)
-        if isinstance(node, ast.Call) and source.is_verb(node, "init")
+        node for node in ast.walk(source.tree) if isinstance(node, ast.Call) and source.is_verb(node, "init")
     ]
-    begin = max((each for each in inits if each < line), default=0)
-    found = _busiest(source, begin, line)
-    return f"{source.file}:{found}" if found else ""
+    begin = max((node.lineno for node in inits if node.lineno < line), default=0)
+    scopes = {_scope(source, line), None}
+    for scope in scopes:
+        for statement in _statements(source, begin, line, scope):
+            if _works(source, statement) and not isinstance(statement, ast.If | ast.With):
+                return f"{source.file}:{statement.lineno}"
+    own = [node for node in source.on(line) if isinstance(node, ast.stmt)]
+    inner = max(own, key=lambda node: node.lineno) if own else None
+    return f"{source.file}:{line}" if inner is not None and _works(source, inner) else ""

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from statistics import median
 
-from sundog.advice.findings import Draft
+from sundog.advice.findings import EVERYWHERE, Draft
 from sundog.advice.run import COMPUTE, SUBMIT, TASK, WAIT, Node, Op, Run, op_with, with_
 from sundog.advice.source import Sources, place_of
 
@@ -198,16 +198,10 @@ def retries(run: Run, sources: Sources) -> Iterator[Draft]:
         attempts = sum(node.attempts - 1 for node in again)
         kept = []
         for node in again:
-            share = (node.work_s - node.wasted_s) / node.work_s if node.work_s else 0.0
-            kept.append(
-                with_(
-                    node,
-                    work_s=node.work_s - node.wasted_s,
-                    pause_s=0.0,
-                    wasted_s=0.0,
-                    cpu_s=node.cpu_s * share,
-                )
-            )
+            took = max(1e-9, node.end_s - node.start_s)
+            left = max(0.0, took - node.wasted_s - node.pause_s)
+            used = node.cpu_s * left / took
+            kept.append(with_(node, work_s=left, pause_s=0.0, wasted_s=0.0, cpu_s=used, program=None))
         killed = any(node.lost for node in again)
         yield Draft(
             "retries",
@@ -260,6 +254,7 @@ def too_many_workers(run: Run, sources: Sources) -> Iterator[Draft]:
         ),
         f"Leave num_cpus out of init(), or set it to {run.cores}.",
         run.changed(quick, cpus=float(run.cores)),
+        sites=frozenset({EVERYWHERE}),
     )
 
 
@@ -299,6 +294,7 @@ def memory_bound(run: Run, sources: Sources) -> Iterator[Draft]:
             f"{run.resources.get('memory', 0.0) / mib:.0f} MiB",
             f"Ask for what it uses: memory={int(needs / mib) + 1} * 1024**2.",
             run.changed(slim),
+            sites=frozenset({site}),
         )
 
 

@@ -36,6 +36,7 @@ def get_in_loop(run: Run, sources: Sources) -> Iterator[Draft]:
                 mending.get_in_loop_words(sources, site),
                 changed,
                 mending.get_in_loop_diff(sources, site),
+                sites=frozenset({*sites, *(run.nodes[each].site for each in nodes)}),
             )
 
 
@@ -186,9 +187,9 @@ def _in_order(
     if found is not None and found[1] is None:
         return None
     # Results that were there already were got without waiting: all that was submitted at the same lines counts.
-    lines = {run.nodes[each].site for each in waited}
+    lines = {_line(run.nodes[each].site) for each in waited}
     before = {op.node for op in ops[:first] if op.kind == SUBMIT and run.nodes[op.node].kind != CREATE}
-    group = sorted(each for each in before if run.nodes[each].site in lines)
+    group = sorted(each for each in before if _line(run.nodes[each].site) in lines)
     if len(group) < _LEAST_TIMES or len(lines) > 1 or not set(waited) <= set(group):
         return None
     end = last + 1
@@ -225,7 +226,13 @@ def _in_order(
         "Take each result when it is there: wait() gives the ones that are ready first.",
         run.with_ops(owner, [*early, *steps, *rest]),
         mending.get_in_order_diff(sources, site),
+        sites=frozenset(run.nodes[each].site for each in group),
     )
+
+
+def _line(site: str) -> str:
+    """A site without the function: a comprehension has another than the line that it is in."""
+    return site.partition(" in ")[0]
 
 
 def nested_get(run: Run, sources: Sources) -> Iterator[Draft]:
@@ -261,6 +268,7 @@ def nested_get(run: Run, sources: Sources) -> Iterator[Draft]:
                 "Return the refs instead of their values, or give them to a task as arguments: it starts when they "
                 "are there.",
                 changed,
+                sites=frozenset(node.site for node in nodes),
             )
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from sundog import events
 from sundog.advice.costs import costs_of, set_lags, warm_ups
 from sundog.advice.programs import build_programs
-from sundog.advice.run import Copy, LargeFunction, Node, Program, Run
+from sundog.advice.run import COMPUTE, Copy, LargeFunction, Node, Program, Run
 from sundog.ids import number_of
 from sundog.observe import schema
 from sundog.observe.index import Index
@@ -95,6 +95,7 @@ class _Reader:
         programs = self._programs(jobs, began, ended)
         build_programs(programs, self.nodes, spans, finder, {v: k for k, v in self.by_id.items()}, merge > 1)
         set_lags(self.nodes, programs)
+        self._read_loads(programs)
         machine = self._machine()
         concurrent = {
             actor for (actor,) in self.index.rows("SELECT actor_id FROM processes WHERE concurrent") if actor
@@ -121,6 +122,7 @@ class _Reader:
             missed=self.index.missed(),
             threads=self._threads(),
             largest_site=self._largest_site(),
+            base_bytes=int(self.index.one("SELECT max(store_used) FROM machine") or 0),
         )
         run.warm = warm_ups(run)
         return run
@@ -262,6 +264,19 @@ class _Reader:
             end = (row.get("end_time") or 0) / 1000 or ended
             found.append(Program(id_, max(0.0, begin - began), max(begin, end) - began, []))
         return found
+
+    def _read_loads(self, programs: list[Program]) -> None:
+        """How much of its own time each driver used a core."""
+        used = {
+            subject: float(json.loads(text)["cpu_s"])
+            for subject, text in self.index.rows(
+                "SELECT subject, json FROM facts WHERE kind = 'used' ORDER BY at_s"
+            )
+        }
+        for program in programs:
+            own = sum(op.seconds for op in program.ops if op.kind == COMPUTE)
+            cpu_s = used.get(self.processes[program.process][0].hex(), own)  # not told: as if it computed
+            program.load = min(1.0, cpu_s / own) if own > 0 else 0.0
 
     def _spans(self, began: float) -> list[Span]:
         return [

@@ -84,6 +84,7 @@ class Program:
     begin_s: float
     end_s: float
     ops: list[Op]
+    load: float = 0.0  # of its own time, the share in which it used a core
 
 
 @plain()
@@ -146,6 +147,8 @@ class Run:
     merged: int = 1  # how many small tasks were folded into one at most
     tasks: int = 0  # in all
     missed: int = 0  # events that no row is of
+    base_bytes: int = 0  # memory beside that of tasks: the most that the object store held
+    memory_limit: int = 0  # above which the monitor kills; 0: never
     largest_site: str = ""  # the line that put most bytes
     threads: Mapping[str, int] = field(default_factory=dict)  # most threads of a process, by function
     warm: Mapping[str, float] = field(default_factory=dict)  # what the first task in a worker took longer
@@ -175,7 +178,7 @@ class Run:
         """A copy in which a driver or a task does something else."""
         if isinstance(owner, Program):
             programs = [
-                Program(each.process, each.begin_s, each.end_s, ops) if each is owner else each
+                Program(each.process, each.begin_s, each.end_s, ops, each.load) if each is owner else each
                 for each in self.programs
             ]
             return self.changed(programs=programs)
@@ -192,7 +195,8 @@ class Run:
     def with_each_program(self, change: Callable[[list[Op]], list[Op]]) -> Run:
         """A copy in which every driver and every task that has a program does what `change` says."""
         programs = [
-            Program(each.process, each.begin_s, each.end_s, change(each.ops)) for each in self.programs
+            Program(each.process, each.begin_s, each.end_s, change(each.ops), each.load)
+            for each in self.programs
         ]
         nodes = [with_(node, program=change(node.program)) for node in self.nodes if node.program is not None]
         return self.changed(nodes, programs=programs)

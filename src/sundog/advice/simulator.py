@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from sundog.advice.run import CALL, COMPUTE, CREATE, SUBMIT, Node, Op, Run
+from sundog.advice.run import CALL, COMPUTE, CREATE, SUBMIT, TASK, Node, Op, Run
 from sundog.plain import field, plain
 
 _STEPS_MAX = 5_000_000
@@ -40,6 +40,8 @@ class Played:
     peak_bytes: list[tuple[float, int]] = field(
         default_factory=list
     )  # memory of the tasks that run, over time
+    killed: list[int] = field(default_factory=list)  # attempts that memory cost: their nodes
+    too_large: list[int] = field(default_factory=list)  # nodes that do not fit even alone
 
 
 class _Work:
@@ -91,6 +93,9 @@ class _Player:
         self.starts, self.ends = [-1.0] * count, [-1.0] * count
         self.running: dict[int, int] = {}
         self.bytes: list[tuple[float, int]] = []
+        self.parked: deque[int] = deque()
+        self.killed: list[int] = []
+        self.too_large: list[int] = []
         self.last = 0.0
         self.ends_at = -1.0  # when the last task ended
         self.reachable = {op.node for _, ops in run.owners() for op in ops if op.kind == SUBMIT}
@@ -118,7 +123,7 @@ class _Player:
                 unfinished[0] -= 1
                 ends.append(now)
 
-            self.at(program.begin_s, self._stepper(program.ops, ended, None))
+            self.at(program.begin_s, self._stepper(program.ops, ended, None, program.load))
         steps = 0
         while self.heap and unfinished[0]:
             now, _, what = heapq.heappop(self.heap)
@@ -129,11 +134,12 @@ class _Player:
                 raise CannotPlay("it takes too many steps")
         if unfinished[0]:
             raise CannotPlay("something waits for what never ends")
-        return Played(max(ends, default=self.last), self.starts, self.ends, self.bytes)
+        end = max(ends, default=self.last)
+        return Played(end, self.starts, self.ends, self.bytes, self.killed, self.too_large)
 
     # ------------------------------------------------------------------ programs
     def _stepper(
-        self, ops: list[Op], ended: Callable[[float], None], node: Node | None
+        self, ops: list[Op], ended: Callable[[float], None], node: Node | None, load: float
     ) -> Callable[[float], None]:
         """Runs the steps of a program one after the other."""
         position = 0
@@ -145,7 +151,7 @@ class _Player:
                 position += 1
                 if op.kind == COMPUTE:
                     if op.seconds > 0:
-                        self._work(now, op.seconds, node.load if node is not None else 0.0, step)
+                        self._work(now, op.seconds, load, step)
                         return
                 elif op.kind == SUBMIT:
                     self._submit(op.node, now)
@@ -298,14 +304,21 @@ class _Player:
     def _run(self, node: Node, extra: float, now: float) -> None:
         self.starts[node.key] = now
         self.running[node.key] = node.peak_bytes
-        self.bytes.append((now, sum(self.running.values())))
+        total = self.run.base_bytes + sum(self.running.values())
+        limit = self.run.memory_limit
+        if limit and total > limit and node.kind == TASK:
+            if len(self.running) > 1:
+                self._kill(node, now, total)
+                return
+            self.too_large.append(node.key)
+        self.bytes.append((now, total))
 
         def ended(moment: float) -> None:
             self._ended(node, moment)
 
         if node.program is not None:
             ops = [Op(COMPUTE, extra), *node.program] if extra > 0 else node.program
-            self._stepper(ops, ended, node)(now)
+            self._stepper(ops, ended, node, node.load)(now)
         elif node.pause_s:
             self._work(
                 now,
@@ -316,12 +329,35 @@ class _Player:
         else:
             self._work(now, max(0.0, node.work_s + extra), node.load, ended)
 
+    def _kill(self, node: Node, now: float, total: int) -> None:
+        """Memory is short: the monitor kills the task that began last (half-way, as a guess); it runs again later."""
+        self.killed.append(node.key)
+        self.bytes.append((now, min(total, self.run.memory_limit)))
+        self.running.pop(node.key)
+
+        def gone(moment: float) -> None:
+            self._release(node, moment)
+            self.parked.append(node.key)
+            self._unpark(moment)
+
+        self.at(now + node.work_s / 2, gone)
+
+    def _unpark(self, now: float) -> None:
+        """Tasks that were killed run again, one at a time, when there is room for them."""
+        while self.parked:
+            node = self.nodes[self.parked[0]]
+            used = self.run.base_bytes + sum(self.running.values())
+            if self.running and used + node.peak_bytes > self.run.memory_limit:
+                return
+            self.parked.popleft()
+            self._wants(node.key, tuple(sorted(node.resources.items())), now)
+
     def _ended(self, node: Node, now: float) -> None:
         key = node.key
         self.done[key] = True
         self.ends[key] = self.ends_at = now
         self.running.pop(key, None)
-        self.bytes.append((now, sum(self.running.values())))
+        self.bytes.append((now, self.run.base_bytes + sum(self.running.values())))
         if node.actor:
             self.left[node.actor] -= 1
             if not self.left[node.actor] and node.actor in self.made:
@@ -343,6 +379,8 @@ class _Player:
                 self.at(now + self.nodes[follower].delay_s, partial(self._queue, follower))
         for waiter in self.waiters.pop(key, ()):
             waiter(now)
+        if self.parked:
+            self._unpark(now)
 
 
 def totals(run: Run) -> Mapping[str, float]:

@@ -31,6 +31,8 @@ COMMANDS = {
     "logs": "Show what the processes of a session printed.",
     "why": "Say why something waits, is slow, failed or died.",
     "doctor": "Say what kept a run from being faster, and what to change.",
+    "diff": "Compare two sessions, function by function.",
+    "rehearse": "Play a recorded run on another machine.",
     "timeline": "Write what ran when, for a trace viewer or as a page.",
     "sql": "Ask the records of a session in SQL.",
     "session": "List sessions, running and ended; pack one into a file.",

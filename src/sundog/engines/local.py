@@ -68,6 +68,7 @@ class LocalEngine:
         self._took_sigterm = False
         self._switched = False
         self._pid = os.getpid()
+        self._cpu_s = time.process_time()
         self._environments: dict[str, str] = {}
         self.creations = Creations(self)
         self.create_actor = self.creations.create
@@ -203,6 +204,8 @@ class LocalEngine:
         already = owner.closed is not None
         if not already:
             failures.note_unfinished(owner)
+            if self.is_driver:
+                self.note_use()
             self._say_goodbye()
         assemble.dismantle(
             owner,
@@ -225,6 +228,10 @@ class LocalEngine:
         if self._took_sigterm and threading.current_thread() is threading.main_thread():
             if signal.getsignal(signal.SIGTERM) is _leave:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    def note_use(self) -> None:
+        """Record how much processor time this program has used since it joined, and until when."""
+        self.owner.ring.note("used", cpu_s=time.process_time() - self._cpu_s, until_s=time.time())
 
     def _say_goodbye(self) -> None:
         """Tell the node; it sends the last of what workers printed, then that this was all."""

@@ -153,6 +153,10 @@ class Intake:
             self._errors.append((task, facts["attempt"], facts["type"], facts["message"], in_order))
         elif kind == "failed":
             self._failures.append((bytes.fromhex(facts["task"]), facts["attempt"], json.dumps(facts)))
+        elif kind == "used":
+            subject = source.process_id.hex()
+            row = (float(facts["until_s"]), kind, source.node_id, subject, json.dumps(facts))
+            self.db.execute("INSERT INTO facts VALUES(?, ?, ?, ?, ?)", row)
         elif kind == "home":
             source.node_id = bytes.fromhex(facts["node"])  # of a worker that is not on the head
         elif kind == "function":

@@ -65,7 +65,7 @@ class Arguments:
             site, now = of_user(owner.ring, 0), _time()
             event_facts.made(owner.ring, events.ARGUMENTS, oid[:16], site, location, started, now)
             by_value.note_arguments(task.fn.name, args, kwargs, location[1])
-            alike = by_value.likeness(args, kwargs, buffers)
+            alike = by_value.likeness(args, kwargs)
             owner.ring.write(
                 events.PUT, task.id, site, alike, started, now, events.ARGUMENT, 0, 0.0, location[1]
             )

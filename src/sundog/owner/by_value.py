@@ -90,25 +90,36 @@ def note_function(name: str, size_bytes: int) -> None:
     )
 
 
-def likeness(args: tuple[Any, ...], kwargs: dict[str, Any], buffers: Any) -> float:
-    """A number that is the same for the same arguments passed again, and most likely another for others.
+def likeness(args: tuple[Any, ...], kwargs: dict[str, Any]) -> float:
+    """A number that is the same for the same large arguments passed again, and most likely another for others.
 
-    Made of which objects they are (an address may be used again) and of a few of their bytes (two arrays may begin
-    alike): both are the same only for a value that is passed again.
+    Made of which objects they are (an address may be used again) and of a few of their bytes or items (two arrays may
+    begin alike): both are the same only for a value that is passed again.
     """
     mark = 0
     for value in (*args, *kwargs.values()):
-        size = getattr(value, "nbytes", None) or getattr(value, "__len__", int)()
-        if isinstance(size, int) and size >= _PART_BYTES:
-            mark = crc32(id(value).to_bytes(8, "little"), mark)
-    for buffer in list(buffers)[:_LOOK_INSIDE_MAX]:
+        length = getattr(value, "__len__", None)
         try:
-            view = memoryview(buffer).cast("B")
-            for at in (0, len(view) // 2, max(0, len(view) - _PART_BYTES)):
-                mark = crc32(view[at : at + _PART_BYTES], mark)
-        except (TypeError, ValueError):
-            continue  # no plain bytes: its address tells it apart
+            size = getattr(value, "nbytes", 0) or (length() if length is not None else 0)
+        except Exception:  # a class of the user's
+            size = 0
+        if isinstance(size, int) and size >= _PART_BYTES:
+            mark = crc32(f"{id(value)} {size}".encode(), mark)
+            mark = crc32(_part_of(value), mark)
     return float(mark)
+
+
+def _part_of(value: Any) -> bytes:
+    """A few bytes of a value, or which its first and last items are; nothing where that is not plain."""
+    if type(value) in (list, tuple):
+        return f"{id(value[0])} {id(value[len(value) // 2])} {id(value[-1])}".encode()
+    try:
+        view = memoryview(value).cast("B")
+    except (TypeError, ValueError, BufferError):
+        return b""
+    return (
+        bytes(view[:_PART_BYTES]) + bytes(view[len(view) // 2 :][:_PART_BYTES]) + bytes(view[-_PART_BYTES:])
+    )
 
 
 def _place() -> str:

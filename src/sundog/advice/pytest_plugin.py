@@ -1,0 +1,125 @@
+"""A pytest plugin: a test fails when its session got slower or larger than a stored one.
+
+::
+
+    @pytest.mark.sundog_baseline("resize", slower=0.2, larger=0.2)
+    def test_resize(): ...
+
+    pytest --sundog-update-baselines     # store what is measured now
+
+Owns the marker, the option, and the file of baselines (`sundog-baselines.json` in pytest's root folder, or the setting
+`sundog_baselines`). Figures are by function (`advice.comparison`). Nothing of sundog is imported for tests without the
+marker. Runs in pytest's process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Generator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from sundog.observe.sessions import Opened
+
+MARK = "sundog_baseline"
+FILE = "sundog-baselines.json"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option and the setting."""
+    group = parser.getgroup("sundog")
+    group.addoption(
+        "--sundog-update-baselines",
+        action="store_true",
+        help=f"store what tests marked with {MARK} measure, instead of comparing it",
+    )
+    parser.addini(
+        "sundog_baselines", f"the file of sundog's baselines, below the root folder ({FILE})", default=FILE
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The marker."""
+    config.addinivalue_line(
+        "markers",
+        f"{MARK}(name, slower=0.2, larger=0.2): fail if a function of the test's session is slower or larger than "
+        "stored, by this share",
+    )
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
+    """Compare the session of a marked test with the stored one."""
+    mark = item.get_closest_marker(MARK)
+    if mark is None:
+        yield
+        return
+    from sundog.observe.sessions import all_sessions
+
+    before = {each.path for each in all_sessions()}
+    outcome = yield
+    if outcome.excinfo is not None:
+        return  # it failed by itself
+    new = [each for each in all_sessions() if each.path not in before]
+    own = [each for each in new if f"_{os.getpid()}_" in each.name] or new
+    name = str(mark.args[0]) if mark.args else item.nodeid
+    try:
+        _judge(item.config, name, own, mark.kwargs)
+    except pytest.fail.Exception as failure:
+        outcome.force_exception(failure)
+
+
+def _judge(config: pytest.Config, name: str, sessions: list[Opened], limits: Mapping[str, Any]) -> None:
+    from sundog.advice.comparison import Session, breaches, figures_of
+
+    unknown = set(limits) - {"slower", "larger"}
+    if unknown:
+        pytest.fail(f"{MARK} knows slower and larger, not {', '.join(sorted(unknown))}", pytrace=False)
+    if not sessions:
+        pytest.fail(
+            f"the test started no sundog session, so there is nothing to compare with {name!r}", pytrace=False
+        )
+    now = figures_of(sessions[0])
+    file = config.rootpath / str(config.getini("sundog_baselines"))
+    stored = _read(file)
+    if config.getoption("--sundog-update-baselines") or name not in stored:
+        stored[name] = now.as_dict()
+        _write(file, stored)
+        return
+    try:
+        before = Session.of_dict(name, stored[name])
+    except ValueError as error:
+        pytest.fail(f"{file}: {error}. Store it anew: pytest --sundog-update-baselines", pytrace=False)
+    allowed = [("slower", float(limits.get("slower", 0.2))), ("larger", float(limits.get("larger", 0.2)))]
+    worse = breaches(before, now, allowed)
+    if worse:
+        text = "\n".join(f"  - {each}" for each in worse)
+        pytest.fail(
+            f"the session is worse than the stored one, {name!r} in {file}:\n{text}\n"
+            "If that is meant: pytest --sundog-update-baselines",
+            pytrace=False,
+        )
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(file.read_text())
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        pytest.fail(f"{file} is no JSON ({error}): mend it or remove it", pytrace=False)
+    return found if isinstance(found, dict) else {}
+
+
+def _write(file: Path, stored: dict[str, Any]) -> None:
+    """Write the whole file or nothing: two pytest processes may do so."""
+    handle, temporary = tempfile.mkstemp(dir=file.parent, prefix=file.name)
+    with os.fdopen(handle, "w") as opened:
+        json.dump(stored, opened, indent=2, sort_keys=True)
+        opened.write("\n")
+    os.replace(temporary, file)

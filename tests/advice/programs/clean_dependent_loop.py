@@ -1,0 +1,19 @@
+"""A program without a fault: nothing may be found in it. Run by tests/advice/table.py."""
+
+import time
+
+import sundog as ray
+
+ray.init(num_cpus=4)
+
+
+@ray.remote
+def nap(x):
+    time.sleep(0.15)
+    return x
+
+
+state = 0
+for _ in range(6):
+    state = ray.get(nap.remote(state + 1))
+print(state)

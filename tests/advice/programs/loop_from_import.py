@@ -1,0 +1,16 @@
+"""A program with a planted fault: get-in-loop. Run by tests/advice/table.py."""
+
+import time
+
+from sundog import get, init, remote
+
+init(num_cpus=4)
+
+
+@remote
+def nap(x):
+    time.sleep(0.15)
+    return x
+
+
+total = sum(get(nap.remote(x)) for x in range(8))  # fault: get-in-loop

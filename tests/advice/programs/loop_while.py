@@ -1,0 +1,20 @@
+"""A program with a planted fault: get-in-loop. Run by tests/advice/table.py."""
+
+import time
+
+import sundog as ray
+
+ray.init(num_cpus=4)
+
+
+@ray.remote
+def nap(x):
+    time.sleep(0.15)
+    return x
+
+
+x = 0
+seen = []
+while x < 8:
+    seen.append(ray.get(nap.remote(x)))  # fault: get-in-loop
+    x += 1

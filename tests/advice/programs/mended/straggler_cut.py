@@ -1,0 +1,23 @@
+"""The mended twin of straggler_cut.py."""
+
+import time
+
+import sundog as ray
+
+ray.init(num_cpus=4)
+
+
+@ray.remote
+def vary(seconds):
+    time.sleep(seconds)
+    return seconds
+
+
+def work_on(result):
+    time.sleep(0.12)
+
+
+refs = []
+for size in [*[0.2] * 8, *[0.1] * 8]:
+    refs.append(vary.remote(size))
+ray.get(refs)

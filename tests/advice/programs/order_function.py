@@ -1,0 +1,29 @@
+"""A program with a planted fault: get-in-order. Run by tests/advice/table.py."""
+
+import time
+
+import sundog as ray
+
+ray.init(num_cpus=4)
+
+
+@ray.remote
+def vary(seconds):
+    time.sleep(seconds)
+    return seconds
+
+
+def work_on(result):
+    time.sleep(0.12)
+
+
+def collect(refs):
+    results = []
+    for ref in refs:
+        value = ray.get(ref)  # fault: get-in-order
+        work_on(value)
+        results.append(value)
+    return results
+
+
+collect([vary.remote(1.0), *[vary.remote(0.05) for _ in range(7)]])

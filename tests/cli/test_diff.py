@@ -1,0 +1,22 @@
+"""`sundog diff`: its table and its limits, without a session."""
+
+from click.testing import CliRunner
+
+from sundog.advice.comparison import Figures, Row
+from sundog.cli import diff
+
+
+def test_a_row_shows_both_figures_where_they_differ() -> None:
+    row = Row("f", Figures(3, 0, 0.3, 0.0, 10 << 20, 0, ("x",)), Figures(3, 1, 0.6, 0.0, 10 << 20, 0, ("y",)))
+    shown = diff._shown(row)
+    assert (shown["count"], shown["failed"], shown["change"], shown["code"]) == (
+        "3",
+        "0 → 1",
+        "+100%",
+        "changed",
+    )
+
+
+def test_a_limit_that_is_none_is_a_wrong_command_line() -> None:
+    done = CliRunner().invoke(diff.command, ["a", "b", "--fail-if", "quicker=1"])
+    assert (done.exit_code, "is no limit" in done.output) == (2, True)

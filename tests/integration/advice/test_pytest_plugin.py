@@ -1,0 +1,81 @@
+"""The pytest plugin, in a pytest of its own with a real session; and `sundog diff` and `rehearse` on what it left."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+TEST = """
+import time
+import pytest
+import sundog as ray
+
+@ray.remote
+def nap(seconds):
+    time.sleep(seconds)
+
+@pytest.mark.sundog_baseline("nap", slower=0.5, larger=9.0)
+def test_nap():
+    ray.init(num_cpus=2)
+    seconds = float(open("seconds.txt").read())
+    ray.get([nap.remote(seconds) for _ in range(4)])
+    ray.shutdown()
+
+def test_other():
+    pass
+"""
+
+
+def run(folder: Path, *args: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, *args], cwd=folder, capture_output=True, text=True, check=False, timeout=100
+    )
+
+
+def pytest_(folder: Path, *args: str) -> "subprocess.CompletedProcess[str]":
+    plugin = ("-p", "no:sundog", "-p", "sundog.advice.pytest_plugin", "-p", "no:cacheprovider")
+    return run(folder, "-m", "pytest", "-q", *plugin, "--rootdir", str(folder), *args)
+
+
+def test_a_test_whose_session_got_slower_fails_and_the_sessions_can_be_compared(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(TEST)
+    (tmp_path / "seconds.txt").write_text("0.01")
+    first = pytest_(tmp_path)
+    assert first.returncode == 0, first.stdout + first.stderr
+    stored = json.loads((tmp_path / "sundog-baselines.json").read_text())
+    assert stored["nap"]["functions"]["nap"]["count"] == 4
+    # Far slower, whatever else the machine did meanwhile.
+    slow = max(1.0, 3 * stored["nap"]["functions"]["nap"]["total_s"] / 4)
+    (tmp_path / "seconds.txt").write_text(str(slow))
+    second = pytest_(tmp_path)
+    assert second.returncode == 1, second.stdout
+    assert "nap is" in second.stdout
+    assert "--sundog-update-baselines" in second.stdout
+
+    listed = run(tmp_path, "-m", "sundog.cli", "session", "list", "--json")
+    names = sorted(row["name"] for row in json.loads(listed.stdout))
+    assert len(names) == 2, listed.stdout
+    diff = run(tmp_path, "-m", "sundog.cli", "diff", *names, "--fail-if", "slower=50%", "--json")
+    assert diff.returncode == 1, diff.stdout + diff.stderr
+    assert any(text.startswith("nap is") for text in json.loads(diff.stdout)["worse"])
+    same = run(tmp_path, "-m", "sundog.cli", "diff", names[0], names[0], "--fail-if", "slower=0%")
+    assert (same.returncode, "nap" in same.stdout) == (0, True), same.stderr
+    wrong = run(tmp_path, "-m", "sundog.cli", "diff", *names, "--fail-if", "odd")
+    assert wrong.returncode == 2
+    there = run(
+        tmp_path,
+        "-m",
+        "sundog.cli",
+        "rehearse",
+        "--cpus",
+        "1",
+        "--memory",
+        "8GB",
+        "--session",
+        names[1],
+        "--json",
+    )
+    assert there.returncode == 0, there.stderr
+    found = json.loads(there.stdout)
+    assert found["predicted_s"] > 4 * slow * 0.9
+    assert run(tmp_path, "-m", "sundog.cli", "rehearse").returncode == 2
