@@ -7,10 +7,7 @@ Any process and thread.
 from __future__ import annotations
 
 import asyncio
-import itertools
-import os
 import time
-import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -23,6 +20,7 @@ from sundog.serve import context
 from sundog.serve.broadcasts import DeploymentBroadcastResponse
 from sundog.serve.calls import Call
 from sundog.serve.exceptions import RayServeException, ReplicaUnavailableError, RequestCancelledError
+from sundog.serve.request_ids import new_request_id, next_internal_id
 from sundog.serve.rows import DEFAULT, DeploymentHandleSource, DeploymentID, RequestMetadata, random_name
 from sundog.serve.stages import awaitable
 from sundog.util import metrics
@@ -30,13 +28,6 @@ from sundog.util import metrics
 R = TypeVar("R")
 T = TypeVar("T")
 _UNSET: Any = DEFAULT.VALUE
-_ids = itertools.count()
-_me = os.urandom(6).hex()
-
-
-def next_internal_id() -> str:
-    """A name for a request that no other request of the session has."""
-    return f"{_me}-{os.getpid()}-{next(_ids)}"
 
 
 def _in_loop() -> bool:
@@ -431,7 +422,7 @@ class DeploymentHandle(Generic[T]):
     def _metadata(self, method: str | None = None, stream: bool | None = None) -> RequestMetadata:
         options, request = self.handle_options, context.request_context.get()
         return RequestMetadata(
-            request.request_id or str(uuid.uuid4()),
+            request.request_id or new_request_id(),
             next_internal_id(),
             method or options.method_name,
             request.route,

@@ -10,7 +10,6 @@ import asyncio
 import concurrent.futures
 import queue
 import threading
-import uuid
 from typing import Any
 
 from sundog.serve import context
@@ -24,6 +23,7 @@ from sundog.serve.handle import (
     HandleOptions,
     InitOptions,
 )
+from sundog.serve.request_ids import new_request_id
 from sundog.serve.rows import DeploymentID, ReplicaID, random_name
 from sundog.serve.schema import ReplicaRank
 from sundog.serve.user_code import UserCode
@@ -82,7 +82,7 @@ def make_local_handle(deployment: Deployment, where: DeploymentID) -> Any:
 
 class _Meta:
     def __init__(self) -> None:
-        self.request_id = str(uuid.uuid4())
+        self.request_id = new_request_id()
 
 
 class _LocalCall:
@@ -197,7 +197,7 @@ class LocalHandle(DeploymentHandle[Any]):
         request = context.request_context.get()
         seen = RequestContext(
             request.route,
-            request.request_id or str(uuid.uuid4()),
+            request.request_id or new_request_id(),
             "",
             self.app_name,
             options.multiplexed_model_id,

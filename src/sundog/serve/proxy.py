@@ -15,7 +15,6 @@ import asyncio
 import contextlib
 import os
 import time
-import uuid
 from typing import Any
 
 import sundog
@@ -23,11 +22,11 @@ from sundog.exceptions import RayActorError, RayTaskError, TaskCancelledError
 from sundog.serve import client as clients
 from sundog.serve.answers import Answer, Stream, answer_of, answer_to_error
 from sundog.serve.config import HTTPOptions
-from sundog.serve.handle import next_internal_id
 from sundog.serve.imports import import_attr as _import_attr
 from sundog.serve.logs import AccessLog, configure
 from sundog.serve.port import Giver, take
 from sundog.serve.proxy_metrics import ProxyMetrics
+from sundog.serve.request_ids import new_request_id, next_internal_id
 from sundog.serve.rows import (
     MODEL_ID_HEADER,
     NO_DISCONNECT_HEADER,
@@ -41,6 +40,7 @@ from sundog.serve.rows import (
 from sundog.serve.schema import LoggingConfig
 from sundog.serve.stages import awaitable
 
+_TOGETHER_MAX_BYTES = 64 * 1024  # a longer body is not copied to go out with its head
 _INLINE_MAX = 4 * 1024 * 1024  # of a body that travels with the call
 _SCOPE_KEYS = ("type", "http_version", "method", "scheme", "path", "raw_path", "query_string", "root_path", "headers",
                "client", "server", "subprotocols")  # fmt: skip
@@ -127,7 +127,15 @@ class ProxyApp:
         headers = answer.headers
         if request_id:
             headers = [*headers, (REQUEST_ID_HEADER.encode(), request_id.encode("latin-1", "replace"))]
-        await _write(send, Answer(answer.status, headers, answer.body))
+        connection = scope.get("sundog.connection")
+        if connection is None or len(answer.body) > _TOGETHER_MAX_BYTES:
+            await _write(send, Answer(answer.status, headers, answer.body))
+            return
+        connection.hold()
+        try:
+            await _write(send, Answer(answer.status, headers, answer.body))
+        finally:
+            connection.release()
 
 
 async def _write(send: Any, answer: Answer) -> None:
@@ -147,7 +155,7 @@ class _Request:
         text = {
             name.decode("latin-1").replace("_", "-"): value.decode("latin-1") for name, value in found.items()
         }
-        self.request_id = text.get(REQUEST_ID_HEADER) or str(uuid.uuid4())
+        self.request_id = text.get(REQUEST_ID_HEADER) or new_request_id()
         self.timeout_s = _seconds(text.get(TIMEOUT_HEADER), app.options.request_timeout_s)
         self.ignores_disconnect = text.get(NO_DISCONNECT_HEADER, "") in ("1", "true", "True", "?1")
         self.meta = RequestMetadata(
@@ -168,10 +176,13 @@ class _Request:
         self.has_begun = False
         self.is_gone = False
         self.stream: Any = None
+        self.waiter: asyncio.Future[Any] | None = None
 
     async def run(self) -> int:
         """Serve it; the status that the client saw."""
         try:
+            if self.timeout_s is None:
+                return await self._serve()
             async with asyncio.timeout(self.timeout_s):
                 return await self._serve()
         except TimeoutError as error:
@@ -250,9 +261,17 @@ class _Request:
 
     async def _first_answer(self, feeder: asyncio.Task[None] | None) -> Answer | Stream:
         """What the replica answers, unless the client goes away first."""
-        answering = asyncio.ensure_future(self._answer())
+        connection = self.scope.get("sundog.connection")
         if feeder is not None:
-            return await answering
+            return await self._answer()
+        if connection is not None:
+            connection.on_lost = self._lost
+            try:
+                return await self._answer()
+            finally:
+                connection.on_lost = None
+        # Without httptools: nobody tells, so a second task listens.
+        answering = asyncio.ensure_future(self._answer())
         leaving = asyncio.ensure_future(self.receive())
         try:
             await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
@@ -266,12 +285,19 @@ class _Request:
             if not answering.done():
                 answering.cancel()
 
+    def _lost(self) -> None:
+        """The client has gone away."""
+        self.is_gone = True
+        if not self.ignores_disconnect and self.waiter is not None and not self.waiter.done():
+            self.waiter.set_exception(_Gone())
+
     async def _answer(self) -> Answer | Stream:
         call = self.call
         while True:
             stage = call.current
+            waiter = self.waiter = awaitable(stage)
             try:
-                value = await awaitable(stage)
+                value = await waiter
             except RayActorError as error:
                 if isinstance(error, RayTaskError) or not call.may_go_elsewhere(stage, error):
                     raise

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
 from sundog.owner.awaits import copy_result
@@ -44,8 +45,14 @@ def stage_of(ref: ObjectRef[Any]) -> Future[Any]:
 def awaitable(stage: Future[Any]) -> asyncio.Future[Any]:
     """A future of the running loop that becomes what a stage becomes."""
     loop = asyncio.get_running_loop()
-    if type(stage) is not LoopStage or stage.loop is not loop:
-        return asyncio.wrap_future(stage)
     waiter: asyncio.Future[Any] = loop.create_future()
-    stage.add_done_callback(lambda done: copy_result(done, waiter))
+    if type(stage) is LoopStage and stage.loop is loop:
+        stage.add_done_callback(lambda done: copy_result(done, waiter))
+    else:
+        stage.add_done_callback(lambda done: _hand_over(loop, done, waiter))
     return waiter
+
+
+def _hand_over(loop: asyncio.AbstractEventLoop, done: Future[Any], waiter: asyncio.Future[Any]) -> None:
+    with suppress(RuntimeError):  # the loop is closed: nobody waits
+        loop.call_soon_threadsafe(copy_result, done, waiter)

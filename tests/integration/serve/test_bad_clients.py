@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import signal
@@ -97,3 +98,33 @@ def test_a_killed_driver_leaves_no_process_and_no_listener(tmp_path: Path, leak_
             return probe.connect_ex(("127.0.0.1", port)) != 0
 
     eventually(nobody_listens)
+
+
+def test_a_client_that_goes_away_cancels_its_request_unless_it_asked_for_the_opposite(
+    ray: ModuleType, tmp_path: Path
+) -> None:
+    port = start()
+
+    @serve.deployment(ray_actor_options={"num_cpus": 0})
+    class Slow:
+        async def __call__(self, request: Any) -> str:
+            name = request.url.path.strip("/")
+            (tmp_path / f"{name}-begun").touch()
+            try:
+                while not (tmp_path / "over").exists():
+                    await asyncio.sleep(0.01)
+            except asyncio.CancelledError:
+                (tmp_path / f"{name}-cancelled").touch()
+                raise
+            (tmp_path / f"{name}-finished").touch()
+            return "done"
+
+    serve.run(Slow.bind())
+    for name, head in (("leaves", ""), ("stays", "x-request-disconnect-disabled: 1\r\n")):
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.sendall(f"GET /{name} HTTP/1.1\r\nhost: x\r\n{head}\r\n".encode())
+            eventually((tmp_path / f"{name}-begun").exists, 60)
+    eventually((tmp_path / "leaves-cancelled").exists, 60)
+    (tmp_path / "over").touch()
+    eventually((tmp_path / "stays-finished").exists, 60)
+    assert not (tmp_path / "leaves-finished").exists() and not (tmp_path / "stays-cancelled").exists()
