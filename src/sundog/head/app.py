@@ -53,9 +53,10 @@ def make_app(session: Opened, info: HeadInfo, max_running_jobs: int = 0) -> Guar
 
 
 def _routes(desk: Desk) -> list[BaseRoute]:
-    from sundog.head import health, job_routes
+    from sundog.head import health, job_routes, machine_routes, serve_routes, state_routes
 
-    return [*health.routes(desk), *job_routes.routes(desk), fallback()]
+    parts = (health, job_routes, state_routes, machine_routes, serve_routes)
+    return [*(route for part in parts for route in part.routes(desk)), fallback()]
 
 
 def _mount_page(app: Starlette, desk: Desk) -> tuple[str, ...]:

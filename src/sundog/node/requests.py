@@ -400,7 +400,10 @@ class Requests:
         self._gathering[token] = (asked, rows, finish)
         for process_id in list(asked):
             self.node.processes[process_id].line.send(Describe(token, what))
-        self.node.loop.after(patience_s, finish)
+        if asked:
+            self.node.loop.after(patience_s, finish)
+        else:
+            finish()
 
     def described(self, process: Process, message: Described) -> None:
         """The rows of one process."""

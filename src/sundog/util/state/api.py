@@ -111,6 +111,17 @@ def _check_value(schema: type[StateSchema], key: str, wanted: object) -> None:
         raise BadFilter(f"{wanted!r} cannot be a value of the column {key!r}, which is of type {kind}.")
 
 
+def check_options(schema: type[StateSchema], filters: Sequence[Filter], limit: int) -> None:
+    """Refuse filters and limits that make no sense. Raises as `list_actors`."""
+    _check_filters(schema, filters)
+    if limit < 0:
+        raise BadFilter(f"limit={limit} is no number of rows: zero or more.")
+    if limit > RAY_MAX_LIMIT_FROM_API_SERVER:
+        raise RayStateApiException(
+            f"limit={limit} is above the maximum of {RAY_MAX_LIMIT_FROM_API_SERVER}. Use filters to see less."
+        )
+
+
 def _row(schema: type[S], found: Mapping[str, Any], detail: bool) -> S:
     return schema(**{name: found.get(name) for name in schema.list_columns(detail=detail)})
 
@@ -125,13 +136,7 @@ def _list(
 ) -> list[Any]:
     schema, key = KINDS[kind]
     filters = filters or []
-    _check_filters(schema, filters)
-    if limit < 0:
-        raise BadFilter(f"limit={limit} is no number of rows: zero or more.")
-    if limit > RAY_MAX_LIMIT_FROM_API_SERVER:
-        raise RayStateApiException(
-            f"limit={limit} is above the maximum of {RAY_MAX_LIMIT_FROM_API_SERVER}. Use filters to see less."
-        )
+    check_options(schema, filters, limit)
     # A filter may name a detail column even when details are not asked for.
     base = schema.base_columns()
     need_detail = detail or any(name.lower() not in base for name, _, _ in filters)
