@@ -24,7 +24,7 @@ CHAOS         ?=
 SOAK_SECONDS  ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types imports docs docs-serve unit smoke chaos soak soak-actors chaos-serve bench bench-serve bench-work fmt clean doctor-table
+.PHONY: help setup demo test lint types imports docs docs-serve unit smoke chaos soak soak-actors bench-million chaos-serve bench bench-serve bench-work fmt clean doctor-table
 
 help:
 	@echo "make demo    a first look: start, run tasks and actors, stop"
@@ -36,6 +36,7 @@ help:
 	@echo "make soak    one program for SOAK_SECONDS=$(SOAK_SECONDS): fails if memory, descriptors or files grow; draws docs/images/soak.svg"
 	@echo "make soak-actors  eleven minutes of actors that come and go: fails if memory, descriptors or files grow"
 	@echo "make doctor-table  programs with planted faults: what the doctor finds, into docs/doctor.md (some minutes)"
+	@echo "make bench-million  a million tasks, and how long questions about them take; fails if late or not exact"
 	@echo "make docs    build the documentation as a site into site/, with every link checked"
 	@echo "make fmt     put the code in the house format"
 	@echo "make clean   remove environments, caches and build products"
@@ -105,6 +106,9 @@ doctor-table: $(STAMP)
 
 soak: $(STAMP)
 	$(BIN)/python -m tests.soak --seconds $(SOAK_SECONDS) --picture docs/images/soak.svg
+
+bench-million: $(STAMP)
+	$(BIN)/python -m benchmarks.million
 
 soak-actors: $(STAMP)
 	$(BIN)/python -m tests.soak --program actors --seconds 660 --picture docs/images/soak-actors.svg

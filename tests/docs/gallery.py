@@ -120,6 +120,22 @@ except Exception:
         live=False,
     ),
     Scene(
+        "A leak",
+        """
+class Cache:
+    def __init__(self):
+        self.seen = {}
+
+    def load(self, number):
+        self.seen[number] = ray.put(bytearray(2 * 2**20))
+
+cache = Cache()
+for number in range(8):
+    cache.load(number)
+""",
+        (("memory", "--group-by", "stack-trace"), ("memory", "--why", "-n", "1")),
+    ),
+    Scene(
         "A deadlock",
         """
 @ray.remote

@@ -96,3 +96,46 @@ def test_a_killed_session_tells_what_it_was_doing(leak_check: Path, tmp_path: Pa
     Path(file).write_bytes(half[: len(half) // 2])
     for arguments in (("why",), ("list", "tasks"), ("timeline", "-o", "-"), ("sql", "select 1")):
         assert len(sundog(*arguments, "--session", file, code=3).splitlines()) == 1
+
+
+COUNTING = """
+import os, sys, time
+import sundog as ray
+ray.init(num_cpus=2, logging_level="ERROR", log_to_driver=False)
+folder = sys.argv[1]
+
+@ray.remote
+def counted():
+    fd = os.open(f"{folder}/ran-{os.getpid()}", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    os.write(fd, ray.get_runtime_context().get_task_id().encode() + b"\\n")
+    os.close(fd)
+
+while True:
+    ray.get([counted.remote() for _ in range(100)])
+"""
+
+
+def test_of_a_killed_session_nothing_is_missing_but_what_ended_at_that_moment(
+    leak_check: Path, tmp_path: Path
+) -> None:
+    driver = subprocess.Popen([sys.executable, "-c", COUNTING, str(tmp_path)])
+
+    def ran() -> list[list[str]]:
+        return [path.read_text().splitlines() for path in tmp_path.glob("ran-*")]
+
+    await_true(lambda: sum(map(len, ran())) > 1000, "a thousand tasks have run")
+    os.kill(driver.pid, signal.SIGKILL)
+    driver.wait()
+    await_true(lambda: not all_sessions()[0].is_live, "the session has ended")
+
+    recorded = {row["task_id"] for row in json.loads(sundog("sql", "select task_id from tasks", "--json"))}
+    for worker in ran():
+        # Each wrote its line as the last thing that it did: only of the last one can the end be missing.
+        assert set(worker[:-1]) <= recorded, f"{len(set(worker) - recorded)} of {len(worker)} are missing"
+    assert recorded <= {task for worker in ran() for task in worker}
+    trace = tmp_path / "trace.json"
+    sundog("timeline", "-o", str(trace))
+    drawn = [each for each in json.loads(trace.read_text()) if each.get("cat") == "task"]
+    assert {each["args"]["task_id"] for each in drawn} >= recorded
+    text = sundog("why", "--json")
+    assert json.loads(text)
