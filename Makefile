@@ -6,6 +6,9 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
+RAY         := .venv-ray
+RAY_STAMP   := $(RAY)/.installed
+
 PEERS       := .venv-peers
 PEERS_STAMP := $(PEERS)/.installed
 PEERS_LIST  := benchmarks/requirements-peers.txt
@@ -30,6 +33,7 @@ help:
 	@echo "make demo    a first look: start, run tasks and actors, stop"
 	@echo "make test    lint, format, types, import contracts, then every test"
 	@echo "make smoke   a few quick tests on each other supported Python that this machine has (part of make test)"
+	@echo "make test-ray  integration tests on a real Ray cluster, in an environment of its own (a short part is in make test)"
 	@echo "make bench   measure sundog, Ray, Dask and the standard library side by side"
 	@echo "make chaos   random programs under random kills for CHAOS_SECONDS=$(CHAOS_SECONDS), from CHAOS_SEED=$(CHAOS_SEED)"
 	@echo "make chaos-serve  20 rolling updates of Serve under load, and 20 more under random kills, from CHAOS_SEED"
@@ -61,6 +65,7 @@ test: $(STAMP)
 	@$(MAKE) --no-print-directory docs
 	@$(MAKE) --no-print-directory unit
 	@$(MAKE) --no-print-directory smoke
+	@$(MAKE) --no-print-directory test-ray-short
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -92,6 +97,23 @@ endif
 # A few quick tests on the other Pythons that are supported and found here, each in a small environment of its own.
 smoke: $(STAMP)
 	$(BIN)/python -m tests.smoke
+
+.PHONY: test-ray test-ray-short
+# Ray has an environment of its own, as the peers have. Where it cannot be installed, make test says so and goes on.
+$(RAY_STAMP): pyproject.toml
+	test -x $(RAY)/bin/python || $(PYTHON) -m venv $(RAY)
+	$(RAY)/bin/python -m pip install --quiet --disable-pip-version-check 'ray[default]==2.60.*' --editable '.[dev]'
+	@touch $@
+
+test-ray: $(RAY_STAMP)
+	RAY_AUTH_MODE=disabled $(RAY)/bin/python -m tests.on_ray $(PYTEST)
+
+test-ray-short: $(STAMP)
+	@if $(MAKE) --no-print-directory $(RAY_STAMP) >/dev/null 2>&1; then \
+		RAY_AUTH_MODE=disabled $(RAY)/bin/python -m tests.on_ray --short; \
+	else \
+		echo "make test-ray-short: Ray 2.60 could not be installed into $(RAY), so the tests on a Ray cluster did not run."; \
+	fi
 
 chaos: $(STAMP)
 	$(BIN)/python -m tests.chaos --seconds $(CHAOS_SECONDS) --seed $(CHAOS_SEED) $(CHAOS)
@@ -134,5 +156,5 @@ fmt: $(STAMP)
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) .venv-3.* $(PEERS) build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(RAY) .venv-3.* $(PEERS) build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -112,7 +112,9 @@ def ray_session(leak_check: Path) -> Iterator[Callable[..., ModuleType]]:
         return sundog
 
     yield start
-    if not both_engines.ON_RAY:
+    if both_engines.ON_RAY:
+        both_engines.clean(importlib.import_module("sundog"))
+    else:
         _shut_down()
 
 

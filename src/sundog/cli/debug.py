@@ -39,6 +39,8 @@ def command(task: str | None, only_list: bool, patience_s: float, vscode: bool, 
     from sundog.debugging import client
     from sundog.util.state.source import find_source
 
+    if (path := _elsewhere(address)) is not None:
+        return _visit_elsewhere(path, task, only_list, patience_s)
     source = rows.asked(lambda: find_source(address))
     while True:
         paused = _paused(source, task, patience_s)
@@ -53,6 +55,52 @@ def command(task: str | None, only_list: bool, patience_s: float, vscode: bool, 
         _attach(source.path, chosen)
         if task is not None or not client.is_terminal() or not source.ask(PausedTasks()):
             return exits.OK
+
+
+def _elsewhere(address: str | None) -> str | None:
+    """The folder of the job on another engine that is meant, if it is one."""
+    from sundog.observe import desks, sessions
+
+    try:
+        found = sessions.open_session(address)
+    except sessions.NoSuchSession:
+        return None
+    return found.path if not found.is_live and desks.has_desk(found.path) else None
+
+
+def _visit_elsewhere(path: str, task: str | None, only_list: bool, patience_s: float) -> int:
+    """The same for a job on a Ray cluster: its driver knows who stands where."""
+    from sundog.debugging import relay
+    from sundog.observe import desks
+
+    deadline = time.monotonic() + patience_s
+    while True:
+        try:
+            found = desks.ask(path, "pauses")
+        except desks.Unanswered as error:
+            raise exits.CommandError(str(error)) from None
+        wanted = [each for each in found if task in (None, str(each["number"]), each["task"])]
+        if wanted or time.monotonic() >= deadline:
+            break
+        time.sleep(0.2)
+    for each in wanted:
+        click.echo(
+            f"{each['number']:>3}  {each['name']}  {each['place']}  {each['why']}  node {each['node'][:8]}  "
+            f"pid {each['pid']}  task {each['task']}"
+        )
+    if not wanted:
+        raise exits.CommandError("no task is paused. Put breakpoint() in its code.")
+    if only_list:
+        return exits.OK
+    if len(wanted) > 1:
+        raise exits.CommandError(f"{len(wanted)} tasks are paused: say which, as in: sundog debug 1")
+    try:
+        relay.visit(tuple(wanted[0]["address"]), wanted[0]["token"])
+    except OSError as error:
+        raise exits.CommandError(
+            f"it cannot be attached to ({error.strerror}): it may have gone on."
+        ) from None
+    return exits.OK
 
 
 def _paused(source: Any, task: str | None, patience_s: float) -> list[Pause]:

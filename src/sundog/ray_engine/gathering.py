@@ -50,7 +50,7 @@ class Gathering:
             )
             .remote(self.path, self.identity.node, process.folder, settings)
         )
-        self._desk = Desk(self.path, {"stacks": self.stacks, "flush": self.flush})
+        self._desk = Desk(self.path, {"stacks": self.stacks, "pauses": self.pauses})
         notices.note(f"Records of this job: sundog timeline --session {os.path.basename(self.path)}")
 
     @staticmethod
@@ -71,6 +71,11 @@ class Gathering:
         nodes = [self.identity.node, *self.others()]
         asked = [self.on_node(node, faults.stacks_of, self.folder_of(node)) for node in nodes]
         return [row for ref in asked for row in self.ray.get(ref, timeout=_NODE_S)]
+
+    def pauses(self) -> list[dict[str, Any]]:
+        """The tasks of this job that stand at a breakpoint, with the way to each."""
+        found: list[dict[str, Any]] = self._home("pauses")
+        return found
 
     def _home(self, verb: str, *args: Any) -> Any:
         return self.ray.get(getattr(self.home, verb).remote(*args), timeout=_HOME_S)

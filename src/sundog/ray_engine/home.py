@@ -249,6 +249,8 @@ class Home:
         self._folder = folder
         self._lock = threading.Lock()
         self._nodes: dict[str, str] = {}
+        self._pauses: dict[str, dict[str, Any]] = {}
+        self._numbers = itertools.count(1)
         self._early: dict[str, list[Push]] = {}
         self._stopped = threading.Event()
         threading.Thread(
@@ -300,6 +302,23 @@ class Home:
             self._chronicle.clock(node, clock)
             for push in self._early.pop(node, []):
                 self._chronicle.take(push)
+
+    # ------------------------------------------------------------------ breakpoints
+    def paused(self, row: dict[str, Any]) -> None:
+        """A task stands at a breakpoint."""
+        with self._lock:
+            task = self._chronicle.matches.id_of(bytes.fromhex(row["task"]))
+            self._pauses[row["id"]] = {**row, "task": task.hex(), "number": next(self._numbers)}
+
+    def resumed(self, id_: str) -> None:
+        """Somebody is at its prompt."""
+        with self._lock:
+            self._pauses.pop(id_, None)
+
+    def pauses(self) -> list[dict[str, Any]]:
+        """The tasks that wait for somebody."""
+        with self._lock:
+            return list(self._pauses.values())
 
     # ------------------------------------------------------------------ the driver asks
     def positions(self) -> dict[str, tuple[int, int]]:

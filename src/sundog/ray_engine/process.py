@@ -99,6 +99,7 @@ class Process:
         if identity.role == "worker":
             with contextlib.suppress(OSError, ValueError):  # a program may have a handler of its own
                 faults.listen(path)
+            sys.breakpointhook = _stop
         if identity.role == "worker" and not os.path.exists(f"{self.folder}/{HERE}"):
             self.pusher = Pusher(path, identity.job, self.config.push_interval_s)
 
@@ -199,6 +200,13 @@ def unique_of(task: bytes) -> bytes:
     """
     found = task[8:16] if task[:8] == _CREATES else task[:8]
     return found[:7] + bytes((found[7] & 0x7F,))  # as a number it is positive, for the index
+
+
+def _stop(*args: Any, **kwargs: Any) -> None:
+    """`breakpoint()` in a worker."""
+    from sundog.ray_engine import pauses
+
+    pauses.hook(sys._getframe(1))
 
 
 def _is_in_order(error: BaseException) -> bool:

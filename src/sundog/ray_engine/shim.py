@@ -111,6 +111,10 @@ class Execution:
     # ------------------------------------------------------------------ its end
     def end(self, error: BaseException | None) -> None:
         """Note how it ended."""
+        if error is not None and dict(self.own).get("post_mortem") and error.__traceback__ is not None:
+            from sundog.ray_engine import pauses
+
+            pauses.post_mortem(error.__traceback__, error)
         if self.timer is not None:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, self.timer)

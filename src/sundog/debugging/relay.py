@@ -1,0 +1,43 @@
+"""A terminal at the prompt of a pdb on another machine: lines there, text back.
+
+Owns the relay between this terminal and a socket: what is typed goes as it is, what comes is shown as it comes. Runs
+in the command's process, main thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import socket
+import sys
+
+_CHUNK = 1 << 16
+
+
+def visit(address: tuple[str, int], token: str, *, stdin: int = 0, stdout: int = 1) -> None:
+    """Be the client of a prompt until it ends, or until there is nothing more to type.
+
+    Raises:
+        OSError: it is not there any more.
+    """
+    with socket.create_connection(address) as sock:
+        sock.sendall(token.encode() + b"\n")
+        typing = True
+        while True:
+            sources = [sock.fileno(), stdin] if typing else [sock.fileno()]
+            ready, _, _ = select.select(sources, [], [])
+            if sock.fileno() in ready:
+                data = sock.recv(_CHUNK)
+                if not data:
+                    return
+                os.write(stdout, data)
+            if stdin in ready:
+                line = os.read(stdin, _CHUNK)
+                typing = bool(line)
+                if not typing:  # Ctrl-D: the task goes on
+                    with contextlib.suppress(OSError):
+                        sock.shutdown(socket.SHUT_WR)
+                else:
+                    sock.sendall(line)
+                sys.stdout.flush()

@@ -1,0 +1,130 @@
+"""`breakpoint()` in a task on a Ray cluster: pdb there, its prompt at `sundog debug` on the driver's machine.
+
+::
+
+    worker: pdb ── TCP, on its node's address, for who knows the token ──► sundog debug
+       └── Home is told where it stands and the token ──► the driver's desk, for its user alone
+
+Owns the stop, the token and the stream. The task waits until somebody has come and gone on; a client that vanishes
+makes room for the next. Runs in the thread of the task.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hmac
+import os
+import pdb  # noqa: T100
+import secrets
+import socket
+import sys
+import time
+from types import FrameType, TracebackType
+from typing import IO, Any
+
+from sundog.ray_engine import process, pushes, shim
+
+_TOKEN_MAX = 256
+
+
+class Prompt(pdb.Pdb):
+    """A pdb whose prompt is at the other end of a socket."""
+
+    def __init__(self, sock: socket.socket, lines: IO[str]) -> None:
+        # Two files: one for both forgets what it has read ahead when it is written to.
+        super().__init__(stdin=lines, stdout=sock.makefile("w"), nosigint=True)
+        self.use_rawinput = False
+        self.sock = sock  # kept: what dies on the way back would be traced
+
+    def do_continue(self, arg: str) -> bool:
+        """Go on; without breakpoints of its own the prompt is over."""
+        super().do_continue(arg)
+        if not self.get_all_breaks():
+            self.leave()
+        return True
+
+    do_c = do_cont = do_continue
+
+    def do_quit(self, arg: str) -> bool:
+        """Leave the prompt; the task goes on."""
+        self.clear_all_breaks()
+        return self.do_continue(arg)
+
+    do_q = do_exit = do_EOF = do_quit
+
+    def leave(self) -> None:
+        """Hang up."""
+        with contextlib.suppress(OSError):  # the client may be gone
+            self.stdout.flush()
+            self.sock.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError):
+            self.stdin.close()
+            self.stdout.close()
+        self.sock.close()
+
+
+def hook(frame: FrameType) -> None:
+    """Stop at a frame: `breakpoint()` in a worker."""
+    prompt = _await_client(frame, "breakpoint()")
+    prompt.set_trace(frame)
+
+
+def post_mortem(trace: TracebackType, error: BaseException) -> None:
+    """Stop where a call has failed (`post_mortem=True`)."""
+    inner = trace
+    while inner.tb_next is not None:
+        inner = inner.tb_next
+    prompt = _await_client(inner.tb_frame, f"{type(error).__name__}: {error}")
+    prompt.reset()
+    prompt.interaction(None, trace)
+    prompt.leave()
+
+
+def _await_client(frame: FrameType, why: str) -> Prompt:
+    """Tell where this task stands, and wait for who has the token."""
+    import ray
+
+    token = secrets.token_hex(16)
+    with socket.create_server((ray.util.get_node_ip_address(), 0)) as server:
+        row = _row(frame, why) | {"address": list(server.getsockname()), "token": token}
+        _tell("paused", row)
+        print(
+            f"{row['name']} (pid {row['pid']}) is paused at {row['place']} by {why}. Attach with: sundog debug",
+            file=sys.stderr,
+            flush=True,
+        )
+        while True:
+            sock, _ = server.accept()
+            lines = sock.makefile("r")  # kept: it may have read more than this line
+            said = lines.readline(_TOKEN_MAX).strip()
+            if hmac.compare_digest(said.encode(), token.encode()):
+                _tell("resumed", row["id"])
+                return Prompt(sock, lines)
+            lines.close()
+            sock.close()
+
+
+def _row(frame: FrameType, why: str) -> dict[str, Any]:
+    me = process.me
+    run = next((each for each in shim.now_running.values() if each.task == shim.running.get()), None)
+    return {
+        "id": secrets.token_hex(4),
+        "name": run.name if run is not None else frame.f_code.co_qualname,
+        "task": run.task.hex() if run is not None else "",
+        "place": f"{frame.f_code.co_filename}:{frame.f_lineno}",
+        "why": why,
+        "since_s": time.time(),
+        "pid": os.getpid(),
+        "node": me.identity.node if me is not None else "",
+    }
+
+
+def _tell(verb: str, *args: Any) -> None:
+    import ray
+
+    me = process.me
+    if me is not None:
+        # Without Home the line on stderr is all there is; the task stands either way.
+        with contextlib.suppress(Exception):
+            home = ray.get_actor(pushes.home_name(me.identity.job), pushes.HOME_NAMESPACE)
+            getattr(home, verb).remote(*args).future().result(10)

@@ -1,0 +1,62 @@
+"""Tasks that stand at a breakpoint on a cluster."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+import threading
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+
+from sundog.debugging import relay
+from sundog.ray_engine import pauses
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> Any:
+    ray: Any = ModuleType("ray")
+    ray.util = SimpleNamespace(get_node_ip_address=lambda: "127.0.0.1")
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    found: list[tuple[str, Any]] = []
+    there = threading.Event()
+
+    def tell(verb: str, row: Any) -> None:
+        found.append((verb, row))
+        there.set()
+
+    monkeypatch.setattr(pauses, "_tell", tell)
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    return SimpleNamespace(rows=found, there=there)
+
+
+def test_a_task_that_stands_can_be_asked_by_who_has_the_token_and_goes_on(told: Any) -> None:
+    seen: list[int] = []
+
+    def task() -> None:
+        secret = 42
+        pauses.hook(sys._getframe(0))
+        seen.append(secret)
+
+    thread = threading.Thread(target=task)
+    thread.start()
+    told.there.wait()
+    verb, row = told.rows[0]
+    assert verb == "paused" and row["place"].split(":")[0] == __file__ and row["pid"] == os.getpid()
+    typed_out, typed_in = os.pipe()
+    shown_out, shown_in = os.pipe()
+    os.write(typed_in, b"p secret + 1\nc\n")
+    os.close(typed_in)
+    relay.visit(tuple(row["address"]), "another token", stdin=typed_out, stdout=shown_in)
+    assert seen == []  # whoever does not have it is hung up on
+    typed_again, typed_in = os.pipe()
+    os.write(typed_in, b"p secret + 1\nc\n")
+    os.close(typed_in)
+    relay.visit(tuple(row["address"]), row["token"], stdin=typed_again, stdout=shown_in)
+    thread.join()
+    assert seen == [42] and b"43" in os.read(shown_out, 10_000)
+    assert told.rows[1] == ("resumed", row["id"])
+    for descriptor in (typed_out, typed_again, shown_out, shown_in):
+        os.close(descriptor)
