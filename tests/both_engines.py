@@ -59,6 +59,7 @@ FILES: dict[str, dict[str, str]] = {
     },
 }
 
+failures: list[str] = []  # of the test that runs
 _THERE = ("num_cpus", "object_store_memory", "log_to_driver")  # of init(): the cluster has its own
 
 
@@ -79,11 +80,16 @@ def choose(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 def clean(sundog: ModuleType) -> None:
-    """End the actors that a test gave a name: the next one may want it."""
-    if sundog.is_initialized():
-        for name in sundog.util.list_named_actors():
-            with contextlib.suppress(ValueError):
-                sundog.kill(sundog.get_actor(name))
+    """End what a test left: actors with a name, which the next one may want; all of it if the test failed."""
+    if not sundog.is_initialized():
+        return
+    if failures:
+        failures.clear()
+        sundog.shutdown()  # its tasks and actors end with the job
+        return
+    for name in sundog.util.list_named_actors():
+        with contextlib.suppress(ValueError):
+            sundog.kill(sundog.get_actor(name))
 
 
 def connect(sundog: ModuleType, arguments: dict[str, Any]) -> ModuleType:

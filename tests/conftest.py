@@ -56,6 +56,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         both_engines.choose(config, items)
 
 
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if both_engines.ON_RAY and report.failed:
+        both_engines.failures.append(report.nodeid)
+
+
 @pytest.fixture(scope="session")
 def seeds(request: pytest.FixtureRequest) -> range:
     """The seeds a randomised test shall play: ``for seed in seeds: …``; more of them by ``--seeds N``."""

@@ -38,7 +38,7 @@ class Recorded:
             role=role,
             facts=lambda: facts,
         )
-        made.config, made.pusher = Config(), None
+        made.config, made.pusher, made._places = Config(), None, {}
         os.makedirs(f"{folder}/sundog/01000000/{node}", exist_ok=True)
         with open(f"{folder}/sundog/01000000/{node}/{pushes.HERE}", "w"):
             pass

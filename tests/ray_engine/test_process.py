@@ -28,7 +28,7 @@ def recorder(tmp_path: Path) -> Any:
         pid=1,
     )
     made.identity.facts = dict  # type: ignore[method-assign]
-    made.config, made.pusher = Config(), None
+    made.config, made.pusher, made._places = Config(), None, {}
     made.record()
     yield made
     made.close()

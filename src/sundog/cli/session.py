@@ -12,6 +12,7 @@ import click
 
 from sundog.cli import exits, rows
 from sundog.cli.sessions import opened, session_option
+from sundog.observe.desks import has_desk
 
 if TYPE_CHECKING:
     from sundog.observe.sessions import Opened
@@ -89,7 +90,7 @@ def _facts(each: "Opened") -> dict[str, object]:
             size, files, newest = size + info.st_blocks * 512, files + 1, max(newest, info.st_mtime)
     return {
         "name": each.name,
-        "state": "RUNNING" if each.is_live else "ENDED",
+        "state": "RUNNING" if each.is_live or has_desk(each.path) else "ENDED",
         "began": f"{began[:10]} {began[11:].replace('-', ':')}",
         "last_written": time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(newest)),
         "node_pid": each.info.node_pid if each.info is not None else None,

@@ -55,7 +55,10 @@ def address_of(session: str | None, address: str | None) -> str | None:
         raise exits.NoSession from None
     if found.is_live:
         return None
-    click.echo(f"sundog: no session is running; this is of {found.name}, which has ended", err=True)
+    from sundog.observe.desks import has_desk
+
+    said = "a job on a Ray cluster, up to a second ago" if has_desk(found.path) else "which has ended"
+    click.echo(f"sundog: no session is running; this is of {found.name}, {said}", err=True)
     return found.path
 
 

@@ -10,14 +10,26 @@ process of whoever looks.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
+from collections.abc import Iterator
 from typing import Any
 
 SOCKET = "engine.sock"
 _ANSWER_S = 60.0
 _PART = 1 << 16
+
+
+@contextlib.contextmanager
+def reach(session_path: str) -> Iterator[str]:
+    """The address of the socket by an open folder: an address has room for 107 bytes only, a path may be longer."""
+    folder = os.open(session_path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{folder}/{SOCKET}"
+    finally:
+        os.close(folder)
 
 
 class Unanswered(ConnectionError):
@@ -38,7 +50,8 @@ def ask(session_path: str, question: str, **arguments: Any) -> Any:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
         sock.settimeout(_ANSWER_S)
         try:
-            sock.connect(f"{session_path}/{SOCKET}")
+            with reach(session_path) as address:
+                sock.connect(address)
             sock.sendall(json.dumps({"ask": question, **arguments}).encode() + b"\n")
             data = b"".join(iter(lambda: sock.recv(_PART), b""))
             found = json.loads(data)

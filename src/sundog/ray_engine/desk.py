@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from sundog.observe.desks import SOCKET
+from sundog.observe.desks import SOCKET, reach
 
 _QUESTION_MAX = 1 << 16
 _PATIENCE_S = 5.0
@@ -29,7 +29,8 @@ class Desk:
         self._path = f"{session_path}/{SOCKET}"
         self._answers = answers
         self._sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._sock.bind(self._path)
+        with reach(session_path) as address:
+            self._sock.bind(address)
         self._sock.listen(4)
         self._thread = threading.Thread(target=self._serve, name="sundog-desk", daemon=True)
         self._thread.start()

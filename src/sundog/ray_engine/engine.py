@@ -179,8 +179,14 @@ class RayEngine:
         self.ray.kill(actor, no_restart=no_restart)
 
     def get_actor(self, name: str, namespace: str | None) -> Any:
-        """As `ray.get_actor`."""
-        return self.ray.get_actor(name, namespace)
+        """As `ray.get_actor`, with the names that there are."""
+        try:
+            return self.ray.get_actor(name, namespace)
+        except ValueError:
+            names = [] if namespace is not None else sorted(self.named_actors(False))
+            raise ValueError(
+                f"There is no live actor named {name!r} in this namespace of the Ray cluster. Names: {names}."
+            ) from None
 
     def named_actors(self, all_namespaces: bool) -> list[Any]:
         """As Ray's; sundog's own are left out."""

@@ -13,7 +13,7 @@ import json
 import os
 import sys
 import threading
-from functools import lru_cache
+import time
 from typing import TYPE_CHECKING, Any
 
 from sundog import config, events
@@ -80,6 +80,7 @@ class Process:
         self.config = config.load()
         self.ring: events.Ring | None = None
         self._meter: ThreadsMeter | None = None
+        self._places: dict[tuple[Any, int, str], int] = {}
         self.pusher: Pusher | None = None  # of a worker on another node than Home
 
     def record(self) -> None:
@@ -124,8 +125,6 @@ class Process:
         ring, meter = self.ring, self._meter
         if ring is None or meter is None:
             return
-        import time
-
         failed = error is not None and not _is_in_order(error)
         meter.write(
             execution.kind,
@@ -177,7 +176,11 @@ class Process:
         """Note who submitted a task, when and where."""
         ring = self.ring
         if ring is not None:
-            place = ring.name(_users_site(), MARK + name)
+            frame = _users_frame()
+            key = (frame.f_code, frame.f_lasti, name)
+            place = self._places.get(key)
+            if place is None:
+                place = self._places[key] = ring.name(site_of(frame.f_code, frame.f_lasti), MARK + name)
             ring.write(events.SITE, self.identity.process_id + unique, place, submit_s, submit_s, submit_s)
 
     def span(self, kind: int, refs: Any, start_s: float, end_s: float, failed: bool, size: int = 0) -> None:
@@ -189,7 +192,9 @@ class Process:
         find = getattr(first, "task_id", None)
         task = _NOBODY + (unique_of(find().binary()) if find is not None else _NOBODY)
         flags = events.FAILED if failed else 0
-        ring.write(kind, task, ring.name(_users_site()), 0.0, start_s, end_s, flags, 0, 0.0, size)
+        frame = _users_frame()
+        place = ring.name(site_of(frame.f_code, frame.f_lasti))
+        ring.write(kind, task, place, 0.0, start_s, end_s, flags, 0, 0.0, size)
 
 
 def unique_of(task: bytes) -> bytes:
@@ -214,17 +219,21 @@ def _is_in_order(error: BaseException) -> bool:
     return isinstance(error, (SystemExit, GeneratorExit)) or type(error).__name__ == "AsyncioActorExit"
 
 
-def _users_site() -> str:
-    """The place in the user's program that led here."""
+def _users_frame() -> Any:
+    """The frame of the user's program that led here."""
     frame: Any = sys._getframe(2)
-    while frame.f_back is not None and _is_library(frame.f_code.co_filename):
+    while frame.f_back is not None:
+        path = frame.f_code.co_filename
+        library = _libraries.get(path)
+        if library is None:
+            library = _libraries[path] = path.startswith((_OURS, "<")) or f"{os.sep}ray{os.sep}" in path
+        if not library:
+            break
         frame = frame.f_back
-    return site_of(frame.f_code, frame.f_lasti)
+    return frame
 
 
-@lru_cache(maxsize=4096)
-def _is_library(path: str) -> bool:
-    return path.startswith((_OURS, "<")) or f"{os.sep}ray{os.sep}" in path
+_libraries: dict[str, bool] = {}
 
 
 def ready(role: str = "worker") -> Process:

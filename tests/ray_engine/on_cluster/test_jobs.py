@@ -65,6 +65,9 @@ def python(folder: Path, *command: str, **environ: str) -> subprocess.CompletedP
     )
 
 
+pytestmark = pytest.mark.timeout(400)  # Ray starts its processes slowly where many share few cores
+
+
 @pytest.fixture(scope="module")
 def job(tmp_path_factory: pytest.TempPathFactory) -> Any:
     folder = tmp_path_factory.mktemp("job")
