@@ -148,6 +148,7 @@ def init(
         init_options.say_what_is_ignored(config_module.without_effect, other, system)
         init_options.warn_of_mistyped(config_module.mistyped())
         job = _job(namespace or config.namespace, given, logging_config)
+        job.weight, job.cpus = config.job_weight, config.job_cpus
         wanted = address if address is not None else config.address or None
         head: Head | None = None
         if wanted in (None, "local"):

@@ -251,6 +251,14 @@ class Config:
     include_dashboard: bool = _setting(
         True, "Let `sundog start --head` start the head process too: dashboard and jobs."
     )
+    job_weight: float = _setting(
+        1.0,
+        "Weight of this program when several share the CPUs: one of 2 gets twice as many as one of 1.",
+        low=0.01,
+    )
+    job_cpus: float = _setting(
+        0.0, "Most CPUs that tasks and actors of this program may use at a time; 0 is no limit.", low=0
+    )
     max_running_jobs: int = _setting(
         0, "Most submitted jobs that run at a time; the others wait in turn. 0 is any number.", low=0
     )

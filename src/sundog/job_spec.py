@@ -24,3 +24,5 @@ class JobSpec:
     logging: dict[str, object] | None = None  # how the program and its workers log; a LoggingConfig as a dict
     job_id: bytes = b""  # by the node
     submission_id: str = ""  # of the submitted job whose entrypoint this is
+    weight: float = 1.0  # of its share of the CPUs, among other jobs
+    cpus: float = 0.0  # the most that its tasks and actors may use at a time; 0: no limit

@@ -54,6 +54,8 @@ def command() -> None:
 @click.option("--entrypoint-num-gpus", type=float, help="GPUs reserved for the command itself.")
 @click.option("--entrypoint-memory", type=int, help="Bytes of memory reserved for the command itself.")
 @click.option("--entrypoint-resources", metavar="JSON", help="Your own resources, reserved likewise.")
+@click.option("--weight", type=float, help="Its share of the CPUs among other jobs; 1 by default.")
+@click.option("--cpus", type=float, help="Most CPUs that its tasks and actors may use at a time.")
 @click.option("--no-wait", is_flag=True, help="Return at once; the job goes on.")
 @click.argument("entrypoint", nargs=-1, required=True, type=click.UNPROCESSED)
 def submit(
@@ -68,6 +70,8 @@ def submit(
     entrypoint_num_gpus: float | None,
     entrypoint_memory: int | None,
     entrypoint_resources: str | None,
+    weight: float | None,
+    cpus: float | None,
     no_wait: bool,
     entrypoint: tuple[str, ...],
 ) -> int:
@@ -84,6 +88,8 @@ def submit(
             entrypoint_num_gpus=entrypoint_num_gpus,
             entrypoint_memory=entrypoint_memory,
             entrypoint_resources=_json(entrypoint_resources, "--entrypoint-resources"),
+            weight=weight,
+            cpus=cpus,
         )
     )
     found = _await_start(client, submitted)

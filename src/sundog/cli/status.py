@@ -65,6 +65,7 @@ def render(info: "SessionInfo", answer: Mapping[str, Any]) -> "list[RenderableTy
         used = total - resources.get("available", {}).get(name, 0.0)
         table.add_row(Text(printable(name)), _amount(name, used), _amount(name, total))
     parts.append(table)
+    parts.extend(_jobs(answer.get("jobs", ())))
     parts.extend(_tasks(answer.get("tasks", ()), time.time()))
     parts.append(_waiting(answer.get("pending", ())))
     parts.extend(_dead(answer.get("dead_actors", ())))
@@ -74,6 +75,31 @@ def render(info: "SessionInfo", answer: Mapping[str, Any]) -> "list[RenderableTy
         figures = ", ".join(_figure(name, value) for name, value in store.items())
         parts.append(Text(f"Object store: {figures}"))
     return parts
+
+
+def _jobs(rows: Sequence[Mapping[str, Any]]) -> "list[RenderableType]":
+    """How jobs share the CPUs; nothing while there is only one."""
+    from rich.table import Table
+    from rich.text import Text
+
+    if len(rows) < 2:
+        return []
+    title = "Jobs that share the CPUs"
+    table = Table(
+        "job", "CPUs", "at most", "weight", "workers", "waiting", title=title, title_justify="left", box=None
+    )
+    for row in rows:
+        limit = f"{row['cpu_limit']:g}" if row["cpu_limit"] else "-"
+        cells = (
+            row["tenant"],
+            f"{row['cpus']:g}",
+            limit,
+            f"{row['weight']:g}",
+            str(row["leases"]),
+            str(row["waiting"]),
+        )
+        table.add_row(*[Text(printable(cell)) for cell in cells])
+    return [table]
 
 
 def _learned(learned: Mapping[str, Any]) -> list[str]:

@@ -291,6 +291,8 @@ def record_of(asked: Mapping[str, Any]) -> JobRecord:
         "entrypoint_memory": int,
         "entrypoint_resources": dict,
         "entrypoint_label_selector": dict,
+        "weight": (int, float),
+        "cpus": (int, float),
     }
     given = {name: value for name, value in asked.items() if value is not None}
     for name, value in given.items():
@@ -310,6 +312,8 @@ def record_of(asked: Mapping[str, Any]) -> JobRecord:
     amounts = given.get("entrypoint_resources", {})
     if not all(isinstance(each, (int, float)) for each in amounts.values()):
         raise TypeError("entrypoint_resources of a job must be numbers by name.")
+    if given.get("weight", 1) <= 0 or given.get("cpus", 0) < 0:
+        raise ValueError("weight of a job must be above zero, and cpus not below.")
     other_name = given.pop("job_id", None)
     submission_id = given.pop("submission_id", None) or other_name or new_id()
     return JobRecord(submission_id=submission_id, **given)

@@ -151,6 +151,8 @@ class JobSubmissionClient:
         entrypoint_memory: int | None = None,
         entrypoint_resources: dict[str, float] | None = None,
         entrypoint_label_selector: dict[str, str] | None = None,
+        weight: float | None = None,
+        cpus: float | None = None,
     ) -> str:
         """Submit a job; returns its submission id at once.
 
@@ -161,6 +163,8 @@ class JobSubmissionClient:
             submission_id: its id; by default one is made. `job_id` is the older name.
             entrypoint_num_cpus, entrypoint_num_gpus, entrypoint_memory, entrypoint_resources: what is reserved for
                 the command itself while it runs, beside what its tasks use.
+            weight: of the job's share of the CPUs, among other jobs; 1 by default.
+            cpus: the most that its tasks and actors may use at a time.
 
         Raises:
             RuntimeError: the head process refuses it; the text says why.
@@ -175,6 +179,8 @@ class JobSubmissionClient:
             "entrypoint_memory": entrypoint_memory,
             "entrypoint_resources": entrypoint_resources,
             "entrypoint_label_selector": entrypoint_label_selector,
+            "weight": weight,
+            "cpus": cpus,
         }
         given = {name: value for name, value in asked.items() if value is not None}
         return str(self._json("POST", "/api/jobs/", given)["submission_id"])

@@ -44,7 +44,9 @@ def environment(folder: JobFolder, record: JobRecord) -> dict[str, str]:
         "runtime_env": record.resolved_env,
         "metadata": record.metadata,
     }
+    terms = {"SUNDOG_job_weight": record.weight, "SUNDOG_job_cpus": record.cpus}
     return environ | {
+        **{name: str(value) for name, value in terms.items() if value is not None},
         "PATH": path if path.split(os.pathsep)[0] == bin_folder else f"{bin_folder}{os.pathsep}{path}",
         "PYTHONPATH": os.pathsep.join(paths),
         "PYTHONUNBUFFERED": "1",

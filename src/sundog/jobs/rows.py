@@ -64,6 +64,8 @@ class JobRecord:
     entrypoint_num_gpus: float | None = None
     entrypoint_memory: int | None = None
     entrypoint_resources: dict[str, float] | None = None
+    weight: float | None = None  # of its share of the CPUs, among other jobs
+    cpus: float | None = None  # the most that its tasks and actors may use at a time
     driver_exit_code: int | None = None
     entrypoint_pid: int | None = None
     supervisor_pid: int | None = None

@@ -25,7 +25,7 @@ from sundog.state.actors import (
     Terminate,
     Unplace,
 )
-from sundog.state.instructions import Grant
+from sundog.state.instructions import Grant, Instruction
 from sundog.state.lease_spec import LeaseSpec
 from sundog.wire.cause import Cause
 from sundog.wire.control import (
@@ -273,7 +273,7 @@ class ActorKeeper:
         row = self.actors.get(actor_id)
         if row is not None and row.asked:
             spec = _spec(row)["lease"]
-            self.node.do(self.node.leases.want(actor_id, actor_id, spec, 1, self.node.now()))
+            self.node.do(self._want(row, spec, 1))
             self.node.wake_ticks()
 
     def worker_died(self, worker: bytes, cause: Cause, now: float) -> None:
@@ -323,15 +323,17 @@ class ActorKeeper:
                 row = self.actors.get(step.actor_id)
                 if row is not None:
                     spec = _spec(row)["lease"]
-                    self.node.do(
-                        self.node.leases.want(step.actor_id, step.actor_id, spec, 0, self.node.now())
-                    )
+                    self.node.do(self._want(row, spec, 0))
             elif isinstance(step, Construct):
                 self._construct(step)
             elif isinstance(step, Terminate):
                 self._terminate(step)
             elif isinstance(step, Publish):
                 self._publish(step.actor_id, step.state, step.worker, step.incarnation, step.cause)
+
+    def _want(self, row: Any, spec: LeaseSpec, count: int) -> list[Instruction]:
+        tenant = self.node.tenancy.of(_spec(row)["job_id"])
+        return self.node.leases.want(row.actor_id, row.actor_id, spec, count, self.node.now(), tenant)
 
     def _place(self, step: PlaceActor) -> None:
         row = self.actors.get(step.actor_id)
@@ -342,7 +344,7 @@ class ActorKeeper:
         if environment is not None and environment.error:
             self.refuse(row, _environment_error(row, environment))
             return
-        self.node.do(self.node.leases.want(step.actor_id, step.actor_id, spec, 1, self.node.now()))
+        self.node.do(self._want(row, spec, 1))
         self.node.wake_ticks()
 
     def _construct(self, step: Construct) -> None:

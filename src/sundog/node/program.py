@@ -46,6 +46,7 @@ from sundog.node.remains import Remains
 from sundog.node.requests import Requests
 from sundog.node.rows import Environment, Job, Process
 from sundog.node.stores import Stores
+from sundog.node.tenancy import Tenancy
 from sundog.node.workers import IDLE, Workers
 from sundog.owner import fault_dumps
 from sundog.plain import as_dict
@@ -143,9 +144,9 @@ class Node:
         self.logs = LogTails()
         self.memory = MemoryKeeper(self)
         self.head = HeadKeeper(self)
+        self.tenancy = Tenancy(self)
         self.table = messages.table(self)
-        self._ticking = self._logs_scheduled = False
-        self._next_job = 1
+        self._ticking, self._logs_scheduled, self._next_job = False, False, 1
 
     def now(self) -> float:
         """The clock of the machines."""
@@ -347,28 +348,19 @@ class Node:
             if refused is not None:
                 self.refuse(process, message.pid, refused)
                 return
-        process.kind = "driver"
-        process.process_id = message.process_id
-        process.pid = message.pid
-        process.started_at = time.time()
-        process.state = "driver"
-        process.node_id = self.node_id
+        process.kind = process.state = "driver"
+        process.process_id, process.pid = message.process_id, message.pid
+        process.started_at, process.node_id = time.time(), self.node_id
         process.job_id = message.job_id or self._new_job_id()
         self._next_job = max(self._next_job, int.from_bytes(process.job_id, "little") + 1)
         spec, namespace = message.job, message.job.namespace or f"anonymous-{process.process_id.hex()}"
         spec.job_id, spec.namespace = process.job_id, namespace
-        self.jobs[process.job_id] = Job(
-            process.job_id,
-            process.process_id,
-            process.pid,
-            namespace,
-            message.entrypoint,
-            spec,
-            time.time(),
-            log_to_driver=message.log_to_driver,
-        )
+        who = (process.job_id, process.process_id, process.pid)
+        job = self.jobs[process.job_id] = Job(*who, namespace, message.entrypoint, spec, process.started_at)
+        job.log_to_driver = message.log_to_driver
         self.processes[process.process_id] = process
-        self.requests.listings.job_began(self.jobs[process.job_id])
+        self.tenancy.came(job)
+        self.requests.listings.job_began(job)
         if joins:
             facts, settings = self.members.facts_for(self.node_id), as_dict(self.config)
             process.line.send(Welcome(facts, process.job_id, namespace, settings))
@@ -423,6 +415,7 @@ class Node:
             self.stop("its last driver is gone")
 
     def _end_job(self, job: Job) -> None:
+        self.tenancy.gone(job)
         for env_key, environment in list(self.workers.environments.items()):
             if environment.job_id == job.job_id and not self.keeper.uses(env_key):
                 del self.workers.environments[env_key]
@@ -480,7 +473,8 @@ class Node:
             process.line.send(EnvFailed(spec.env_key, environment.error, environment.facts))
             return
         self.memory.wanted(process.process_id, key, message.functions)
-        self.do(self.leases.want(process.process_id, key, spec, count, self.now()))
+        tenant = self.tenancy.of(process.job_id)
+        self.do(self.leases.want(process.process_id, key, spec, count, self.now(), tenant))
         self.wake_ticks()
 
     def release(self, _process: Process, message: Release) -> None:

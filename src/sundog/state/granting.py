@@ -32,6 +32,7 @@ from sundog.state.instructions import (
 from sundog.state.nodes import Lease, Node, Worker
 from sundog.state.resources import Pool, from_units
 from sundog.state.shapes import Shape, Want
+from sundog.state.tenants import Tenants
 
 SHAPES_KEPT = 1024
 GONE_KEPT = 4096
@@ -56,6 +57,7 @@ class Granting:
         self._reserved: list[Pool] = []
         self._lease_count = 0
         self._turns = 0
+        self.tenants = Tenants()
         # Asked before a request that fits is assigned: "" or why it has to wait (memory is short).
         self.gate: Callable[[Want], str] | None = None
         self._epoch = 0  # moves when nodes or groups change, so that each shape looks again where it may run
@@ -86,10 +88,18 @@ class Granting:
                 want.since, want.turn = now, self._turns
             self._enqueue(want, out)
             self._schedule((want.shape,), now, out)
+            if want.unmet > 0 and self.tenants.several():
+                self._claim_share(want, out)
         else:
             self._dequeue(want)
         if surplus > 0:
             self._schedule_all(now, out)
+
+    def _claim_share(self, want: Want, out: list[Instruction]) -> None:
+        """Ask leases back at once from jobs that have more than their share, for one that has less."""
+        for lease in self.tenants.to_ask_back(want, self._nodes.values(), self._waiting):
+            lease.reclaimed_for = want.job
+            out.append(starvation.ask(lease))
 
     def _withdraw(self, want: Want) -> bool:
         """Drop ``want``; whether that may have made room for others."""
@@ -163,13 +173,20 @@ class Granting:
         lifted = True
         while lifted:  # once more if room that was kept for somebody has been left to all
             lifted = False
+            shared = self.tenants.several()
             heads = [
-                (want.turn, n, shape) for n, shape in enumerate(shapes) if (want := shape.head()) is not None
+                (self.tenants.rank(want) if shared else 0.0, want.turn, n, shape)
+                for n, shape in enumerate(shapes)
+                if (want := shape.head()) is not None
             ]
             heapq.heapify(heads)
             while heads:
-                _, n, shape = heads[0]
+                rank, turn, n, shape = heads[0]
                 want = shape.head()
+                if want is not None and shared and self.tenants.rank(want) > rank:
+                    # Another shape of this job was served meanwhile.
+                    heapq.heapreplace(heads, (self.tenants.rank(want), turn, n, shape))
+                    continue
                 if want is None or not self._assign(shape, want, now, out):
                     heapq.heappop(heads)
                     continue
@@ -177,7 +194,8 @@ class Granting:
                     lifted = True
                 following = shape.head()
                 if following is not None:
-                    heapq.heapreplace(heads, (following.turn, n, shape))
+                    rank = self.tenants.rank(following) if shared else 0.0
+                    heapq.heapreplace(heads, (rank, following.turn, n, shape))
                 else:
                     self._waiting.pop(shape, None)
                     heapq.heappop(heads)
@@ -187,6 +205,9 @@ class Granting:
     def _assign(self, shape: Shape, want: Want, now: float, out: list[Instruction]) -> bool:
         if shape.epoch != self._epoch:
             self._look(shape)
+        want.held_back = self.tenants.held_back(want)
+        if want.held_back:
+            return False
         place = placement.choose(shape, now)
         if place is None:
             return False
@@ -202,6 +223,7 @@ class Granting:
             self._lease_count, want.owner, want.key, shape, want, node, pool, pool.take(shape.hold), now
         )
         node.leases[lease.lease] = lease
+        self.tenants.took(lease)
         want.pending[lease.lease] = lease
         self._turns += 1
         want.since, want.turn = now, self._turns
@@ -253,6 +275,7 @@ class Granting:
         want = lease.want
         lease.node.drop_pending(lease)
         del lease.node.leases[lease.lease]
+        self.tenants.gave(lease)
         lease.give_back()
         del want.pending[lease.lease]
         if want.unmet > 0:
@@ -262,6 +285,7 @@ class Granting:
     def _forget(self, lease: Lease) -> None:
         """Drop a granted lease from the tables; its resources are the caller's business."""
         del lease.node.leases[lease.lease]
+        self.tenants.gave(lease)
         del self._leases[lease.lease]
         owned = self._owned[lease.owner]
         del owned[lease.lease]

@@ -50,6 +50,7 @@ from sundog.state.nodes import Backoff, Node, Worker
 from sundog.state.resources import Pool, demand_of
 from sundog.state.shapes import Want
 from sundog.state.status import GroupRow, HeldRow, WaitingRow, group_rows, held_rows, waiting_rows
+from sundog.state.tenants import TenantRow
 
 if TYPE_CHECKING:
     from sundog.state.wait_facts import Shortage
@@ -310,6 +311,7 @@ class Leases(Granting):
         if not keeps_cpu:
             lease.cpu_lent = True
             lease.pool.lend_cpu(lease.holding.cpu)
+            self.tenants.lent(lease, is_lent=True)
         out: list[Instruction] = []
         self._schedule_all(now, out)
         return out
@@ -323,6 +325,7 @@ class Leases(Granting):
         if found.lease.cpu_lent:
             found.lease.cpu_lent = False
             found.lease.pool.force_cpu(found.lease.holding.cpu)
+            self.tenants.lent(found.lease, is_lent=False)
         return []
 
     def retire(self, env_key: str, now: float) -> list[Instruction]:
@@ -388,6 +391,10 @@ class Leases(Granting):
 
     # ------------------------------------------------------------------ time
 
+    def tenant_rows(self) -> list[TenantRow]:
+        """What each job that shares the CPUs has and waits for."""
+        return self.tenants.rows(self._waiting)
+
     def tick(self, now: float) -> list[Instruction]:
         """Let time pass: collect idle workers, retry failed starts, look after those who starve."""
         out: list[Instruction] = []
@@ -400,6 +407,7 @@ class Leases(Granting):
             self._reserved,
             self._held,
             now,
+            lambda want: self.tenants.entitled(want, self._nodes.values(), self._waiting),
         )
         self._schedule_all(now, out)
         out += starvation.reclaim(kept, self._owned, self._held, now)

@@ -52,6 +52,8 @@ class Lease:
     worker: Worker | None = None
     cpu_lent: bool = False
     reclaimed: bool = False
+    reclaimed_for: str = ""
+    """The tenant whose share it was asked back for."""
     ended: bool = False
     """Given back or taken away, but its worker still has to die."""
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from sundog.state.bundles import Group, choose_nodes
 from sundog.state.instructions import Reclaim
@@ -38,11 +38,13 @@ def reserve(
     reserved: list[Pool],
     held: Held,
     now: float,
+    entitled: Callable[[Want], bool] = lambda _want: True,
 ) -> list[tuple[Shape | Group, Claims]]:
     """Work out anew which pools are kept for whom, and return it, the neediest request first.
 
     Args:
         reserved: the pools reserved by the last call; replaced in place by those reserved now.
+        entitled: whether others may be asked to make room for a want; its job may have its share already.
     """
     before = {id(pool): pool.reserved_for for pool in reserved}
     for pool in reserved:
@@ -52,7 +54,7 @@ def reserve(
     starving: list[tuple[bool, float, int, Shape | Group]] = []
     for shape in shapes:
         want = neediest(shape, held)
-        if shape.candidates and now - want.since >= PATIENCE_S:
+        if shape.candidates and now - want.since >= PATIENCE_S and entitled(want):
             starving.append(((want.owner, want.key) in held, want.since, len(starving), shape))
     for group in groups:
         if now - group.since >= PATIENCE_S:

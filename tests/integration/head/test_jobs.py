@@ -10,8 +10,10 @@ from typing import Any
 
 import websockets
 
+from sundog.engines import sessions
 from sundog.job_submission import JobDetails, JobSubmissionClient
 from sundog.jobs.records import JobFolder
+from sundog.wire.requests import Status
 from tests.integration.gates import await_true
 from tests.integration.head.conftest import Head, Sundog, await_end, start
 
@@ -161,8 +163,6 @@ def test_followers_hear_everything_and_may_vanish(head: Head, leak_check: Path) 
 
 
 def test_a_session_that_ends_ends_its_jobs(head: Head) -> None:
-    from sundog.engines import sessions
-
     client = JobSubmissionClient(head.info.url)
     job = client.submit_job(entrypoint="exec sleep 1000")
     await_true(lambda: client.get_job_info(job).entrypoint_pid, "the job to begin")
@@ -170,3 +170,32 @@ def test_a_session_that_ends_ends_its_jobs(head: Head) -> None:
     assert pid is not None
     sessions.stop_session(head.session)
     await_end(pid)
+
+
+HOLD = """
+import os, time
+import ray
+ray.init()
+@ray.remote
+def hold():
+    while not os.path.exists({gate!r}):
+        time.sleep(0.05)
+ray.get([hold.remote() for _ in range(4)])
+"""
+
+
+def test_a_job_uses_no_more_cpus_than_it_may(head: Head, leak_check: Path) -> None:
+    client = JobSubmissionClient(head.info.url)
+    gate, script = leak_check / "gate", leak_check / "hold.py"
+    script.write_text(HOLD.format(gate=str(gate)))
+    job = client.submit_job(entrypoint=f"python {script}", cpus=1, weight=2)
+
+    def row() -> dict[str, Any]:
+        rows = sessions.request(head.session, Status())["jobs"]
+        return next((each for each in rows if each["tenant"] == job), {})
+
+    await_true(lambda: row().get("leases") and row().get("waiting"), "one task to run and others to wait", 50)
+    found = row()
+    assert (found["cpus"], found["cpu_limit"], found["weight"]) == (1.0, 1.0, 2.0)
+    gate.touch()
+    assert _await_over(client, job).status == "SUCCEEDED", client.get_job_logs(job)

@@ -87,6 +87,8 @@ class World:
         self.leases = Leases(
             starting_max=rng.choice((1, 2, 8)), worker_max=rng.choice((0, 0, 3, 6)), idle_worker_s=2.0, keep=1
         )
+        for job, weight in (("0", 1.0), ("1", rng.choice((1.0, 3.0)))):
+            self.leases.tenants.set_terms(job, weight, 0.0)
         self.actors = Actors()
         self.books = Books()
         self.processes: dict[bytes, Process] = {}

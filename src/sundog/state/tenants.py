@@ -1,0 +1,187 @@
+"""Jobs that share the CPUs of a session: who has how much, who may have more.
+
+Owns: the weight and the limit of each tenant (a submitted job, or a driver by itself), and how many CPUs its leases
+hold. While several tenants have or want leases, each is entitled to a share of all CPUs by its weight; what one does
+not use, others may. Refuses: granting and taking back; ``granting.py`` and ``leases.py`` do that.
+Runs in the node program, on its only thread. A session with one tenant pays for a dictionary entry for each lease.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from sundog.plain import plain
+from sundog.state.nodes import Lease, Node
+from sundog.state.resources import CPU, from_units, to_units
+from sundog.state.shapes import Shape, Want
+from sundog.state.starvation import may_ask_back
+
+_WEIGHT = 1.0
+
+
+@plain(frozen=True)
+class Terms:
+    """What a tenant was promised, and what it must not exceed."""
+
+    weight: float = _WEIGHT
+    cpu_limit: int = 0
+    """Units of CPU; 0 = no limit."""
+
+
+@plain(frozen=True)
+class TenantRow:
+    """What a tenant has, for people to read."""
+
+    tenant: str
+    weight: float
+    cpu_limit: float
+    cpus: float
+    leases: int
+    waiting: int
+
+
+class Tenants:
+    """All tenants of a session. The empty name is whoever is no tenant: it has a weight like any other."""
+
+    def __init__(self) -> None:
+        self._terms: dict[str, Terms] = {}
+        self._held: dict[int, tuple[str, int]] = {}  # lease → tenant, units of CPU that it uses now
+        self.cpu: Counter[str] = Counter()
+        self.leases: Counter[str] = Counter()
+
+    def set_terms(self, tenant: str, weight: float, cpus: float) -> None:
+        """A tenant came: its weight among the others, and the most CPUs that it may use; 0 is no limit."""
+        self._terms[tenant] = Terms(weight if weight > 0 else _WEIGHT, to_units(cpus) if cpus > 0 else 0)
+
+    def drop(self, tenant: str) -> None:
+        """A tenant is gone. What it still holds is counted until it is given back."""
+        self._terms.pop(tenant, None)
+
+    # ------------------------------------------------------------------ what leases hold
+    def took(self, lease: Lease) -> None:
+        """Resources were drawn for a lease."""
+        tenant, units = lease.want.job, lease.holding.cpu
+        self._held[lease.lease] = (tenant, units)
+        self.cpu[tenant] += units
+        self.leases[tenant] += 1
+
+    def gave(self, lease: Lease) -> None:
+        """A lease is over."""
+        found = self._held.pop(lease.lease, None)
+        if found is None:
+            return
+        for counter, amount in ((self.cpu, found[1]), (self.leases, 1)):
+            counter[found[0]] -= amount
+            if not counter[found[0]]:
+                del counter[found[0]]
+
+    def lent(self, lease: Lease, *, is_lent: bool) -> None:
+        """The CPU of a lease is used by others while its worker waits, or is used by itself again."""
+        found = self._held.get(lease.lease)
+        if found is None:
+            return
+        units = 0 if is_lent else lease.holding.cpu
+        self._held[lease.lease] = (found[0], units)
+        self.cpu[found[0]] += units - found[1]
+
+    # ------------------------------------------------------------------ who may have more
+    def several(self) -> bool:
+        """Whether there is anybody to share with."""
+        return len(self._terms) > 1
+
+    def rank(self, want: Want) -> float:
+        """How much a tenant has for its weight: the least is served first."""
+        return self.cpu[want.job] / self._weight(want.job)
+
+    def held_back(self, want: Want) -> str:
+        """Why a want must wait though there is room: its tenant has all that it may have; "" if it need not."""
+        terms = self._terms.get(want.job)
+        if terms is None or not terms.cpu_limit:
+            return ""
+        need = cpu_of(want.shape)
+        if not need or self.cpu[want.job] + need <= terms.cpu_limit:
+            return ""
+        return "its job uses all the CPUs that it may use"
+
+    def entitled(self, want: Want, nodes: Iterable[Node], waiting: Iterable[Shape]) -> bool:
+        """Whether a tenant may have others asked to make room for it: it has nothing, or less than its share."""
+        if not self.several():
+            return True
+        used, need = self.cpu[want.job], cpu_of(want.shape)
+        return not used or used + need <= self._share(want.job, nodes, waiting)
+
+    def to_ask_back(self, want: Want, nodes: Iterable[Node], waiting: Iterable[Shape]) -> list[Lease]:
+        """Leases of tenants with more than their share, to be asked back for a tenant with less. The oldest first.
+
+        As many as the want lacks, and no more than its share; those on their way back count. Nobody is brought below
+        its own share. Where shares are smaller than what is needed, this gives none: ``starvation.py`` takes turns.
+        """
+        nodes, waiting = list(nodes), list(waiting)
+        need = cpu_of(want.shape)
+        if not need or want.shape.spec.permanent:
+            return []
+        coming = sum(
+            lease.holding.cpu
+            for node in nodes
+            for lease in node.leases.values()
+            if lease.reclaimed_for == want.job
+        )
+        lacking = min(self._share(want.job, nodes, waiting) - self.cpu[want.job], need * want.unmet) - coming
+        pools = {id(pool) for pool, _ in want.shape.candidates}
+        left = Counter(self.cpu)
+        chosen: list[Lease] = []
+        for lease in self._takers(nodes, pools, want.job):
+            if lacking < need:
+                break
+            tenant, units = lease.want.job, lease.holding.cpu
+            if left[tenant] - units >= self._share(tenant, nodes, waiting):
+                left[tenant] -= units
+                lacking -= units
+                chosen.append(lease)
+        return chosen
+
+    def _takers(self, nodes: list[Node], pools: set[int], but: str) -> list[Lease]:
+        found = [
+            lease
+            for node in nodes
+            for lease in node.leases.values()
+            if may_ask_back(lease) and id(lease.pool) in pools and lease.holding.cpu and not lease.cpu_lent
+            if lease.want.job != but
+        ]
+        return sorted(found, key=lambda lease: (-self.rank(lease.want), lease.lease))
+
+    def _share(self, tenant: str, nodes: Iterable[Node], waiting: Iterable[Shape]) -> float:
+        """Units of CPU that a tenant is entitled to, among those who have or want any."""
+        total = sum(node.pool.totals.get(CPU, 0) for node in nodes)
+        active = {tenant, *self.cpu, *(want.job for shape in waiting for want in shape)}
+        return total * self._weight(tenant) / sum(self._weight(each) for each in active)
+
+    def _weight(self, tenant: str) -> float:
+        terms = self._terms.get(tenant)
+        return terms.weight if terms is not None else _WEIGHT
+
+    # ------------------------------------------------------------------ for people
+    def rows(self, waiting: Iterable[Shape]) -> list[TenantRow]:
+        """What each tenant has and waits for."""
+        unmet: Counter[str] = Counter()
+        for shape in waiting:
+            for want in shape:
+                unmet[want.job] += want.unmet
+        names = sorted({*self._terms, *self.leases, *unmet} - {""})
+        return [
+            TenantRow(
+                name,
+                self._weight(name),
+                from_units(self._terms[name].cpu_limit if name in self._terms else 0),
+                from_units(self.cpu[name]),
+                self.leases[name],
+                unmet[name],
+            )
+            for name in names
+        ]
+
+
+def cpu_of(shape: Shape) -> int:
+    """Units of CPU that a lease of this shape holds."""
+    return next((units for name, units in shape.hold if name == CPU), 0)
