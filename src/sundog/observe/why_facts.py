@@ -372,13 +372,23 @@ class Gatherer:
     def object(self, object_id: str) -> why.ObjectFacts:
         """The facts of an object."""
         task = object_id[:_TASK_CHARS]
+        [row] = self.index.dicts("SELECT * FROM objects WHERE object_id = ?", object_id)[:1] or [{}]
+        size, site = row.get("size_bytes") or 0, row.get("call_site") or ""
         if self._tasks_like(task):
-            return why.ObjectFacts(object_id, self.task(task))
-        rows = self.index.dicts("SELECT * FROM gets WHERE kind = 'put' AND object_id = ?", task)
-        for row in rows:
-            by = f"the {row['role']} with pid {row['pid']}"
-            return why.ObjectFacts(object_id, None, row["call_site"] or "", row["size_bytes"], by)
-        return why.ObjectFacts(object_id)
+            return why.ObjectFacts(object_id, self.task(task), site, size, spilled=self._moves(object_id))
+        if not row:
+            return why.ObjectFacts(object_id)
+        by = f"the {row['role']} with pid {row['pid']}"
+        return why.ObjectFacts(object_id, None, site, size, by, spilled=self._moves(object_id))
+
+    def _moves(self, object_id: str) -> str:
+        """How often an object went to disk and came back."""
+        moves = [
+            each for (each,) in self.index.rows("SELECT kind FROM spills WHERE object_id = ?", object_id)
+        ]
+        if not moves:
+            return ""
+        return f"times that it was spilled to disk: {moves.count('spill')}, and restored: {moves.count('restore')}"
 
     def job(self, job_id: str) -> why.JobFacts:
         """The facts of a job."""

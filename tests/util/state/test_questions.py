@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sundog import events
+from sundog import event_facts, events
 from sundog.observe import segments
 from sundog.util import state
 from sundog.util.state import questions
@@ -59,3 +59,18 @@ def test_what_was_not_recorded_is_empty(ended: Path) -> None:
     assert state.list_runtime_envs() == [] and state.list_tasks() == []
     assert questions.count_tasks(None, True) == []
     assert state.summarize_actors()["cluster"]["total_actors"] == 2
+
+
+def test_results_in_shared_memory_are_told_and_a_session_in_order_ended_its_workers(ended: Path) -> None:
+    ring = events.Ring(str(ended / "rings" / f"{'ef' * 8}.ring"), 64, "worker", b"\1\0\0\0")
+    event_facts.made(ring, events.RESULT, b"t" * 16, 1, ("aa-bb-3", 1, [(0, 5000)]), 1.0, 2.0)
+    ring.close()
+    assert {row.object_size for row in state.list_objects()} == {8192, 5000}
+    writer = segments.Writer(str(ended), b"n" * 16, 1000, 0.0)
+    writer._number = 1
+    row = {"job_id": "01", "status": "SUCCEEDED", "type": "DRIVER"}
+    line = json.dumps({"fact": "job", "s": 2.0, "subject": "01", "row": row}) + "\n"
+    writer.append(segments.FACTS, line.encode(), b"n" * 8)
+    writer.close()
+    workers = {row.worker_id: row.exit_type for row in state.list_workers()}
+    assert (workers["ab" * 8], workers["ef" * 8]) == ("SYSTEM_ERROR", "INTENDED_SYSTEM_EXIT")

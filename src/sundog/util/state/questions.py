@@ -36,6 +36,7 @@ _RECORDED = {
     "placement_groups": ("placement_group", "placement_group_id"),
 }
 _OVER = "The session ended."
+_UNTOLD = "It ended with its session, whose node did not record how."
 
 
 def ask(kind: str, detail: bool, address: str | None, whole: bool = True) -> Rows:
@@ -166,7 +167,9 @@ def _end(kind: str, row: dict[str, object]) -> None:
 
 
 def _unburied(index: records.Index, listed: set[str]) -> Rows:
-    """Processes of which only their rings are left: the node did not live to say how they ended."""
+    """Processes of which only their rings are left: the node ended first."""
+    in_order = all(row["status"] == "SUCCEEDED" for row in recorded_rows(index, "job"))
+    exit_type, detail = ("INTENDED_SYSTEM_EXIT", _OVER) if in_order else ("SYSTEM_ERROR", _UNTOLD)
     rows = []
     for each in index.dicts("SELECT * FROM workers"):
         if each["worker_id"] not in listed:
@@ -175,8 +178,8 @@ def _unburied(index: records.Index, listed: set[str]) -> Rows:
                     "worker_id": each["worker_id"],
                     "is_alive": False,
                     "worker_type": each["role"].upper(),
-                    "exit_type": "SYSTEM_ERROR",
-                    "exit_detail": "It ended with its session, whose node did not record how.",
+                    "exit_type": exit_type,
+                    "exit_detail": detail,
                     "node_id": each["node_id"],
                     "ip": "127.0.0.1",
                     "pid": each["pid"],
@@ -187,18 +190,18 @@ def _unburied(index: records.Index, listed: set[str]) -> Rows:
 
 
 def _objects(index: records.Index) -> Rows:
-    """Objects that were put into shared memory; nobody holds them any more."""
+    """Objects that went to shared memory, put or made by tasks; nobody holds them any more."""
     return [
         {
-            "object_id": f"{each['object_id']}00000000",
+            "object_id": each["object_id"],
             "object_size": each["size_bytes"],
             "task_status": "FINISHED",
-            "attempt_number": 1,
+            "attempt_number": each["attempt"] + 1,
             "reference_type": "FREED",
             "call_site": each["call_site"] or "",
             "type": each["role"].upper(),
             "pid": each["pid"],
             "ip": "127.0.0.1",
         }
-        for each in index.dicts("SELECT * FROM gets WHERE kind = 'put'")
+        for each in index.dicts("SELECT * FROM objects ORDER BY start_s")
     ]
