@@ -263,6 +263,7 @@ def engine_or_init() -> LocalEngine:
 
     Raises:
         RuntimeError: in a process that user code forked from a driver or worker, or that is on another engine.
+        RaySystemError: there is none, and `enable_auto_connect` is off.
     """
     engine = engines.current()
     if engine is not None:
@@ -276,6 +277,11 @@ def engine_or_init() -> LocalEngine:
     with _init_lock:
         engine = engines.current()
         if engine is None:
+            if not config_module.load().enable_auto_connect:
+                raise RaySystemError(
+                    "sundog is not running in this process, and enable_auto_connect=0 keeps it from starting by "
+                    "itself. Call sundog.init() first."
+                )
             init()
             engine = engines.current()
         assert engine is not None

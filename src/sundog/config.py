@@ -248,6 +248,9 @@ class Config:
         False,
         "Copy what a `.gitignore` leaves out, too, when a folder of a runtime_env is copied; a `.rayignore` holds.",
     )
+    enable_auto_connect: bool = _setting(
+        True, "Call `init()` for a program that has not, at its first task, actor or put."
+    )
     include_dashboard: bool = _setting(
         True, "Let `sundog start --head` start the head process too: dashboard and jobs."
     )

@@ -10,7 +10,7 @@ import pytest
 
 import sundog
 from sundog.engines import heads
-from sundog.exceptions import ActorDiedError, RayTaskError
+from sundog.exceptions import ActorDiedError, RaySystemError, RayTaskError
 
 GET_S = 60
 
@@ -97,3 +97,13 @@ def test_a_program_that_asks_for_a_dashboard_runs_without_its_packages(
     with sundog.init(num_cpus=1, include_dashboard=True):
         assert sundog.get(sundog.put(1)) == 1
     assert any("need a_package_that_is_not_there" in record.getMessage() for record in caplog.records)
+
+
+def test_a_program_that_forbids_it_is_not_connected_by_its_first_verb(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("RAY_ENABLE_AUTO_CONNECT", "0")
+    for verb in (lambda: sundog.put(1), lambda: sundog.remote(len).remote("a")):
+        with pytest.raises(RaySystemError, match=r"sundog\.init\(\)"):
+            verb()
+    assert not sundog.is_initialized()
