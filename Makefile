@@ -27,7 +27,7 @@ CHAOS         ?=
 SOAK_SECONDS  ?= 600
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types imports docs docs-serve unit smoke chaos soak soak-actors bench-million chaos-serve bench bench-serve bench-work fmt clean doctor-table
+.PHONY: help setup demo test lint types imports docs docs-serve unit smoke chaos soak soak-actors bench-million chaos-serve load bench bench-serve bench-work fmt clean doctor-table
 
 help:
 	@echo "make demo    a first look: start, run tasks and actors, stop"
@@ -37,6 +37,7 @@ help:
 	@echo "make bench   measure sundog, Ray, Dask and the standard library side by side"
 	@echo "make chaos   random programs under random kills for CHAOS_SECONDS=$(CHAOS_SECONDS), from CHAOS_SEED=$(CHAOS_SEED)"
 	@echo "make chaos-serve  20 rolling updates of Serve under load, and 20 more under random kills, from CHAOS_SEED"
+	@echo "make load    the head process under load: 200 followers, a job that prints 1 GB, 50 jobs in the queue"
 	@echo "make soak    one program for SOAK_SECONDS=$(SOAK_SECONDS): fails if memory, descriptors or files grow; draws docs/images/soak.svg"
 	@echo "make soak-actors  eleven minutes of actors that come and go: fails if memory, descriptors or files grow"
 	@echo "make doctor-table  programs with planted faults: what the doctor finds, into docs/doctor.md (some minutes)"
@@ -125,6 +126,9 @@ chaos-serve: $(STAMP)
 TRIES ?= 2
 doctor-table: $(STAMP)
 	$(BIN)/python -m tests.advice.table --tries $(TRIES) --write docs/doctor.md
+
+load: $(STAMP)
+	SUNDOG_TEST_LOAD=1 $(BIN)/python -m pytest -q tests/integration/head/test_load.py
 
 soak: $(STAMP)
 	$(BIN)/python -m tests.soak --seconds $(SOAK_SECONDS) --picture docs/images/soak.svg

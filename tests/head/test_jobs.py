@@ -116,9 +116,7 @@ def test_a_supervisor_that_cannot_be_started_fails_its_job(
 
 
 def test_a_supervisor_that_never_began_fails_its_job(session: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    pid = os.fork()
-    if not pid:
-        os._exit(1)
+    pid = os.posix_spawn("/bin/false", ["false"], {})
     monkeypatch.setattr(os, "posix_spawn", lambda *_args, **_how: pid)
     queue = Jobs(session, 0, session)
     _submit(queue, "a")
