@@ -35,6 +35,7 @@ help:
 	@echo "make smoke   a few quick tests on each other supported Python that this machine has (part of make test)"
 	@echo "make test-ray  integration tests on a real Ray cluster, in an environment of its own (a short part is in make test)"
 	@echo "make bench   measure sundog, Ray, Dask and the standard library side by side"
+	@echo "make browser installs Debian's chromium, in which the page is tested (part of make test)"
 	@echo "make chaos   random programs under random kills for CHAOS_SECONDS=$(CHAOS_SECONDS), from CHAOS_SEED=$(CHAOS_SEED)"
 	@echo "make chaos-serve  20 rolling updates of Serve under load, and 20 more under random kills, from CHAOS_SEED"
 	@echo "make load    the head process under load: 200 followers, a job that prints 1 GB, 50 jobs in the queue"
@@ -85,7 +86,16 @@ docs: $(STAMP)
 docs-serve: $(STAMP)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
 
-unit: $(STAMP)
+.PHONY: browser
+# Tests of the page drive Debian's Chromium. Where it cannot be installed, they are skipped and say so.
+browser:
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || { \
+		echo "installing chromium and chromium-driver for the tests of the page"; \
+		{ test "$$(id -u)" = 0 && apt-get update -qq && \
+		  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium chromium-driver; } \
+		>/dev/null 2>&1 || echo "they cannot be installed here: the tests in a browser will be skipped"; }
+
+unit: $(STAMP) browser
 ifeq ($(strip $(PYTEST)),)
 	@# Much of the suite is waiting, so two processes share it. What needs to know how much memory the machine has
 	@# left comes first, by itself.

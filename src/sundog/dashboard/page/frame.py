@@ -1,0 +1,192 @@
+"""What every view has: the bar on top, the list of views, keys, colours, and the line that tells how the session is.
+
+Owns the addresses of views, their keys, the style sheet, and how a view is kept up to date. Runs in the head process'
+event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from importlib import resources
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import urlencode
+
+from nicegui import background_tasks, ui
+
+from sundog.dashboard.source import Source
+from sundog.plain import plain
+
+T = TypeVar("T")
+
+ICON = (
+    "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'><circle cx='16' cy='16' r='7' fill='#f5a623'/>"
+    "<path d='M3 16a13 13 0 0 1 26 0' fill='none' stroke='#f5a623' stroke-width='2'/>"
+    "<circle cx='3.5' cy='16' r='2.5' fill='#f7c873'/><circle cx='28.5' cy='16' r='2.5' fill='#f7c873'/></svg>"
+)
+EVERY_S = 1.0
+
+
+class View(NamedTuple):
+    """One address."""
+
+    path: str
+    title: str
+    key: str
+
+
+VIEWS = (
+    View("/", "Overview", "o"),
+    View("/tasks", "Tasks", "t"),
+    View("/actors", "Actors", "a"),
+    View("/objects", "Objects", "m"),
+    View("/workers", "Workers", "w"),
+    View("/nodes", "Nodes", "n"),
+    View("/jobs", "Jobs", "j"),
+    View("/timeline", "Timeline", "l"),
+    View("/charts", "Metrics", "c"),
+    View("/events", "Events", "e"),
+    View("/logs", "Logs", "g"),
+    View("/stacks", "Stacks", "s"),
+    View("/profiles", "Flame graphs", "f"),
+    View("/doctor", "Doctor", "r"),
+    View("/debugger", "Debugger", "b"),
+)
+
+CSS = resources.files("sundog.dashboard.page").joinpath("style.css").read_text()
+# Of this page's own: remembers the choice of colours in the browser.
+_DARK = """
+const kept = localStorage.getItem('sundog-dark');
+if (kept !== null) Quasar.Dark.set(kept === '1');
+window.sundogDark = () => {
+  Quasar.Dark.toggle();
+  localStorage.setItem('sundog-dark', Quasar.Dark.isActive ? '1' : '0');
+};
+"""
+_HELP = (
+    "Keys: "
+    + ", ".join(f"{view.key} {view.title}" for view in VIEWS)
+    + ", / search, d dark or light, ? this list"
+)
+
+
+@plain()
+class Frame:
+    """What a view needs to say."""
+
+    source: Source
+    status: Any = None
+    problem: Any = None
+
+
+def address(path: str, **query: object) -> str:
+    """The address of a view with its choices; what is empty is left out.
+
+    >>> address("/tasks", text="f g", page=1, sort="")
+    '/tasks?text=f+g&page=1'
+    """
+    kept = {key: value for key, value in query.items() if value not in ("", None)}
+    return f"{path}?{urlencode(kept)}" if kept else path
+
+
+@contextmanager
+def framed(source: Source, title: str) -> Iterator[Frame]:
+    """The surroundings of a view; what is built inside is its body."""
+    ui.add_css(CSS)
+    ui.page_title(f"{title} · sundog")
+    ui.add_body_html(f"<script>window.addEventListener('load',()=>{{{_DARK}}})</script>")
+    frame = Frame(source)
+    with ui.element("div").classes("sd-top"):
+        ui.html("<b><a href='/'>sundog</a></b>", sanitize=False)
+        ui.label(source.name).classes("sd-dim")
+        ui.element("div").classes("sd-grow")
+        frame.status = ui.label("live" if source.is_live else "ended").classes("sd-dim").props("data-status")
+        ui.button("Dark / light", on_click=lambda: ui.run_javascript("sundogDark()")).props(
+            "flat dense no-caps size=sm aria-label='Dark or light (d)'"
+        )
+        ui.button("?", on_click=lambda: ui.notify(_HELP, multi_line=True, timeout=15000)).props(
+            "flat dense size=sm"
+        )
+    if not source.is_live:
+        ui.label("This session has ended. What is shown comes from its records.").classes("sd-banner").props(
+            "data-ended"
+        )
+    with ui.element("div").classes("sd-main"):
+        with ui.element("nav").classes("sd-nav"):
+            for view in VIEWS:
+                with (
+                    ui.element("a").props(f'href="{view.path}"').classes("on" if view.title == title else "")
+                ):
+                    ui.html(f"<span>{view.title}</span><kbd>{view.key}</kbd>", sanitize=False)
+        with ui.element("div").classes("sd-body"):
+            with ui.element("h1"):
+                ui.label(title)
+            frame.problem = ui.label("").classes("sd-bad")
+            frame.problem.set_visibility(False)
+            yield frame
+    _keys()
+
+
+def _keys() -> None:
+    by_key = {view.key: view.path for view in VIEWS}
+
+    def pressed(event: Any) -> None:
+        if not event.action.keydown or event.modifiers.ctrl or event.modifiers.alt or event.modifiers.meta:
+            return
+        name = str(event.key.name)
+        if name in by_key:
+            ui.navigate.to(by_key[name])
+        elif name == "d":
+            ui.run_javascript("sundogDark()")
+        elif name == "?":
+            ui.notify(_HELP, multi_line=True, timeout=15000)
+        elif name == "/":
+            ui.run_javascript("document.querySelector('.sd-filter input')?.focus()")
+
+    ui.keyboard(on_key=pressed, repeating=False)
+
+
+async def ask(function: Callable[..., T], *args: Any) -> T:
+    """Call what blocks, beside the event loop."""
+    return await asyncio.get_running_loop().run_in_executor(None, function, *args)
+
+
+def live(frame: Frame, update: Callable[[], Awaitable[None]], every_s: float = EVERY_S) -> Callable[[], None]:
+    """Refresh a view now, and again while its session runs and its browser is connected.
+
+    Returns:
+        Refreshes it out of turn: after a click.
+    """
+    busy = [False, False]  # at it; wanted again meanwhile
+
+    async def refresh() -> None:
+        if busy[0]:
+            busy[1] = True
+            return
+        busy[0] = True
+        try:
+            await update()
+            frame.problem.set_visibility(False)
+        except Exception as error:  # a page that shows why is better than one that stands still
+            with contextlib.suppress(Exception):
+                frame.problem.set_text(f"This could not be read: {type(error).__name__}: {error}")
+                frame.problem.set_visibility(True)
+        finally:
+            busy[0] = False
+        if busy[1]:
+            busy[1] = False
+            await refresh()
+
+    async def tick() -> None:
+        await refresh()
+        if not frame.source.is_live:
+            timer.deactivate()
+
+    timer = ui.timer(every_s, tick)
+
+    def at_once() -> None:
+        background_tasks.create(refresh())
+
+    return at_once

@@ -1,0 +1,111 @@
+"""A real browser for tests: Debian's Chromium, driven by Selenium. Where there is none, tests are skipped and say so.
+
+Owns the browser's life, and waiting for what a page shows. `make browser` installs it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+PATIENCE_S = 60.0
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+needs_browser = pytest.mark.skipif(
+    CHROMIUM is None or DRIVER is None,
+    reason="needs Debian's chromium and chromium-driver: make browser installs them, as root",
+)
+
+
+class Browser:
+    """One window of 1280 × 900."""
+
+    def __init__(self, driver: Any, port: int) -> None:
+        self.driver = driver
+        self.port = port
+
+    def open(self, path: str) -> None:
+        """Go to an address of the page."""
+        self.driver.get(f"http://127.0.0.1:{self.port}{path}")
+
+    def text(self, selector: str = "body") -> str:
+        """What a person reads there; "" if it is not there."""
+        script = "const e = document.querySelector(arguments[0]); return e ? e.innerText : ''"
+        return str(self.driver.execute_script(script, selector))
+
+    def run(self, script: str) -> Any:
+        """The value of an expression in the page."""
+        return self.driver.execute_script(f"return {script}")
+
+    def click(self, selector: str, text: str) -> None:
+        """Click what has a text, when it is there."""
+        script = (
+            "const e = [...document.querySelectorAll(arguments[0])].find(e => e.innerText.includes(arguments[1]));"
+            "if (e) e.click(); return !!e"
+        )
+        self.await_true(lambda: self.driver.execute_script(script, selector, text), f"{text!r} to click")
+
+    def await_text(self, text: str, selector: str = "body") -> None:
+        """Wait until a text is shown."""
+        self.await_true(lambda: text in self.text(selector), f"{text!r} in {selector}")
+
+    def await_true(self, question: Callable[[], object], what: str) -> None:
+        """Wait for something of the page."""
+        deadline = time.monotonic() + PATIENCE_S
+        while not question():
+            assert time.monotonic() < deadline, f"{what} was not seen; the page says: {self.text()[:3000]}"
+            time.sleep(0.05)
+
+    def errors(self) -> list[str]:
+        """What went wrong in the page itself."""
+        entries = self.driver.get_log("browser")
+        return [entry["message"] for entry in entries if entry["level"] == "SEVERE"]
+
+
+@contextmanager
+def browser(port: int, folder: str) -> Iterator[Browser]:
+    """A browser that ends with the test; what it keeps is below the test's folder."""
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(CHROMIUM)
+    for argument in (
+        "--headless=new",
+        "--no-sandbox",  # it runs as root where tests do
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--window-size=1280,1000",
+        "--force-device-scale-factor=1",
+        "--disable-background-networking",
+        f"--user-data-dir={folder}/chromium",
+    ):
+        options.add_argument(argument)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
+    driver.set_page_load_timeout(PATIENCE_S)
+    try:
+        yield Browser(driver, port)
+    finally:
+        driver.quit()
+
+
+@contextmanager
+def serving(session_path: str) -> Iterator[tuple[int, subprocess.Popen[str]]]:
+    """The page of a session, served by a process of its own: its port, and the process."""
+    command = [sys.executable, "-m", "tests.browser.server", session_path]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield int(process.stdout.readline()), process
+    finally:
+        process.kill()
+        process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
