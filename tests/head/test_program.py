@@ -30,7 +30,7 @@ def test_the_server_ends_when_the_node_does(ended: Opened, monkeypatch: pytest.M
     info, listener = heads.make_head(None, 0)
     make = app.make_app
     # The node ends once the server begins.
-    monkeypatch.setattr(app, "make_app", lambda *args: (node.stdin.close(), make(*args))[1])
+    monkeypatch.setattr(app, "make_app", lambda *args, **how: (node.stdin.close(), make(*args, **how))[1])
     with listener:
         program.serve(session, info, listener)
     assert node.wait() is not None

@@ -45,7 +45,7 @@ def command(session: str | None, host: str, port: int | None) -> int:
     state = "" if chosen.is_live else " (ended)"
     click.echo(f"Dashboard of {chosen.name}{state}; Ctrl-C ends it:\n  {head.info.page}")
     try:
-        program.serve(chosen, head.info, head.listener, config.load().max_running_jobs)
+        program.serve(chosen, head.info, head.listener, config.load().max_running_jobs, with_page=True)
     finally:
         head.listener.close()
         if chosen.is_live:

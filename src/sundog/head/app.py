@@ -28,13 +28,16 @@ if TYPE_CHECKING:
     from sundog.observe.sessions import Opened
 
 
-def make_app(session: Opened, info: HeadInfo, max_running_jobs: int = 0) -> Guard:
+def make_app(
+    session: Opened, info: HeadInfo, max_running_jobs: int = 0, *, with_page: bool = False
+) -> Guard:
     """The application for a session, running or ended.
 
     Args:
         session: which.
         info: where it will listen, and its token.
         max_running_jobs: how many submitted jobs may run at a time; 0 is any number.
+        with_page: put the page at /: once in a process, for its library keeps one application.
     """
     desk = Desk(session, info, max_running_jobs)
 
@@ -48,20 +51,26 @@ def make_app(session: Opened, info: HeadInfo, max_running_jobs: int = 0) -> Guar
 
     app = Starlette(routes=_routes(desk), exception_handlers=_HANDLERS, lifespan=lifespan)
     app.state.desk = desk
-    open_prefixes = _mount_page(app, desk)
+    open_prefixes = _mount_page(app, desk) if with_page else ()
     return Guard(app, info.token, info.host, open_prefixes)
 
 
 def _routes(desk: Desk) -> list[BaseRoute]:
+    from sundog.dashboard import routes as metrics
     from sundog.head import health, job_routes, machine_routes, serve_routes, state_routes
 
-    parts = (health, job_routes, state_routes, machine_routes, serve_routes)
+    parts = (health, job_routes, state_routes, machine_routes, serve_routes, metrics)
     return [*(route for part in parts for route in part.routes(desk)), fallback()]
 
 
 def _mount_page(app: Starlette, desk: Desk) -> tuple[str, ...]:
     """Put the page at /; returns the paths below which its static files are."""
-    return ()
+    try:
+        from sundog.dashboard.page import mount
+
+        return mount(app, desk.session)
+    except ImportError:  # without NiceGUI, jobs and metrics are there, and the page is not
+        return ()
 
 
 async def _bad_request(_request: Request, error: Exception) -> JSONResponse:

@@ -52,19 +52,26 @@ def main(path: str, listener_fd: int, max_running_jobs: int = 0) -> None:
     session = open_session(path)
     listener = socket.socket(fileno=listener_fd)
     listener.set_inheritable(False)
-    serve(session, info, listener, max_running_jobs)
+    serve(session, info, listener, max_running_jobs, with_page=True)
     sys.stdout.flush()
     os._exit(0)  # threads that wait for a node that is gone keep nobody
 
 
-def serve(session: Opened, info: HeadInfo, listener: socket.socket, max_running_jobs: int = 0) -> None:
+def serve(
+    session: Opened,
+    info: HeadInfo,
+    listener: socket.socket,
+    max_running_jobs: int = 0,
+    *,
+    with_page: bool = False,
+) -> None:
     """Answer requests until this process is told to end, or the session's node ends."""
     import uvicorn
 
     from sundog.head.app import make_app
 
     settings = uvicorn.Config(
-        make_app(session, info, max_running_jobs),
+        make_app(session, info, max_running_jobs, with_page=with_page),
         log_level="warning",
         access_log=False,  # an address may have the token in it
         server_header=False,
