@@ -262,6 +262,12 @@ class Config:
     job_cpus: float = _setting(
         0.0, "Most CPUs that tasks and actors of this program may use at a time; 0 is no limit.", low=0
     )
+    metrics_export_port: int = _setting(
+        0,
+        "Port on 127.0.0.1 on which the head process answers too, for Prometheus; 0 is none.",
+        low=0,
+        high=65_535,
+    )
     max_running_jobs: int = _setting(
         0, "Most submitted jobs that run at a time; the others wait in turn. 0 is any number.", low=0
     )

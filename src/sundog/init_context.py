@@ -5,10 +5,14 @@ Owns `InitContext` and the words of that line. Runs in drivers, on the calling t
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sundog.exceptions import RayError
+
+if TYPE_CHECKING:
+    from sundog.observe.activity import Watcher
 
 NEXT_COMMAND = "sundog status"
 _ENDED = "none: this program has left the session"
@@ -40,28 +44,63 @@ class InitContext(dict[str, Any]):
         self.disconnect()
 
     def _repr_html_(self) -> str:
-        """A short card, for notebooks."""
+        """A card, for notebooks: the session, and what it does now."""
+        from sundog.observe import cards
+
+        activity = None
+        if self._is_here():
+            watcher = self._watcher()
+            with contextlib.suppress(Exception):  # the session may end at any moment
+                activity = watcher.look()
+        return cards.card(self._facts(), activity)
+
+    def _ipython_display_(self) -> None:
+        """In a notebook: the same card, drawn again each second while the session runs."""
+        from sundog import engines
+        from sundog.observe import cards
+
+        if not (cards.in_notebook() and self._is_here()):
+            print(repr(self))
+            return
+        live = cards.LiveCard(
+            self._watcher(),
+            lambda activity: cards.card(self._facts(), activity),
+            self._is_here,
+            cards.show_html,
+        )
+        engines.when_leaving(live.stop)
+
+    def _watcher(self) -> Watcher:
+        from sundog import api
+        from sundog.observe.activity import Watcher
+
+        return Watcher(api.control, str(self["session_dir"]))
+
+    def _facts(self) -> dict[str, str]:
         from html import escape
 
-        rows = {
-            "Session": str(self.get("session_name")),
-            "Resources": self._resources_now(),
-            "Files": str(self.get("session_dir")),
-            "What runs and waits": f"{NEXT_COMMAND} --session {self.get('session_name')}",
+        found = {
+            "Session": escape(str(self.get("session_name"))),
+            "Resources": escape(self._resources_now()),
+            "Files": escape(str(self.get("session_dir"))),
+            "What runs and waits": escape(f"{NEXT_COMMAND} --session {self.get('session_name')}"),
         }
-        style = "style='text-align:left'"
-        cells = "".join(
-            f"<tr><th {style}>{name}</th><td {style}>{escape(value)}</td></tr>"
-            for name, value in rows.items()
-        )
-        return f"<div><b>sundog</b><table>{cells}</table></div>"
+        if self.dashboard_url:
+            found["Dashboard"] = escape(str(self.dashboard_url))
+        return found
 
-    def _resources_now(self) -> str:
-        from sundog import engines, session_facts
+    def _is_here(self) -> bool:
+        """Whether this process is in the session; without one the question itself would start one."""
+        from sundog import engines
         from sundog.owner import context
 
-        # Without a session the question itself would start one.
-        if engines.current() is None or context.facts.session.get("name") != self.get("session_name"):
+        name = self.get("session_name")
+        return engines.current() is not None and context.facts.session.get("name") == name
+
+    def _resources_now(self) -> str:
+        from sundog import session_facts
+
+        if not self._is_here():
             return _ENDED
         try:
             return in_words(session_facts.cluster_resources())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 
@@ -40,3 +41,10 @@ def test_a_head_of_a_session_that_has_ended_meanwhile_does_nothing(ended: Opened
     code = f"from sundog.head.program import main; main({ended.path!r}, 3); print('over')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=dict(os.environ))
     assert done.stdout == "over\n", done.stderr
+
+
+def test_a_port_for_prometheus_that_is_taken_is_told_and_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    assert program._listen(0) == []
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert program._listen(taken.getsockname()[1]) == []
+    assert "cannot be used" in capsys.readouterr().out

@@ -236,7 +236,6 @@ _NUMBERS = (
     "--dashboard-agent-listen-port",
     "--dashboard-agent-grpc-port",
     "--runtime-env-agent-port",
-    "--metrics-export-port",
     "--system-reserved-memory",
 )
 _TEXTS = (
@@ -347,6 +346,11 @@ def read_labels_file(path: str | None) -> dict[str, str]:
     help="Its port; 0 is any free one. By default 8265, or one of the next if that is taken.",
 )
 @click.option("--max-running-jobs", type=click.IntRange(min=0), help="Most submitted jobs at a time; 0: any.")
+@click.option(
+    "--metrics-export-port",
+    type=click.IntRange(0, 65535),
+    help="A further port of the dashboard, for Prometheus; /metrics is at its own port too.",
+)
 @click.option("--labels", callback=parse_labels, metavar="K=V,…", help="Labels of this node.")
 @click.option(
     "--labels-file", type=click.Path(exists=True, dir_okay=False), help="The same, a `key: value` a line."
@@ -371,6 +375,7 @@ def command(
     dashboard_host: str,
     dashboard_port: int | None,
     max_running_jobs: int | None,
+    metrics_export_port: int | None,
     labels: dict[str, str],
     labels_file: str | None,
     block: bool,
@@ -387,6 +392,7 @@ def command(
         "memory_usage_threshold": memory_usage_threshold,
         "memory_monitor_refresh_ms": memory_monitor_refresh_ms,
         "max_running_jobs": max_running_jobs,
+        "metrics_export_port": metrics_export_port,
     }
     settings = {**system_config, **{name: value for name, value in named.items() if value is not None}}
     if memory is not None:

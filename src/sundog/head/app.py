@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from sundog.observe.sessions import Opened
 
 
-def make_app(
-    session: Opened, info: HeadInfo, max_running_jobs: int = 0, *, with_page: bool = False
-) -> Guard:
+def make_app(session: Opened, info: HeadInfo, max_running_jobs: int = 0, *, with_page: bool = False) -> Guard:
     """The application for a session, running or ended.
 
     Args:

@@ -17,6 +17,7 @@ import contextlib
 import os
 import socket
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sundog import isolation
@@ -31,7 +32,7 @@ _GRACE_S = 1
 _WS_MAX_BYTES = 1 << 20
 
 
-def main(path: str, listener_fd: int, max_running_jobs: int = 0) -> None:
+def main(path: str, listener_fd: int, max_running_jobs: int = 0, metrics_port: int = 0) -> None:
     """Be the head process of a running session."""
     import gc
 
@@ -52,7 +53,8 @@ def main(path: str, listener_fd: int, max_running_jobs: int = 0) -> None:
     session = open_session(path)
     listener = socket.socket(fileno=listener_fd)
     listener.set_inheritable(False)
-    serve(session, info, listener, max_running_jobs, with_page=True)
+    more = _listen(metrics_port)
+    serve(session, info, listener, max_running_jobs, with_page=True, more=more)
     sys.stdout.flush()
     os._exit(0)  # threads that wait for a node that is gone keep nobody
 
@@ -64,8 +66,18 @@ def serve(
     max_running_jobs: int = 0,
     *,
     with_page: bool = False,
+    more: Sequence[socket.socket] = (),
 ) -> None:
-    """Answer requests until this process is told to end, or the session's node ends."""
+    """Answer requests until this process is told to end, or the session's node ends.
+
+    Args:
+        session: which.
+        info: where it listens, and its token.
+        listener: its socket.
+        max_running_jobs: how many submitted jobs may run at a time; 0 is any number.
+        with_page: put the page at /.
+        more: further sockets on which the same is answered, behind the same token.
+    """
     import uvicorn
 
     from sundog.head.app import make_app
@@ -83,17 +95,32 @@ def serve(
     )
     server = uvicorn.Server(settings)
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(_serve(server, listener, session.info.node_pid if session.info is not None else 0))
+        asyncio.run(
+            _serve(server, [listener, *more], session.info.node_pid if session.info is not None else 0)
+        )
 
 
-async def _serve(server: uvicorn.Server, listener: socket.socket, node_pid: int) -> None:
+async def _serve(server: uvicorn.Server, listeners: list[socket.socket], node_pid: int) -> None:
     node = _watch(node_pid, server)
     try:
-        await server.serve([listener])
+        await server.serve(listeners)
     finally:
         if node >= 0:
             asyncio.get_running_loop().remove_reader(node)
             os.close(node)
+
+
+def _listen(port: int) -> list[socket.socket]:
+    """A socket on a port for Prometheus; none if none is wanted, or it is taken, which the log then says."""
+    if not port:
+        return []
+    try:
+        return [socket.create_server(("127.0.0.1", port), reuse_port=False)]
+    except OSError as error:
+        print(
+            f"metrics_export_port={port} cannot be used: {error.strerror}. /metrics is at the dashboard's port."
+        )
+        return []
 
 
 def _watch(node_pid: int, server: uvicorn.Server) -> int:

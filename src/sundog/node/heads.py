@@ -54,7 +54,8 @@ class HeadKeeper:
 
     def _spawn(self, listener: int) -> int:
         session = self.node.session
-        words = f"{session['path']!r}, {LISTENER_FD}, {self.node.config.max_running_jobs}"
+        config = self.node.config
+        words = f"{session['path']!r}, {LISTENER_FD}, {config.max_running_jobs}, {config.metrics_export_port}"
         high = fcntl.fcntl(listener, fcntl.F_DUPFD_CLOEXEC, 10)
         try:
             return os.posix_spawn(
