@@ -74,14 +74,15 @@ def test_every_view_shows_what_a_busy_session_does(leak_check: Path) -> None:
         store = Store.options(name="shelf").remote()  # type: ignore[attr-defined]
         kept = sundog.put(bytes(1 << 20))
         sundog.get([resize.remote(number) for number in range(TASKS)])
-        sundog.wait([parse.remote(number) for number in range(20)], num_returns=20)
+        parsed = [parse.remote(number) for number in range(20)]
+        sundog.wait(parsed, num_returns=20)
         sundog.get(store.add.remote(1))
         waiting = store.wait.remote(gate)
-        with serving(path) as (port, _), browser(port, str(leak_check)) as page:
+        with serving(path) as (port, _), browser(port) as page:
             _overview(page)
             _lists(page)
             _timeline(page)
-            _reading(page)
+            _reading(page, parsed[7].task_id().hex())
             _keys_and_colours(page)
             _during_a_kill(page)
             assert page.errors() == []
@@ -140,25 +141,28 @@ def _timeline(page: Browser) -> None:
     page.await_true(lambda: page.run("document.querySelectorAll('canvas').length") == 1, "the chart")
     picture(page, "timeline")
     before = page.text("[data-shown]")
-    page.driver.execute_script(
+    wheel = (
         "const c = document.querySelector('canvas').closest('.nicegui-echart'), r = c.getBoundingClientRect();"
         "c.dispatchEvent(new WheelEvent('wheel', {deltaY: -100, clientX: r.left + 300, clientY: r.top + 40,"
         "bubbles: true}))"
     )
-    page.await_true(lambda: page.text("[data-shown]") != before, "a finer window after the wheel")
+
+    def is_finer() -> bool:
+        page.driver.execute_script(wheel)
+        return page.text("[data-shown]") != before
+
+    page.await_true(is_finer, "a finer window after the wheel")
     page.open("/charts")
     page.await_text("resized", "[data-own]")
     page.await_true(lambda: page.run("document.querySelectorAll('canvas').length") == 6, "six charts")
     picture(page, "metrics")
 
 
-def _reading(page: Browser) -> None:
-    page.open("/logs")
-    page.await_text("parsed", "[data-log]")
-    page.open("/logs?text=parsed 7")
-    page.await_true(
-        lambda: page.text("[data-log]").strip() == "parsed 7" or "No log" in page.text(), "a search"
-    )
+def _reading(page: Browser, task: str) -> None:
+    page.open(f"/logs?id={task}")
+    page.await_text("parsed 7", "[data-log]")
+    page.open(f"/logs?id={task}&text=PARSED 7")
+    page.await_true(lambda: page.text("[data-log]").split("\n")[:1] == ["parsed 7"], "a search in a log")
     picture(page, "logs")
     page.open("/stacks?text=Store.wait")
     page.await_text("time.sleep", "[data-stacks]")
@@ -209,7 +213,7 @@ def _during_a_kill(page: Browser) -> None:
 def test_an_empty_session_says_so_and_a_lost_server_is_told(leak_check: Path) -> None:
     path = start()
     try:
-        with serving(path) as (port, process), browser(port, str(leak_check)) as page:
+        with serving(path) as (port, process), browser(port) as page:
             page.open("/")
             page.await_text("No task has run yet", "[data-functions]")
             picture(page, "rest")
@@ -234,7 +238,7 @@ def test_an_ended_session_is_shown_from_its_records(leak_check: Path) -> None:
     path = start()
     sundog.wait([parse.remote(number) for number in range(10)], num_returns=10)
     sundog.shutdown()
-    with serving(path) as (port, _), browser(port, str(leak_check)) as page:
+    with serving(path) as (port, _), browser(port) as page:
         page.open("/")
         page.await_text("has ended", "[data-ended]")
         page.await_text("parse", "[data-functions]")

@@ -163,7 +163,7 @@ def draw(frame: Frame, minutes: str) -> None:
         ui.toggle({5: "5 min", 15: "15 min", 60: "1 h"}, value=int(span[0] // 60), on_change=chosen).props(
             "dense no-caps unelevated"
         )
-        ui.label("from the session's own records; for longer times see docs/metrics.md").classes("sd-dim")
+        ui.label("from the session's own records; Prometheus keeps longer times").classes("sd-dim")
     style = "height:230px;width:calc(50% - 6px)"
     with ui.element("div").classes("sd-row"):
         shares, rates = share_chart().style(style), rate_chart().style(style)
