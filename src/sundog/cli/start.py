@@ -300,6 +300,11 @@ def read_labels_file(path: str | None) -> dict[str, str]:
     return labels
 
 
+def _given(**settings: object) -> dict[str, object]:
+    """The settings that flags of this command were given for."""
+    return {name: value for name, value in settings.items() if value is not None}
+
+
 @click.command("start", short_help="Start a session that outlives this command.")
 @click.option("--head", is_flag=True, help="Start a session of its own on this machine.")
 @click.option(
@@ -388,13 +393,12 @@ def command(
         raise click.UsageError("say --head to start a session on this machine: sundog start --head")
     from sundog.engines import sessions
 
-    named = {
-        "memory_usage_threshold": memory_usage_threshold,
-        "memory_monitor_refresh_ms": memory_monitor_refresh_ms,
-        "max_running_jobs": max_running_jobs,
-        "metrics_export_port": metrics_export_port,
-    }
-    settings = {**system_config, **{name: value for name, value in named.items() if value is not None}}
+    settings = system_config | _given(
+        memory_usage_threshold=memory_usage_threshold,
+        memory_monitor_refresh_ms=memory_monitor_refresh_ms,
+        max_running_jobs=max_running_jobs,
+        metrics_export_port=metrics_export_port,
+    )
     if memory is not None:
         resources = {**resources, "memory": float(memory)}
     if address:

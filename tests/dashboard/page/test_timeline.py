@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sundog.dashboard.page.timeline import Window, color_of, legend, rows_of
+from sundog.dashboard.page.timeline import Window, color_of, legend, rows_of, window_of
 from sundog.dashboard.stream import TaskStream
 from tests.dashboard.test_stream import Rows
 
@@ -41,3 +41,9 @@ def test_two_functions_have_two_colours_in_chart_and_legend() -> None:
     stream = made()
     assert color_of(stream, 1) != color_of(stream, 2)
     assert color_of(stream, 1) in legend(stream) and "text=g" in legend(stream)
+
+
+def test_nonsense_in_an_address_shows_the_newest_tasks() -> None:
+    assert window_of("1.5", "2.5") == Window(1.5, 2.5, follow=False)
+    for start, end in (("", ""), ("x", "2"), ("3", "2"), ("nan", "2")):
+        assert window_of(start, end) == Window()

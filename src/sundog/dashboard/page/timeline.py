@@ -61,29 +61,48 @@ class Window:
 
 def draw(frame: Frame, start: str, end: str) -> None:
     """Build it."""
-    source = frame.source
-    window = Window()
+    TimelineView(frame, window_of(start, end))
+
+
+def window_of(start: str, end: str) -> Window:
+    """The window that an address asks for; nonsense counts as nothing."""
     try:
         window = Window(float(start), float(end), follow=False)
-        if not window.start_s < window.end_s:
-            window = Window()
     except ValueError:
-        pass
-    with ui.element("div").classes("sd-row"):
-        follow = ui.switch("follow the newest minute" if source.is_live else "all of it", value=window.follow)
-        ui.button("zoom in (+)", on_click=lambda: zoom(0.5)).props("flat dense no-caps size=sm")
-        ui.button("zoom out (-)", on_click=lambda: zoom(2.0)).props("flat dense no-caps size=sm")
-        ui.button("everything", on_click=lambda: everything()).props("flat dense no-caps size=sm")
-        ui.button("link to this window", on_click=lambda: share()).props("flat dense no-caps size=sm")
-        shown = ui.label("loading …").classes("sd-dim").props("data-shown")
-    chart = ui.echart(_options()).style("width:100%;height:420px")
-    names = ui.html("", sanitize=False).classes("sd-row")
-    lanes = [0]
+        return Window()
+    return window if window.start_s < window.end_s else Window()
 
-    async def update() -> None:
+
+class TimelineView:
+    """The chart of one browser, and its window."""
+
+    def __init__(self, frame: Frame, window: Window) -> None:
+        self.source, self.window = frame.source, window
+        self._lanes = 0
+        text = "follow the newest minute" if self.source.is_live else "all of it"
+        with ui.element("div").classes("sd-row"):
+            self._follow = ui.switch(text, value=window.follow)
+            for label, act in (
+                ("zoom in (+)", lambda: self.zoom(0.5)),
+                ("zoom out (-)", lambda: self.zoom(2.0)),
+                ("everything", self.everything),
+                ("link to this window", self.share),
+            ):
+                ui.button(label, on_click=act).props("flat dense no-caps size=sm")
+            self._shown = ui.label("loading …").classes("sd-dim").props("data-shown")
+        self._chart = ui.echart(_options()).style("width:100%;height:420px")
+        self._names = ui.html("", sanitize=False).classes("sd-row")
+        self._refresh = live(frame, self._update)
+        self._chart.on("wheel.prevent", self._wheeled, throttle=0.1, js_handler=_ON_WHEEL)
+        self._chart.on("mousedown", self._dragged, js_handler=_ON_DOWN)
+        self._chart.on_point_click(_open_task)
+        ui.keyboard(on_key=lambda event: _key(event, self.zoom), repeating=True)
+
+    async def _update(self) -> None:
+        source, window, chart = self.source, self.window, self._chart
         stream = await ask(source.read_stream)
         activity = await ask(source.activity) if source.is_live else None
-        if follow.value:
+        if self._follow.value:
             window.follow = True
             window.move(stream, source.is_live)
         span = window.end_s - window.start_s
@@ -99,52 +118,56 @@ def draw(frame: Frame, start: str, end: str) -> None:
         chart.options["series"][0]["data"] = data
         chart.options["xAxis"]["min"] = round(window.start_s * 1000, 3)
         chart.options["xAxis"]["max"] = round(window.end_s * 1000, 3)
-        if len(labels) != lanes[0]:
-            lanes[0] = len(labels)
+        if len(labels) != self._lanes:
+            self._lanes = len(labels)
             chart.style(f"height:{max(160, 70 + 24 * len(labels))}px")
         chart.update()
-        shown.set_text(
+        self._shown.set_text(
             f"{stream.total:,} ended tasks · {seconds(span)} shown · {len(data):,} bars for {total:,} tasks"
             if stream.total or data
             else "No task has ended yet."
         )
-        names.set_content(legend(stream))
+        self._names.set_content(legend(stream))
 
-    refresh = live(frame, update)
-
-    def look_at(start_s: float, end_s: float) -> None:
-        follow.set_value(False)
+    def look_at(self, start_s: float, end_s: float) -> None:
+        """Show a window, and stay there."""
+        self._follow.set_value(False)
+        window = self.window
         window.follow, window.start_s, window.end_s = False, start_s, max(end_s, start_s + 1e-5)
-        refresh()
+        self._refresh()
 
-    def zoom(factor: float) -> None:
+    def zoom(self, factor: float) -> None:
+        """Show more or less around the middle."""
+        window = self.window
         middle, half = (window.start_s + window.end_s) / 2, (window.end_s - window.start_s) / 2 * factor
-        look_at(middle - half, middle + half)
+        self.look_at(middle - half, middle + half)
 
-    def everything() -> None:
-        look_at(source.stream.first_s, max(source.stream.last_s, source.stream.first_s + 0.001))
+    def everything(self) -> None:
+        """Show all tasks that are known."""
+        stream = self.source.stream
+        self.look_at(stream.first_s, max(stream.last_s, stream.first_s + 0.001))
 
-    def share() -> None:
-        ui.navigate.history.replace(
-            address("/timeline", start=f"{window.start_s:.6f}", end=f"{window.end_s:.6f}")
-        )
+    def share(self) -> None:
+        """Let the address of the page lead to this window."""
+        start, end = f"{self.window.start_s:.6f}", f"{self.window.end_s:.6f}"
+        ui.navigate.history.replace(address("/timeline", start=start, end=end))
         ui.notify("The address of this page now leads to this window.")
 
-    def wheeled(event: Any) -> None:
+    def _wheeled(self, event: Any) -> None:
+        window = self.window
         part, delta = float(event.args.get("part", 0.5)), float(event.args.get("delta", 0.0))
         factor = 1.25 if delta > 0 else 0.8
         at = window.start_s + part * (window.end_s - window.start_s)
-        look_at(at - (at - window.start_s) * factor, at + (window.end_s - at) * factor)
+        self.look_at(at - (at - window.start_s) * factor, at + (window.end_s - at) * factor)
 
-    def dragged(event: Any) -> None:
-        span = window.end_s - window.start_s
-        move = float(event.args.get("part", 0.0)) * span
-        look_at(window.start_s - move, window.end_s - move)
+    def _dragged(self, event: Any) -> None:
+        move = float(event.args.get("part", 0.0)) * (self.window.end_s - self.window.start_s)
+        self.look_at(self.window.start_s - move, self.window.end_s - move)
 
-    chart.on("wheel.prevent", wheeled, throttle=0.1, js_handler=_ON_WHEEL)
-    chart.on("mousedown", dragged, js_handler=_ON_DOWN)
-    chart.on_point_click(lambda event: ui.navigate.to(f"/task/{event.data[6]}") if event.data[6] else None)
-    ui.keyboard(on_key=lambda event: _key(event, zoom), repeating=True)
+
+def _open_task(event: Any) -> None:
+    if event.data[6]:
+        ui.navigate.to(f"/task/{event.data[6]}")
 
 
 _ON_WHEEL = """(event) => {
