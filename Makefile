@@ -140,6 +140,10 @@ doctor-table: $(STAMP)
 load: $(STAMP)
 	SUNDOG_TEST_LOAD=1 $(BIN)/python -m pytest -q tests/integration/head/test_load.py
 
+.PHONY: doctor-picture
+doctor-picture: $(STAMP)
+	$(BIN)/python -m tests.advice.picture docs/images/doctor.svg
+
 soak: $(STAMP)
 	$(BIN)/python -m tests.soak --seconds $(SOAK_SECONDS) --picture docs/images/soak.svg
 

@@ -41,3 +41,10 @@ def test_the_first_task_of_a_worker_may_take_longer() -> None:
         for n in range(3):
             script.submit("work", 0.25, start_s=1.0 + n, process=worker)
     assert warm_ups(script.run()) == {"work": pytest.approx(0.75)}
+
+
+def test_tasks_that_were_folded_into_one_have_no_lag_of_their_own() -> None:
+    script = Script()
+    folded = script.submit("tiny", 0.1, start_s=2.0, count=50, process=1)
+    set_lags(script.nodes, [])
+    assert (folded.lag_s, folded.is_first) == (0.0, False)

@@ -11,6 +11,7 @@ from sundog.advice.run import CALL, COMPUTE, CREATE, SUBMIT, TASK, WAIT, Costs, 
 _MANY = 2000
 _LEAST_WARM_S = 0.02
 _WARM_FACTOR = 2.0
+_SUBMIT_MOST_S = 2e-4  # what takes longer before a submission is the program's own work
 
 
 def costs_of(nodes: Sequence[Node], programs: Sequence[Program]) -> Costs:
@@ -45,14 +46,14 @@ def costs_of(nodes: Sequence[Node], programs: Sequence[Program]) -> Costs:
     create = [node.lag_s for node in nodes if node.kind == CREATE]
     first_s = first.start_s - first.submit_s if first is not None else usual.first_s
     return Costs(
-        boot_s=_middle(boots, min(first_s, usual.boot_s)),
+        boot_s=_middle(boots, max(usual.boot_s, first_s / 10) if first is not None else usual.boot_s),
         first_s=max(0.0, first_s),
         idle_s=_middle(idles, usual.idle_s),
         busy_s=_middle(busys, usual.busy_s),
         call_s=_middle(calls, usual.call_s),
         wake_s=_middle(wakes, usual.wake_s),
         create_s=_middle(create, usual.create_s),
-        submit_s=_middle(gaps, usual.submit_s),
+        submit_s=min(_middle(gaps, usual.submit_s), _SUBMIT_MOST_S),
     )
 
 
@@ -76,15 +77,20 @@ def _middle(values: Sequence[float], otherwise: float) -> float:
     return max(0.0, median(values[:_MANY])) if values else otherwise
 
 
-def warm_ups(run: Run) -> Mapping[str, float]:
-    """How much longer the first task of a worker took than those after it, by function (imports, caches)."""
+def warm_ups(run: Run, *, cpu: bool = False) -> Mapping[str, float]:
+    """How much longer the first task of a worker took than those after it, by function (imports, caches).
+
+    Args:
+        run: the run.
+        cpu: in processor time, which does not depend on what else ran.
+    """
     firsts: dict[str, list[float]] = defaultdict(list)
     later: dict[str, list[float]] = defaultdict(list)
     seen: set[tuple[int, str]] = set()
     for node in sorted(run.nodes, key=lambda node: node.start_s):
         if node.kind == TASK and node.count == 1 and node.attempts == 1:
             key = (node.process, node.name)
-            (later if key in seen else firsts)[node.name].append(node.work_s)
+            (later if key in seen else firsts)[node.name].append(node.cpu_s if cpu else node.work_s)
             seen.add(key)
     found = {}
     for name, times in firsts.items():
@@ -105,6 +111,9 @@ def set_lags(nodes: Sequence[Node], programs: Sequence[Program]) -> None:
         reach = -1.0
         for position, node in enumerate(own):
             ready = max([node.submit_s, *(nodes[each].end_s + node.delay_s for each in node.deps)])
+            if node.count > 1:  # several that were folded into one: they began while others of them ran
+                reach = max(reach, node.end_s)
+                continue
             node.is_first = position == 0
             node.lag_s = max(0.0, node.start_s - max(ready, reach if reach <= node.start_s else ready))
             reach = max(reach, node.end_s)

@@ -12,6 +12,7 @@ from sundog.advice.source import Sources
 
 _LEAST_CALLS = 3
 _LEAST_QUEUED = 0.5  # of a call's length, that calls waited for their turn on average
+_LEAST_BUSY = 0.1  # of the run
 _UNBALANCED = 1.3
 
 
@@ -27,7 +28,7 @@ def one_actor(run: Run, sources: Sources) -> Iterator[Draft]:
         if created is None or len(alike) > 1:
             continue  # several of a class: see `unbalanced_actors`
         queued = sum(max(0.0, node.start_s - max(node.submit_s, created.end_s)) for node in calls)
-        if queued < _LEAST_QUEUED * busy:
+        if queued < _LEAST_QUEUED * busy or busy < _LEAST_BUSY * run.length_s:
             continue
         count = _how_many(run, calls)
         if count < 2:

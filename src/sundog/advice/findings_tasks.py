@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from statistics import median
 
+from sundog.advice.costs import warm_ups
 from sundog.advice.findings import EVERYWHERE, Draft
 from sundog.advice.run import COMPUTE, SUBMIT, TASK, WAIT, Node, Op, Run, op_with, with_
 from sundog.advice.source import Sources, place_of
@@ -233,13 +234,14 @@ def too_many_workers(run: Run, sources: Sources) -> Iterator[Draft]:
     workers = len({node.process for node in group})
     names = {node.name for node in group}
     # Tasks of which more run than there are cores: each gets a share. Alone, a task that computes takes its CPU time.
-    if workers <= run.cores or not work or cpu / work < 0.6 * run.cores / min(workers, run.cpus):
+    if workers <= run.cores or not work or cpu / work < 0.25 * run.cores / min(workers, run.cpus):
         return
     quick = []
     for node in group:
-        if node.program is None and node.cpu_s > 0.3 * node.work_s * run.cores / min(workers, run.cpus):
+        if node.program is None and node.cpu_s > 0.1 * node.work_s * run.cores / min(workers, run.cpus):
             quick.append(with_(node, work_s=min(node.work_s, max(node.cpu_s, 1e-9))))
-    saved = sum(run.warm.get(name, 0.0) for name in names) * (workers - run.cores)
+    warm = warm_ups(run, cpu=True)
+    saved = sum(warm.get(name, 0.0) for name in names) * (workers - run.cores)
     yield Draft(
         "too-many-workers",
         f"more workers than cores: {workers} workers on {run.cores} cores",
@@ -253,7 +255,7 @@ def too_many_workers(run: Run, sources: Sources) -> Iterator[Draft]:
             else ""
         ),
         f"Leave num_cpus out of init(), or set it to {run.cores}.",
-        run.changed(quick, cpus=float(run.cores)),
+        run.changed(quick, cpus=float(run.cores), warm=warm),
         sites=frozenset({EVERYWHERE}),
     )
 

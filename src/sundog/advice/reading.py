@@ -256,13 +256,18 @@ class _Reader:
 
     def _programs(self, jobs: Mapping[bytes, Mapping[str, Any]], began: float, ended: float) -> list[Program]:
         found = []
+        first: dict[bytes, float] = {}
+        for node in self.nodes:
+            first.setdefault(node.owner, node.submit_s)  # in order of submission; since the run began
         for id_, (process_id, _, role) in self.processes.items():
             if role != "driver":
                 continue
             row = jobs.get(process_id, {})
             begin = (row.get("start_time") or 0) / 1000 or began
             end = (row.get("end_time") or 0) / 1000 or ended
-            found.append(Program(id_, max(0.0, begin - began), max(begin, end) - began, []))
+            # The node may hear of a driver after that has submitted.
+            joined = min(max(0.0, begin - began), first.get(process_id, begin - began))
+            found.append(Program(id_, joined, max(begin, end) - began, []))
         return found
 
     def _read_loads(self, programs: list[Program]) -> None:

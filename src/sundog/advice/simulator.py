@@ -89,7 +89,8 @@ class _Player:
         self.left: dict[bytes, int] = {}
         self.works: set[_Work] = set()
         self.load = 0.0
-        self.idle, self.begun = 0, False
+        self.idle = 0
+        self.ready_at = -1.0  # when the first worker has begun
         self.starts, self.ends = [-1.0] * count, [-1.0] * count
         self.running: dict[int, int] = {}
         self.bytes: list[tuple[float, int]] = []
@@ -288,9 +289,12 @@ class _Player:
         elif node.is_first:
             lag = node.lag_s
         else:
-            lag = max(node.lag_s, costs.boot_s if self.begun else costs.first_s)
+            # No worker is there before the session has its first one.
+            lag = max(node.lag_s, costs.boot_s, self.ready_at - now)
             extra = warm
-        self.begun = True
+        if self.ready_at < 0:
+            self.ready_at = now + (lag if node.kind == CREATE or node.is_first else max(lag, costs.first_s))
+            lag = max(lag, self.ready_at - now)
         self.at(now + lag, partial(self._run, node, extra))
 
     def _serve(self, actor_id: bytes, now: float) -> None:
