@@ -101,7 +101,7 @@ def test_a_broken_pipe_of_the_session_is_told_and_one_of_our_own_output_is_not(
         process.stdout.close()
     process.stdin.close()
     errors = process.stderr.read()
-    assert process.wait(60) == code
+    assert process.wait() == code
     assert (told in errors) and bool(told) == bool(errors)
     process.stdout.close()
     process.stderr.close()
