@@ -203,7 +203,9 @@ def run_beside(pytester: pytest.Pytester) -> Callable[..., pytest.RunResult]:
     pytester.makeconftest((folder / "conftest.py").read_text())
     # Less grace: what these tests leave stays for ever.
     source = (folder / "leaks.py").read_text().replace("GRACE_S = 20.0\n", "GRACE_S = 0.1\n")
-    (pytester.mkdir("tests") / "leaks.py").write_text(source)
+    beside = pytester.mkdir("tests")
+    (beside / "leaks.py").write_text(source)
+    (beside / "both_engines.py").write_text((folder / "both_engines.py").read_text())
     pytester.makeini("[pytest]\npythonpath = .\naddopts = --import-mode=importlib")
 
     def run(**files: str) -> pytest.RunResult:

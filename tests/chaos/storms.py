@@ -68,7 +68,7 @@ class Storm(threading.Thread):
         self._blows, self._ends = threading.Event(), threading.Event()
         self._until_s = 0.0
         self._may_raise = self._inside = False
-        self._before = signal.signal(signal.SIGALRM, self._handle)
+        self._before = signal.signal(signal.SIGALRM, self._on_alarm)
 
     # ------------------------------------------------------------------ the killers' side
     def blow(self, seconds: float) -> None:
@@ -115,7 +115,7 @@ class Storm(threading.Thread):
                 self._may_raise = False  # also of a move that failed: what follows it may not be left
         move(program)
 
-    def _handle(self, _number: int, _frame: Any) -> None:
+    def _on_alarm(self, _number: int, _frame: Any) -> None:
         self.report.counts["signals"] += 1
         if self._may_raise:
             self._may_raise = False
