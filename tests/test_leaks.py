@@ -197,8 +197,9 @@ def test_what_vanishes_within_the_grace_is_no_leak(before: leaks.Snapshot) -> No
 
 
 @pytest.fixture
-def run_beside(pytester: pytest.Pytester) -> Callable[..., pytest.RunResult]:
+def run_beside(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Callable[..., pytest.RunResult]:
     """Runs test files in a pytest of their own, under our conftest and leak check."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # sundog's own is not there where a stand-in is
     folder = Path(__file__).parent
     pytester.makeconftest((folder / "conftest.py").read_text())
     # Less grace: what these tests leave stays for ever.
