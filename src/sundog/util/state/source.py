@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import sundog
-from sundog import api, config
+from sundog import api, config, engines
 from sundog.engines import sessions
 from sundog.observe.sessions import NoSuchSession, open_session
 from sundog.owner import context
@@ -45,6 +45,9 @@ def find_source(address: str | None) -> Source:
     Raises:
         ServerUnavailable: there is none.
     """
+    if (other := engines.foreign) is not None and address in (None, *_ANYWHERE, other.folder):
+        other.flush()
+        return Source(open_session(other.folder).ask, other.folder, is_live=False)
     if sundog.is_initialized():
         path = str(context.facts.session["path"])
         if address in (None, *_ANYWHERE, path):
