@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from sundog.engines import sessions
 from sundog.engines.sessions import is_alive
 from sundog.observe.sessions import open_session
 from sundog.ray_engine import told
@@ -56,6 +57,11 @@ def test_a_job_has_a_session_that_lives_until_it_stops(gathering: Gathering, tmp
     assert (tmp_path / "own" / HERE).exists()  # by which workers of this node know that Home reads for them
     gathering.stop()
     assert not is_alive(gathering.path)
+
+
+def test_a_job_is_no_session_that_is_about_to_start(gathering: Gathering) -> None:
+    assert sessions._starting("auto", os.path.dirname(gathering.path)) == ""
+    gathering.stop()
 
 
 def test_what_is_missing_at_the_end_is_asked_of_ray(gathering: Gathering) -> None:

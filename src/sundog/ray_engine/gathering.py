@@ -8,6 +8,7 @@ what is missing is asked of Ray, then Home closes the records. Runs in the drive
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import time
 from typing import TYPE_CHECKING, Any
@@ -35,6 +36,9 @@ class Gathering:
         settings = config.load()
         made, self._lock = sessions.make_session(settings)
         self.path: str = made["path"]
+        with open(f"{self.path}/session.json", "w", encoding="utf-8") as file:
+            # Nobody can join it: without this file it would count as a session that is about to start.
+            json.dump({"engine": "ray", "driver_pid": os.getpid(), "job": self.identity.job}, file)
         with open(f"{process.folder}/{pushes.HERE}", "w", encoding="utf-8"):
             pass
         strategies = self._strategies()
