@@ -26,6 +26,8 @@ else:
 def load(name: str) -> Any:
     """Import a module; while a profiler is at work, in a thread that it does not look at.
 
+    From Python 3.12 on cProfile looks at all threads of the process, so there a first call shows its imports.
+
     Raises:
         ImportError: as `import` does.
     """
