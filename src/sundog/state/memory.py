@@ -26,6 +26,9 @@ NEVER = "never"  # it fills most of the memory by itself, or passed its own requ
 ENDING_PATIENCE_S = 2.0
 RETIRING_PATIENCE_S = 0.2
 ASKING_PATIENCE_S = 0.5
+# After a death: the memory of a process may be counted for a moment longer, for example while somebody reads its
+# figures. What runs is stopped meanwhile.
+SETTLING_S = 0.2
 HELPLESS_S = 1.0
 LEAST_ROOM_BYTES = 64 << 20
 
@@ -109,6 +112,7 @@ class Monitor:
         self.state = CALM
         self.frozen = False
         self._since = 0.0
+        self._settling_since: float | None = None
         self._waiting: set[bytes] = set()
         self._given_up: set[bytes] = set()
 
@@ -126,8 +130,10 @@ class Monitor:
     def look(self, used_bytes: int, total_bytes: int, now: float) -> list[MemoryInstruction]:
         """A reading came in."""
         if used_bytes <= self.limit(total_bytes):
-            self.state = CALM
+            self.state, self._settling_since = CALM, None
             return self._thaw()
+        if self.state in (RETIRING, ENDING) and not self._waiting and self._is_settling(now):
+            return []
         patience = {
             CALM: 0.0,
             ASKING: ASKING_PATIENCE_S,
@@ -138,6 +144,7 @@ class Monitor:
             return []
         self._given_up |= self._waiting  # lingers, or the kernel cannot end it: look for another
         self._waiting.clear()
+        self._settling_since = None
         self.state, self._since = ASKING, now
         out: list[MemoryInstruction] = [] if self.frozen else [FREEZE]
         self.frozen = True
@@ -168,6 +175,11 @@ class Monitor:
             return False
         self._waiting.discard(worker)
         return not self._waiting
+
+    def _is_settling(self, now: float) -> bool:
+        if self._settling_since is None:
+            self._settling_since = now
+        return now < self._settling_since + SETTLING_S
 
     def _thaw(self) -> list[MemoryInstruction]:
         was, self.frozen = self.frozen, False
