@@ -138,8 +138,9 @@ def test_the_end_wakes_a_leader(process: Process) -> None:
         with process.lock:
             process.reactor.close()
 
-    threading.Timer(0.01, close).start()
-    assert process.reactor.lead(lambda: False, None, None) is False
+    closer = threading.Thread(target=close)
+    assert process.reactor.lead(lambda: False, None, closer.start) is False  # it leads, and is about to block
+    closer.join()
     assert process.reactor.lead(lambda: True, None, None) is None, "nobody leads after that"
 
 
