@@ -41,9 +41,9 @@ def test_an_ended_session_is_served_here_and_its_folder_left_alone(
     sundog: Sundog, ended: Opened, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served: list[Any] = []
-    monkeypatch.setattr(program, "serve", lambda *args: served.append(args))
+    monkeypatch.setattr(program, "serve", lambda *args, with_page: served.append(args))
     done = sundog("dashboard", "--port", "0")
-    ((session, info, listener),) = served
+    ((session, info, listener, _),) = served
     assert session is ended and info.page in done.stdout and "(ended)" in done.stdout
     assert listener.fileno() == -1 and not list(Path(ended.path).iterdir())
 

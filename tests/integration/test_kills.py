@@ -19,7 +19,7 @@ import pytest
 import sundog
 from sundog import engines
 from sundog.engines import local, sessions
-from sundog.node.sessions import descendants
+from sundog.system.orphans import descendants
 from tests.integration import drivers
 from tests.integration.gates import await_true
 
