@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -57,9 +57,14 @@ class Browser:
         self.await_true(lambda: text in self.text(selector), f"{text!r} in {selector}")
 
     def await_true(self, question: Callable[[], object], what: str) -> None:
-        """Wait for something of the page."""
+        """Wait for something of the page; what a question asks of may just be drawn anew, which is a no."""
+        from selenium.common.exceptions import JavascriptException, StaleElementReferenceException
+
         deadline = time.monotonic() + PATIENCE_S
-        while not question():
+        while True:
+            with suppress(JavascriptException, StaleElementReferenceException):
+                if question():
+                    return
             assert time.monotonic() < deadline, f"{what} was not seen; the page says: {self.text()[:3000]}"
             time.sleep(0.05)
 

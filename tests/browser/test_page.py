@@ -110,13 +110,12 @@ def _overview(page: Browser) -> None:
 def _lists(page: Browser) -> None:
     page.open("/tasks?text=parse&state=failed")
     page.await_text("4 rows", "[data-count]")
-    assert "FAILED" in page.text("table")
+    page.await_text("FAILED", "table")
     page.open("/tasks")
     page.await_text(f"{TASKS + 23:,} rows", "[data-count]")
     # The second page is fetched from the server, and has an address of its own.
-    page.driver.execute_script(
-        "document.querySelector('.q-table__bottom button:nth-last-of-type(2)').click()"
-    )
+    next_page = "document.querySelector('.q-table__bottom button:nth-last-of-type(2):not([disabled])')"
+    page.await_true(lambda: page.run(f"({next_page}.click(), true)"), "the button of the next page")
     page.await_true(lambda: "page=2" in page.driver.current_url, "the address of page 2")
     page.await_text(f"51-100 of {TASKS + 23}", ".q-table__bottom")
     picture(page, "tasks")

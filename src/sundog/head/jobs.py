@@ -62,6 +62,7 @@ class Jobs:
         self.max_running = max_running
         self.packages = packages
         self._lock = threading.Lock()
+        self._last = 0  # the place in the queue that was given last
         self._started: dict[str, int] = {}  # by this process: id → pid of the supervisor
         self._over: dict[str, tuple[int, JobRecord]] = {}  # records that will not change
 
@@ -77,6 +78,8 @@ class Jobs:
         record.resolved_env = self._resolve(record.runtime_env)
         folder = JobFolder(self.session, record.submission_id)
         record.start_time = int(time.time() * 1000)
+        with self._lock:
+            record.order = self._last = max(self._last + 1, time.time_ns())
         record.message = "It waits to be started."
         try:
             folder.create(record)
@@ -121,7 +124,9 @@ class Jobs:
     def all(self) -> list[JobRecord]:
         """Every job, the oldest first."""
         found = [self._read(folder) for folder in all_jobs(self.session)]
-        return sorted((each for each in found if each is not None), key=lambda each: each.start_time)
+        return sorted(
+            (each for each in found if each is not None), key=lambda each: (each.order, each.start_time)
+        )
 
     def stop(self, submission_id: str) -> bool:
         """Have a job end: SIGTERM, then SIGKILL. Whether there was anything to stop."""

@@ -56,6 +56,7 @@ class JobRecord:
     message: str = ""
     error_type: str | None = None
     start_time: int = 0
+    order: int = 0  # among the jobs of a session: two may be submitted in the same millisecond
     end_time: int | None = None
     metadata: dict[str, str] = field(default_factory=dict)
     runtime_env: dict[str, Any] = field(default_factory=dict)  # as it was given
