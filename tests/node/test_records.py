@@ -149,7 +149,7 @@ def test_observers_hear_of_measured_tasks_and_of_the_lost_that_were_seen(
 def test_facts_of_the_node_are_there_at_once(node: FakeNode, records: Records) -> None:
     records.fact("machine", cpu=0.5, memory_used=10)
     records.fact("kill", subject="cd", why="memory")
-    records._write_early()
+    records.write_early()
     with opened(node.session["path"]) as index:
         assert index.rows("SELECT cpu, memory_used FROM machines") == [(0.5, 10)]
         assert index.rows("SELECT kind, subject FROM events") == [("kill", "cd")]

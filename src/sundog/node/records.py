@@ -91,7 +91,7 @@ class Records:
 
     def _tick(self) -> None:
         self.node.loop.after(_EVERY_S, self._tick)
-        self._write_early()
+        self.write_early()
         self.drain()
         self._keep_quota()
 
@@ -238,7 +238,8 @@ class Records:
             return
         self._write_facts(line)
 
-    def _write_early(self) -> None:
+    def write_early(self) -> None:
+        """Write the facts of the first moments: somebody asks for them, or there is time now."""
         early, self._early = self._early, None
         if early:
             self._write_facts(early)
@@ -278,7 +279,7 @@ class Records:
         """The session ends: copy what is there, so that a reader finds it in one place."""
         if self.enabled:
             with contextlib.suppress(OSError):
-                self._write_early()
+                self.write_early()
                 self.drain()
         if self._writer is not None:
             self._writer.close()

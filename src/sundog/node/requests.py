@@ -365,6 +365,7 @@ class Requests:
         if request.what in ("objects", "tasks"):
             self._gather(asker, request.what, request.patience_s)
             return _LATER
+        self.node.records.write_early()  # who asks also reads the records, for what the node has forgotten
         name = request.what.replace("-", "_")
         if name not in _LISTS:
             raise ValueError(f"There is no list of {request.what!r}.")
