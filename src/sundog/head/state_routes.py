@@ -205,7 +205,10 @@ async def threaded(chunks: Iterable[bytes], first: bytes = b"") -> AsyncIterator
                 waiting.put(piece, timeout=0.2)
             except queue.Full:
                 continue
-            loop.call_soon_threadsafe(arrived.set)
+            try:
+                loop.call_soon_threadsafe(arrived.set)
+            except RuntimeError:  # the loop is closed: nobody reads any more
+                return False
             return True
         return False
 
@@ -214,10 +217,10 @@ async def threaded(chunks: Iterable[bytes], first: bytes = b"") -> AsyncIterator
             for piece in chunks:
                 if not put(piece):
                     break
+        finally:
             close = getattr(chunks, "close", None)
             if close is not None:
                 close()
-        finally:
             put(None)
 
     thread = threading.Thread(target=read, name="sundog-head-stream", daemon=True)

@@ -9,6 +9,7 @@ TEST = """
 import time
 import pytest
 import sundog as ray
+from sundog.util.state import list_tasks
 
 @ray.remote
 def nap(seconds):
@@ -19,6 +20,9 @@ def test_nap():
     ray.init(num_cpus=2)
     seconds = float(open("seconds.txt").read())
     ray.get([nap.remote(seconds) for _ in range(4)])
+    # A worker records a task after it has answered.
+    while len(list_tasks(filters=[("name", "=", "nap"), ("state", "=", "FINISHED")])) < 4:
+        time.sleep(0.01)
     ray.shutdown()
 
 def test_other():
