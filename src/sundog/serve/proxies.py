@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from sundog.serve.controller import ControllerCore
 
 _AGAIN_S = 0.05
+_HELD_S = 20.0  # how long a new controller waits for a port that a process of Serve still holds
 
 
 class Proxies:
@@ -49,15 +51,20 @@ class Proxies:
         if options.location == ProxyLocation.Disabled or http.host is None:
             return
         port = known_port or http.port
-        # A proxy that outlived an earlier controller holds the socket.
-        sock = take(self._folder) if known_port else None
-        try:
-            sock = sock or bound_socket(http.host, port)
-        except OSError as error:
-            raise RuntimeError(
-                f"Serve cannot listen on {http.host}:{port}: {error.strerror or error}. Choose another port with "
-                'serve.start(http_options={"port": …}), or end the program that uses this one.'
-            ) from None
+        deadline = time.monotonic() + (_HELD_S if known_port else 0.0)
+        while True:
+            # A proxy that outlived an earlier controller holds the socket.
+            sock = take(self._folder) if known_port else None
+            try:
+                sock = sock or bound_socket(http.host, port)
+                break
+            except OSError as error:
+                if time.monotonic() > deadline:
+                    raise RuntimeError(
+                        f"Serve cannot listen on {http.host}:{port}: {error.strerror or error}. Choose another port "
+                        'with serve.start(http_options={"port": …}), or end the program that uses this one.'
+                    ) from None
+            await asyncio.sleep(_AGAIN_S)  # its holder is just starting, or just ending
         self.port = sock.getsockname()[1]
         self._giver = Giver(sock, self._folder, asyncio.get_running_loop())
         sock.close()
