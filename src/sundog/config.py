@@ -420,7 +420,8 @@ def mistyped(environ: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
         return []
     known = [f.name for f in fields(Config)]
     right = {prefix + spelling for name in known for spelling in (name, name.upper())}
-    wrong = [name for name in present if name not in right]
+    plugins = f"{prefix}RUNTIME_ENV_"  # of plugins_asked and plugin_cache_gb
+    wrong = [name for name in present if name not in right and not name.startswith(plugins)]
     if not wrong:
         return []
     from difflib import get_close_matches
@@ -437,6 +438,28 @@ def engine_asked(environ: Mapping[str, str] | None = None) -> str:
     """
     env = os.environ if environ is None else environ
     return env.get("SUNDOG_ENGINE") or "local"
+
+
+def plugins_asked(environ: Mapping[str, str] | None = None) -> str:
+    """The classes of the user's plug-ins for `runtime_env`, as the environment names them; "" for none.
+
+    >>> plugins_asked({"RAY_RUNTIME_ENV_PLUGINS": '[{"class": "site.Plugin"}]'})
+    '[{"class": "site.Plugin"}]'
+    """
+    env = os.environ if environ is None else environ
+    return next(filter(None, (env.get(f"{prefix}RUNTIME_ENV_PLUGINS") for prefix in PREFIXES)), "")
+
+
+def plugin_cache_gb(plugin: str, environ: Mapping[str, str] | None = None) -> float:
+    """The gigabytes that one plug-in's resources may take before unused ones are removed.
+
+    >>> plugin_cache_gb("data", {"RAY_RUNTIME_ENV_DATA_CACHE_SIZE_GB": "0.5"}), plugin_cache_gb("data", {})
+    (0.5, 10.0)
+    """
+    env = os.environ if environ is None else environ
+    variables = [f"{prefix}RUNTIME_ENV_{plugin.upper()}_CACHE_SIZE_GB" for prefix in PREFIXES]
+    text = next(filter(None, map(env.get, variables)), "10")
+    return _to_float(text)
 
 
 def default_temp_dir(environ: Mapping[str, str] | None = None) -> str:

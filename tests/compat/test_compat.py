@@ -94,7 +94,6 @@ def test_a_reload_finds_the_module_by_its_own_name() -> None:
         ("ray.train.torch", "training library"),
         ("ray.tune", "tuning library"),
         ("ray.rllib", "reinforcement-learning library"),
-        ("ray._private", "private to Ray"),
         ("ray._private.worker", "private to Ray"),
         ("ray.no_such_thing", "no counterpart"),
         ("ray.util.no_such_thing", "no counterpart"),

@@ -212,3 +212,23 @@ def test_a_name_belongs_to_one_group_until_that_is_removed() -> None:
     assert row is not None and row.state == "REMOVED" and leases.group_named("mine") is None
     leases.create_group(b"second", [ONE], "PACK", OWNER, 2.0, name="mine")
     assert leases.group_named("mine") == b"second"
+
+
+def test_bundles_give_resources_under_names_of_their_own() -> None:
+    leases = cluster(4)
+    create(leases, "PACK", ONE, TWO)
+    name = PG.hex()
+    assert leases.group_resources(free=False) == {
+        f"CPU_group_0_{name}": 1,
+        f"CPU_group_1_{name}": 2,
+        f"CPU_group_{name}": 3,
+        f"bundle_group_0_{name}": 1000,
+        f"bundle_group_1_{name}": 1000,
+        f"bundle_group_{name}": 2000,
+    }
+    leases.want(OWNER, 1, in_group(0), 1, 1.0)
+    free = leases.group_resources(free=True)
+    assert (free[f"CPU_group_0_{name}"], free[f"CPU_group_{name}"]) == (0, 2)
+    assert free[f"bundle_group_0_{name}"] == 999.999
+    leases.remove_group(PG, 2.0)
+    assert leases.group_resources(free=False) == {}

@@ -41,6 +41,13 @@ _STANDS_IN_FOR = frozenset(
     }
 )
 
+# Ray's base class for plug-ins of `runtime_env` is for users, and lives below a private package.
+_PLUGIN_MODULES = {
+    "_private.runtime_env.plugin": "sundog.runtime_env.plugin",
+    "_private.runtime_env.context": "sundog.runtime_env.plugin",
+}
+_PLUGIN_PACKAGES = frozenset({"_private", "_private.runtime_env"})
+
 
 class RayFinder(MetaPathFinder):
     """Finds `ray` and `ray.…` as aliases of sundog's modules."""
@@ -62,6 +69,14 @@ class RayFinder(MetaPathFinder):
             raise _not_here("ray." + rest)
         if package != "ray":
             return None
+        if rest in _PLUGIN_PACKAGES:
+            return ModuleSpec(
+                fullname, _PackageLoader(), origin="way to the plug-ins' base class", is_package=True
+            )
+        if rest in _PLUGIN_MODULES:
+            return ModuleSpec(
+                fullname, _AliasLoader(_PLUGIN_MODULES[rest]), origin="sundog.runtime_env.plugin"
+            )
         real_name = "sundog" + fullname.removeprefix("ray")
         if rest and (rest.partition(".")[0] not in _STANDS_IN_FOR or not _exists(real_name)):
             raise _not_here(fullname)
@@ -84,6 +99,19 @@ class _AliasLoader(Loader):
         # It ran when it was imported under its own name. The import system has just overwritten the spec
         # with the alias's; reload(), pickling by reference and `python -m` all go by the real one.
         module.__spec__ = self._real_spec
+
+
+class _PackageLoader(Loader):
+    """Makes an empty package; what is looked for in it is refused with the reason."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return None
+
+    def exec_module(self, module: ModuleType) -> None:
+        def missing(name: str) -> object:
+            raise AttributeError(str(_not_here(f"{module.__name__}.{name}")), name=name, obj=module)
+
+        module.__getattr__ = missing  # type: ignore[method-assign]
 
 
 def _exists(name: str) -> bool:

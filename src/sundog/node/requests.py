@@ -136,12 +136,13 @@ class Requests:
 
     # ------------------------------------------------------------------ resources and nodes
     def _cluster_resources(self, _asker: Asker, _request: ask.ClusterResources) -> dict[str, float]:
-        """All resources."""
-        return self.node.leases.totals()
+        """All resources; those of placement groups a second time, under the names of their bundles, as in Ray."""
+        leases = self.node.leases
+        return leases.totals() | leases.group_resources(free=False)
 
     def _available_resources(self, _asker: Asker, _request: ask.AvailableResources) -> dict[str, float]:
         """Free resources; what is used up is left out, as in Ray. Of the object store: what no object is in."""
-        free = self.node.leases.available()
+        free = self.node.leases.available() | self.node.leases.group_resources(free=True)
         if "object_store_memory" in free:
             free["object_store_memory"] -= self.node.stores.figures()["used_bytes"]
         return {name: amount for name, amount in free.items() if amount > 0}

@@ -9,10 +9,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, is_dataclass
 from difflib import get_close_matches
 from types import ModuleType
 from typing import Any, ClassVar
 
+from sundog import config
 from sundog.runtime_env.ignores import check_excludes
 from sundog.runtime_env.snapshot import is_zip
 
@@ -187,6 +189,9 @@ def check_fields(env: Mapping[str, object]) -> dict[str, Any]:
     for name, value in env.items():
         if name.startswith("_"):
             continue  # Ray's own bookkeeping (_ray_commit, …), found in dicts it made
+        if name not in RuntimeEnv.known_fields and config.plugins_asked():
+            checked[name] = _check_plugin_value(name, value)
+            continue
         if name not in RuntimeEnv.known_fields:
             raise ValueError(_unknown("runtime_env", name, list(RuntimeEnv.known_fields)))
         checked[name] = _CHECKS[name](value) if name in _CHECKS else value
@@ -307,6 +312,16 @@ def _check_hook(value: object) -> object:
             f"runtime_env['worker_process_setup_hook'] must be a function or 'module.function', got {value!r}"
         )
     return value
+
+
+def _check_plugin_value(name: str, value: object) -> object:
+    """A plug-in's field; the plug-in itself checks it in the worker. It travels as JSON."""
+    plain = asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
+    try:
+        json.dumps(plain)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"runtime_env[{name!r}] must be made of what JSON knows: {error}") from None
+    return plain
 
 
 def _check_conda(value: object) -> object:

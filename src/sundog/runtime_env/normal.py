@@ -7,6 +7,7 @@ Owns: `normalize`, the key by which workers are shared, and the order in which a
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import re
 import site
@@ -18,7 +19,7 @@ from typing import Any
 from sundog import config
 from sundog.exceptions import RuntimeEnvSetupError
 from sundog.runtime_env import cache
-from sundog.runtime_env.fields import CONFIG_DEFAULTS, UNSUPPORTED, check_fields
+from sundog.runtime_env.fields import CONFIG_DEFAULTS, UNSUPPORTED, RuntimeEnv, check_fields
 from sundog.runtime_env.snapshot import hash_of, store
 
 _PIP_FORM = 2  # how an environment is made: another form is another environment
@@ -41,6 +42,9 @@ class NormalEnv:
     pip_dir: str = ""
     setup_hook: bytes | str = ""
     setup_timeout_s: int = 600
+    plugins: str = ""  # the classes, as the variable names them
+    plugin_fields: str = ""  # the fields that they answer for, as JSON
+    plugin_dir: str = ""
     key: str = ""
 
     def as_runtime_env(self) -> dict[str, Any]:
@@ -53,6 +57,7 @@ class NormalEnv:
             packages = list(self.pip)
             raw["pip"] = {"packages": packages, "pip_check": self.pip_check, "pip_install_options": options}
         raw["worker_process_setup_hook"] = self.setup_hook
+        raw |= json.loads(self.plugin_fields or "{}")
         return {name: value for name, value in raw.items() if value}
 
     @property
@@ -89,6 +94,8 @@ class NormalEnv:
         config.set_child_environ(updates)
         if self.working_dir:
             os.chdir(self.working_dir)
+        if self.plugin_fields:
+            self._run_plugins()
         if self.setup_hook:
             self._run_hook()
 
@@ -105,6 +112,20 @@ class NormalEnv:
         added = [path for path in sys.path if path not in before]
         sys.path[:] = before
         return added
+
+    def _run_plugins(self) -> None:
+        from sundog.runtime_env import plugins  # few environments have any
+
+        mine = self.as_runtime_env()
+        asked = plugins.set_up(self.plugins, mine, self.key, self.plugin_dir, self.setup_timeout_s)
+        environ = config.user_environ()
+        config.set_child_environ(
+            {
+                name: _expand(value, environ)
+                for name, value in asked.items()
+                if (name, value) not in self.env_vars
+            }
+        )
 
     def _run_hook(self) -> None:
         try:
@@ -178,9 +199,14 @@ def normalize(runtime_env: Mapping[str, object] | None, *, session_dir: str) -> 
     pip_dir = _pip_dir(pip, session_dir)
     hook = _packed_hook(env.get("worker_process_setup_hook", ""))
     variables = tuple(sorted(env.get("env_vars", {}).items()))
+    others = {name: value for name, value in env.items() if name not in RuntimeEnv.known_fields}
+    fields = json.dumps(others, sort_keys=True) if others else ""
+    classes = config.plugins_asked() if others else ""
     # The copies' names are hashes of their content, so the key is the same in every session.
     copies = [os.path.basename(path) for path in (working_dir, *modules, pip_dir)]
     parts = [variables, any(copies) and copies, hook.hex() if isinstance(hook, bytes) else hook]
+    if others:
+        parts += [fields, classes]
     return NormalEnv(
         env_vars=variables,
         working_dir=working_dir,
@@ -191,5 +217,8 @@ def normalize(runtime_env: Mapping[str, object] | None, *, session_dir: str) -> 
         pip_dir=pip_dir,
         setup_hook=hook,
         setup_timeout_s=env.get("config", CONFIG_DEFAULTS)["setup_timeout_seconds"],
+        plugins=classes,
+        plugin_fields=fields,
+        plugin_dir=os.path.join(resources, "plugins") if others else "",
         key=hash_of(parts) if any(parts) else "",
     )

@@ -49,7 +49,15 @@ from sundog.state.instructions import (
 from sundog.state.nodes import Backoff, Node, Worker
 from sundog.state.resources import Pool, demand_of
 from sundog.state.shapes import Want
-from sundog.state.status import GroupRow, HeldRow, WaitingRow, group_rows, held_rows, waiting_rows
+from sundog.state.status import (
+    GroupRow,
+    HeldRow,
+    WaitingRow,
+    group_resources,
+    group_rows,
+    held_rows,
+    waiting_rows,
+)
 from sundog.state.tenants import TenantRow
 
 if TYPE_CHECKING:
@@ -436,6 +444,10 @@ class Leases(Granting):
     def available(self, node_id: bytes | None = None) -> dict[str, float]:
         """Return what is free now, of all nodes or of one; bundles of placement groups count as used."""
         return self._sum(node_id, free=True)
+
+    def group_resources(self, *, free: bool) -> dict[str, float]:
+        """Return what the bundles of placement groups have in all, or have free, under Ray's names."""
+        return group_resources(self._groups, free=free)
 
     def table(self, now: float) -> list[WaitingRow]:
         """Return every request that waits, with how long and why, the oldest first."""

@@ -54,6 +54,27 @@ class GroupRow:
     why: str
 
 
+BUNDLE_UNITS = 1000.0
+"""How much of the resource `bundle` a bundle gives, as in Ray: each lease in it takes a thousandth of one."""
+_LEASE_SHARE = 0.001
+
+
+def group_resources(groups: Iterable[Group], *, free: bool) -> dict[str, float]:
+    """Return what placed bundles have (or have free), under Ray's names: by bundle, and by group in sum."""
+    found: dict[str, float] = {}
+    for group in groups:
+        for index, bundle in group.bundles.items():
+            inside = bundle.pool.free if free else bundle.pool.totals
+            leases = sum(1 for lease in bundle.node.leases.values() if lease.pool is bundle.pool)
+            has = {name: from_units(units) for name, units in inside.items()}
+            has["bundle"] = BUNDLE_UNITS - (_LEASE_SHARE * leases if free else 0.0)
+            for name, amount in has.items():
+                found[f"{name}_group_{index}_{group.pg_id.hex()}"] = amount
+                whole = f"{name}_group_{group.pg_id.hex()}"
+                found[whole] = round(found.get(whole, 0.0) + amount, 4)
+    return found
+
+
 def amounts(demand: Demand) -> tuple[tuple[str, float], ...]:
     return tuple((name, from_units(units)) for name, units in demand)
 
