@@ -56,7 +56,7 @@ def command(
                 f"the session {chosen.name} has recorded no tasks, so there is nothing to draw"
             )
         window = Window(low + (from_ or 0.0), low + to if to is not None else 1e12)
-        count = index.one(f"SELECT count(*) FROM attempts a WHERE {window.where('a')}")
+        count = index.one(f"SELECT count(*) FROM attempts a WHERE {window.attempts(index)}")
         text: Iterable[str] = (
             [page(index, chosen.name, window)] if is_page else pieces(index, window, progress)
         )

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sundog.observe import dropped, schema, segments
+from sundog.observe import dropped, schema, segments, zones
 from sundog.observe.intake import Intake
 from sundog.observe.ledger import Ledger
 
@@ -66,6 +66,10 @@ class Index:
         cursor = self.db.execute(sql, values)
         keys = [column[0] for column in cursor.description]
         return [dict(zip(keys, row)) for row in cursor]
+
+    def holding(self, *task_ids: bytes) -> str:
+        """The condition on `a.id` of the attempts of some tasks, which saves looking at all rows (`observe.zones`)."""
+        return zones.holding(self.db, task_ids)
 
     def meta(self, key: str, default: object = None) -> Any:
         """A value that the index keeps about itself."""

@@ -11,12 +11,14 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterable
+from operator import sub
 from typing import Any
 
 from sundog import event_facts, event_names, events
 from sundog.observe import schema
 from sundog.observe.ledger import Ledger
 from sundog.observe.segments import Block
+from sundog.observe.zones import Zones
 from sundog.plain import field, plain
 
 _PORTION = 1 << 16
@@ -27,6 +29,11 @@ _MADE = frozenset({events.PUT, events.RESULT, events.ARGUMENTS})
 _LEASE = "lease"  # stands where the fingerprint of a function's code would
 _UNKNOWN = ("?", "", "")
 _MOST = float(1 << 62)
+_QUEUE_MAX = 50_000
+_WIDTHS = {"spans": 10, "waited": 7, "made": 10, "samples": 7, "sites": 4, "ready": 3, "leased": 3}
+_INSERT = {name: f"INSERT INTO {name} VALUES({', '.join('?' * width)})" for name, width in _WIDTHS.items()}
+_INSERT["packets"] = "INSERT OR REPLACE INTO packets VALUES(?, ?, ?, ?, ?, ?)"
+_INSERT["traffic"] = "INSERT OR REPLACE INTO traffic VALUES(?, ?, ?, ?, ?)"
 _MACHINE = (
     "cpu", "memory_used", "memory_total", "store_used", "store_total", "spilled_bytes", "descriptors", "disk_free",
     "workers", "load",
@@ -87,7 +94,10 @@ class Intake:
         self._lost: list[tuple[Any, ...]] = []
         self._failures: list[tuple[Any, ...]] = []
         self._errors: list[tuple[Any, ...]] = []
+        self._tallies: dict[tuple[int, int, int, int | None], list[Any]] = {}
+        self._queued: dict[str, list[tuple[Any, ...]]] = {}
         self._load()
+        self.zones = Zones(db)
 
     def _load(self) -> None:
         for row in self.db.execute(f"SELECT {', '.join(_COLUMNS)} FROM processes"):
@@ -252,6 +262,7 @@ class Intake:
             return True
         tasks: list[tuple[object, ...]] = []
         others: list[tuple[object, ...]] = []
+        packets = self._queued.setdefault(_INSERT["packets"], [])
         numbers, id_, lease = source.numbers, source.id, source.lease
         expected = slots.first
         name_of = self._name_of(source)
@@ -273,6 +284,9 @@ class Intake:
                 if kind == events.CREATE:
                     source.actor_id = task_id
                     source.class_name = self._texts[known][0].removesuffix(".__init__")
+            elif kind == events.PACKET:
+                first = int.from_bytes(task_id[8:], "little")
+                packets.append((task_id[:8], int(submit), first, start, name, int(own_bytes)))
             elif kind == events.LEASE:
                 lease = source.lease = numbers.get(name) or name_of(name)
             elif kind == events.WAITED:
@@ -292,6 +306,8 @@ class Intake:
         self._insert_tasks(tasks)
         for fields in others:
             self._take_other(source, fields, name_of)
+        if sum(map(len, self._queued.values())) > _QUEUE_MAX:
+            self._flush()
         return taken == len(slots.data) // events.EVENT_BYTES
 
     def _take_alike(self, source: Source, slots: events.Slots, alike: events.Columns) -> None:
@@ -304,7 +320,15 @@ class Intake:
             f"{source.id:d}, {source.lease:d} WHERE ?5 OR ?6 OR ?11",
             events.EVENT.iter_unpack(slots.data),
         )
+        self.zones.add_events(slots.data)
         count = len(slots.data) // events.EVENT_BYTES
+        submits, starts = (memoryview(slots.data).cast("d")[at::8].tolist() for at in (2, 3))
+        queued = list(map(sub, starts, submits))
+        if len(set(alike.flags)) == 1:
+            self._tally(name, alike.kind, alike.flags[0], source.id, count, sum(queued))
+        else:
+            for flags, queued_s in zip(alike.flags, queued):
+                self._tally(name, alike.kind, flags, source.id, 1, queued_s)
         source.after = max(source.after, slots.first - 1 + count)
 
     def _name_of(self, source: Source) -> Callable[[int], int]:
@@ -319,6 +343,26 @@ class Intake:
             "peak_bytes, lease) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             rows,
         )
+        self.zones.add([row[0] for row in rows])
+        for _, _, kind, name, process, submit_s, start_s, _, flags, *_ in rows:
+            self._tally(name, kind, flags, process, 1, start_s - submit_s)
+
+    def _tally(
+        self, name: int, kind: int, flags: int, process: int | None, count: int, queued_s: float
+    ) -> None:
+        if not flags & events.HIDDEN:
+            tally = self._tallies.setdefault((name, kind, flags & events.FAILED, process), [0, 0.0])
+            tally[0] += count
+            tally[1] += queued_s
+
+    def _queue(self, table: str, row: tuple[Any, ...]) -> None:
+        """A row that `_flush` writes, many at a time."""
+        self._queued.setdefault(_INSERT[table], []).append(row)
+
+    def _flush(self) -> None:
+        for sql, rows in self._queued.items():
+            self.db.executemany(sql, rows)
+            rows.clear()
 
     def _take_other(self, source: Source, fields: tuple[Any, ...], name_of: Callable[[int], int]) -> None:
         task_id, last, start, end, name, kind, _, attempt, cpu_s, own_bytes, _, slot = fields
@@ -327,43 +371,28 @@ class Intake:
                 source.blocked_s = 0.0  # that one has ended
             site = source.numbers.get(name, 0)
             span = (kind, source.id, start, end, task_id, 0, site, _whole(cpu_s), _whole(last), attempt)
-            self.db.execute("INSERT INTO spans VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", span)
+            self._queue("spans", span)
         elif kind == events.WAITED:
             task, site = event_facts.waiting_task(slot), source.numbers.get(name, 0)
             waited = (task, attempt, source.id, start, end, task_id, site)
-            self.db.execute("INSERT INTO waited VALUES(?, ?, ?, ?, ?, ?, ?)", waited)
+            self._queue("waited", waited)
         elif kind in _MADE:
             self._take_made(source, fields)
         elif kind == events.MOVED:
-            self.db.execute(
-                "INSERT OR REPLACE INTO traffic VALUES(?, ?, ?, ?, ?)",
-                (task_id, attempt, *event_facts.bytes_of(fields)),
-            )
+            self._queue("traffic", (task_id, attempt, *event_facts.bytes_of(fields)))
         elif kind == events.SAMPLE:
-            self.db.execute(
-                "INSERT INTO samples VALUES(?, ?, ?, ?, ?, ?, ?)",
-                (task_id, source.id, start, int(own_bytes), name_of(name), cpu_s, fields[7]),
-            )
+            sample = (task_id, source.id, start, int(own_bytes), name_of(name), cpu_s, fields[7])
+            self._queue("samples", sample)
         elif kind == events.LOST:
             self._lost.append((source, fields[:11], name_of(name)))
         elif kind == events.SITE:
             place, mark, _ = self._texts.get(source.numbers.get(name, 0), _UNKNOWN)
             first = int.from_bytes(task_id[8:], "little")
-            self.db.execute("INSERT INTO sites VALUES(?, ?, ?, ?)", (task_id[:8], mark[1:], first, place))
-        elif kind == events.PACKET:
-            row = (
-                task_id[:8],
-                int.from_bytes(task_id[8:], "little"),
-                int(fields[1]),
-                name,
-                start,
-                int(own_bytes),
-            )
-            self.db.execute("INSERT INTO packets VALUES(?, ?, ?, ?, ?, ?)", row)
+            self._queue("sites", (task_id[:8], mark[1:], first, place))
         elif kind == events.READY:
-            self.db.execute("INSERT INTO ready VALUES(?, ?, ?)", (task_id, end, _whole(last)))
+            self._queue("ready", (task_id, end, _whole(last)))
         elif kind == events.LEASED:
-            self.db.execute("INSERT INTO leased VALUES(?, ?, ?)", (source.process_id, task_id[:8], end))
+            self._queue("leased", (source.process_id, task_id[:8], end))
 
     def _take_made(self, source: Source, fields: tuple[Any, ...]) -> None:
         """An object in shared memory; a put is also something that its process did for a while."""
@@ -375,11 +404,11 @@ class Intake:
         site = 0 if kind == events.RESULT else source.numbers.get(name, 0)
         made = (task_id, index, kind, source.id, start, end, _whole(size), site, _whole(segment), attempt)
         if not flags & events.ARGUMENT:
-            self.db.execute("INSERT INTO made VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", made)
+            self._queue("made", made)
         if kind == events.PUT:
             marks = flags & events.ARGUMENT
             span = (kind, source.id, start, end, task_id, _whole(size), site, 0, _whole(likeness), marks)
-            self.db.execute("INSERT INTO spans VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", span)
+            self._queue("spans", span)
 
     def _take_blocked(self, source: Source, found: event_facts.Blocked | None) -> None:
         waits = found or event_facts.Blocked(0.0, b"", b"", 0, 0)
@@ -432,9 +461,11 @@ class Intake:
     # ------------------------------------------------------------------ what needs all rows
     def finish(self) -> None:
         """Set right what is told by two processes, and save how far everything was read."""
+        self._flush()
         changed = self._take_lost()
         changed += self._take_failures()
         self._count(everything=changed > 0)
+        self.zones.save()
         marks = ", ".join("?" * len(_COLUMNS))
         self.db.executemany(
             f"INSERT OR REPLACE INTO processes({', '.join(_COLUMNS)}) VALUES({marks})",
@@ -450,13 +481,14 @@ class Intake:
 
     def _count(self, *, everything: bool) -> None:
         """How many attempts there are of each name, kind, outcome and process: counted once, not with each question."""
-        first = 0 if everything else self._first
-        if everything:
-            self.db.execute("DELETE FROM counts")
+        if not everything:
+            rows = [(*key, *tally) for key, tally in self._tallies.items()]
+            self.db.executemany("INSERT INTO counts VALUES(?, ?, ?, ?, ?, ?)", rows)
+            return
+        self.db.execute("DELETE FROM counts")
         self.db.execute(
-            "INSERT INTO counts SELECT name, kind, flags & 1, process, count(*) FROM attempts WHERE id > ? "
-            "AND NOT flags & 4 GROUP BY 1, 2, 3, 4",
-            (first,),
+            "INSERT INTO counts SELECT name, kind, flags & 1, process, count(*), sum(start_s - submit_s) "
+            "FROM attempts WHERE NOT flags & 4 GROUP BY 1, 2, 3, 4"
         )
 
     def _take_lost(self) -> int:

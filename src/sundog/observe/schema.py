@@ -6,7 +6,7 @@ and processes; views give it words, and are what `sundog sql` is for. Pure text.
 
 from __future__ import annotations
 
-VERSION = 3
+VERSION = 4
 
 # What `attempts.flags` has beyond the flags of `events`.
 LOST = 16  # told by the owner: its process died under it
@@ -29,7 +29,10 @@ CREATE TABLE attempts(
     id INTEGER PRIMARY KEY, task_id BLOB NOT NULL, attempt INTEGER, kind INTEGER, name INTEGER, process INTEGER,
     submit_s REAL, start_s REAL, end_s REAL, flags INTEGER, cpu_s REAL, peak_bytes INTEGER, lease INTEGER);
 CREATE INDEX attempts_failed ON attempts(task_id) WHERE flags & 1;
-CREATE TABLE counts(name INTEGER, kind INTEGER, failed INTEGER, process INTEGER, count INTEGER);
+CREATE TABLE zones(
+    first INTEGER PRIMARY KEY, last INTEGER, owner BLOB, low INTEGER, high INTEGER, submit_s REAL, start_s REAL,
+    end_s REAL);
+CREATE TABLE counts(name INTEGER, kind INTEGER, failed INTEGER, process INTEGER, count INTEGER, queued_s REAL);
 CREATE TABLE spans(
     kind INTEGER, process INTEGER, start_s REAL, end_s REAL, object BLOB, size_bytes INTEGER, site INTEGER,
     count INTEGER, last INTEGER, flags INTEGER);
@@ -55,10 +58,11 @@ CREATE TABLE failures(task_id BLOB, attempt INTEGER, facts TEXT);
 CREATE INDEX failures_task ON failures(task_id);
 CREATE TABLE sites(owner BLOB, name TEXT, first INTEGER, site TEXT);
 CREATE INDEX sites_first ON sites(owner, name, first);
-CREATE TABLE packets(owner BLOB, first INTEGER, last INTEGER, count INTEGER, sent_s REAL, bytes INTEGER);
+CREATE TABLE packets(
+    owner BLOB, last INTEGER, first INTEGER, sent_s REAL, count INTEGER, bytes INTEGER,
+    PRIMARY KEY(owner, last, first, sent_s)) WITHOUT ROWID;
 CREATE TABLE ready(task_id BLOB, ready_s REAL, made_by INTEGER);
 CREATE TABLE leased(owner BLOB, worker BLOB, granted_s REAL);
-CREATE INDEX packets_last ON packets(owner, last);
 CREATE INDEX ready_task ON ready(task_id);
 CREATE INDEX leased_worker ON leased(owner, worker);
 CREATE TABLE facts(at_s REAL, kind TEXT, node_id BLOB, subject TEXT, json TEXT);

@@ -196,7 +196,8 @@ class TaskQuery:
         db.executemany("INSERT INTO asked VALUES(?, ?)", wanted)
         same = "AND w.attempt = a.attempt" if self.scene.is_live else ""
         found = db.execute(
-            f"SELECT w.task_id, w.attempt FROM attempts a JOIN asked w ON w.task_id = a.task_id {same}"
+            f"SELECT w.task_id, w.attempt FROM attempts a JOIN asked w ON w.task_id = a.task_id {same} "
+            f"WHERE {self.index.holding(*(task for task, _ in wanted))}"
         ).fetchall()
         return set(found)
 
@@ -222,7 +223,12 @@ class TaskQuery:
             return []
         marks = ", ".join("?" * len(retried))
         have = {(task.task_id, task.attempt) for task in chosen}
-        found = tasks_where(self.index, self.base, f"WHERE a.task_id IN ({marks})", tuple(retried))
+        found = tasks_where(
+            self.index,
+            self.base,
+            f"WHERE a.task_id IN ({marks}) AND {self.index.holding(*retried)}",
+            tuple(retried),
+        )
         return [task for task in found if (task.task_id, task.attempt) not in have]
 
     def _runs(self, owners: set[bytes]) -> dict[bytes, list[tuple[float, float, str]]]:
@@ -264,6 +270,10 @@ class TaskQuery:
             return Clause(_ALWAYS, exact=False)
         return make(self, wanted)
 
+    def _task(self, wanted: object) -> Clause:
+        task = _bytes(wanted)
+        return Clause(f"a.task_id = ? AND {self.index.holding(task)}", (task,))
+
     def _name(self, wanted: Any) -> Clause:
         same = "a.name IN (SELECT id FROM names WHERE text = ? COLLATE NOCASE)"
         renamed = any(each.repr_name or each.actor_name for each in self.base.processes.values())
@@ -277,7 +287,10 @@ class TaskQuery:
             jobs = "SELECT process_id FROM processes WHERE role = 'driver' AND job_id = ?"
             return Clause(f"{_OWNER} IN ({jobs})", (_bytes(text.removeprefix(DRIVER_TASK_ID_PREFIX)),))
         task = _bytes(text)
-        homes = "SELECT p.process_id FROM attempts b JOIN processes p ON p.id = b.process WHERE b.task_id = ?"
+        homes = (
+            "SELECT p.process_id FROM attempts a JOIN processes p ON p.id = a.process WHERE a.task_id = ? "
+            f"AND {self.index.holding(task)}"
+        )
         living = "SELECT process_id FROM processes WHERE begun = ? OR actor_id = ?"
         return Clause(f"{_OWNER} IN ({homes} UNION {living})", (task, task, task), exact=False)
 
@@ -323,7 +336,7 @@ def _actor(_query: TaskQuery, wanted: object) -> Clause:
 
 
 _CLAUSES: dict[str, Callable[[TaskQuery, object], Clause]] = {
-    "task_id": lambda _query, wanted: Clause("a.task_id = ?", (_bytes(wanted),)),
+    "task_id": TaskQuery._task,
     "attempt_number": lambda _query, wanted: Clause("a.attempt = ?", (_number(wanted),)),
     "state": _state,
     "type": _type,

@@ -93,7 +93,7 @@ class _Data:
         return number
 
     def _tasks(self) -> None:
-        where = f"{self.window.where('a')} AND NOT a.flags & 32"
+        where = self.window.attempts(self.index)
         total = self.index.one(f"SELECT count(*) FROM attempts a WHERE {where}")
         least = 0.0
         if total > SLICES_MAX:

@@ -17,6 +17,7 @@ from functools import lru_cache
 from typing import Any
 
 from sundog.events import KIND_NAMES
+from sundog.observe import zones
 from sundog.observe.index import Index, Progress, no_progress
 from sundog.observe.records import SessionRows, base_rows, spans_where, tasks_where
 from sundog.observe.sites import site_of
@@ -41,11 +42,16 @@ class Window:
         """The condition in SQL."""
         return f"{alias}.end_s >= {self.from_s!r} AND {alias}.start_s <= {self.to_s!r}"
 
+    def attempts(self, index: Index) -> str:
+        """The condition in SQL on attempts `a` that ran."""
+        near = zones.during(index.db, self.from_s, self.to_s)
+        return f"{near} AND {self.where('a')} AND NOT a.flags & 32"
+
 
 def session_bounds(index: Index) -> tuple[float, float]:
     """When the first thing that was recorded began, and when the last one ended; (0, 0) of nothing."""
     found = index.rows(
-        "SELECT min(low), max(high) FROM (SELECT min(submit_s) AS low, max(end_s) AS high FROM attempts UNION ALL "
+        "SELECT min(low), max(high) FROM (SELECT min(submit_s) AS low, max(end_s) AS high FROM zones UNION ALL "
         "SELECT min(start_s), max(end_s) FROM spans)"
     )[0]
     return (found[0] or 0.0, found[1] or 0.0)
@@ -74,9 +80,7 @@ class _Trace:
         self.window = window
         self.rows: SessionRows = base_rows(index)
         self.board = Board(self._home)
-        self.total = index.one(
-            f"SELECT count(*) FROM attempts a WHERE {window.where('a')} AND NOT a.flags & 32"
-        )
+        self.total = index.one(f"SELECT count(*) FROM attempts a WHERE {window.attempts(index)}")
         awaited = index.db.execute(
             f"SELECT DISTINCT object FROM spans s WHERE kind = 4 AND {window.where('s')}"
         )
@@ -102,7 +106,7 @@ class _Trace:
 
     # ------------------------------------------------------------------ tasks
     def _tasks(self, progress: Progress) -> Iterator[str]:
-        rest = f"WHERE {self.window.where('a')} AND NOT a.flags & 32 ORDER BY a.start_s"
+        rest = f"WHERE {self.window.attempts(self.index)} ORDER BY a.start_s"
         for done, row in enumerate(tasks_where(self.index, self.rows, rest)):
             if not done & 4095:
                 progress(done, self.total)
@@ -152,13 +156,14 @@ class _Trace:
 
     def _running(self) -> Iterator[str]:
         """Tasks that had begun and not ended when the records were read."""
-        last = self.index.one("SELECT max(end_s) FROM attempts") or 0.0
+        last = zones.bounds(self.index.db)[1]
         found = self.index.rows(
             "SELECT p.begun, p.begun_s, p.process_id, n.text FROM processes p LEFT JOIN names n ON n.id = p.begun_name "
-            "WHERE p.begun != x'' AND NOT EXISTS (SELECT 1 FROM attempts a WHERE a.task_id = p.begun)"
+            "WHERE p.begun != x''"
         )
+        ended = "SELECT 1 FROM attempts a WHERE a.task_id = ? AND "
         for task, start, process_id, name in found:
-            if start > self.window.to_s:
+            if start > self.window.to_s or self.index.one(ended + self.index.holding(task), task):
                 continue
             home = self.rows.processes[process_id]
             end = max(last, start)
@@ -189,7 +194,7 @@ class _Trace:
 
     def _waiting(self) -> Iterator[str]:
         """Gets and waits that had not ended, up to the last moment that is known."""
-        last = self.index.one("SELECT max(end_s) FROM attempts") or 0.0
+        last = zones.bounds(self.index.db)[1]
         for process_id, kind, since, object_, site in self.index.rows(
             "SELECT p.process_id, p.blocked_kind, p.blocked_s, p.blocked_on, n.text FROM processes p "
             "LEFT JOIN names n ON n.id = p.blocked_site WHERE p.blocked_s > 0"

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sundog import events
-from sundog.observe import why
+from sundog.observe import why, zones
 from sundog.observe.index import Index
 from sundog.observe.phases import phases_of
 from sundog.observe.records import Waiting, tasks_where
@@ -53,7 +53,7 @@ class Gatherer:
                 facts = []
                 self.opened = opened = Opened(opened.name, opened.path, None, opened.file)
         if not opened.is_live:
-            self.now = index.one("SELECT max(end_s) FROM attempts") or self.now
+            self.now = zones.bounds(index.db)[1] or self.now
         self.told = {each["task"]: each for each in facts if "task" in each and not each.get("running")}
         self.unfinished = [each for each in facts if "count" not in each]
         self.query = TaskQuery(index, Scene(node_id, opened.path, opened.is_live), _same)
@@ -114,7 +114,7 @@ class Gatherer:
         if len(text) == _TASK_CHARS:
             task = bytes.fromhex(text)
             there = text in self.told or self.index.one(
-                "SELECT 1 FROM attempts WHERE task_id = ? LIMIT 1", task
+                f"SELECT 1 FROM attempts a WHERE task_id = ? AND {self.index.holding(task)} LIMIT 1", task
             )
             there = there or self.index.one("SELECT 1 FROM processes WHERE begun = ?", task)
             return [text] if there else []
@@ -248,7 +248,7 @@ class Gatherer:
         if not figures:
             return None
         queued = self.index.one(
-            "SELECT avg(start_s - submit_s) FROM attempts WHERE name IN (SELECT id FROM names WHERE text = ?)",
+            "SELECT sum(queued_s) / sum(count) FROM counts WHERE name IN (SELECT id FROM names WHERE text = ?)",
             name,
         )
         spread = figures["duration_s"]

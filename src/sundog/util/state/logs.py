@@ -265,7 +265,7 @@ def _runs_recorded(session_path: str, task_id: str) -> list[_Run]:
     with opened(session_path) as index:
         ended = index.rows(
             "SELECT a.attempt, lower(hex(p.process_id)), p.pid FROM attempts a JOIN processes p ON p.id = a.process "
-            "WHERE a.task_id = ? AND p.role = 'worker' ORDER BY a.attempt",
+            f"WHERE a.task_id = ? AND {index.holding(wanted)} AND p.role = 'worker' ORDER BY a.attempt",
             wanted,
         )
         begun = index.rows("SELECT lower(hex(process_id)), pid FROM processes WHERE begun = ?", wanted)
