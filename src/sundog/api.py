@@ -149,6 +149,7 @@ def init(
         init_options.warn_of_mistyped(config_module.mistyped())
         job = _job(namespace or config.namespace, given, logging_config)
         job.weight, job.cpus = config.job_weight, config.job_cpus
+        job.memory, job.object_store = config.job_memory, config.job_object_store
         wanted = address if address is not None else config.address or None
         head: Head | None = None
         if wanted in (None, "local"):

@@ -262,6 +262,16 @@ class Config:
     job_cpus: float = _setting(
         0.0, "Most CPUs that tasks and actors of this program may use at a time; 0 is no limit.", low=0
     )
+    job_memory: int = _setting(
+        0,
+        "Most bytes that this program, what it starts and its workers may hold together; 0 is no limit.",
+        low=0,
+    )
+    job_object_store: int = _setting(
+        0,
+        "Most bytes that objects of this program may take of the store; beyond, its own are spilled. 0 is no limit.",
+        low=0,
+    )
     metrics_export_port: int = _setting(
         0,
         "Port on 127.0.0.1 on which the head process answers too, for Prometheus; 0 is none.",

@@ -26,3 +26,5 @@ class JobSpec:
     submission_id: str = ""  # of the submitted job whose entrypoint this is
     weight: float = 1.0  # of its share of the CPUs, among other jobs
     cpus: float = 0.0  # the most that its tasks and actors may use at a time; 0: no limit
+    memory: int = 0  # bytes that its processes may hold together; 0: no limit
+    object_store: int = 0  # bytes that its objects may take of the store; 0: no limit

@@ -24,6 +24,7 @@ def stores(tmp_path: Path) -> Stores:
         node_id=HEAD,
         params={"resources": {"object_store_memory": 1 << 20}},
         processes={},
+        tenancy=SimpleNamespace(store_came=lambda _keeper: None),
         session={
             "name": "session",
             "shm_root": str(tmp_path / "sundog-1-0a1b2c3d"),

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from sundog.state.leases import Grant, Instruction, Leases, LeaseSpec, Reclaim, StartWorker
+from sundog.state.leases import Grant, Infeasible, Instruction, Leases, LeaseSpec, Reclaim, StartWorker
 
 NODE = b"node-1"
 FLOOD, SMALL = "flood", "small"
@@ -119,6 +119,44 @@ def test_a_job_has_no_more_cpus_than_it_may_have() -> None:
     assert (row.tenant, row.cpus, row.cpu_limit, row.leases, row.waiting) == (FLOOD, 1.0, 1.5, 1, 99)
     session.want(b"a2", FLOOD, 3, cpus=0.5)
     assert session.held() == {FLOOD: 2}
+
+
+def test_a_job_reserves_no_more_memory_than_it_may_have() -> None:
+    leases = Leases(starting_max=8, worker_max=0)
+    leases.add_node(NODE, {"CPU": 8, "memory": 1e9})
+    leases.tenants.set_terms(FLOOD, 1.0, 0.0, 300_000_000)
+    spec = LeaseSpec((("CPU", 1.0), ("memory", 1e8)), "env")
+    leases.want(b"a", "f", spec, 5, 0.0, FLOOD)
+    (row,) = leases.tenant_rows()
+    assert (row.memory_limit, row.memory_reserved, row.waiting) == (3e8, 3e8, 2)
+    (waiting,) = leases.table(1.0)
+    assert "has reserved all the memory that it may use (--memory)" in waiting.why
+    leases.owner_died(b"a", 2.0)
+    assert leases.tenants.memory[FLOOD] == 0
+
+
+@pytest.mark.parametrize(
+    ("resources", "words"),
+    [
+        ((("CPU", 3.0),), "it asks for 3 CPUs, and its job may use 2 (--cpus)"),
+        (
+            (("CPU", 1.0), ("memory", 5e8)),
+            "it asks for memory=500,000,000, and its job may use 300,000,000 bytes",
+        ),
+    ],
+)
+def test_a_request_above_the_limit_of_its_job_is_said_to_be_impossible(
+    resources: tuple[tuple[str, float], ...], words: str
+) -> None:
+    leases = Leases(starting_max=8, worker_max=0)
+    leases.add_node(NODE, {"CPU": 8, "memory": 1e9})
+    leases.tenants.set_terms(FLOOD, 1.0, 2.0, 300_000_000)
+    (told,) = leases.want(b"a", "f", LeaseSpec(resources, "env"), 1, 0.0, FLOOD)
+    assert isinstance(told, Infeasible) and words in told.reason
+    (row,) = leases.table(1.0)
+    assert row.infeasible and words in row.why
+    (granted,) = leases.want(b"b", "f", LeaseSpec(resources, "env-b"), 1, 0.0, SMALL)
+    assert isinstance(granted, StartWorker), "another job has no such limit"
 
 
 def test_the_cpu_of_a_worker_that_waits_is_not_counted() -> None:

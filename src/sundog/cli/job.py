@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from sundog.cli import exits, rows
+from sundog.observe.words import in_units
 
 if TYPE_CHECKING:
     from sundog.job_submission import JobDetails, JobSubmissionClient
@@ -56,6 +57,8 @@ def command() -> None:
 @click.option("--entrypoint-resources", metavar="JSON", help="Your own resources, reserved likewise.")
 @click.option("--weight", type=float, help="Its share of the CPUs among other jobs; 1 by default.")
 @click.option("--cpus", type=float, help="Most CPUs that its tasks and actors may use at a time.")
+@click.option("--memory", metavar="SIZE", help="Most memory of all its processes together: 2GB, 512MiB.")
+@click.option("--object-store", metavar="SIZE", help="Most room of its objects in the object store.")
 @click.option("--no-wait", is_flag=True, help="Return at once; the job goes on.")
 @click.argument("entrypoint", nargs=-1, required=True, type=click.UNPROCESSED)
 def submit(
@@ -72,6 +75,8 @@ def submit(
     entrypoint_resources: str | None,
     weight: float | None,
     cpus: float | None,
+    memory: str | None,
+    object_store: str | None,
     no_wait: bool,
     entrypoint: tuple[str, ...],
 ) -> int:
@@ -90,6 +95,8 @@ def submit(
             entrypoint_resources=_json(entrypoint_resources, "--entrypoint-resources"),
             weight=weight,
             cpus=cpus,
+            memory=_size(memory, "--memory"),
+            object_store=_size(object_store, "--object-store"),
         )
     )
     found = _await_start(client, submitted)
@@ -106,7 +113,10 @@ def submit(
 def status(job_id: str, address: str | None) -> int:
     """Show where a job is in its life."""
     client = _client(address)
-    click.echo(_line(_asked(lambda: client.get_job_info(job_id))))
+    found = _asked(lambda: client.get_job_info(job_id))
+    click.echo(_line(found))
+    if limits := _limits(found):
+        click.echo(limits)
     return exits.OK
 
 
@@ -178,6 +188,16 @@ def _line(found: "JobDetails") -> str:
     return f"Job {found.submission_id or found.job_id}: {found.status}. {found.message or ''}".rstrip()
 
 
+def _limits(found: "JobDetails") -> str:
+    """What a job may use, and how it is held to it; nothing for one without limits."""
+    parts = [f"memory {in_units(found.memory)}"] if found.memory else []
+    parts += [f"object store {in_units(found.object_store)}"] if found.object_store else []
+    if not parts:
+        return ""
+    guard = f" (memory: {found.memory_guard})" if found.memory_guard else ""
+    return f"It may use: {', '.join(parts)}{guard}."
+
+
 def _row(found: "JobDetails") -> dict[str, object]:
     def when(ms: int | None) -> str | None:
         return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(ms / 1000)) if ms else None
@@ -242,6 +262,17 @@ def _follow(client: "JobSubmissionClient", job_id: str) -> int:
     found = _asked(lambda: client.get_job_info(job_id))
     click.echo(_line(found), err=True)
     return exits.OK if found.status.value == "SUCCEEDED" else exits.FAILED
+
+
+def _size(text: str | None, option: str) -> int | None:
+    if text is None:
+        return None
+    from sundog.jobs.sizes import read_size
+
+    try:
+        return read_size(text, option)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def _json(text: str | None, option: str) -> Any:

@@ -78,16 +78,25 @@ def render(info: "SessionInfo", answer: Mapping[str, Any]) -> "list[RenderableTy
 
 
 def _jobs(rows: Sequence[Mapping[str, Any]]) -> "list[RenderableType]":
-    """How jobs share the CPUs; nothing while there is only one."""
+    """How jobs share the session; nothing while there is only one, and that without a limit."""
     from rich.table import Table
     from rich.text import Text
 
-    if len(rows) < 2:
+    if len(rows) < 2 and not any(row["memory_limit"] or row["object_store_limit"] for row in rows):
         return []
-    title = "Jobs that share the CPUs"
-    table = Table(
-        "job", "CPUs", "at most", "weight", "workers", "waiting", title=title, title_justify="left", box=None
+    columns = (
+        "job",
+        "CPUs",
+        "at most",
+        "weight",
+        "workers",
+        "waiting",
+        "memory",
+        "at most",
+        "objects",
+        "at most",
     )
+    table = Table(*columns, title="Jobs that share the session", title_justify="left", box=None)
     for row in rows:
         limit = f"{row['cpu_limit']:g}" if row["cpu_limit"] else "-"
         cells = (
@@ -97,9 +106,16 @@ def _jobs(rows: Sequence[Mapping[str, Any]]) -> "list[RenderableType]":
             f"{row['weight']:g}",
             str(row["leases"]),
             str(row["waiting"]),
+            in_units(row["memory"]),
+            in_units(row["memory_limit"]) if row["memory_limit"] else "-",
+            in_units(row["object_store"]),
+            in_units(row["object_store_limit"]) if row["object_store_limit"] else "-",
         )
         table.add_row(*[Text(printable(cell)) for cell in cells])
-    return [table]
+    notes = [
+        f"  {row['tenant']}: {row['held_by']['no_group']}." for row in rows if row["held_by"].get("no_group")
+    ]
+    return [table, *[Text(printable(note), style="dim") for note in notes]]
 
 
 def _learned(learned: Mapping[str, Any]) -> list[str]:

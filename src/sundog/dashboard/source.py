@@ -26,7 +26,7 @@ from sundog.observe.stacks import collect as collect_stacks
 from sundog.observe.why import Story, explain
 from sundog.observe.why_facts import Gatherer, Unknown
 from sundog.wire.pauses import Pause
-from sundog.wire.requests import ListRows, PausedTasks
+from sundog.wire.requests import ListRows, PausedTasks, Status
 
 T = TypeVar("T")
 
@@ -250,6 +250,14 @@ class Source:
             return [(heading(group, now), group) for group in fold(seen)]
 
         return self._shared("stacks", lambda: self._asked(ask, []))
+
+    def tenants(self) -> list[dict[str, Any]]:
+        """What each job has and may have of CPUs, memory and object store; nothing of an ended session."""
+
+        def ask() -> list[dict[str, Any]]:
+            return list(self.opened.ask(Status())["jobs"])
+
+        return self._shared("tenants", lambda: self._asked(ask, []))
 
     def paused(self) -> list[Pause]:
         """Tasks that stand in a debugger."""

@@ -26,6 +26,7 @@ from sundog.config import user_environ
 from sundog.jobs import entrypoint
 from sundog.jobs.records import JobFolder, all_jobs
 from sundog.jobs.rows import JobErrorType, JobRecord, JobStatus
+from sundog.jobs.sizes import read_size
 from sundog.runtime_env import normalize
 
 if TYPE_CHECKING:
@@ -253,6 +254,7 @@ class Jobs:
             if latest is None or latest.is_over:
                 return True
             entrypoint.end_marked(record.submission_id)
+            entrypoint.remove_group(self.session, record)
             kind = JobErrorType.JOB_SUPERVISOR_ACTOR_DIED.value
             self._end(folder, latest, "FAILED", "Its supervisor was killed, so the job was ended.", kind)
         return True
@@ -298,6 +300,8 @@ def record_of(asked: Mapping[str, Any]) -> JobRecord:
         "entrypoint_label_selector": dict,
         "weight": (int, float),
         "cpus": (int, float),
+        "memory": (int, str),
+        "object_store": (int, str),
     }
     given = {name: value for name, value in asked.items() if value is not None}
     for name, value in given.items():
@@ -317,11 +321,35 @@ def record_of(asked: Mapping[str, Any]) -> JobRecord:
     amounts = given.get("entrypoint_resources", {})
     if not all(isinstance(each, (int, float)) for each in amounts.values()):
         raise TypeError("entrypoint_resources of a job must be numbers by name.")
+    _take_limits(given, strings)
     if given.get("weight", 1) <= 0 or given.get("cpus", 0) < 0:
         raise ValueError("weight of a job must be above zero, and cpus not below.")
     other_name = given.pop("job_id", None)
     submission_id = given.pop("submission_id", None) or other_name or new_id()
     return JobRecord(submission_id=submission_id, **given)
+
+
+def _take_limits(given: dict[str, Any], metadata: Mapping[str, str]) -> None:
+    """The limits of a job in bytes and numbers. Ray's own clients have no fields for them: metadata has, too.
+
+    Raises:
+        ValueError: one is no amount.
+    """
+    for name, read in (
+        ("memory", lambda text: read_size(text, "memory of a job")),
+        ("object_store", lambda text: read_size(text, "object_store of a job")),
+        ("cpus", float),
+        ("weight", float),
+    ):
+        value = given.get(name, metadata.get(f"sundog_{name}"))
+        if value is None:
+            continue
+        try:
+            given[name] = read(value)
+        except ValueError as error:
+            raise ValueError(
+                error if name not in ("cpus", "weight") else f"{name} of a job must be a number."
+            ) from None
 
 
 def is_terminal(status: str) -> bool:

@@ -64,6 +64,9 @@ class JobDetails(JobInfo):
     driver_info: DriverInfo | None = None
     entrypoint_pid: int | None = None
     session_name: str | None = None
+    memory: int | None = None
+    object_store: int | None = None
+    memory_guard: str = ""
 
     @classmethod
     def of(cls, facts: dict[str, Any]) -> JobDetails:
@@ -153,6 +156,8 @@ class JobSubmissionClient:
         entrypoint_label_selector: dict[str, str] | None = None,
         weight: float | None = None,
         cpus: float | None = None,
+        memory: int | str | None = None,
+        object_store: int | str | None = None,
     ) -> str:
         """Submit a job; returns its submission id at once.
 
@@ -165,6 +170,10 @@ class JobSubmissionClient:
                 the command itself while it runs, beside what its tasks use.
             weight: of the job's share of the CPUs, among other jobs; 1 by default.
             cpus: the most that its tasks and actors may use at a time.
+            memory: the most that its command, what this starts and its workers may hold together: bytes, or "2GB".
+            object_store: the most that its objects may take of the object store; beyond, its own are spilled.
+
+        Ray's own client says the same by `metadata`: sundog_weight, sundog_cpus, sundog_memory, sundog_object_store.
 
         Raises:
             RuntimeError: the head process refuses it; the text says why.
@@ -181,6 +190,8 @@ class JobSubmissionClient:
             "entrypoint_label_selector": entrypoint_label_selector,
             "weight": weight,
             "cpus": cpus,
+            "memory": memory,
+            "object_store": object_store,
         }
         given = {name: value for name, value in asked.items() if value is not None}
         return str(self._json("POST", "/api/jobs/", given)["submission_id"])

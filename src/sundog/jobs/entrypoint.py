@@ -18,6 +18,7 @@ from sundog.config import user_environ
 from sundog.job_config import JOB_VARIABLE
 from sundog.jobs.records import JobFolder
 from sundog.jobs.rows import JobRecord
+from sundog.system.job_groups import JobGroup, name_of
 
 _MARK = "_SUNDOG_SUBMISSION"
 # In a job, `import ray` is sundog: the session that it joins is one of sundog's.
@@ -44,7 +45,12 @@ def environment(folder: JobFolder, record: JobRecord) -> dict[str, str]:
         "runtime_env": record.resolved_env,
         "metadata": record.metadata,
     }
-    terms = {"SUNDOG_job_weight": record.weight, "SUNDOG_job_cpus": record.cpus}
+    terms = {
+        "SUNDOG_job_weight": record.weight,
+        "SUNDOG_job_cpus": record.cpus,
+        "SUNDOG_job_memory": record.memory,
+        "SUNDOG_job_object_store": record.object_store,
+    }
     return environ | {
         **{name: str(value) for name, value in terms.items() if value is not None},
         "PATH": path if path.split(os.pathsep)[0] == bin_folder else f"{bin_folder}{os.pathsep}{path}",
@@ -66,8 +72,13 @@ def make_shim(folder: JobFolder) -> str:
     return path
 
 
-def start(command: str, environ: dict[str, str], log: str) -> subprocess.Popen[bytes]:
+def start(
+    command: str, environ: dict[str, str], log: str, group: JobGroup | None = None
+) -> subprocess.Popen[bytes]:
     """Start the command as the leader of a session and process group of its own.
+
+    Args:
+        group: the control group that it begins in.
 
     Raises:
         OSError: it cannot be started.
@@ -82,6 +93,8 @@ def start(command: str, environ: dict[str, str], log: str) -> subprocess.Popen[b
             stderr=output,
             env=environ,
             start_new_session=True,
+            # The supervisor has one thread, so the child may run Python before its exec.
+            preexec_fn=None if group is None else lambda: group.add(0) and None,
         )
     finally:
         os.close(output)
@@ -111,6 +124,14 @@ def end_marked(submission_id: str) -> None:
             pass
         finally:
             os.close(pidfd)
+
+
+def remove_group(session: str, record: JobRecord) -> None:
+    """Remove the control group that a killed supervisor left; the node removes one in which workers still end."""
+    path = record.memory_guard.removeprefix("control group ")
+    if path != record.memory_guard and path.endswith(f"/{name_of(session, record.submission_id)}"):
+        with contextlib.suppress(OSError):
+            os.rmdir(path)
 
 
 def supervisor_command(session: str, submission_id: str) -> list[str]:

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from sundog.plain import as_dict, field, plain
+from sundog.system.job_verdicts import Verdict
 
 
 class JobStatus(StrEnum):
@@ -67,6 +68,9 @@ class JobRecord:
     entrypoint_resources: dict[str, float] | None = None
     weight: float | None = None  # of its share of the CPUs, among other jobs
     cpus: float | None = None  # the most that its tasks and actors may use at a time
+    memory: int | None = None  # bytes that its processes may hold together
+    object_store: int | None = None  # bytes that its objects may take of the store
+    memory_guard: str = ""  # how it is held to its memory
     driver_exit_code: int | None = None
     entrypoint_pid: int | None = None
     supervisor_pid: int | None = None
@@ -123,13 +127,16 @@ def details(record: JobRecord, driver: dict[str, Any] | None, session: str) -> d
     }
 
 
-def ending(status: int, *, stopped: bool, oom_kills: int) -> tuple[str, str, str | None, int]:
+def ending(
+    status: int, *, stopped: bool, oom_kills: int, verdict: Verdict | None = None
+) -> tuple[str, str, str | None, int]:
     """How a job ended, of its entrypoint's exit: status, one sentence, kind of error, exit code.
 
     Args:
         status: of `waitpid`, as an exit code: negative is a signal.
         stopped: somebody asked for it to be stopped.
         oom_kills: how many processes the kernel has killed for memory meanwhile.
+        verdict: what was done to it for its own memory limit.
 
     >>> ending(0, stopped=False, oom_kills=0)[:2]
     ('SUCCEEDED', 'The entrypoint ended with exit code 0.')
@@ -142,18 +149,21 @@ def ending(status: int, *, stopped: bool, oom_kills: int) -> tuple[str, str, str
     if status == 0:
         return "SUCCEEDED", "The entrypoint ended with exit code 0.", None, 0
     error = JobErrorType.JOB_ENTRYPOINT_COMMAND_ERROR.value
+    if verdict is not None and verdict.program_ended:
+        return "FAILED", verdict.text(), error, status
+    after = f" {verdict.text()}" if verdict is not None and verdict.workers_ended else ""
     if name == "SIGKILL" and oom_kills:
         return "FAILED", "The kernel killed it for want of memory (SIGKILL).", error, status
     if name and status < 0:
-        return "FAILED", f"The entrypoint was ended by {name}.", error, status
+        return "FAILED", f"The entrypoint was ended by {name}.{after}", error, status
     if name:
         return (
             "FAILED",
-            f"The entrypoint ended with exit code {status}: {name} ended its command.",
+            f"The entrypoint ended with exit code {status}: {name} ended its command.{after}",
             error,
             status,
         )
-    return "FAILED", f"The entrypoint ended with exit code {status}.", error, status
+    return "FAILED", f"The entrypoint ended with exit code {status}.{after}", error, status
 
 
 def _signal_name(number: int) -> str:

@@ -26,8 +26,13 @@ from collections.abc import Callable, Iterator
 from sundog.jobs import entrypoint
 from sundog.jobs.records import JobFolder
 from sundog.jobs.rows import JobErrorType, JobRecord, ending
+from sundog.plain import replaced
+from sundog.system import job_groups, job_verdicts
+from sundog.system.job_verdicts import Verdict
 
 _STOP_GRACE_S = 3.0
+_WATCH_MS = 50.0
+_GROUP_GRACE_S = 5.0
 _ENDED = "The session ended while the job ran."
 
 
@@ -41,6 +46,7 @@ class Supervisor:
     def __init__(self, folder: JobFolder, record: JobRecord, node_pid: int) -> None:
         self.folder = folder
         self.record = record
+        self.group: job_groups.JobGroup | None = None
         self.stop_asked = False
         self.node_gone = False
         self._wake = _watch_signals(self._asked)
@@ -72,8 +78,10 @@ class Supervisor:
             self._end(*self._stopped_early())
             return
         _end_children()
+        oom_kills = _oom_kills() - before + self._kills_in_group()
+        verdict = job_verdicts.read(self.folder.path)
         status, text, error, exit_code = ending(
-            code, stopped=self.stop_asked, oom_kills=_oom_kills() - before
+            code, stopped=self.stop_asked, oom_kills=oom_kills, verdict=verdict
         )
         if self.node_gone and not self.stop_asked:
             status, text, error = "FAILED", _ENDED, JobErrorType.JOB_SUPERVISOR_ACTOR_DIED.value
@@ -102,7 +110,8 @@ class Supervisor:
         if self.stop_asked or self.node_gone:
             raise Stopped
         environ = entrypoint.environment(self.folder, self.record)
-        return entrypoint.start(self.record.entrypoint, environ, self.folder.log)
+        self._make_group()
+        return entrypoint.start(self.record.entrypoint, environ, self.folder.log, self.group)
 
     def _apply_environment(self) -> None:
         """Become the job's runtime environment, for the entrypoint to inherit; its hook is for workers alone."""
@@ -115,6 +124,45 @@ class Supervisor:
             self.folder.write(self.record)
             environments.prepare(normal)
         normal.apply_in_worker()
+
+    # ------------------------------------------------------------------ memory
+    def _make_group(self) -> None:
+        """A control group for a job with a memory limit, where there can be one."""
+        record = self.record
+        if not record.memory:
+            return
+        # Nothing of the object store yet: the node adds it before the first driver of the job may write there.
+        self.group, why = job_groups.build(self.folder.session, record.submission_id, record.memory, 0)
+        record.memory_guard = f"control group {self.group.path}" if self.group is not None else why
+
+    def _watch_memory(self, pid: int) -> None:
+        """End the command if it holds more than the whole job may; the node watches the job's workers as well."""
+        from sundog import machine
+        from sundog.system.orphans import descendants
+
+        limit = self.record.memory or 0
+        sizes = {each: machine.own_bytes(each) for each in (pid, *descendants(os.getpid()))}
+        used = sum(sizes.values())
+        if used <= limit:
+            return
+        largest = max(sizes, key=lambda each: sizes[each])
+        text = f"pid {largest}, {machine.title(largest)}: {sizes[largest] / 1e6:,.1f} MB"
+        before = job_verdicts.read(self.folder.path) or Verdict(limit)
+        verdict = replaced(before, program_ended=True, used_bytes=used, largest=text)
+        job_verdicts.write(self.folder.path, verdict)
+        entrypoint.signal_group(pid, signal.SIGKILL)
+
+    def _kills_in_group(self) -> int:
+        """How often the kernel killed for memory within the job's own group."""
+        from sundog.system.oom_kills import read_count
+
+        return (read_count(self.group.counter) or 0) if self.group is not None else 0
+
+    def remove_group(self) -> None:
+        """Remove the control group. Workers of the job end at this moment too; the node removes it after them."""
+        deadline = time.monotonic() + _GROUP_GRACE_S
+        while self.group is not None and not self.group.remove() and time.monotonic() < deadline:
+            time.sleep(0.02)
 
     def _wait(self, child: subprocess.Popen[bytes]) -> int:
         """Wait for the end of the entrypoint, and bring it about when that is asked for; returns its exit code."""
@@ -130,6 +178,9 @@ class Supervisor:
                     entrypoint.signal_group(child.pid, signal.SIGKILL)
                     kill_at = time.monotonic() + _STOP_GRACE_S
                 left_ms = None if kill_at is None else max(0.0, kill_at - time.monotonic()) * 1000
+                if self.record.memory:
+                    self._watch_memory(child.pid)
+                    left_ms = _WATCH_MS if left_ms is None else min(left_ms, _WATCH_MS)
                 if ended in self._look(left_ms):
                     return child.wait()
         finally:
@@ -236,3 +287,4 @@ def main(session: str, submission_id: str) -> None:
         supervisor.failed(kind, f"The entrypoint cannot be started: {type(error).__name__}: {error}")
     finally:
         _end_children()
+        supervisor.remove_group()

@@ -31,8 +31,8 @@ class Deaths:
 
     def count(self, cause: Cause) -> None:
         """A worker is gone."""
-        if cause.intended or self.node.stopping or "cap_bytes" in cause.facts:
-            return  # one that passed its own cap says nothing about the machine; its error tells
+        if cause.intended or self.node.stopping or {"cap_bytes", "job"} & cause.facts.keys():
+            return  # one that passed its own cap, or its job's, says nothing about the machine; its error tells
         if cause.kind in _FOR_MEMORY:
             self.memory_total += 1
         else:

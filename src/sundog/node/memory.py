@@ -1,56 +1,41 @@
-"""The memory monitor's hands and eyes: readings, stopping and ending processes, what drivers are told.
+"""The memory monitor's eyes: readings, the words of an end for memory, what drivers are told, admission.
 
 ::
 
-    /proc, cgroups ──► look ──► state.memory.Monitor ──► Freeze, Ask, Retire, End, Thaw
-    owners ◄──("running", token)── Ask                  End ──► Workers.kill, with the arithmetic as facts
-    owners ──("runs", token, rows)──► told ──► Monitor
+    /proc, cgroups ──► look ──► state.memory.Monitor ──► Rounds: stop, ask, end, let go on
     leases about to be granted ──► admits ──► state.admission.Admission
 
-Owns the clock of the looks, the list of what was stopped, and which functions each owner asks leases for. Refuses to
-decide: the two machines do. Runs on the node's only thread; a look takes about 0.15 ms, four times a second while
-memory is plentiful and up to a hundred times a second when it is about to run out.
+Owns the clock of the looks, and which functions each owner asks leases for. Jobs with a limit of their own are watched
+beside it (`job_memory.py`). Refuses to decide: the two machines do. Runs on the node's only thread; a look takes about
+0.15 ms, four times a second while memory is plentiful and up to a hundred times a second when it is about to run out.
 """
 
 from __future__ import annotations
 
-import contextlib
+import itertools
 import os
-import signal
-import time
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any
 
-from sundog import events, machine
+from sundog import machine
 from sundog.node.caps import Caps
 from sundog.node.deaths import Deaths
+from sundog.node.job_memory import JobMemory, job_arithmetic
+from sundog.node.memory_rounds import Rounds
 from sundog.node.memory_users import top_users, users_text
 from sundog.node.rows import Process
 from sundog.node.tripwire import Tripwire
 from sundog.plain import replaced
 from sundog.state.admission import Admission, Running
-from sundog.state.memory import (
-    ASK,
-    FREEZE,
-    HELPLESS,
-    THAW,
-    Candidate,
-    End,
-    MemoryInstruction,
-    Monitor,
-    Retire,
-    next_look_s,
-)
+from sundog.state.memory import End, Monitor, next_look_s
 from sundog.state.shapes import Want
-from sundog.state.status import HeldRow
 from sundog.system import orphans
 from sundog.wire.cause import MEMORY, Cause
-from sundog.wire.control import RunningTold, TellRunning
+from sundog.wire.control import RunningTold
 
 if TYPE_CHECKING:
     from sundog.node.program import Node
 
-_ANSWER_S = 0.05
 _FRESH_S = 0.02
 _FILL_BYTES_PER_CORE_S = 4e9  # the fastest that one core was seen to fill fresh pages
 _HELPLESS_S = 60.0
@@ -75,12 +60,12 @@ class MemoryKeeper:
         self._refresh_s = config.memory_monitor_refresh_ms / 1e3
         self._fill = _FILL_BYTES_PER_CORE_S * (os.cpu_count() or 1)
         self._tripwire = Tripwire(node.loop, self.look)
-        self._frozen: list[int] = []
+        self.rounds = Rounds(
+            node, self.monitor, read=self._read, look=self.look, end=self._end, helpless=self._helpless
+        )
+        self.jobs = JobMemory(node)
         self._functions: dict[tuple[bytes, Hashable], tuple[str, ...]] = {}
-        self._asked: set[bytes] = set()  # owners that have not answered yet
-        self._unasked: set[bytes] = set()  # owners that are stopped and cannot answer
-        self._told: dict[bytes, tuple[bytes, str, int]] = {}  # worker → task, its name, retries left
-        self._token = 0
+        self._tokens = itertools.count(1)
         self._looks = 0
         self._helpless_at = float("-inf")
         self._nice: int | None = os.getpriority(os.PRIO_PROCESS, 0)  # None: not ours to change
@@ -97,6 +82,7 @@ class MemoryKeeper:
         """The session ends."""
         self._tripwire.close()
         self.caps.close()
+        self.jobs.close()
 
     # ------------------------------------------------------------------ looking
     def look(self) -> None:
@@ -105,7 +91,7 @@ class MemoryKeeper:
         this = self._looks
         reading = self._read()
         limit = self.monitor.limit(reading.total_bytes)
-        self._do(self.monitor.look(reading.used_bytes, reading.total_bytes, self.node.now()))
+        self.rounds.do(self.monitor.look(reading.used_bytes, reading.total_bytes, self.node.now()))
         self._hurry(reading.used_bytes > limit * _HURRY_SHARE)
         wait_s = next_look_s(max(0, limit - reading.used_bytes), self._refresh_s, self._fill)
         if self.monitor.frozen:
@@ -129,143 +115,36 @@ class MemoryKeeper:
         self._read_at = self.node.now()
         return self.reading
 
-    def _do(self, steps: list[MemoryInstruction]) -> None:
-        for step in steps:
-            if step is FREEZE:
-                self._freeze()
-            elif step is THAW:
-                self._thaw()
-            elif step is ASK:
-                self._ask()
-            elif isinstance(step, Retire):
-                for worker in step.workers:
-                    self.node.do(self.node.leases.retire_worker(worker))
-            elif isinstance(step, End):
-                self._end(step)
-            elif step is HELPLESS:
-                self._helpless()
-
-    # ------------------------------------------------------------------ stopping without ending
-    def _freeze(self) -> None:
-        """Stop what runs, but for processes blocked in a get: those wait, and may be owners that we ask."""
-        for row in self.node.leases.held(self.node.now()):
-            process = self.node.processes.get(row.worker)
-            if process is None or row.blocked or not process.pid or machine.is_stopped(process.pid):
-                continue  # stopped by somebody else: theirs to continue
-            self._frozen.append(process.pid)
-            _signal(process.pid, signal.SIGSTOP)
-
-    def _thaw(self) -> None:
-        frozen, self._frozen = self._frozen, []
-        for pid in frozen:
-            if pid in self.node.workers.by_pid:
-                _signal(pid, signal.SIGCONT)
-
-    # ------------------------------------------------------------------ asking what runs
-    def _ask(self) -> None:
-        self._token += 1
-        token = self._token
-        self._told = {}
-        owners = {row.owner for row in self.node.leases.held(self.node.now())} & self.node.processes.keys()
-        self._unasked = {each for each in owners if self.node.processes[each].pid in self._frozen}
-        self._asked = owners - self._unasked
-        for owner in list(self._asked):
-            self.node.processes[owner].line.send(TellRunning(token))
-        self.node.loop.after(_ANSWER_S, lambda: self._decide(token))
-        if not self._asked:
-            self._decide(token)
+    def new_token(self) -> int:
+        """A number for a question to owners; no two have the same."""
+        return next(self._tokens)
 
     def runs(self, process: Process, message: RunningTold) -> None:
-        """An owner says what runs on the workers it has leased."""
-        token = message.token
-        if token != self._token:
-            return
-        for worker, task_id, name, retries in message.rows:
-            self._told[worker] = (task_id, name, retries)
-        self._asked.discard(process.process_id)
-        if not self._asked:
-            self._decide(token)
-
-    def _decide(self, token: int) -> None:
-        if token != self._token:
-            return
-        self._token += 1  # once
-        reading = self._read()
-        limit = self.monitor.limit(reading.total_bytes)
-        if reading.used_bytes <= limit:
-            return self.look()  # somebody gave some back meanwhile
-        candidates = self._candidates()
-        if self.node.config.memory_admission:
-            for each in candidates:
-                told = self._told.get(each.worker)
-                if told is not None:
-                    self.admission.at_least(told[1], each.own_bytes)
-        self._do(self.monitor.told(candidates, limit, self.node.now()))
-
-    def _candidates(self) -> list[Candidate]:
-        node = self.node
-        base = machine.own_bytes(node.workers.zygote_pid)
-        found = [
-            Candidate(worker, machine.own_bytes(process.pid) - base, process.started_at, idle=True)
-            for worker in node.leases.idle_workers()
-            if (process := node.processes.get(worker)) is not None and process.pid
-        ]
-        for row in node.leases.held(node.now()):
-            process = node.processes.get(row.worker)
-            if process is not None and process.pid and not row.ending and process.state != "stopping":
-                candidate = self._candidate(row, process)
-                if candidate is not None:
-                    found.append(candidate)
-        return found
-
-    def _candidate(self, row: HeldRow, process: Process) -> Candidate | None:
-        own = self.own_bytes(process.pid)
-        actor = self.node.keeper.actors.on_worker(row.worker)
-        if actor is not None:
-            since = time.time() - (self.node.now() - actor.changed_at)
-            return Candidate(row.worker, own, since, retriable=actor.restarts_left, lasting=True)
-        told = self._told.get(row.worker)
-        owner = self.node.processes.get(row.owner)
-        if told is None and owner is not None and row.owner not in self._asked | self._unasked:
-            return None  # its owner has answered, and has nothing there
-        since = events.started_last_at(f"{self.node.session['path']}/rings/{row.worker.hex()}.ring")
-        retriable = told is None or told[2] != 0
-        return Candidate(
-            row.worker, own, since or process.started_at, retriable=retriable, lasting=row.blocked
-        )
+        """An owner says what runs on the workers it has leased: to whoever asked."""
+        self.rounds.runs(process, message)
+        self.jobs.runs(process, message)
 
     def own_bytes(self, pid: int) -> int:
         """What a worker holds for itself, with the processes that its code started."""
         return machine.own_bytes(pid) + sum(machine.own_bytes(each) for each in orphans.descendants(pid))
 
-    def what(self, worker: bytes) -> str:
-        """What a worker does, for people."""
-        actor = self.node.keeper.actors.on_worker(worker)
-        if actor is not None and isinstance(actor.spec, dict):
-            return f"actor {actor.spec['class_name']}"
-        told = self._told.get(worker)
-        return f"{told[1]}()" if told is not None else "worker"
-
     # ------------------------------------------------------------------ ending
     def _end(self, step: End) -> None:
         reading = self.reading
-        told = self._told.get(step.worker)
+        told = self.rounds.told.get(step.worker)
         if told is not None:
             self.admission.ended(told[1], step.own_bytes, self.node.now())
         limit = self.monitor.limit(reading.total_bytes)
-        self.kill(
-            step.worker,
-            REASON,
-            {
-                "used_bytes": reading.used_bytes,
-                "total_bytes": reading.total_bytes,
-                "threshold": limit / reading.total_bytes,
-                "where": reading.where,
-                "own_bytes": step.own_bytes,
-                "reason": step.why,
-                "retry": step.retry,
-            },
-        )
+        facts = {
+            "used_bytes": reading.used_bytes,
+            "total_bytes": reading.total_bytes,
+            "threshold": limit / reading.total_bytes,
+            "where": reading.where,
+            "own_bytes": step.own_bytes,
+            "reason": step.why,
+            "retry": step.retry,
+        }
+        self.kill(step.worker, REASON, facts)
 
     def kill(self, worker: bytes, reason: str, facts: dict[str, object]) -> None:
         """End a worker for memory; its owners get the facts."""
@@ -273,7 +152,7 @@ class MemoryKeeper:
         if process is None:
             return
         facts["node_id"] = self.node.node_id.hex()
-        facts["top_users"] = top_users(self.node, self.what)
+        facts.setdefault("top_users", top_users(self.node, self.rounds.what))
         process.kill_kind, process.kill_facts = MEMORY, facts
         self.node.workers.kill(worker, reason, intended=False)
 
@@ -286,6 +165,7 @@ class MemoryKeeper:
     def died(self, process: Process, cause: Cause) -> None:
         """A process is gone."""
         self.caps.ended(process.process_id)
+        self.jobs.died(process)
         for who in [who for who in self._functions if who[0] == process.process_id]:
             del self._functions[who]
             self.admission.forget(who)
@@ -300,7 +180,7 @@ class MemoryKeeper:
             return
         self._helpless_at = now
         reading = self.reading
-        rows = users_text(top_users(self.node, self.what))
+        rows = users_text(top_users(self.node, self.rounds.what))
         self.deaths.tell(
             f"{reading.where} has {reading.used_bytes / 1e9:.2f} GB of {reading.total_bytes / 1e9:.2f} GB in use, "
             f"above the threshold, and there is no worker to end: others use it.\n{rows}"
@@ -363,6 +243,8 @@ class MemoryKeeper:
 def arithmetic(facts: Any) -> str:
     """How it came to an end for memory, in lines."""
     own = f"It held {facts['own_bytes'] / 1e9:.2f} GB for itself"
+    if "job" in facts:
+        return job_arithmetic(facts)
     if "cap_bytes" in facts:
         return f"{own}, above the {facts['cap_bytes'] / 1e9:.2f} GB of its memory= with enforce_memory=True."
     used, total = facts["used_bytes"], facts["total_bytes"]
@@ -371,11 +253,3 @@ def arithmetic(facts: Any) -> str:
         f"above the threshold of {facts['threshold']:.1%}. It was chosen because {facts['reason']}."
     )
     return f"{first}\n{users_text(facts['top_users'])}"
-
-
-def _signal(pid: int, number: int) -> None:
-    """To a worker and what it started; its group is not there yet in its first millisecond."""
-    send: Callable[[int, int], None]
-    for send in (os.killpg, os.kill):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            send(pid, number)

@@ -17,7 +17,6 @@ from sundog.exceptions import ActorUnschedulableError, RaySystemError
 from sundog.ids import PROCESS_BYTES, random_id
 from sundog.node.listings import Listings
 from sundog.node.rows import Process
-from sundog.plain import as_dict
 from sundog.state.actors import DEAD
 from sundog.state.instructions import GROUP_REMOVED, Infeasible
 from sundog.wire import requests as ask
@@ -184,7 +183,7 @@ class Requests:
                 {"pid": job.pid, "job_id": job.job_id.hex(), "entrypoint": job.entrypoint}
                 for job in node.jobs.values()
             ],
-            "jobs": [as_dict(row) for row in node.leases.tenant_rows()],
+            "jobs": node.tenancy.rows(),
             "actors": actors,
             "pending": self._pending(),
             "memory": node.memory.figures(),

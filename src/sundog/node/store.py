@@ -94,6 +94,7 @@ class StoreKeeper:
         self._disk_warned = False
         self._disk_looked = 0.0
         self._failed_once = False
+        self._told_limits: set[str] = set()  # jobs that were told of their own limit
 
     # ------------------------------------------------------------------ messages
     def ask(self, process: Process, message: StoreAsk) -> None:
@@ -197,7 +198,10 @@ class StoreKeeper:
         self._send(step.process, StoreGrant(step.number, "granted", step.amount))
 
     def _refused(self, step: machine.Refused) -> None:
-        self._send(step.process, StoreGrant(step.number, "full" if step.full else "disk", 0))
+        text = self._limit_text(step.tenant) if step.tenant else ""
+        if step.tenant and not step.full:
+            self._tell_of_limit(step.tenant)
+        self._send(step.process, StoreGrant(step.number, "full" if step.full else "disk", 0, text))
 
     def _trim(self, step: machine.Trim) -> None:
         if step.process not in self.node.processes:
@@ -224,7 +228,7 @@ class StoreKeeper:
         at_home = {name for name in step.names if self._has_home(name)}
         sources = [(name, f"{self.shm_root}/{name}") for name in step.names if name not in at_home]
         file = f"spilled-{next(self._files)}"
-        began = self.node.now()
+        began, pressed = self.node.now(), self.store.quotas.pressed
 
         def spilled(result: Any, error: BaseException | None) -> None:
             if error is not None:
@@ -238,7 +242,11 @@ class StoreKeeper:
             self._release(step.job, [f"{self.shm_root}/gone-{name}" for name in names])
             if moved:
                 self.node.chronicle.spilled(url, moved, self.node.now() - began)
-                self._tell_of_spilling()
+                tenants = {self.store.quotas.of_object(row[0]) for row in moved}
+                for tenant in tenants & pressed:
+                    self._tell_of_limit(tenant)
+                if tenants - pressed:
+                    self._tell_of_spilling()
 
         self._in_thread(lambda: target.write(file, sources) if sources else ("", []), spilled)
 
@@ -285,6 +293,36 @@ class StoreKeeper:
             count = self.store.figures.spilled_objects
             text = f"Spilled {total / _GIB:.1f} GiB in {count:,} objects so far."
         self.notice(text)
+
+    def _tell_of_limit(self, tenant: str) -> None:
+        """Tell the drivers of a job, once, that it fills what it may fill of the store."""
+        if tenant in self._told_limits or tenant not in self.store.quotas.limits:
+            return
+        self._told_limits.add(tenant)
+        text = self._limit_text(tenant)
+        self.node.log(text)
+        for process in self.node.processes.values():
+            if process.kind == "driver" and self.node.tenancy.of(process.job_id) == tenant:
+                process.line.send(StoreNotice(f"WARNING: {text}"))
+
+    def _limit_text(self, tenant: str) -> str:
+        """What a job at its limit should know: the limit, who holds most, what to do."""
+        quotas = self.store.quotas
+        rows = [f"{self._holder(row.process)} {row.bytes / 1e6:,.1f} MB" for row in quotas.holders(tenant)]
+        return (
+            f"Job {tenant} has reached its limit in the object store, {quotas.limits[tenant] / 1e6:,.1f} MB "
+            f"(--object-store): {quotas.used(tenant) / 1e6:,.1f} MB are in objects of its own"
+            f"{' (owned by ' + ', '.join(rows) + ')' if rows else ''}. Those used longest ago go to disk, and what "
+            "cannot is refused room in memory. Free refs that the job no longer needs, or submit it with a larger "
+            "--object-store. See: sundog memory"
+        )
+
+    def _holder(self, process_id: bytes) -> str:
+        process = self.node.processes.get(process_id)
+        if process is None:
+            return "a process that is gone"
+        what = "driver" if process.kind == "driver" else self.node.memory.rounds.what(process_id)
+        return f"{what} pid {process.pid}:"
 
     def _evict(self, step: machine.Evict) -> None:
         self._release(step.job, [f"{self.shm_root}/{RESTORED}/{name}" for name in step.names])

@@ -53,6 +53,7 @@ class Stores:
             [places.disk_root(folder, tag) for folder in session["spill_folders"]],
             limit_bytes,
         )
+        self.node.tenancy.store_came(keeper)
         return keeper
 
     def lost(self, node_id: bytes) -> None:

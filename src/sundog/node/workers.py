@@ -223,6 +223,7 @@ class Workers:
         process.state = "idle"
         self.by_pid[pid] = worker_id
         node.profiles.forked(process)
+        node.tenancy.forked(process)
         if node.pauses.triggers or node.pauses.captures:
             node.pauses.arm(process)
         node.logs.add(worker_id, pid, process.job_id, process.out_path, process.err_path)

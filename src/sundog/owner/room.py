@@ -68,7 +68,9 @@ class Room:
             credit = self.owner.segments.credit
             return StoreAsk(number, missing, credit.left + credit.reserved, self._got)
 
-        verdict = self._ask(question, (missing, aside))
+        verdict, text = self._ask(question, (missing, aside))
+        if verdict == "full" and text:
+            raise ObjectStoreFullError(text, size_bytes=missing, limit_bytes=self.limit_bytes)
         if verdict == "full":
             raise ObjectStoreFullError(
                 f"There is no room for {missing:,} bytes more in the object store ({self.limit_bytes:,} bytes): all "
@@ -139,18 +141,19 @@ class Room:
         with self.owner.lock:
             self.owner.waiters.pop(key, None)
             self._asked.pop(number, None)
-            if self._answers.pop(number, None) == "granted":
+            answer = self._answers.pop(number, None)
+            if answer is not None and answer[0] == "granted":
                 self.owner.segments.credit.granted(sums[0], -sums[1])
 
     # ------------------------------------------------------------------ the node's words (locked)
     def granted(self, message: StoreGrant) -> None:
         """Credit; or a word that there is none."""
-        _, number, verdict, amount = message
+        _, number, verdict, amount, text = message
         missing, aside = self._asked.get(number, (0, 0))
         if verdict == "granted":
             self._got += amount
             self.owner.segments.credit.granted(amount - missing, aside)
-        self._answer(number, verdict)
+        self._answer(number, (verdict, text))
 
     def restored(self, message: StoreRestored) -> None:
         """Where an object is that was brought back."""

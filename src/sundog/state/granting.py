@@ -123,9 +123,10 @@ class Granting:
         self._waiting[shape] = None
         if shape.epoch != self._epoch:
             self._look(shape)
-        if out is not None and shape.infeasible and want.told_infeasible != shape.infeasible:
-            want.told_infeasible = shape.infeasible
-            out.append(Infeasible(want.owner, want.key, shape.spec, shape.infeasible))
+        reason = shape.infeasible or self.tenants.impossible(want)
+        if out is not None and reason and want.told_infeasible != reason:
+            want.told_infeasible = reason
+            out.append(Infeasible(want.owner, want.key, shape.spec, reason))
 
     def _dequeue(self, want: Want) -> None:
         shape = want.shape

@@ -94,7 +94,7 @@ def waiting_rows(wants: Iterable[Want], worker_max: int, now: float) -> list[Wai
                 want.count,
                 now - since,
                 why,
-                bool(want.shape.infeasible),
+                bool(want.shape.infeasible or want.told_infeasible),
             )
         )
     return rows
@@ -102,8 +102,8 @@ def waiting_rows(wants: Iterable[Want], worker_max: int, now: float) -> list[Wai
 
 def _why(want: Want, worker_max: int) -> str:
     shape = want.shape
-    if shape.infeasible:
-        return f"infeasible: {shape.infeasible}"
+    if shape.infeasible or want.told_infeasible:
+        return f"infeasible: {shape.infeasible or want.told_infeasible}"
     if want.unmet <= 0:
         node = next(iter(want.pending.values())).node
         if worker_max and not node.starting_count and node.process_count() >= worker_max:

@@ -29,6 +29,7 @@ from collections import deque
 from collections.abc import Collection
 
 from sundog.plain import field, plain
+from sundog.state.store_quotas import Quotas
 from sundog.state.store_steps import (
     Collect,
     Delete,
@@ -70,6 +71,7 @@ class RoomWant:
     need: int
     since: float
     name: str = ""
+    tenant: str = ""  # the job whose limit it counts for; "" without one
 
 
 @plain()
@@ -136,6 +138,7 @@ class Store:
         self.fuse_bytes = fuse_bytes
         self.fuse_count = fuse_count
         self.figures = Figures()
+        self.quotas = Quotas()
         self.entries: dict[str, Spilled] = {}
         self.waiting: deque[RoomWant] = deque()
         self.phase = IDLE
@@ -180,6 +183,7 @@ class Store:
         self._credit.pop(process, None)
         self._sent.pop(process, None)
         self._pins.pop(process, None)
+        self.quotas.left(process)
         self.waiting = deque(want for want in self.waiting if want.process != process or want.name)
         mine = process.hex()
         out = self.freed([name for name in self.entries if owner_of(name) == mine])
@@ -205,22 +209,12 @@ class Store:
         """A process needs `missing` bytes more than the credit `left` to it; `got` is all it was ever granted."""
         if process in self._credit:
             self._credit[process] = left + self._sent.get(process, 0) - got
-        self.waiting.append(RoomWant(process, number, missing, now))
+        self.waiting.append(RoomWant(process, number, missing, now, "", self.quotas.job_of(process)))
         return self._serve(now)
 
     def _serve(self, now: float) -> list[Step]:
         """Give what there is to the process that waits longest, and see to more."""
-        out: list[Step] = []
-        while self.waiting:
-            want = self.waiting[0]
-            if want.need > self.limit:
-                self.waiting.popleft()
-                out += self._refuse(want)
-            elif want.need <= self.pool:
-                self.waiting.popleft()
-                out += self._fulfil(want)
-            else:
-                break
+        out = self._serve_only()
         if self.phase == IDLE and not self._jobs and now >= self._retry_at:
             if self.waiting:
                 self._ahead_until = now + AHEAD_S
@@ -233,11 +227,14 @@ class Store:
         if want.name:
             entry = self.entries[want.name]
             self.pool -= want.need
+            self.quotas.took(want.tenant, want.need)
             self._restoring[want.name] = want.need
             return [Restore(want.name, entry.place)]
         # Some more, so that the next puts ask nobody; less of it when little is left.
-        amount = want.need + min(self._chunk, (self.pool - want.need) // 4)
+        spare = self.quotas.spare(want.tenant, want.need, min(self._chunk, (self.pool - want.need) // 4))
+        amount = want.need + spare
         self.pool -= amount
+        self.quotas.took(want.tenant, amount)
         if want.process in self._credit:
             self._credit[want.process] += amount
         self._sent[want.process] = self._sent.get(want.process, 0) + amount
@@ -250,7 +247,8 @@ class Store:
             askers, entry.askers = entry.askers, []
             return [Here(process, number, entry.place, False) for process, number in askers]
         self.figures.to_disk += self.fallback
-        return [Refused(want.process, want.number, not self.fallback)]
+        tenant = want.tenant if not self.quotas.fits(want.tenant, want.need) else ""
+        return [Refused(want.process, want.number, not self.fallback, tenant)]
 
     # ------------------------------------------------------------------ rounds
     def _begin(self, now: float) -> list[Step]:
@@ -318,6 +316,7 @@ class Store:
         in_use = sum(seen.size for seen in found.values()) + other + ghosts
         self.pool = self.limit - in_use - sum(self._credit.values()) - sum(self._restoring.values())
         self._looked_at = self.pool
+        self.quotas.counted(found, self._credit, self._restoring)
         for job in self._jobs.values():
             job.update(
                 (name, 0) for name in job if name not in found
@@ -346,15 +345,30 @@ class Store:
         self._scanned_at = now
 
     def _serve_only(self) -> list[Step]:
+        """Give what there is, in turn. A process whose job is at its own limit holds up nobody."""
         out: list[Step] = []
-        while self.waiting and self.waiting[0].need <= self.pool:
-            out += self._fulfil(self.waiting.popleft())
+        aside: deque[RoomWant] = deque()
+        while self.waiting:
+            want = self.waiting[0]
+            if want.need > self.limit or self.quotas.never_fits(want.tenant, want.need):
+                out += self._refuse(self.waiting.popleft())
+            elif not self.quotas.fits(want.tenant, want.need):
+                aside.append(self.waiting.popleft())
+            elif want.need <= self.pool:
+                out += self._fulfil(self.waiting.popleft())
+            else:
+                break
+        if aside:
+            aside.extend(self.waiting)
+            self.waiting = aside
         return out
 
     def _pick(self, found: dict[str, Seen], pinned: set[str], now: float) -> list[Step]:
         """What was used longest ago goes, until there is room for the processes that wait, and some ahead."""
         short = sum(want.need for want in self.waiting) - self.pool
-        if short <= 0 and self.pool >= self.ahead:
+        lacking = self.quotas.shortages((want.tenant, want.need) for want in self.waiting)
+        self.quotas.pressed = frozenset(lacking)
+        if short <= 0 and self.pool >= self.ahead and not lacking:
             return []
         self._pressed_until = now + AHEAD_S
         self._passing = False
@@ -364,8 +378,11 @@ class Store:
         spills: list[tuple[str, int]] = []
         resting = now < self._disk_rests_until
         for name, size in victims:
-            if freed >= short + self.ahead:
-                break
+            tenant = self.quotas.of_object(name) if lacking else ""
+            if freed >= short + self.ahead and lacking.get(tenant, 0) <= 0:
+                if not lacking:
+                    break
+                continue
             entry = self.entries.get(name)
             if entry is not None:
                 entry.restored = False
@@ -375,6 +392,8 @@ class Store:
             else:
                 spills.append((name, size))
             freed += size
+            if tenant in lacking:
+                lacking[tenant] -= size
         out: list[Step] = [Evict(self._job(evicted), list(evicted))] if evicted else []
         out += self._spills(spills)
         if not freed:
@@ -428,7 +447,7 @@ class Store:
         out: list[Step] = []
         kept: deque[RoomWant] = deque()
         for want in self.waiting:
-            if want.need <= self.pool:
+            if want.need <= self.pool and self.quotas.fits(want.tenant, want.need):
                 out += self._fulfil(want)
             elif now - want.since >= self.grace_s or ((self.fallback or want.name) and not self._passing):
                 out += self._refuse(want)
@@ -487,7 +506,9 @@ class Store:
 
     def released(self, job: int, now: float) -> list[Step]:
         """The pages of what a job removed are free."""
-        self.pool += sum(self._jobs.pop(job).values())
+        sizes = self._jobs.pop(job)
+        self.pool += sum(sizes.values())
+        self.quotas.released(sizes)
         return self._serve(now)
 
     def spill_failed(self, job: int, now: float) -> list[Step]:
@@ -515,7 +536,8 @@ class Store:
         entry.askers.append((process, number))
         if not entry.restoring:
             entry.restoring = True
-            self.waiting.append(RoomWant(process, 0, entry.place.length, now, name))
+            tenant = self.quotas.of_object(name)
+            self.waiting.append(RoomWant(process, 0, entry.place.length, now, name, tenant))
         return self._serve(now)
 
     def restored(self, name: str, ok: bool, now: float, *, lost: bool = True) -> list[Step]:

@@ -34,6 +34,7 @@ class Refused(NamedTuple):
     process: bytes
     number: int
     full: bool
+    tenant: str = ""  # the job whose own limit is the reason
 
 
 class Trim(NamedTuple):

@@ -1,9 +1,10 @@
-"""Jobs that share the CPUs of a session: who has how much, who may have more.
+"""Jobs that share a session: who has how many CPUs and how much reserved memory, who may have more.
 
-Owns: the weight and the limit of each tenant (a submitted job, or a driver by itself), and how many CPUs its leases
-hold. While several tenants have or want leases, each is entitled to a share of all CPUs by its weight; what one does
-not use, others may. Refuses: granting and taking back; ``granting.py`` and ``leases.py`` do that.
-Runs in the node program, on its only thread. A session with one tenant pays for a dictionary entry for each lease.
+Owns: the weight and the limits of each tenant (a submitted job, or a driver by itself), and what its leases hold of
+CPUs and of `memory=`. While several tenants have or want leases, each is entitled to a share of all CPUs by its
+weight; what one does not use, others may. Refuses: granting and taking back; ``granting.py`` and ``leases.py`` do
+that. Runs in the node program, on its only thread. A session with one tenant pays for a dictionary entry for each
+lease.
 """
 
 from __future__ import annotations
@@ -18,6 +19,11 @@ from sundog.state.shapes import Shape, Want
 from sundog.state.starvation import may_ask_back
 
 _WEIGHT = 1.0
+MEMORY = "memory"
+_HELD_BACK = {
+    CPU: "the limit of its job, which uses all the CPUs that it may use (--cpus)",
+    MEMORY: "the limit of its job, which has reserved all the memory that it may use (--memory)",
+}
 
 
 @plain(frozen=True)
@@ -27,6 +33,8 @@ class Terms:
     weight: float = _WEIGHT
     cpu_limit: int = 0
     """Units of CPU; 0 = no limit."""
+    memory_limit: int = 0
+    """Units of memory that its leases may reserve together; 0 = no limit."""
 
 
 @plain(frozen=True)
@@ -39,6 +47,8 @@ class TenantRow:
     cpus: float
     leases: int
     waiting: int
+    memory_limit: float = 0.0
+    memory_reserved: float = 0.0
 
 
 class Tenants:
@@ -47,12 +57,18 @@ class Tenants:
     def __init__(self) -> None:
         self._terms: dict[str, Terms] = {}
         self._held: dict[int, tuple[str, int]] = {}  # lease → tenant, units of CPU that it uses now
+        self._reserving: dict[int, int] = {}  # lease → units of memory, of those that reserve any
         self.cpu: Counter[str] = Counter()
+        self.memory: Counter[str] = Counter()
         self.leases: Counter[str] = Counter()
 
-    def set_terms(self, tenant: str, weight: float, cpus: float) -> None:
-        """A tenant came: its weight among the others, and the most CPUs that it may use; 0 is no limit."""
-        self._terms[tenant] = Terms(weight if weight > 0 else _WEIGHT, to_units(cpus) if cpus > 0 else 0)
+    def set_terms(self, tenant: str, weight: float, cpus: float, memory_bytes: int = 0) -> None:
+        """A tenant came: its weight among the others, the most CPUs and memory that it may use; 0 is no limit."""
+        self._terms[tenant] = Terms(
+            weight if weight > 0 else _WEIGHT,
+            to_units(cpus) if cpus > 0 else 0,
+            to_units(memory_bytes) if memory_bytes > 0 else 0,
+        )
 
     def drop(self, tenant: str) -> None:
         """A tenant is gone. What it still holds is counted until it is given back."""
@@ -65,13 +81,17 @@ class Tenants:
         self._held[lease.lease] = (tenant, units)
         self.cpu[tenant] += units
         self.leases[tenant] += 1
+        if memory := next((amount for name, amount in lease.holding.units if name == MEMORY), 0):
+            self._reserving[lease.lease] = memory
+            self.memory[tenant] += memory
 
     def gave(self, lease: Lease) -> None:
         """A lease is over."""
         found = self._held.pop(lease.lease, None)
         if found is None:
             return
-        for counter, amount in ((self.cpu, found[1]), (self.leases, 1)):
+        reserved = self._reserving.pop(lease.lease, 0)
+        for counter, amount in ((self.cpu, found[1]), (self.leases, 1), (self.memory, reserved)):
             counter[found[0]] -= amount
             if not counter[found[0]]:
                 del counter[found[0]]
@@ -97,12 +117,31 @@ class Tenants:
     def held_back(self, want: Want) -> str:
         """Why a want must wait though there is room: its tenant has all that it may have; "" if it need not."""
         terms = self._terms.get(want.job)
-        if terms is None or not terms.cpu_limit:
+        if terms is None or not (terms.cpu_limit or terms.memory_limit):
             return ""
-        need = cpu_of(want.shape)
-        if not need or self.cpu[want.job] + need <= terms.cpu_limit:
+        for limit, used, what in (
+            (terms.cpu_limit, self.cpu[want.job], CPU),
+            (terms.memory_limit, self.memory[want.job], MEMORY),
+        ):
+            need = units_of(want.shape, what) if limit else 0
+            if need and used + need > limit:
+                return _HELD_BACK[what]
+        return ""
+
+    def impossible(self, want: Want) -> str:
+        """Why a want can never be met: it asks for more than its tenant may have at all; "" if it can."""
+        terms = self._terms.get(want.job)
+        if terms is None:
             return ""
-        return "its job uses all the CPUs that it may use"
+        if (need := units_of(want.shape, CPU)) > terms.cpu_limit > 0:
+            limit = from_units(terms.cpu_limit)
+            return f"it asks for {from_units(need):g} CPUs, and its job may use {limit:g} (--cpus)"
+        if (need := units_of(want.shape, MEMORY)) > terms.memory_limit > 0:
+            return (
+                f"it asks for memory={from_units(need):,.0f}, and its job may use "
+                f"{from_units(terms.memory_limit):,.0f} bytes (--memory)"
+            )
+        return ""
 
     def entitled(self, want: Want, nodes: Iterable[Node], waiting: Iterable[Shape]) -> bool:
         """Whether a tenant may have others asked to make room for it: it has nothing, or less than its share."""
@@ -177,6 +216,8 @@ class Tenants:
                 from_units(self.cpu[name]),
                 self.leases[name],
                 unmet[name],
+                from_units(self._terms[name].memory_limit if name in self._terms else 0),
+                from_units(self.memory[name]),
             )
             for name in names
         ]
@@ -184,4 +225,9 @@ class Tenants:
 
 def cpu_of(shape: Shape) -> int:
     """Units of CPU that a lease of this shape holds."""
-    return next((units for name, units in shape.hold if name == CPU), 0)
+    return units_of(shape, CPU)
+
+
+def units_of(shape: Shape, resource: str) -> int:
+    """Units of a resource that a lease of this shape holds."""
+    return next((units for name, units in shape.hold if name == resource), 0)

@@ -526,6 +526,7 @@ class StoreGrant(FromNode):
     number: int
     verdict: str
     amount_bytes: int
+    text: str = ""  # why, if the limit of its job is the reason
 
 
 class StoreRestored(FromNode):

@@ -12,7 +12,7 @@ from typing import Any
 import sundog
 
 # Goes up whenever a message between two processes changes in a way that the other side would misread.
-PROTOCOL = 7
+PROTOCOL = 8
 
 
 def own() -> dict[str, Any]:

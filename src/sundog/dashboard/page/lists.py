@@ -1,4 +1,4 @@
-"""Lists: tasks, actors, objects, workers, nodes, jobs, events. Every row leads to its reason.
+"""Lists: tasks, actors, objects, workers, nodes, events. Every row leads to its reason.
 
 Owns which columns each list has. Runs in the head process' event loop.
 """
@@ -85,21 +85,12 @@ KINDS: dict[str, tuple[Column, ...]] = {
         Column("start_time_ms", "since", _at),
         Column("state_message", "told"),
     ),
-    "jobs": (
-        Column("job_id", "id", link=_WHY),
-        Column("submission_id", "submission"),
-        Column("status", "state", state=True),
-        Column("entrypoint", "program"),
-        Column("start_time", "began", _at),
-        Column("end_time", "ended", _at),
-        Column("message", "told"),
-    ),
 }
 
 
 def listing(frame: Frame, kind: str, wanted: Wanted) -> None:
     """Rows of the state API."""
-    empty = {"actors": "No actor yet.", "jobs": "No driver has joined yet."}.get(kind, "Nothing here.")
+    empty = {"actors": "No actor yet."}.get(kind, "Nothing here.")
     DataTable(
         frame, f"/{kind}", KINDS[kind], lambda what: frame.source.listing(kind, what), wanted, empty=empty
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from nicegui import ui
 
-from sundog.dashboard.page import charts, lists, overview, reading, reasons, timeline
+from sundog.dashboard.page import charts, jobs, lists, overview, reading, reasons, timeline
 from sundog.dashboard.page.frame import framed
 from sundog.dashboard.page.tables import wanted_of
 from sundog.dashboard.source import Source
@@ -53,6 +53,11 @@ def _register_lists(source: Source) -> None:
 
     for kind in lists.KINDS:
         _register_list(source, kind)
+
+    @ui.page("/jobs", title="Jobs · sundog")
+    def all_jobs(text: str = "", sort: str = "", descending: str = "", page: str = "") -> None:
+        with framed(source, "Jobs") as frame:
+            jobs.draw(frame, wanted_of(text, "", sort, descending, page))
 
     @ui.page("/objects", title="Objects · sundog")
     def objects(text: str = "", sort: str = "size", descending: str = "", page: str = "") -> None:
