@@ -148,6 +148,7 @@ class Ring:
         # Re-entrant: a signal handler may record something in the middle of this.
         self._lock = threading.RLock()
         self._names: dict[tuple[str, str], int] = {}
+        self.sites: dict[tuple[int, int], tuple[object, int]] = {}  # lines of code (owner/call_sites.py)
         self._unnamed = b""  # lines for which the file of names had no room
         self._unwritten = 0
         self._short = False  # the disk had no room for the next step
@@ -510,13 +511,15 @@ def read_slots(path: str, after: int = 0, most: int = 1 << 30) -> Slots | None:
             first = max(after, overwritten) + 1
             last = min(written, first + most - 1)
             low, high = (first - 1) % capacity, (last - 1) % capacity + 1
+            # Read, not copied out of the map: this process has not touched these pages, and each would be a fault.
+            fd = file.fileno()
             if last < first:
                 data = b""
             elif low < high:
-                data = map_[HEADER_BYTES + low * EVENT_BYTES : HEADER_BYTES + high * EVENT_BYTES]
+                data = os.pread(fd, (high - low) * EVENT_BYTES, HEADER_BYTES + low * EVENT_BYTES)
             else:
-                data = map_[HEADER_BYTES + low * EVENT_BYTES : HEADER_BYTES + capacity * EVENT_BYTES]
-                data += map_[HEADER_BYTES : HEADER_BYTES + high * EVENT_BYTES]
+                data = os.pread(fd, (capacity - low) * EVENT_BYTES, HEADER_BYTES + low * EVENT_BYTES)
+                data += os.pread(fd, high * EVENT_BYTES, HEADER_BYTES)
             _, _, pid, current, current_at, current_name, role, job, actor = _HEADER.unpack_from(map_, 0)
             (unwritten,) = _UNWRITTEN.unpack_from(map_, _UNWRITTEN_AT)
     except (OSError, ValueError):

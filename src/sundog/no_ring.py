@@ -21,6 +21,7 @@ class NoRing:
     def __init__(self) -> None:
         self.map = bytearray(HEADER_BYTES + EVENT_BYTES)
         self.next = itertools.count().__next__
+        self.sites: dict[tuple[int, int], tuple[object, int]] = {}
 
     def started(self, task_id: bytes, now: float, name: int) -> None:
         """Nothing is noted."""

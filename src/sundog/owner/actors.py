@@ -156,13 +156,14 @@ class ActorCalls:
                 actor_id=link.actor_id.hex(),
                 max_pending_calls=link.max_pending,
             )
-        task = Task(owner.ids.task(), fn, None, _time())
+        task_id = owner.ids.task()
+        task = Task(task_id, fn, None, _time())
         if owner.concurrent:
             task.parent = context.current_id()
         task.actor = link
         if args or kwargs:
             owner.arguments.pack(task, args, kwargs)
-        owner.table[task.id] = task
+        owner.table[task_id] = task
         if task.state == WAITING or link.away:
             self._call_slowly(link, task)
             return task

@@ -8,8 +8,8 @@ submit one function from two lines at the same moment may be told the other's li
 
 from __future__ import annotations
 
-import sys
 import time
+from sys import _getframe
 from typing import TYPE_CHECKING, Any
 
 from sundog import events
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from sundog.owner.rows import Fn
 
 _time = time.time
+_SITES_MAX = 4096
+_ours: set[int] = set()  # the globals of modules of sundog, by their numbers
 MARK = "@"  # before the function's name, where the fingerprint of its code would stand
 
 
@@ -30,12 +32,39 @@ def note(ring: Ring | NoRing, fn: Fn, task_id: bytes, code: Any, at: int) -> Non
     ring.write(events.SITE, task_id, ring.name(site_of(code, at), MARK + fn.name), now, now, now)
 
 
-def of_user(ring: Ring | NoRing, otherwise: int) -> int:
-    """The ring's number for the line of the user's program that led here; `otherwise` if there is none."""
-    frame: Any = sys._getframe(1)
+def of_user(ring: Ring | NoRing, otherwise: int, depth: int = 1) -> int:
+    """The ring's number for the line of the user's program that led here; `otherwise` if there is none.
+
+    Args:
+        ring: of this process.
+        otherwise: the number for a call that no code of the user's led to.
+        depth: how many frames back the public verb is, on the way that is taken most: those between are passed over.
+    """
+    frame: Any = _getframe(depth)
+    if id(frame.f_globals) not in _ours:
+        frame = _getframe(1)  # another way, or the first time
     while frame is not None:
-        name = frame.f_globals.get("__name__")
-        if type(name) is not str or not name.startswith("sundog."):
-            return ring.name(site_of(frame.f_code, frame.f_lasti))
+        if id(frame.f_globals) not in _ours:
+            found = ring.sites.get((id(frame.f_code), frame.f_lasti))
+            if found is not None:
+                return found[1]
+            if not _is_ours(frame.f_globals):
+                return _number(ring, frame.f_code, frame.f_lasti)
         frame = frame.f_back
     return otherwise
+
+
+def _is_ours(names: dict[str, Any]) -> bool:
+    name = names.get("__name__")
+    if type(name) is not str or not name.startswith("sundog."):
+        return False
+    _ours.add(id(names))  # a module of sundog stays loaded, so its number names nothing else
+    return True
+
+
+def _number(ring: Ring | NoRing, code: Any, at: int) -> int:
+    if len(ring.sites) >= _SITES_MAX:
+        ring.sites.clear()
+    number = ring.name(site_of(code, at))
+    ring.sites[id(code), at] = code, number  # the code is kept, so that its number names nothing else
+    return number

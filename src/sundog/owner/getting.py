@@ -80,7 +80,7 @@ class Getting:
             if oid[:16] not in owner.table and oid not in owner.ready:
                 owner.objects.ask_for(oid)
         ring, first, task = owner.ring, oid[:16], context.current_id() or b""
-        site = of_user(ring, self._name_get)
+        site = of_user(ring, self._name_get, 3)
         event_facts.block(ring, events.GET, first, site, task, started)
         led = True
         try:
@@ -165,7 +165,7 @@ class Getting:
         def next_missing() -> bytes | None:
             return oids[position] if position < count else None
 
-        with self._noted(events.GET, oids, of_user(owner.ring, self._name_get), started):
+        with self._noted(events.GET, oids, of_user(owner.ring, self._name_get, 3), started):
             there = self._block(done, next_missing, timeout_s, target, started)
         if not there:
             owner.check_open()

@@ -56,6 +56,7 @@ class Tasks:
         self.owner = owner
         self.dispatch = dispatch
         self.arguments = arguments
+        self.batch_max = dispatch.batch_max
         self._numbers = itertools.count(1)
         self._codes: dict[int, Code] = {}  # id(function) -> its code; until the function dies
 
@@ -127,27 +128,31 @@ class Tasks:
     def submit(self, fn: Fn, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Task:
         """Queue a task and return its row; the caller makes the refs."""
         owner = self.owner
-        task = Task(owner.ids.task(), fn, None, _time())
+        task_id = owner.ids.task()
+        task = Task(task_id, fn, None, _time())
         if owner.concurrent:
             task.parent = context.current_id()
         if args or kwargs:
             self.arguments.pack(task, args, kwargs)
-        owner.table[task.id] = task
-        if task.state == WAITING:
-            with owner.lock:
-                self.arguments.await_all(task)
-                self.dispatch.kick()
-            return task
-        shape: Any = fn.shape
-        queue = shape.queue
-        queue.append(task)
-        for lane in shape.lanes:
-            if not lane.inflight and not lane.blocked:  # it has nothing to do
-                self.dispatch.send_now(shape)
+            if task.state == WAITING:
+                owner.table[task_id] = task
+                with owner.lock:
+                    self.arguments.await_all(task)
+                    self.dispatch.kick()
                 return task
-        if not shape.lanes and not shape.wanted:
+        owner.table[task_id] = task
+        shape: Any = fn.shape
+        queue, lanes = shape.queue, shape.lanes
+        queue.append(task)
+        if lanes:
+            for lane in lanes:
+                if not lane.inflight and not lane.blocked:  # it has nothing to do
+                    self.dispatch.send_now(shape)
+                    return task
+        elif not shape.wanted:
             self.dispatch.send_now(shape)
-        elif len(queue) % self.dispatch.batch_max == 0:
+            return task
+        if not len(queue) % self.batch_max:
             self.dispatch.kick()
         return task
 
