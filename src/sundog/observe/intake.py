@@ -15,7 +15,7 @@ from operator import sub
 from typing import Any
 
 from sundog import event_facts, event_names, events
-from sundog.observe import schema
+from sundog.observe import answered, schema
 from sundog.observe.ledger import Ledger
 from sundog.observe.segments import Block
 from sundog.observe.zones import Zones
@@ -166,6 +166,9 @@ class Intake:
         elif kind == "used":
             subject = source.process_id.hex()
             row = (float(facts["until_s"]), kind, source.node_id, subject, json.dumps(facts))
+            self.db.execute("INSERT INTO facts VALUES(?, ?, ?, ?, ?)", row)
+        elif kind == "left":
+            row = (float(facts["at_s"]), kind, source.node_id, source.process_id.hex(), "{}")
             self.db.execute("INSERT INTO facts VALUES(?, ?, ?, ?, ?)", row)
         elif kind == "home":
             source.node_id = bytes.fromhex(facts["node"])  # of a worker that is not on the head
@@ -464,6 +467,9 @@ class Intake:
         self._flush()
         changed = self._take_lost()
         changed += self._take_failures()
+        self.zones.save()
+        sources = list(self._sources.values())
+        self._insert_tasks(answered.rows(self.db, sources, self.session_path, self._changed))
         self._count(everything=changed > 0)
         self.zones.save()
         marks = ", ".join("?" * len(_COLUMNS))

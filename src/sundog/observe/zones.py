@@ -94,6 +94,7 @@ class Zones:
                 "FROM attempts WHERE id BETWEEN ?1 AND ?2",
                 (each.first, each.last, each.owner, each.low, each.high),
             )
+        del self._new[:-1]
 
 
 # ---------------------------------------------------------------------- asking

@@ -97,6 +97,7 @@ def note_unfinished(owner: Owner) -> None:
         if task.state != DONE:
             left = errors.WorkerCrashedError(f"Job {owner.job_id().hex()} ended before {task.fn.name}() did.")
             note_failed(owner, task, left, now)
+    owner.ring.note("left", at_s=now)  # what it has not noted here was answered (observe/answered.py)
 
 
 def _text(error: Any) -> str:

@@ -1,0 +1,81 @@
+"""Tasks that were answered and not recorded: their worker was ended in between.
+
+::
+
+    worker:  runs a task ── answers ──✗ is ended with its job, before it writes its record
+    driver:  has the answer ── notes what it leaves unfinished ── notes that it leaves
+
+A worker writes the record of a task after its answer, so that the caller need not wait for it. What a worker began last
+stands in its ring or was noted by the node; a driver that leaves in good order notes every task that it leaves
+unfinished. So a task of that driver which a worker had begun, and which is neither recorded nor noted, was answered.
+Owns this conclusion and the row that stands for the record. Runs within one transaction of the index.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from sundog import events
+from sundog.engines.sessions import is_alive
+from sundog.ids import PROCESS_BYTES
+from sundog.observe import zones
+
+if TYPE_CHECKING:
+    from sundog.observe.intake import Source
+
+
+def rows(
+    db: sqlite3.Connection, sources: Iterable[Source], session_path: str, settled: set[bytes]
+) -> list[tuple[Any, ...]]:
+    """A row of `attempts` for each such task, with the columns of `Intake`.
+
+    Args:
+        db: the index, with the zones of all rows.
+        sources: the processes.
+        session_path: the session's folder.
+        settled: gets the processes of which nothing is left to find out.
+    """
+    left = dict(db.execute("SELECT subject, max(at_s) FROM facts WHERE kind = 'left' GROUP BY subject"))
+    if not left:
+        return []
+    live = is_alive(session_path)
+    found = []
+    for source in sources:
+        left_s = left.get(source.begun[:PROCESS_BYTES].hex()) if source.begun else None
+        if left_s is None or source.role != "worker":
+            continue
+        if live and os.path.exists(f"{session_path}/rings/{source.process_id.hex()}.ring"):
+            continue  # it may write its record yet
+        if not _is_known(db, source):
+            found.append(_row(db, source, float(left_s)))
+        source.begun = b""
+        settled.add(source.process_id)
+    return found
+
+
+def _is_known(db: sqlite3.Connection, source: Source) -> bool:
+    """Whether there is a record of it, or a note that its owner left it unfinished."""
+    recorded = db.execute(
+        "SELECT 1 FROM attempts a WHERE task_id = ? AND (process = ? OR process IS NULL OR end_s >= ?) AND "
+        + zones.holding(db, [source.begun]),
+        (source.begun, source.id, source.begun_s),
+    )
+    noted = db.execute("SELECT 1 FROM failures WHERE task_id = ?", (source.begun,))
+    return recorded.fetchone() is not None or noted.fetchone() is not None
+
+
+def _row(db: sqlite3.Connection, source: Source, left_s: float) -> tuple[Any, ...]:
+    task, start_s = source.begun, source.begun_s
+    near = zones.holding(db, [task])
+    [(attempt,)] = db.execute(f"SELECT count(*) FROM attempts a WHERE task_id = ? AND {near}", (task,))
+    failed = db.execute("SELECT 1 FROM errors WHERE task_id = ? AND attempt = ?", (task, attempt)).fetchone()
+    kind = events.CREATE if task == source.actor_id else events.CALL if source.actor_id else events.TASK
+    end_s = max(start_s, left_s)
+    flags = events.FAILED if failed else 0
+    return (
+        task, attempt, kind, source.begun_name or None, source.id, start_s, start_s, end_s, flags, 0.0,
+        source.own_bytes, source.lease,
+    )  # fmt: skip
