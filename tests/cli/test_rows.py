@@ -60,3 +60,32 @@ def test_a_filter_is_a_key_a_predicate_and_a_value(text: str, found: tuple[str, 
 def test_what_is_no_filter_is_refused() -> None:
     with pytest.raises(click.BadParameter, match="key=value"):
         rows.parse_filter("state>ALIVE")
+
+
+def test_a_narrow_terminal_shows_whole_ids_and_names_what_it_leaves_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wide: dict[str, Any] = {
+        "task_id": "a" * 32,
+        "job_id": "01000000",
+        "state": "RUNNING",
+        "node_id": "b" * 32,
+    }
+
+    @click.command()
+    def command() -> None:
+        rows.show([wide], "table")
+
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes it for a terminal
+    monkeypatch.setenv("COLUMNS", "60")
+    ended = CliRunner().invoke(command)
+    assert "a" * 32 in ended.output and "RUNNING" in ended.output
+    assert "Not shown in a terminal this narrow: node_id." in ended.output
+    monkeypatch.setenv("COLUMNS", "120")
+    assert "b" * 32 in CliRunner().invoke(command).output
+
+
+def test_columns_of_text_are_broken_and_columns_of_ids_are_not() -> None:
+    assert rows._least_width("id", ["a" * 40]) == 40
+    assert rows._least_width("why", ["a long sentence " * 10]) == rows._TEXT_WIDTH
+    assert rows.fitting_columns({"": 2, "task_id": 32, "name": 10}, 20) == ["", "task_id"]

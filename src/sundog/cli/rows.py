@@ -26,6 +26,12 @@ RESOURCES = (
     "workers",
 )
 _PIPE_WIDTH = 100_000
+# After a table's first column, those that say most: a terminal that is too narrow for all shows what it has room for.
+_TELLING = (
+    "object", "name", "class_name", "state", "state_counts", "size", "object_size", "call site", "call_site", "kind",
+    "reference_type", "worker_pid", "pid", "error_type", "exit_type", "status", "task_status", "age", "attempt_number",
+)  # fmt: skip
+_TEXT_WIDTH = 28  # what a column of sentences or paths needs at least; it breaks its lines
 _PLAIN = re.compile(r"[A-Za-z_/][\w./-]*( [\w./-]+)*")
 _WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "nan"})
 _FILTER = re.compile(r"\s*([\w-]+)\s*(!?=)\s*(.*?)\s*")
@@ -102,14 +108,53 @@ def show_table(rows: Sequence[dict[str, object]], *, numbered: bool = True) -> N
 
     if not rows:
         return
-    table = Table(*([""] if numbered else []), *rows[0], box=None)
-    for number, row in enumerate(rows):
-        cells = ["" if value is None else printable(str(value)) for value in row.values()]
-        table.add_row(*([str(number)] if numbered else []), *[Text(cell) for cell in cells])
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=_PIPE_WIDTH)
+    cells = {
+        name: ["" if row[name] is None else printable(str(row[name])) for row in rows] for name in rows[0]
+    }
+    if numbered:
+        cells = {"": [str(number) for number in range(len(rows))], **cells}
+    widths = {name: _least_width(name, column) for name, column in cells.items()}
+    fitting = fitting_columns(widths, console.width)
+    table = Table(box=None)
+    for name in fitting:
+        table.add_column(name, min_width=widths[name], no_wrap=not _breaks(cells[name]))
+    for line in zip(*(cells[name] for name in fitting)):
+        table.add_row(*map(Text, line))
     console.print(table)
+    if len(fitting) < len(cells):
+        rest = ", ".join(name for name in cells if name not in fitting)
+        click.echo(f"Not shown in a terminal this narrow: {rest}. Piped, or with --json, all are.", err=True)
+
+
+def fitting_columns(widths: dict[str, int], width: int) -> list[str]:
+    """Which columns a terminal has room for, in their order: the first one always, then those that say most.
+
+    >>> fitting_columns({"task_id": 32, "job_id": 8, "state": 9}, 50)
+    ['task_id', 'state']
+    """
+    names = list(widths)
+    always = names[:2] if names[0] == "" else names[:1]
+    order = always + [name for name in _TELLING if name in widths and name not in always]
+    order += [name for name in names if name not in order]
+    taken, left = set(), width
+    for name in order:
+        if name in always or widths[name] + 2 <= left:
+            taken.add(name)
+            left -= widths[name] + 2
+    return [name for name in names if name in taken]
+
+
+def _breaks(column: list[str]) -> bool:
+    """Whether a column is one of sentences, paths or lists, whose lines may be broken; an id is to be copied whole."""
+    return any(" " in cell or "/" in cell for cell in column)
+
+
+def _least_width(name: str, column: list[str]) -> int:
+    natural = max(len(line) for cell in [name, *column] for line in (cell.splitlines() or [""]))
+    return min(natural, _TEXT_WIDTH) if _breaks(column) else natural
 
 
 def as_yaml(rows: Sequence[dict[str, object]]) -> str:
@@ -145,7 +190,7 @@ def resource_argument(known: Sequence[str] = RESOURCES) -> Callable[..., Any]:
             raise click.BadParameter(f"{given!r} is none of: {', '.join(known)}")
         return name.replace("-", "_")
 
-    return click.argument("resource", callback=checked, metavar=f"[{'|'.join(known)}]")
+    return click.argument("resource", callback=checked, metavar="RESOURCE")
 
 
 def asked(call: Callable[[], object]) -> Any:
