@@ -115,9 +115,16 @@ def test_arrows_lie_within_slices(index: Index) -> None:
 
 def test_a_window_has_what_touches_it(index: Index) -> None:
     low, high = session_bounds(index)
-    assert (low, high) == (NOW, NOW + 9.5)
+    assert (low, high) == (NOW, NOW + 21), "a task that has not ended counts to the last moment"
     found = [each for each in trace(index, Window(NOW + 2.0, NOW + 3.2)) if each.get("cat") == "task"]
     assert len(found) == 2
+
+
+def test_a_task_that_has_not_ended_is_drawn_to_the_last_known_moment(index: Index) -> None:
+    index.db.execute("INSERT INTO machine(at_s, node_id) VALUES(?, ?)", (NOW + 30, NODE))
+    [open_] = [each for each in trace(index) if each.get("args", {}).get("status") == "RUNNING"]
+    assert (open_["name"], open_["dur"]) == ("running", pytest.approx(10e6))
+    assert session_bounds(index)[1] == NOW + 30
 
 
 def test_a_get_that_has_not_ended_is_drawn_to_the_last_known_moment(index: Index) -> None:

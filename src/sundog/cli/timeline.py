@@ -41,7 +41,9 @@ def command(
 ) -> int:
     """Write what ran when: tasks, gets, puts and waits, spills, ends of processes, and how busy the machine was."""
     from sundog.cli.progress import bar
+    from sundog.observe import unended
     from sundog.observe.index import opened as opened_index
+    from sundog.observe.records import base_rows
     from sundog.observe.timeline_page import page
     from sundog.observe.trace import Window, pieces, session_bounds
 
@@ -57,16 +59,19 @@ def command(
             )
         window = Window(low + (from_ or 0.0), low + to if to is not None else 1e12)
         count = index.one(f"SELECT count(*) FROM attempts a WHERE {window.attempts(index)}")
+        running = sum((row.start_s or 0.0) <= window.to_s for row in unended.running(index, base_rows(index)))
         text: Iterable[str] = (
             [page(index, chosen.name, window)] if is_page else pieces(index, window, progress)
         )
         _write(target, text)
     if target != "-":
         size = os.path.getsize(target)
-        facts = {"file": target, "tasks": count, "seconds": round(high - low, 3), "size_bytes": size}
+        facts = {"file": target, "tasks": count, "running": running, "seconds": round(high - low, 3)}
+        facts["size_bytes"] = size
         if form == "default":
             viewer = "any browser" if is_page else "ui.perfetto.dev or chrome://tracing"
-            click.echo(f"{target}: {count:,} tasks, {size / 2**20:.1f} MiB. Open it with {viewer}.")
+            more = f" and {running} that had not ended" if running else ""
+            click.echo(f"{target}: {count:,} tasks{more}, {size / 2**20:.1f} MiB. Open it with {viewer}.")
         else:
             rows.show([facts], form)
     return exits.OK

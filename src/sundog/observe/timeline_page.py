@@ -10,10 +10,12 @@ in the page itself. What users named goes into the page as JSON, never as markup
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 from typing import Any
 
+from sundog.observe import unended
 from sundog.observe.index import Index
 from sundog.observe.records import base_rows, spans_where, tasks_where
 from sundog.observe.timeline import Board
@@ -52,6 +54,7 @@ class _Data:
         self.rows: dict[tuple[int, int], dict[str, Any]] = {}
         self.functions: dict[int, dict[str, Any]] = {}
         self.left_out = 0
+        self.open = 0
 
     def build(self) -> dict[str, Any]:
         self._tasks()
@@ -61,6 +64,8 @@ class _Data:
         missed = self.index.missed()
         count = sum(each["count"] for each in self.functions.values())
         about = f"{self.session} · {count:,} tasks · {self.high - self.low:.2f} s"
+        if self.open:
+            about += f" · {self.open:,} more had not ended"
         if self.left_out:
             about += f" · the {self.left_out:,} shortest are not drawn: choose a window with --from and --to"
         if missed:
@@ -116,12 +121,27 @@ class _Data:
             lane = board.lane_for_task(task, end)
             row = self._row((board.process(task.node_id), lane), "worker", task.pid, task.worker_id)
             self._add(row, task.name, start, end, not task.ok, task.task_id.hex())
+        self._running(board)
+
+    def _running(self, board: Board) -> None:
+        """Tasks that had not ended, up to the last moment that is known."""
+        last = unended.last_moment(self.index)
+        for task in unended.running(self.index, self.known):
+            start = task.start_s or 0.0
+            if start > self.window.to_s or last < self.window.from_s:
+                continue
+            self.open += 1
+            lane = board.lane_for_task(task, max(last, start))
+            row = self._row((board.process(task.node_id), lane), "worker", task.pid, task.worker_id)
+            self._add(row, f"{task.name} (runs)", start, max(last, start), False, task.task_id.hex())
 
     def _spans(self) -> None:
         board = Board()
-        for span in spans_where(
+        ended = spans_where(
             self.index, self.known, f"WHERE {self.window.where('s')} ORDER BY s.start_s LIMIT {SLICES_MAX}"
-        ):
+        )
+        open_ = [each for each in unended.waiting(self.index, self.known) if each.start_s <= self.window.to_s]
+        for span in itertools.chain(ended, open_):
             process, lane = board.lane_for_call(span)
             home = self.known.processes[span.owner_id]
             kind = "driver" if home.role == "driver" else "call"

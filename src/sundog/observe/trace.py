@@ -16,8 +16,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-from sundog.events import KIND_NAMES
-from sundog.observe import zones
+from sundog.observe import unended, zones
 from sundog.observe.index import Index, Progress, no_progress
 from sundog.observe.records import SessionRows, base_rows, spans_where, tasks_where
 from sundog.observe.sites import site_of
@@ -54,7 +53,13 @@ def session_bounds(index: Index) -> tuple[float, float]:
         "SELECT min(low), max(high) FROM (SELECT min(submit_s) AS low, max(end_s) AS high FROM zones UNION ALL "
         "SELECT min(start_s), max(end_s) FROM spans)"
     )[0]
-    return (found[0] or 0.0, found[1] or 0.0)
+    low, high = found[0] or 0.0, found[1] or 0.0
+    rows = base_rows(index)
+    open_ = [row.start_s or 0.0 for row in unended.running(index, rows)]
+    open_ += [span.start_s for span in unended.waiting(index, rows)]
+    if open_:
+        low, high = low or min(open_), max(high, unended.last_moment(index), *open_)
+    return low, high
 
 
 def pieces(index: Index, window: Window | None = None, progress: Progress = no_progress) -> Iterator[str]:
@@ -155,59 +160,34 @@ class _Trace:
             yield f'{{"name":{_quoted(name)},"ph":"e","ts":{end * _US:.3f},{id_}}}'
 
     def _running(self) -> Iterator[str]:
-        """Tasks that had begun and not ended when the records were read."""
-        last = zones.bounds(self.index.db)[1]
-        found = self.index.rows(
-            "SELECT p.begun, p.begun_s, p.process_id, n.text FROM processes p LEFT JOIN names n ON n.id = p.begun_name "
-            "WHERE p.begun != x''"
-        )
-        ended = "SELECT 1 FROM attempts a WHERE a.task_id = ? AND "
-        for task, start, process_id, name in found:
-            if start > self.window.to_s or self.index.one(ended + self.index.holding(task), task):
+        """Tasks that had begun and not ended when the records were read, up to the last moment that is known."""
+        last = unended.last_moment(self.index)
+        for row in unended.running(self.index, self.rows):
+            start = row.start_s or 0.0
+            if start > self.window.to_s or last < self.window.from_s:
                 continue
-            home = self.rows.processes[process_id]
             end = max(last, start)
-            row = TaskRow(
-                task,
-                name or "?",
-                start,
-                start,
-                None,
-                process_id,
-                home.pid,
-                task[:8],
-                None,
-                node_id=home.node_id,
-            )
-            tid = self.board.lane_for_task(row, end)
             event = {
                 "name": row.name,
-                "cat": "task",
+                "cat": row.kind,
                 "ph": "X",
                 "ts": start * _US,
                 "dur": (end - start) * _US,
                 "pid": self.board.process(row.node_id),
-                "tid": tid,
-                "args": {"task_id": task.hex(), "status": "RUNNING"},
+                "tid": self.board.lane_for_task(row, end),
+                "args": {"task_id": row.task_id.hex(), "status": "RUNNING"},
             }
             yield json.dumps(event)
 
     def _waiting(self) -> Iterator[str]:
         """Gets and waits that had not ended, up to the last moment that is known."""
-        last = zones.bounds(self.index.db)[1]
-        for process_id, kind, since, object_, site in self.index.rows(
-            "SELECT p.process_id, p.blocked_kind, p.blocked_s, p.blocked_on, n.text FROM processes p "
-            "LEFT JOIN names n ON n.id = p.blocked_site WHERE p.blocked_s > 0"
-        ):
-            if since <= self.window.to_s:
-                home, verb = self.rows.processes[process_id], KIND_NAMES.get(kind, "get")
-                span = SpanRow(
-                    verb, since, max(last, since), home.pid, process_id, object_.hex(), home.node_id
-                )
-                process, tid = self.board.lane_for_call(span)
-                args = {"object": span.detail, "call_site": site or "", "status": "not ended"}
-                slice_ = {"name": verb, "cat": "driver", "ph": "X", "ts": since * _US, "args": args}
-                yield json.dumps({**slice_, "dur": (span.end_s - since) * _US, "pid": process, "tid": tid})
+        for span in unended.waiting(self.index, self.rows):
+            if span.start_s > self.window.to_s or span.end_s < self.window.from_s:
+                continue
+            process, tid = self.board.lane_for_call(span)
+            args = {"object": span.detail, "call_site": span.site, "status": "not ended"}
+            slice_ = {"name": span.kind, "cat": "driver", "ph": "X", "ts": span.start_s * _US, "args": args}
+            yield json.dumps({**slice_, "dur": (span.end_s - span.start_s) * _US, "pid": process, "tid": tid})
 
     # ------------------------------------------------------------------ gets, puts and waits
     def _spans(self) -> Iterator[str]:

@@ -207,7 +207,7 @@ class AsyncServing(Serving):
         task_id, what, args, submit_s, extra = item
         executor, meter = self.executor, self.meter
         start = _time()
-        executor.ring.started(task_id, start, executor.method_names.get(what, 0))
+        executor.ring.started(task_id, start, executor.method_names.get(what) or executor._method_id(what))
         received: list[bytes] = []
         failed = attempt = out = 0
         name: str = what
