@@ -34,7 +34,7 @@ def test_a_task_that_can_never_run() -> None:
     story = explain(task("PENDING_NODE_ASSIGNMENT", shortage="no node has {CPU: 100}", infeasible=True))
     assert (
         told(story)
-        == "waits since 10 s | it can never run: no node has {CPU: 100} | it was submitted at a.py:3 in main"
+        == "has waited for 10 s | it can never run: no node has {CPU: 100} | it was submitted at a.py:3 in main"
     )
     assert "ask for less" in story.next[0]
 
@@ -50,7 +50,7 @@ def test_a_missing_argument_is_followed_to_what_it_waits_for() -> None:
     story = explain(task("PENDING_ARGS_AVAIL", missing=[waiting]))
     text = told(story)
     assert (
-        text.index("the result of g()") < text.index("the result of h()") < text.index("h() runs since 5 s")
+        text.index("the result of g()") < text.index("the result of h()") < text.index("h() has run for 5 s")
     )
     assert "it is at b.py:1 in h" in text
     assert story.next == (f"sundog why {'bb' * 16}",)
@@ -121,15 +121,26 @@ def test_a_call_of_a_dead_actor_is_told_by_the_death_of_the_actor() -> None:
 
 
 def test_actors_processes_objects_and_jobs() -> None:
-    assert "lives in pid 5" in told(explain(ActorFacts("aa" * 16, "A", "ALIVE", pid=5)))
+    assert told(explain(ActorFacts("aa" * 16, "A", "ALIVE", pid=5))).startswith("lives in pid 5 | it is idle")
+    busy = ActorFacts(
+        "aa" * 16, "A", "ALIVE", pid=5, calls=3, runs=("A.f() ab, for 2 s",), answered=9, failed=1
+    )
+    assert "it runs A.f() ab, for 2 s | calls that wait for their turn: 2" in told(explain(busy))
+    assert "calls that it has answered: 9, failed: 1" in told(explain(busy))
     assert "ended: NODE_OUT_OF_MEMORY" in told(explain(OOM))
     made = ObjectFacts("ab" * 20, task("RUNNING", start_s=99.0))
-    assert "is the result of f(), which runs since 1 s" in told(explain(made))
+    assert "is the result of f(), which has run for 1 s" in told(explain(made))
     put = ObjectFacts("ab" * 20, call_site="a.py:1", size_bytes=8_000_000, put_by="the driver with pid 3")
-    assert told(explain(put)) == "was put by the driver with pid 3, 8.0 MB | at a.py:1"
+    assert told(explain(put)) == "was put by the driver with pid 3, 8.0 MB | it was put at a.py:1"
     assert "not in the records" in told(explain(ObjectFacts("ab" * 20)))
     job = JobFacts("01000000", "RUNNING", "x.py", 3, 10.0, counts={"FAILED": 2}, worst=task("FAILED"))
     assert "2 FAILED" in told(explain(job)) and "nothing more was recorded" in told(explain(job))
+
+
+def test_an_environment_that_could_not_be_made_tells_what_its_program_said() -> None:
+    message = "pip failed: `pip install x`. Its last lines:\n  Looking\n  ERROR: no such package\nThe whole log: /a.log"
+    failed = task("FAILED", attempts=(Attempt(0, "FAILED", "RUNTIME_ENV_SETUP_FAILED", message),))
+    assert "| ERROR: no such package | The whole log: /a.log" in told(explain(failed))
 
 
 def test_a_task_that_waits_in_get_is_followed_to_what_it_waits_for() -> None:
@@ -141,7 +152,7 @@ def test_a_task_that_waits_in_get_is_followed_to_what_it_waits_for() -> None:
     assert (
         text.index("in get() since 3.0 s")
         < text.index("result of child()")
-        < text.index("runs since 40 s in pid 9")
+        < text.index("has run for 40 s in pid 9")
     )
     assert text.index("pid 9") < text.index("b.py:2")
 

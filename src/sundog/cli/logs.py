@@ -139,6 +139,7 @@ def _show(chosen: "Opened", logs: "Sequence[Log]", options: dict[str, Any]) -> i
         if chosen.is_live:
             _follow(logs, options["tail"])
         click.echo("sundog: the session has ended, so nothing more comes.", err=True)
+    said = False
     for log in logs:
         text = b"".join(pieces(log, options["tail"])).decode("utf-8", "backslashreplace")
         if options["as_json"]:
@@ -147,9 +148,13 @@ def _show(chosen: "Opened", logs: "Sequence[Log]", options: dict[str, Any]) -> i
             continue
         if len(logs) > 1 and text:
             click.echo(f"==> {log.title} ({os.path.basename(log.path)})")
+        said = said or bool(text)
         click.echo(text, nl=False)
         if len(logs) > 1 and text and not text.endswith("\n"):
             click.echo("")
+    if not said and not options["as_json"]:
+        other = "without --err" if options["is_err"] else "with --err"
+        click.echo(f"sundog: nothing was printed there. The other output: the same command {other}", err=True)
     return exits.OK
 
 

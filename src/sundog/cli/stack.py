@@ -123,7 +123,8 @@ def _look(chosen: "Opened", target: str | None, everything: bool, patience_s: fl
     seen = [
         each
         for each in stacks.collect(chosen.ask, chosen.path, patience_s=patience_s)
-        if any(call.task_id.startswith(target) for call in each.calls)
+        if each.who.actor_class == target
+        or any(call.task_id.startswith(target) or call.name == target for call in each.calls)
     ]
     if not seen:
         raise exits.CommandError(_no_such(chosen, target))
@@ -183,7 +184,10 @@ def _no_such(chosen: "Opened", target: str) -> str:
         for row in ask("tasks", False, chosen.path, whole=False):
             if row["task_id"].startswith(target):
                 return f"task {shown} does not run now: it is {row['state']}. See: sundog get tasks {row['task_id']}"
-    return f"{shown!r} is no pid, worker, actor or running task of this session. See: sundog list workers"
+    return (
+        f"{shown!r} is no pid, worker, actor, class of an actor, task or function that runs in this session. "
+        "See: sundog list workers"
+    )
 
 
 def _first_line(text: object) -> str:

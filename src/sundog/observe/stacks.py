@@ -225,8 +225,8 @@ def _stack_lines(stack: Stack, everything: bool) -> Iterable[str]:
     folded: list[Frame] = []
     frames = stack.frames
     if not everything:
-        # What runs a call is no news below it.
-        while frames and frames[-1].ours:
+        # What runs a call is no news below it, nor how Python begins a thread.
+        while frames and (frames[-1].ours or _begins_thread(frames[-1])):
             frames = frames[:-1]
     for frame in frames:
         if frame.ours and not everything:
@@ -238,6 +238,12 @@ def _stack_lines(stack: Stack, everything: bool) -> Iterable[str]:
     yield from _folded(folded)
     if stack.omitted:
         yield f"    … {stack.omitted} frames in the middle are left out"
+
+
+def _begins_thread(frame: Frame) -> bool:
+    return frame.file.endswith("threading.py") and frame.function.startswith(
+        ("Thread.run", "Thread._bootstrap")
+    )
 
 
 def _folded(frames: Sequence[Frame]) -> Iterable[str]:

@@ -76,7 +76,7 @@ class TaskQuery:
     ) -> tuple[list[Row], int]:
         """Rows that pass all filters, in the order of their ids, at most `limit`; and how many there are in all."""
         where, values, exact = self._where(filters)
-        unfinished = [row for row in self._unfinished(told) if self._matches(row, filters)]
+        unfinished = [row for row in self.unfinished(told) if self._matches(row, filters)]
         if exact:
             total = self.index.one(f"SELECT count(*) FROM attempts a WHERE {where}", *values)
             chosen = (
@@ -114,7 +114,7 @@ class TaskQuery:
                 elif kind == 3 and actor_name:
                     name = f"{actor_name}:{name}"
             counted[name, KINDS[kind], "FAILED" if failed else "FINISHED"] += count
-        for row in self._unfinished(told):
+        for row in self.unfinished(told):
             counted[row["name"], row["type"], row["state"]] += 1
         return [
             {"name": name, "type": type_, "state": state, "count": count}
@@ -122,7 +122,7 @@ class TaskQuery:
         ]
 
     # ------------------------------------------------------------------ what has not ended
-    def _unfinished(self, told: Sequence[Mapping[str, Any]]) -> list[Row]:
+    def unfinished(self, told: Sequence[Mapping[str, Any]]) -> list[Row]:
         """Tasks without a record of their end: as their owners tell; of an ended session those that were running."""
         facts = list(told) if self.scene.is_live else self._left_running()
         keys = {

@@ -61,7 +61,11 @@ def _killed(gatherer: Gatherer) -> list[Trouble]:
         "SYSTEM_ERROR": "died under its task",
     }
     return [
-        Trouble(f"the process with pid {pid} {words[type_]}", subject) for subject, pid, type_, _ in found
+        Trouble(
+            f"the process with pid {pid} {words[type_] if last or type_ != 'SYSTEM_ERROR' else 'died'}",
+            subject,
+        )
+        for subject, pid, type_, last in found
     ]
 
 
@@ -98,7 +102,7 @@ def _stragglers(gatherer: Gatherer) -> list[Trouble]:
         figures = gatherer.usage["functions"].get(row["name"])
         so_far = gatherer.now - (row.get("start_time_ms") or 0) / 1000
         if figures and so_far > max(_STRAGGLER * figures["duration_s"]["p95"], _STRAGGLER_LEAST_S):
-            text = f"{row['name']}() runs since {so_far:.1f} s, where {figures['duration_s']['mean']:.2g} s is usual"
+            text = f"{row['name']}() has run for {so_far:.1f} s, where {figures['duration_s']['mean']:.2g} s is usual"
             found.append(Trouble(text, row["task_id"]))
     return found[:3]
 
@@ -108,7 +112,7 @@ def _waiting(gatherer: Gatherer) -> list[Trouble]:
     for each in gatherer.told.values():
         age = gatherer.now - each["submit_s"]
         if age > _STRAGGLER_LEAST_S and each["state"].startswith("PENDING"):
-            text = f"{each['name']}() waits since {age:.1f} s ({each['state']})"
+            text = f"{each['name']}() has waited for {age:.1f} s ({each['state']})"
             found.setdefault((each["name"], each["state"]), Trouble(text, each["task"]))
     return list(found.values())[:3]
 

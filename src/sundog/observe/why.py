@@ -76,7 +76,10 @@ class ActorFacts:
     end: End | None = None
     call_site: str = ""
     pending_why: str = ""
-    calls: int = 0
+    calls: int = 0  # that have not ended
+    runs: Sequence[str] = ()  # those of them that run, in words
+    answered: int = 0
+    failed: int = 0
 
 
 @plain(frozen=True)
@@ -181,17 +184,20 @@ def explain_task(facts: TaskFacts) -> Story:
         )
     if facts.state.startswith("RUNNING"):
         return Story(
-            subject, f"runs since {_s(facts.now_s - facts.start_s)}", (*_running(facts), *where), _look(facts)
+            subject,
+            f"has run for {_s(facts.now_s - facts.start_s)}",
+            (*_running(facts), *where),
+            _look(facts),
         )
     chain = _pending(facts)
     waited = _s(facts.now_s - facts.submit_s)
-    return Story(subject, f"waits since {waited}", (*chain, *where), _next_of_pending(facts))
+    return Story(subject, f"has waited for {waited}", (*chain, *where), _next_of_pending(facts))
 
 
 def _pending(facts: TaskFacts, depth: int = 0) -> tuple[str, ...]:
     """What a task that has not begun waits for, and what that waits for."""
     if facts.infeasible:
-        return (f"it can never run: {facts.shortage}",)
+        return (f"it can never run: {facts.shortage.removeprefix('infeasible: ')}",)
     if facts.state == "PENDING_ARGS_AVAIL":
         steps: list[str] = []
         for maker in facts.missing[:3]:
@@ -222,7 +228,7 @@ def _pending(facts: TaskFacts, depth: int = 0) -> tuple[str, ...]:
 def _state_of(maker: TaskFacts, depth: int) -> list[str]:
     if maker.state.startswith("RUNNING"):
         return [
-            f"{maker.name}() runs since {_s(maker.now_s - maker.start_s)} in pid {maker.pid}",
+            f"{maker.name}() has run for {_s(maker.now_s - maker.start_s)} in pid {maker.pid}",
             *_running(maker, depth),
         ]
     if maker.state == "FAILED":
@@ -339,6 +345,8 @@ def _failed(facts: TaskFacts, depth: int = 0) -> tuple[tuple[str, ...], tuple[st
     steps.append(
         f"{last.error_type or 'it failed'}: {_first(last.message)}" if last.message else last.error_type
     )
+    if last.error_type == "RUNTIME_ENV_SETUP_FAILED":
+        steps += _said(last.message)
     if last.error_type == "TASK_EXECUTION_EXCEPTION":
         place = _place(last.message)
         if place:
@@ -347,6 +355,20 @@ def _failed(facts: TaskFacts, depth: int = 0) -> tuple[tuple[str, ...], tuple[st
     if facts.line:
         steps.append(f"its code was last seen at {facts.line}")
     return tuple(steps), (f"sundog get tasks {facts.task_id}",)
+
+
+def _said(message: str) -> list[str]:
+    """What the program that makes an environment said of its failure, and where all of it is.
+
+    >>> _said("pip failed:\\n  Looking in …\\n  ERROR: No such package\\nThe whole log: /tmp/a.log")
+    ['ERROR: No such package', 'The whole log: /tmp/a.log']
+    """
+    lines = [line.strip() for line in message.splitlines()[1:] if line.strip()]
+    errors = [line for line in lines if line.lower().startswith(("error", "fatal"))]
+    said = errors[-1:] or [line for line in lines if not line.startswith("The whole log")][-1:]
+    return [
+        each[:_TEXT_MAX] for each in (*said, *(line for line in lines if line.startswith("The whole log")))
+    ]
 
 
 def _attempt(each: Attempt) -> str:
@@ -419,7 +441,9 @@ def explain_actor(actor: ActorFacts) -> Story:
         next_ = (f"sundog logs actor {actor.actor_id} --err",)
         return Story(subject, "is dead", (*steps, *again, *where), next_)
     if actor.state == "ALIVE":
-        return Story(subject, f"lives in pid {actor.pid}", (*again, *where), (f"sundog stack {actor.pid}",))
+        steps = _occupied(actor)
+        verdict = f"lives in pid {actor.pid}"
+        return Story(subject, verdict, (*steps, *again, *where), (f"sundog stack {actor.pid}",))
     words = {
         "DEPENDENCIES_UNREADY": "waits for the arguments of its constructor",
         "PENDING_CREATION": "waits for a worker, or its constructor runs",
@@ -429,6 +453,19 @@ def explain_actor(actor: ActorFacts) -> Story:
     if actor.creation is not None and actor.creation.state.startswith("RUNNING"):
         steps += ["its constructor runs", *_running(actor.creation)]
     return Story(subject, words.get(actor.state, actor.state), (*steps, *again, *where), ("sundog status",))
+
+
+def _occupied(actor: ActorFacts) -> list[str]:
+    """What an actor that lives does, has done, and has before it."""
+    steps = [f"it runs {each}" for each in actor.runs[:5]] or ["it is idle"]
+    waiting = actor.calls - len(actor.runs)
+    if waiting > 0:
+        steps.append(f"calls that wait for their turn: {waiting}")
+    steps.append(
+        f"calls that it has answered: {actor.answered}"
+        + (f", failed: {actor.failed}" if actor.failed else "")
+    )
+    return steps
 
 
 # ---------------------------------------------------------------------- objects and jobs
@@ -445,8 +482,8 @@ def explain_object(facts: ObjectFacts) -> Story:
         return Story(subject, verdict, (*story.because, *steps), story.next)
     if facts.put_by:
         if facts.call_site:
-            steps.append(f"at {facts.call_site}")
-        return Story(subject, f"was put by {facts.put_by}{size}", tuple(steps), ("sundog memory",))
+            steps.insert(0, f"it was put at {facts.call_site}")
+        return Story(subject, f"was put by {facts.put_by}{size}", tuple(steps), ("sundog memory --why",))
     return Story(
         subject,
         "is not in the records: small objects from put() are not recorded",
@@ -505,7 +542,7 @@ def _first(text: str) -> str:
     frames = [number for number, line in enumerate(lines) if line.lstrip().startswith("File ")]
     chosen = lines[0].strip()
     if frames:
-        errors = [line for line in lines if _ERROR.match(line)]
+        errors = [line.strip() for line in lines if _ERROR.match(line.strip())]
         chosen = errors[-1] if errors else lines[-1].strip()
     return chosen if len(chosen) <= _TEXT_MAX else chosen[: _TEXT_MAX - 1] + "…"
 

@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sundog import events
-from sundog.observe import why, zones
+from sundog.observe import memory, stacks, why, zones
 from sundog.observe.index import Index
 from sundog.observe.phases import phases_of
 from sundog.observe.records import Waiting, tasks_where
 from sundog.observe.sessions import Opened
 from sundog.observe.task_query import Scene, TaskQuery, recorded_rows
+from sundog.observe.words import in_words
 from sundog.wire.requests import ListRows, Status
 
 _DEPTH_MAX = 12
-_HOLDERS = 5
+_HOLDERS, _RUNNING_MAX = 5, 100
+_STACK_S = 1.0
 _OBJECT_CHARS, _TASK_CHARS, _WORKER_CHARS, _JOB_CHARS = 40, 32, 16, 8
 
 
@@ -38,6 +41,7 @@ class Gatherer:
         self.now = time.time()
         self.told: dict[str, Mapping[str, Any]] = {}
         self.pending: list[Mapping[str, Any]] = []
+        self.groups: list[Mapping[str, Any]] = []
         self.actors = {row["actor_id"]: row for row in recorded_rows(index, "actor")}
         self.jobs = {row["job_id"]: row for row in recorded_rows(index, "job")}
         node_id = ""
@@ -49,6 +53,7 @@ class Gatherer:
                 self.pending, node_id = status.get("pending", []), str(status.get("node", ""))
                 self.actors.update({row["actor_id"]: row for row in opened.ask(ListRows("actors"))[0]})
                 self.jobs.update({row["job_id"]: row for row in opened.ask(ListRows("jobs"))[0]})
+                self.groups = list(opened.ask(ListRows("placement_groups"))[0])
             except (ConnectionError, EOFError):  # it ended while it was asked: its records tell the rest
                 facts = []
                 self.opened = opened = Opened(opened.name, opened.path, None, opened.file)
@@ -105,7 +110,7 @@ class Gatherer:
         actors = [each for each in self.actors if each.startswith(text)]
         ids = self._tasks_like(text)
         if len(ids) + len(actors) > 1:
-            raise Unknown(f"{len(ids) + len(actors)} ids begin with {text}: give more of it.")
+            raise Unknown(f"several ids begin with {text}: give more of it.")
         if actors:
             return self.actor(actors[0])
         return self.task(ids[0]) if ids else None
@@ -166,7 +171,7 @@ class Gatherer:
         if exact is not None and exact.start_s and row["state"] in ("FINISHED", "FAILED"):
             start, end = exact.start_s, exact.end_s or 0.0
         line, line_age_s = self._line(row)
-        wait = self.query.base.blocked.get(bytes.fromhex(task_id)) if row["state"] == "RUNNING" else None
+        wait = self._wait(row) if row["state"] == "RUNNING" else None
         shortage, infeasible = self._shortage(row) if row["state"].startswith("PENDING_NODE") else ("", False)
         is_call = row.get("actor_id") and row["type"] == "ACTOR_TASK"
         actor = self.actor(row["actor_id"], depth + 1) if is_call and depth < 2 else None
@@ -200,6 +205,24 @@ class Gatherer:
             actor=actor,
             ended_session=not self.opened.is_live,
         )
+
+    def _wait(self, row: Mapping[str, Any]) -> Waiting | None:
+        """The get, wait or await in which a task is that runs; an await is seen in the stack of its process."""
+        found = self.query.base.blocked.get(bytes.fromhex(row["task_id"]))
+        if found is not None or not self.opened.is_live or row["type"] != "ACTOR_TASK":
+            return found
+        try:
+            seen = stacks.collect(self.opened.ask, self.opened.path, (str(row["worker_id"]),), _STACK_S)
+        except (ConnectionError, EOFError, TimeoutError):
+            return None
+        for each in seen:
+            for stack in each.stacks.tasks if each.stacks is not None else ():
+                is_its = stack.call is not None and stack.call.task_id == row["task_id"]
+                if is_its and stack.waits_for.startswith("object "):
+                    users = [frame for frame in stack.frames if not frame.ours]
+                    site = f"{users[0].file}:{users[0].line} in {users[0].function}" if users else ""
+                    return Waiting("await", 0.0, stack.waits_for.removeprefix("object ")[:_TASK_CHARS], site)
+        return None
 
     def _attempts(self, rows: list[dict[str, Any]]) -> list[why.Attempt]:
         found = []
@@ -260,24 +283,33 @@ class Gatherer:
         return (str(rows[0]["why"]), bool(rows[0]["infeasible"])) if rows else ("", False)
 
     def _holders(self, row: Mapping[str, Any]) -> list[str]:
-        rows, _ = self.query.rows([("state", "=", "RUNNING")], _HOLDERS, self.unfinished, detail=True)
-        wanted = set(row.get("required_resources") or {})
+        """Who has what a task waits for: tasks that run, actors, placement groups."""
+        wanted = set(row.get("required_resources") or {"CPU": 1})
+        rows, _ = self.query.rows([("state", "=", "RUNNING")], _RUNNING_MAX, self.unfinished, detail=True)
         found = []
         for each in rows:
-            held = each.get("required_resources") or {}
-            if wanted & set(held) or not held:
-                since = self.now - (each.get("start_time_ms") or 0) / 1000
-                what = ", ".join(f"{amount:g} {name}" for name, amount in held.items())
+            # In get and wait a task gives its processor back, and what runs in a placement group holds its group's.
+            waits = bytes.fromhex(each["task_id"]) in self.query.base.blocked
+            held = _held(each.get("required_resources"), wanted - ({"CPU"} if waits else set()))
+            if held and not each.get("placement_group_id"):
+                since = in_words(max(0.0, self.now - (each.get("start_time_ms") or 0) / 1000))
                 found.append(
-                    f"{each['name']}() {each['task_id']} in pid {each['worker_pid']} since {since:.1f} s ({what})"
+                    f"{each['name']}() {each['task_id']} in pid {each['worker_pid']} for {since} ({held})"
                 )
         for actor in self.actors.values():
-            held = actor.get("required_resources") or {}
-            if actor["state"] == "ALIVE" and wanted & set(held):
+            held = _held(actor.get("required_resources"), wanted)
+            if actor["state"] == "ALIVE" and held and not actor.get("placement_group_id"):
                 found.append(
                     f"actor {actor['class_name']} {actor['actor_id']} in pid {actor['pid']} ({held})"
                 )
-        return found
+        for group in self.groups:
+            total: Counter[str] = Counter()
+            for bundle in group.get("bundles") or () if group.get("state") == "CREATED" else ():
+                total.update(bundle.get("unit_resources") or {})
+            if held := _held(total, wanted):
+                name = f" {group['name']!r}" if group.get("name") else ""
+                found.append(f"placement group {group['placement_group_id']}{name} ({held})")
+        return found[:_HOLDERS]
 
     def _missing(self, told: Mapping[str, Any], depth: int) -> tuple[Sequence[why.TaskFacts], Sequence[str]]:
         makers, puts = [], []
@@ -367,7 +399,28 @@ class Gatherer:
             row.get("call_site") or "",
             shortage,
             sum(each.get("actor") == actor_id for each in self.told.values()),
+            self._calls(actor_id) if state == "ALIVE" and not depth else (),
+            *self._answered(actor_id),
         )
+
+    def _calls(self, actor_id: str) -> list[str]:
+        """The calls that an actor runs, in words."""
+        wanted = [("actor_id", "=", actor_id), ("state", "=", "RUNNING")]
+        rows, _ = self.query.rows(wanted, _HOLDERS, self.unfinished, detail=False)
+        began = [(row.get("start_time_ms") or 0) / 1000 for row in rows]
+        return [
+            f"{row['name']}() {row['task_id']}, for {in_words(max(0.0, self.now - start))}"
+            for row, start in zip(rows, began)
+        ]
+
+    def _answered(self, actor_id: str) -> tuple[int, int]:
+        """How many calls of an actor have ended, and how many of them failed."""
+        [(ended, failed)] = self.index.rows(
+            "SELECT sum(c.count), sum(c.count * c.failed) FROM counts c JOIN processes p ON p.id = c.process "
+            "WHERE c.kind = 2 AND p.actor_id = ?",
+            bytes.fromhex(actor_id),
+        )
+        return ended or 0, failed or 0
 
     def object(self, object_id: str) -> why.ObjectFacts:
         """The facts of an object."""
@@ -375,11 +428,26 @@ class Gatherer:
         [row] = self.index.dicts("SELECT * FROM objects WHERE object_id = ?", object_id)[:1] or [{}]
         size, site = row.get("size_bytes") or 0, row.get("call_site") or ""
         if self._tasks_like(task):
-            return why.ObjectFacts(object_id, self.task(task), site, size, spilled=self._moves(object_id))
+            holders = self._references(object_id) if size else ()
+            return why.ObjectFacts(
+                object_id, self.task(task), site, size, "", holders, self._moves(object_id)
+            )
         if not row:
             return why.ObjectFacts(object_id)
         by = f"the {row['role']} with pid {row['pid']}"
-        return why.ObjectFacts(object_id, None, site, size, by, spilled=self._moves(object_id))
+        holders = self._references(object_id)
+        return why.ObjectFacts(object_id, None, site, size, by, holders, self._moves(object_id))
+
+    def _references(self, object_id: str) -> list[str]:
+        """Which processes of a running session hold an object, in words."""
+        if not self.opened.is_live or self.opened.info is None:
+            return []
+        picture = memory.collect(self.opened.ask, self.opened.path, self.opened.info.shm_root)
+        return [
+            f"the {each.who.kind} with pid {each.who.pid} ({each.reference.kind})"
+            for each in picture.holdings
+            if each.reference.object_id == object_id
+        ]
 
     def _moves(self, object_id: str) -> str:
         """How often an object went to disk and came back."""
@@ -393,14 +461,29 @@ class Gatherer:
     def job(self, job_id: str) -> why.JobFacts:
         """The facts of a job."""
         row = self.jobs[job_id]
-        counts: dict[str, int] = {}
-        for name, count in self.index.rows(
-            "SELECT state, count(*) FROM tasks WHERE job_id = ? GROUP BY state", job_id
+        number = bytes.fromhex(job_id)
+        counts: Counter[str] = Counter()
+        for failed, count in self.index.rows(
+            "SELECT c.failed, sum(c.count) FROM counts c JOIN processes p ON p.id = c.process WHERE p.job_id = ? "
+            "GROUP BY c.failed",
+            number,
         ):
-            counts[name] = count
-        failed = self.index.one(
-            "SELECT task_id FROM tasks WHERE job_id = ? AND state = 'FAILED' LIMIT 1", job_id
+            counts["FAILED" if failed else "FINISHED"] = count
+        of_job = (
+            "FROM attempts a JOIN processes p ON p.process_id = substr(a.task_id, 1, 8) WHERE a.flags & 1 "
+            "AND NOT a.flags & 4 AND p.job_id = ?"
         )
+        counts["FAILED"] += self.index.one(f"SELECT count(*) {of_job} AND a.process IS NULL", number) or 0
+        owners = {
+            id_.hex()
+            for (id_,) in self.index.rows("SELECT process_id FROM processes WHERE job_id = ?", number)
+        }
+        counts.update(
+            row["state"]
+            for row in self.query.unfinished(self.unfinished)
+            if row["task_id"][:_WORKER_CHARS] in owners
+        )
+        failed = self.index.one(f"SELECT lower(hex(a.task_id)) {of_job} LIMIT 1", number)
         end = (row.get("end_time") or self.now * 1000) / 1000
         pid = int((row.get("driver_info") or {}).get("pid") or 0)
         ended = row["status"] == "RUNNING" and not self.opened.is_live
@@ -408,7 +491,7 @@ class Gatherer:
         worst = self.task(failed) if failed else None
         status = "ended" if ended else row["status"]
         took = end - (row.get("start_time") or 0) / 1000
-        return why.JobFacts(job_id, status, row.get("entrypoint") or "", pid, took, message, counts, worst)
+        return why.JobFacts(job_id, status, row.get("entrypoint") or "", pid, took, message, +counts, worst)
 
 
 def _same(row: Mapping[str, Any], filters: Sequence[tuple[str, str, Any]]) -> bool:
@@ -417,4 +500,13 @@ def _same(row: Mapping[str, Any], filters: Sequence[tuple[str, str, Any]]) -> bo
 
 def _wait_words(wait: Waiting, now: float) -> str:
     site = f", at {wait.site}" if wait.site else ""
-    return f"in {wait.verb}() since {max(0.0, now - wait.since_s):.1f} s, for {wait.object_id}{site}"
+    if not wait.since_s:  # how long is not recorded
+        return f"in {wait.verb}, on {wait.object_id}{site}"
+    return f"in {wait.verb}() for {in_words(max(0.0, now - wait.since_s))}, on {wait.object_id}{site}"
+
+
+def _held(resources: Mapping[str, float] | None, wanted: set[str]) -> str:
+    """What of the wanted resources is among these, in words."""
+    return ", ".join(
+        f"{amount:g} {name}" for name, amount in (resources or {}).items() if name in wanted and amount
+    )

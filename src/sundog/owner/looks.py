@@ -11,6 +11,7 @@ import _thread
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from sundog.owner.awaits import awaited_objects
 from sundog.owner.stacks import stacks_here
 from sundog.wire import looks
 from sundog.wire.control import Look, Looked
@@ -38,7 +39,7 @@ def _answer(owner: Owner, message: Look) -> None:
 
 
 def _stacks(owner: Owner) -> looks.ProcessStacks:
-    return stacks_here(owner.call_of)
+    return stacks_here(owner.call_of, awaited_objects(owner))
 
 
 def _pulse(owner: Owner) -> looks.Pulse:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import FrameType
 from typing import Any
 
@@ -27,8 +27,13 @@ _CHAINS = (("cr_frame", "cr_await"), ("gi_frame", "gi_yieldfrom"), ("ag_frame", 
 CallOf = Callable[[FrameType], Call | None]
 
 
-def stacks_here(call_of: CallOf) -> ProcessStacks:
-    """Tell all stacks of this process but that of the thread which asks."""
+def stacks_here(call_of: CallOf, objects: Mapping[int, str] | None = None) -> ProcessStacks:
+    """Tell all stacks of this process but that of the thread which asks.
+
+    Args:
+        call_of: which call a frame runs.
+        objects: the objects that futures stand for, by the futures' addresses.
+    """
     names = {thread.ident: thread for thread in threading.enumerate()}
     frames = sys._current_frames()
     frames.pop(threading.get_ident(), None)
@@ -42,7 +47,7 @@ def stacks_here(call_of: CallOf) -> ProcessStacks:
             threads.append(stack._replace(ours=name.startswith("sundog-") and stack.call is None))
     finally:
         frames.clear()  # else this frame, which is among them, would keep every thread's variables
-    tasks, omitted = _loop_tasks(call_of, calls)
+    tasks, omitted = _loop_tasks(call_of, calls, objects or {})
     threads.sort(key=lambda each: (each.ours, each.name != "MainThread", each.name))
     return ProcessStacks(tuple(threads), tuple(tasks), tuple(calls.values()), omitted)
 
@@ -101,7 +106,9 @@ def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
 
 
 # ---------------------------------------------------------------------- event loops
-def _loop_tasks(call_of: CallOf, calls: dict[str, Call]) -> tuple[list[Stack], int]:
+def _loop_tasks(
+    call_of: CallOf, calls: dict[str, Call], objects: Mapping[int, str]
+) -> tuple[list[Stack], int]:
     """The tasks of all event loops, each with its chain of awaits; and how many more there are."""
     if "asyncio" not in sys.modules:
         return [], 0
@@ -110,7 +117,8 @@ def _loop_tasks(call_of: CallOf, calls: dict[str, Call]) -> tuple[list[Stack], i
     for task in tasks[:_TASKS_MAX]:
         chain, last = _await_chain(task.get_coro())
         stack = _stack(task.get_name(), chain, call_of, calls)
-        waits_for = _awaited(getattr(task, "_fut_waiter", None) or last)
+        future = getattr(task, "_fut_waiter", None) or last
+        waits_for = f"object {objects[id(future)]}" if id(future) in objects else _awaited(future)
         found.append(stack._replace(loop=True, waits_for=waits_for))
     return found, len(tasks) - len(found)
 

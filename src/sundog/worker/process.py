@@ -44,6 +44,10 @@ if TYPE_CHECKING:
 _executor: Executor | None = None
 
 
+class _Told(Exception):
+    """Ends a worker whose trouble is printed and told already."""
+
+
 def run(spec: dict[str, Any], control_fd: int, lifeline: int) -> None:
     """Be a worker; does not return."""
     code = 1
@@ -51,6 +55,8 @@ def run(spec: dict[str, Any], control_fd: int, lifeline: int) -> None:
         setup.die_with_node(lifeline)
         os.setpgid(0, 0)
         code = _serve(spec, control_fd)
+    except _Told:
+        pass
     except BaseException:
         import traceback
 
@@ -173,13 +179,16 @@ def _apply_runtime_env(owner: Any, spec: dict[str, Any]) -> None:
                 runtime_env.prepare(env)
             env.apply_in_worker()
         except BaseException as error:
-            import traceback
+            if isinstance(error, RuntimeEnvSetupError):
+                print(error, file=sys.stderr, flush=True)  # our own frames would say nothing more
+            else:
+                import traceback
 
-            traceback.print_exc()
+                traceback.print_exc()
             facts = vars(error) if isinstance(error, RuntimeEnvSetupError) else {}
             evidence = {name: value for name, value in facts.items() if name != "message"}
             owner.control.send(SetupFailed(f"{type(error).__name__}: {error}", evidence))
-            raise
+            raise _Told from error
 
 
 def _current_name() -> str:

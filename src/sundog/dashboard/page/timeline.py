@@ -260,7 +260,7 @@ def rows_of(
             labels.append(f"worker {pid}")
         if lane_of is not None:
             total += 1
-            since = f"runs since {seconds(max(0.0, now_s - start_s))}"
+            since = f"has run for {seconds(max(0.0, now_s - start_s))}"
             data.append(
                 [lane_of, start_s * 1000, now_s * 1000, "#8a94a3", 0, 1, 0, _safe(printable(called)), since]
             )

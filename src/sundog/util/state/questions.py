@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from sundog.observe import index as records
+from sundog.observe.sites import site_of
 from sundog.observe.task_query import Matches, Scene, TaskQuery, recorded_rows
 from sundog.util.state.exception import RayStateApiException
 from sundog.util.state.source import Source, find_source
@@ -198,10 +199,22 @@ def _objects(index: records.Index) -> Rows:
             "task_status": "FINISHED",
             "attempt_number": each["attempt"] + 1,
             "reference_type": "FREED",
-            "call_site": each["call_site"] or "",
+            "call_site": each["call_site"] or _site_of_maker(index, each["task_id"]),
             "type": each["role"].upper(),
             "pid": each["pid"],
             "ip": "127.0.0.1",
         }
         for each in index.dicts("SELECT * FROM objects ORDER BY start_s")
     ]
+
+
+def _site_of_maker(index: records.Index, task_id: str | None) -> str:
+    """Where the task was submitted whose result an object is."""
+    if not task_id:
+        return ""
+    task = bytes.fromhex(task_id)
+    name = index.one(
+        f"SELECT n.text FROM attempts a JOIN names n ON n.id = a.name WHERE a.task_id = ? AND {index.holding(task)}",
+        task,
+    )
+    return site_of(index, task, str(name)) if name else ""
