@@ -1,7 +1,8 @@
 """Which failed requests are allowed, and which are a defect of Serve. Pure.
 
 An update alone fails nothing. A killed replica fails the requests that were in it, with 5xx and a cause. A killed proxy
-breaks the connections that it had accepted; no connection is ever refused. A killed controller fails nothing.
+breaks the connections that it had accepted; no connection is ever refused. A killed controller fails nothing. Every
+request that is not broken is answered.
 """
 
 from __future__ import annotations
@@ -47,6 +48,8 @@ def violations(asked: Sequence[Asked], kills: Sequence[Kill], updates: Sequence[
             )
         elif "ConnectionRefused" in each.text:
             wrong = "nobody held the port"
+        elif "TimeoutError" in each.text:
+            wrong = "there was no answer"
         elif each.status == 0:
             wrong = "" if _met(kills, "proxy", each.good, each.ended) else "no proxy was killed"
         else:

@@ -38,6 +38,7 @@ def test_what_is_allowed(asked: Asked, kills: list[Kill]) -> None:
         (answer(500, text=" "), [REPLICA]),  # no cause
         (answer(500, began=25.0 + LATE_S), [REPLICA]),
         (answer(0), [REPLICA]),
+        (answer(0, text="TimeoutError('timed out')"), [PROXY]),  # a request that nobody answered
         (answer(0, text="ConnectionRefusedError()"), [PROXY]),
         (answer(404), [REPLICA, PROXY]),
     ],

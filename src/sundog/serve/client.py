@@ -108,9 +108,15 @@ class Client:
             return found
 
     async def _watch(self, deployment: DeploymentID, router: Router) -> None:
-        """Keep a router up to date until the session ends or the deployment is gone."""
+        """Keep a router up to date until the session or Serve ends."""
         async for targets in self.follow(("deployment", deployment)):
             router.update(targets if targets is not None else DeploymentTargets(exists=False))
+        if (
+            not self.is_over()
+        ):  # Serve was shut down: what waits is answered, and the next Serve has a new router
+            with _lock:
+                self.routers.pop(deployment, None)
+            router.update(DeploymentTargets(exists=False))
 
     async def follow(self, key: Any) -> Any:
         """Each new value of something that the controller publishes, beginning with the present one."""
@@ -132,9 +138,8 @@ class Client:
             self.close()
 
     async def _find_controller(self) -> bool:
-        """The controller is gone: wait for its next life. False if Serve has been shut down."""
-        deadline = time.monotonic() + 5
-        while not self.is_over() and time.monotonic() < deadline:
+        """The controller is gone: wait for its next life, however long. False if Serve has been shut down."""
+        while not self.is_over():
             await asyncio.sleep(_AGAIN_S)
             try:
                 self.controller = sundog.get_actor(CONTROLLER_NAME, namespace=NAMESPACE)
