@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -33,6 +34,8 @@ def main(argv: Sequence[str]) -> int:
     if unknown := set(kinds) - set(killers.WEIGHTS):
         print(f"unknown killers: {', '.join(sorted(unknown))}. There are: {', '.join(killers.WEIGHTS)}")
         return 2
+    # As Ctrl+C: the driver is ended, and what it stopped goes on.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     harness = Harness(options.seed, kinds, lambda line: print(line, flush=True))
     if clocks.refusal():
         print(f"no session on a clock that jumps: {clocks.refusal()}")

@@ -11,9 +11,11 @@ sessions are left out, and the harness says so.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import random
+import re
 import subprocess
 import sys
 import time
@@ -29,6 +31,7 @@ _MODE = {
     "DONT_FAKE_MONOTONIC": "1",
     "NO_FAKE_STAT": "1",
 }
+_KEPT = re.compile(r"(?:faketime_shm|sem\.faketime_sem)_(\d+)$")
 _OFFSETS = ("-1d", "+1d", "-3h", "+3h", "-400d", "+0")
 
 
@@ -79,7 +82,10 @@ def turn(dice: random.Random) -> bool:
     return True
 
 
-def tidy(pid: int) -> None:
-    """Remove what the library keeps in shared memory for a program: one that is killed cannot do so itself."""
-    for name in (f"faketime_shm_{pid}", f"sem.faketime_sem_{pid}"):
-        Path("/dev/shm", name).unlink(missing_ok=True)
+def tidy() -> None:
+    """Remove what the library keeps in shared memory for programs that are gone: one that is killed cannot do so."""
+    for path in Path("/dev/shm").glob("*faketime_s*_*"):
+        found = _KEPT.match(path.name)
+        if found is not None and not Path("/proc", found[1]).exists():
+            with contextlib.suppress(OSError):  # another harness was first, or it is another user's
+                path.unlink()

@@ -30,7 +30,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import sundog
-from tests.chaos import clocks, fullness, members
+from tests.chaos import clocks, fullness, members, processes
 from tests.chaos.report import Report
 from tests.chaos.stalls import Clock, Span, stacks
 from tests.integration import drivers
@@ -101,9 +101,14 @@ class Harness:
                 )
             else:
                 report.add(Report.from_json(text))
+        except BaseException:  # the harness itself is to end
+            driver.process.kill()
+            raise
         finally:
             driver.close()
-            clocks.tidy(driver.process.pid)
+            for each in driver.sessions:
+                processes.let_go_on(each)  # what it had stopped when it was killed
+            clocks.tidy()
         for each in driver.sessions:
             report.violations.extend(_left_of(seed, each))
         if report.violations:

@@ -18,15 +18,14 @@ import random
 import re
 import signal
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
 
 from sundog import config
 from sundog.engines import members, sessions
 from sundog.store import places
 from sundog.wire.requests import DrainNode
 from tests.chaos.acts import Acts
-from tests.chaos.processes import below
+from tests.chaos.processes import below, state
 
 MEMBER = "member"
 MOST = 3
@@ -72,18 +71,13 @@ class Members:
         if self._dice.random() < 0.3:
             sessions.request(self._info, DrainNode(bytes.fromhex(member.node_id), False))
         roles = self._roles()
-        pids = _freeze(member.pid)
-        for pid in pids:
-            self._acts.log("worker", pid=pid, signal=signal.SIGKILL, name=roles.get(pid, "idle"))
-        for name, file in self._only_there(member):
-            self._acts.log("segment", name=name, file=file)
-        self._acts.log(MEMBER, pid=member.pid, signal=signal.SIGKILL, name=member.node_id)
-        os.kill(member.pid, signal.SIGKILL)
-        for (
-            pid
-        ) in pids:  # the kernel ends the workers, but a zygote has to see for itself that its node is gone
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
+        with _frozen(member.pid) as pids:
+            for pid in pids:
+                self._acts.log("worker", pid=pid, signal=signal.SIGKILL, name=roles.get(pid, "idle"))
+            for name, file in self._only_there(member):
+                self._acts.log("segment", name=name, file=file)
+            self._acts.log(MEMBER, pid=member.pid, signal=signal.SIGKILL, name=member.node_id)
+            os.kill(member.pid, signal.SIGKILL)
         self._alive.remove(member)
         self._lost.append(member)
         return True
@@ -128,27 +122,32 @@ def _segments(root: str) -> list[os.DirEntry[str]]:
         return []
 
 
-def _freeze(pid: int) -> list[int]:
-    """Stop a process and all below it, until there is none that runs; returns those below."""
+@contextlib.contextmanager
+def _frozen(pid: int) -> Iterator[list[int]]:
+    """A process and all below it stand still; gives those below.
+
+    All go on in the end, whatever happened: the kernel ends the workers of a node that was killed, but a zygote has
+    to see for itself that its node is gone. If this driver is killed meanwhile, the harness lets them go on.
+    """
     stopped: set[int] = set()
-    while running := {pid, *below(pid)} - stopped:
-        for each in running:
+    try:
+        while running := {pid, *below(pid)} - stopped:
+            stopped |= running
+            for each in running:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(each, signal.SIGSTOP)
+            for each in running:
+                _await_stop(each)
+        yield sorted(stopped - {pid})
+    finally:
+        for each in stopped:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(each, signal.SIGSTOP)
-        for each in running:
-            _await_stop(each)
-        stopped |= running
-    return sorted(stopped - {pid})
+                os.kill(each, signal.SIGCONT)
 
 
 def _await_stop(pid: int) -> None:
     """Wait until a signal to stop has reached every thread of a process, or the process is gone."""
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
-            while _state(f"/proc/{pid}/task/{thread}/stat") not in "TtZX":
+            while state(f"/proc/{pid}/task/{thread}/stat") not in "TtZX":  # "" when it is gone
                 time.sleep(0.001)
-
-
-def _state(path: str) -> Any:
-    with open(path, encoding="utf-8") as file:
-        return file.read().rpartition(")")[2].split()[0]

@@ -1,13 +1,17 @@
 """The process tree below the driver of a chaos session, as the kernel tells it.
 
-Owns no process: it finds the node, its zygote and what stands below any of them. Runs on the killers' thread.
+Owns no process: it finds the node, its zygote and what stands below any of them. Runs on the killers' thread;
+`let_go_on` in the harness, when a driver has ended.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import signal
 from pathlib import Path
+
+from tests.integration import drivers
 
 
 def parent(pid: int) -> int:
@@ -17,6 +21,32 @@ def parent(pid: int) -> int:
             return int(file.read().rpartition(")")[2].split()[1])
     except OSError:
         return 0
+
+
+def state(path: str) -> str:
+    """The letter that a `stat` file below /proc has for a process or a thread; "" if it is gone."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read().rpartition(")")[2].split()[0]
+    except OSError:
+        return ""
+
+
+def let_go_on(folder: str) -> list[int]:
+    """Continue what stands still of a session whose driver was killed while it had stopped it; returns the pids."""
+    found: list[int] = []
+    for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+        if state(f"/proc/{pid}/stat") != "T":
+            continue
+        with contextlib.suppress(OSError):
+            descriptor = os.pidfd_open(pid)  # so that a pid in use again is never hit
+            try:
+                if drivers.mentions(pid, folder):
+                    signal.pidfd_send_signal(descriptor, signal.SIGCONT)
+                    found.append(pid)
+            finally:
+                os.close(descriptor)
+    return found
 
 
 def born(pid: int) -> float:

@@ -51,11 +51,11 @@ def test_a_clock_set_back_by_a_day_changes_nothing(tmp_path: Path) -> None:
         text=True,
     )
     try:
-        out, errors = program.communicate(timeout=55)
+        out, errors = program.communicate(timeout=200)
     finally:
         program.kill()
         program.wait()
-        clocks.tidy(program.pid)
+        clocks.tidy()
     assert (program.returncode, out.split()) == (0, ["spilled", "True", "True"]), errors
 
 
@@ -64,3 +64,17 @@ def test_a_program_without_a_clock_of_its_own_is_left_alone(monkeypatch: pytest.
 
     monkeypatch.delenv("FAKETIME_TIMESTAMP_FILE", raising=False)
     assert not clocks.turn(random.Random(1))
+
+
+def test_what_the_library_left_of_a_killed_program_is_removed_and_that_of_others_is_not() -> None:
+    gone = (1 << 22) + os.getpid()  # no kernel has so many: never the pid of anybody
+    left = [Path("/dev/shm", name) for name in (f"faketime_shm_{gone}", f"sem.faketime_sem_{gone}")]
+    kept = Path("/dev/shm", f"faketime_shm_{os.getpid()}")
+    try:
+        for path in (*left, kept):
+            path.touch()
+        clocks.tidy()
+        assert [path.exists() for path in (*left, kept)] == [False, False, True]
+    finally:
+        for path in (*left, kept):
+            path.unlink(missing_ok=True)
