@@ -264,7 +264,7 @@ def test_breakpoints_are_set_in_a_running_session_from_outside(tmp_path: Path) -
         assert "is set" in sundog(
             "break", f"{path}:{line_of(tmp_path, 'count += 1')}", "--when", "count >= 3"
         )
-        with terminal("debug", "--wait", "30") as at:
+        with terminal("debug", "--wait", "120") as at:
             at.see(PROMPT)  # a task that was running already
             at.say("count = 50_000_000")
             sundog("break", "--clear")
@@ -277,19 +277,29 @@ def test_breakpoints_are_set_in_a_running_session_from_outside(tmp_path: Path) -
         assert "when square > 3" in sundog("break", "--list")
         driver.stdin.write("\n")  # type: ignore[union-attr]
         driver.stdin.flush()  # type: ignore[union-attr]
+        # Each by its number: the command goes on to the next task that stands when it is left, and that comes soon.
+        passed = {1}
         for number in (2, 3):
-            with terminal("debug", "--wait", "30") as at:
+            with terminal("debug", _next_number(passed)) as at:
                 assert "return square" in at.see(PROMPT)
                 assert str(number) in at.say("p number")
                 at.type("q")
                 at.end()
-        with terminal("debug", "--wait", "30") as at:
+        with terminal("debug", _next_number(passed)) as at:
             assert "raise KeyError(number)" in at.see(PROMPT)
             attempt = "import sundog; print('n', sundog.get_runtime_context().get_task_id())"
             assert "n " in at.say(attempt)
             at.type("q")
             at.end()
     assert driver.out.split() == ["[0,", "1,", "4,", "9]", "KeyError", "50000001"]
+
+
+def _next_number(passed: set[int]) -> str:
+    """Wait until a task stands that is none of these, and count it to them."""
+    await_true(lambda: any(each.number not in passed for each in paused()), "the next pause")
+    (number,) = {each.number for each in paused()} - passed
+    passed.add(number)
+    return str(number)
 
 
 class Editor:

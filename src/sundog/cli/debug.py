@@ -42,8 +42,11 @@ def command(task: str | None, only_list: bool, patience_s: float, vscode: bool, 
     if (path := _elsewhere(address)) is not None:
         return _visit_elsewhere(path, task, only_list, patience_s)
     source = rows.asked(lambda: find_source(address))
+    paused = _paused(source, task, patience_s)
+    left: set[str] = (
+        set()
+    )  # a task tells us that it goes on before it tells its node, which may list it still
     while True:
-        paused = _paused(source, task, patience_s)
         if only_list:
             _show(paused)
             return exits.OK
@@ -52,8 +55,12 @@ def command(task: str | None, only_list: bool, patience_s: float, vscode: bool, 
             return exits.OK
         if vscode:
             return _open_port(source.path, chosen)
-        _attach(source.path, chosen)
-        if task is not None or not client.is_terminal() or not source.ask(PausedTasks()):
+        if _attach(source.path, chosen) != client.LEFT:
+            left.add(chosen.id)
+        if task is not None or not client.is_terminal():
+            return exits.OK
+        paused = [each for each in _all_paused(source) if each.id not in left]
+        if not paused:
             return exits.OK
 
 
@@ -104,12 +111,10 @@ def _visit_elsewhere(path: str, task: str | None, only_list: bool, patience_s: f
 
 
 def _paused(source: Any, task: str | None, patience_s: float) -> list[Pause]:
-    """The paused tasks, oldest first."""
+    """The paused tasks that are wanted, oldest first; waits until there is one."""
     deadline = time.monotonic() + patience_s
     while True:
-        found: list[Pause] = sorted(
-            rows.asked(lambda: source.ask(PausedTasks())), key=lambda each: each.since_s
-        )
+        found = _all_paused(source)
         wanted = [each for each in found if task is None or task in (str(each.number), each.task_id)]
         if wanted or time.monotonic() >= deadline:
             break
@@ -120,6 +125,11 @@ def _paused(source: Any, task: str | None, patience_s: float) -> list[Pause]:
             f"{which}. Put breakpoint() in its code, or set one with: sundog break FILE:LINE"
         )
     return wanted
+
+
+def _all_paused(source: Any) -> list[Pause]:
+    """The paused tasks, oldest first."""
+    return sorted(rows.asked(lambda: source.ask(PausedTasks())), key=lambda each: each.since_s)
 
 
 def _show(paused: list[Pause]) -> None:
@@ -164,12 +174,13 @@ def _connect(path: str, pause: Pause) -> Any:
         ) from None
 
 
-def _attach(path: str, pause: Pause) -> None:
+def _attach(path: str, pause: Pause) -> str:
+    """Sit at its prompt; how that ended."""
     from sundog.debugging import client
 
     if pause.port:
         _show_port(pause.port, pause)
-        return
+        return client.END
     if pause.attached:
         raise exits.CommandError(
             f"somebody is at the prompt of {pause.name} already (pid {pause.attached}). See: sundog debug --list"
@@ -177,7 +188,7 @@ def _attach(path: str, pause: Pause) -> None:
     channel = _connect(path, pause)
     click.echo(f"{pause.name} (task {pause.task_id}, pid {pause.pid}), paused by {pause.why}")
     try:
-        client.visit(channel, os.path.join(path, "debug", "history"))
+        return client.visit(channel, os.path.join(path, "debug", "history"))
     finally:
         channel.close()
 

@@ -17,6 +17,8 @@ from sundog.debugging.channel import Channel
 
 _DELIMITERS = " \t\n`@#$%^&*()=+[{]}\\|;:'\",<>?"
 _HISTORY_MAX = 1000
+# How a visit ended: the task goes on or has ended; its process is gone; Ctrl-C while it ran.
+END, GONE, LEFT = "end", "gone", "left"
 
 
 def visit(channel: Channel, history: str) -> str:
@@ -26,7 +28,7 @@ def visit(channel: Channel, history: str) -> str:
         history: The file in which typed lines are kept for the next visit.
 
     Returns:
-        How it ended: "end", "gone" (the task's process ended) or "left" (Ctrl-C while the task ran).
+        How it ended: `END`, `GONE` or `LEFT`.
     """
     with _line_editor(channel, history):
         while True:
@@ -34,16 +36,16 @@ def visit(channel: Channel, history: str) -> str:
                 message = channel.receive()
             except KeyboardInterrupt:
                 print("\nLeft. The task runs on.")
-                return "left"
+                return LEFT
             if message is None:
                 print("The task's process is gone.")
-                return "gone"
+                return GONE
             print(message.get("text", ""), end="", flush=True)
             if message["kind"] == "end":
-                return "end"
+                return END
             if message["kind"] == "ask" and not _answer(channel, str(message.get("prompt", ""))):
                 print("The task's process is gone.")
-                return "gone"
+                return GONE
 
 
 def _answer(channel: Channel, prompt: str) -> bool:

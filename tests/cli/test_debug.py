@@ -1,0 +1,79 @@
+"""`sundog debug`: which paused task comes next when one is left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import pytest
+from click.testing import Result
+
+from sundog.cli import debug
+from sundog.debugging import client
+from sundog.util.state import source
+from sundog.wire.pauses import Pause
+
+Run = Callable[..., Result]
+
+
+def _pause(number: int, port: int = 0) -> Pause:
+    made = Pause(f"id{number}", f"task{number}", "step", 0, "/p.py", 7, "step", "breakpoint()", 1.0, 1, "00")
+    return made._replace(number=number, port=port)
+
+
+@pytest.fixture
+def visited(monkeypatch: pytest.MonkeyPatch) -> Callable[..., list[int]]:
+    """Plays a node that answers with one list of pauses after the other; returns the numbers that are visited."""
+
+    def play(*answers: list[Pause], ends: tuple[str, ...] = ()) -> list[int]:
+        visits: list[int] = []
+        left = list(ends)
+
+        def visit(channel: SimpleNamespace, _history: str) -> str:
+            visits.append(channel.number)
+            return left.pop(0) if left else client.END
+
+        told = iter(answers)
+        fake = SimpleNamespace(path="/nowhere", ask=lambda _request: next(told))
+        monkeypatch.setattr(source, "find_source", lambda _address: fake)
+        monkeypatch.setattr(debug, "_elsewhere", lambda _address: None)
+        monkeypatch.setattr(
+            debug, "_connect", lambda _path, pause: SimpleNamespace(number=pause.number, close=lambda: None)
+        )
+        monkeypatch.setattr(client, "visit", visit)
+        monkeypatch.setattr(client, "is_terminal", lambda: True)
+        return visits
+
+    return play
+
+
+def test_a_task_that_was_left_is_not_waited_for_though_its_node_lists_it_still(
+    visited: Callable[..., list[int]], sundog: Run
+) -> None:
+    visits = visited([_pause(1)], [_pause(1)])
+    assert sundog("debug", "--wait", "1000").exit_code == 0
+    assert visits == [1]
+
+
+def test_the_command_goes_on_to_the_next_task_that_stands(
+    visited: Callable[..., list[int]], sundog: Run
+) -> None:
+    visits = visited([_pause(1)], [_pause(1), _pause(2)], [_pause(2)])
+    assert sundog("debug").exit_code == 0
+    assert visits == [1, 2]
+
+
+def test_a_task_that_ran_when_its_visitor_left_and_stands_again_is_offered_again(
+    visited: Callable[..., list[int]], sundog: Run
+) -> None:
+    visits = visited([_pause(1)], [_pause(1)], [], ends=(client.LEFT, client.END))
+    assert sundog("debug").exit_code == 0
+    assert visits == [1, 1]
+
+
+def test_a_task_that_waits_for_an_editor_is_shown_once(
+    visited: Callable[..., list[int]], sundog: Run
+) -> None:
+    visits = visited([_pause(1, port=5678)], [_pause(1, port=5678)])
+    result = sundog("debug")
+    assert result.output.count("127.0.0.1:5678") == 1 and visits == []
