@@ -74,6 +74,34 @@ def test_one_loop_after_the_other_leaves_no_descriptor_and_replies_are_read_betw
     await_true(lambda: ref._id in engine.owner.ready, "a reply that nobody waits for")
 
 
+def test_a_get_works_while_the_loop_that_read_last_is_closed_and_another_one_runs(
+    ray: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the second loop awaits is there already, so that it does not come to read in place of the first."""
+    engine = engines.current()
+    assert engine is not None
+    reactor = engine.owner.reactor
+
+    @ray.remote
+    def pid() -> int:
+        return os.getpid()
+
+    async def first() -> None:
+        await pid.remote()
+
+    async def second() -> None:
+        assert await known > 0
+        assert ray.get(pid.remote(), timeout=120) > 0
+
+    known = ray.put(7)
+    # The background thread would soon see that the loop has ended, and stand by itself: it is kept from that.
+    monkeypatch.setattr(reactor, "_watch", lambda: False)
+    while reactor.stander is None:  # a reply that was there before the loop could wait for it: once more
+        asyncio.run(first())
+    asyncio.run(second())
+    assert ray.wait([pid.remote(), pid.remote()], num_returns=2, timeout=120)[1] == []
+
+
 def test_a_loop_that_is_blocked_does_not_keep_other_threads_from_their_results(
     ray: ModuleType, tmp_path: Path
 ) -> None:

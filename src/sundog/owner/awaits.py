@@ -232,12 +232,18 @@ class _Loop:
             self._forget()
 
     def _forget(self) -> None:
-        epoll, self.epoll = self.epoll, None
+        epoll = self.epoll
         self._can_read = False
-        if epoll is not None:
-            if not self.loop.is_closed():
-                self.loop.remove_reader(epoll.fileno())
-            epoll.close()
+        if epoll is None:
+            return
+        with self.reactor.lock:
+            # Every get tells whoever stands by that it reads now: nobody may find a closed descriptor there.
+            if self.reactor.stander is self and not self.reactor.closed:
+                self.reactor.stand_by(None)
+            self.epoll = None
+        if not self.loop.is_closed():
+            self.loop.remove_reader(epoll.fileno())
+        epoll.close()
 
 
 def copy_result(done: ConcurrentFuture[Any], future: asyncio.Future[Any]) -> None:
