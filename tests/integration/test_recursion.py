@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sundog import engines
 from tests.integration.gates import await_true
 
 GET_S = 60
@@ -141,3 +142,29 @@ def test_a_parent_that_dies_while_its_child_runs_with_it_had_begun_and_runs_only
     with pytest.raises(ray.exceptions.WorkerCrashedError):
         ray.get(ref, timeout=GET_S)
     assert [(tmp_path / f"level-{level}").read_text() for level in range(3)] == [f"{pid}\n"] * 3
+
+
+def test_a_large_result_of_a_child_that_ran_with_its_parent_is_made_again_when_it_is_lost(
+    ray_session: Callable[..., ModuleType], tmp_path: Path
+) -> None:
+    """The second child removes what the first has made, before their parent reads either."""
+    ray = ray_session(num_cpus=1)
+
+    @ray.remote(max_retries=1)
+    def visit(what: str) -> Any:
+        with (tmp_path / what).open("a") as file:
+            file.write(f"{os.getpid()}\n")
+        if what == "first":
+            return np.full(300_000, 7)
+        if what == "second":
+            segments = Path(engines.current().owner.segments.shm_root)  # type: ignore[union-attr]
+            for each in segments.glob("????????????????-*"):
+                each.unlink()
+            return 1
+        first, second = ray.get([visit.remote("first"), visit.remote("second")])
+        return int(first.sum()) + second
+
+    assert ray.get(visit.remote("parent"), timeout=2 * GET_S) == 2_100_001
+    runs = {what: (tmp_path / what).read_text().split() for what in ("parent", "first", "second")}
+    assert runs["first"][0] == runs["second"][0] == runs["parent"][0]
+    assert len(runs["first"]) == 2 and len(runs["second"]) == len(runs["parent"]) == 1

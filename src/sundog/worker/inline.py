@@ -214,6 +214,7 @@ class Inline:
             payload: Any = () if task.args is None else loads(task.args)
             result = _call(loaded.function, payload)  # kept until it is stored: it may have the only refs
             packed = executor.pack_result(result, task.fn.name)
+            self._put(task, packed)
         except Exception as error:
             flags = events.FAILED
             executor.reply_error(self._answers, task.id, task.fn.name, error, False, None, _time() - start)
@@ -226,7 +227,7 @@ class Inline:
             if not self._ended(task, error):
                 raise
         else:
-            self._store(task, packed, _time() - start)
+            self._finish(task, packed, _time() - start)
         finally:
             context.running.reset(token)
             context.main_task = parent
@@ -247,25 +248,34 @@ class Inline:
                 self.owner.cancels.fail(task, "while it ran in the process of its parent")
         return own
 
-    def _store(self, task: Task, packed: Any, seconds: float) -> None:
+    def _put(self, task: Task, packed: Any) -> None:
+        """A large result, or one that holds refs, is made by its owner, as a value given to put() is.
+
+        Without the lock, for it may have to wait for room; if there is none, that is the child's error.
+        """
+        meta, buffers, inner = packed
+        if buffers is not None or inner is not None:
+            self.owner.objects.put_packed(task.id + RESULT_SUFFIX, meta, buffers, inner)
+
+    def _finish(self, task: Task, packed: Any, seconds: float) -> None:
         owner = self.owner
         meta, buffers, inner = packed
         if buffers is None and inner is None:
             with owner.lock:
                 owner.replies.handle(self._lane, [(task.id, 0, meta, seconds)])
             return
-        # As large, or holding refs, as a value given to put(): it is made by its owner. Without the lock, for it may
-        # have to wait for room.
         oid = task.id + RESULT_SUFFIX
-        owner.objects.put_packed(oid, meta, buffers, inner)
         with owner.lock:
             self._lane.inflight.pop(task.id, None)
+            is_wanted = oid not in owner.freed_early
+            if buffers and is_wanted:
+                task.lossy = {oid}  # a segment may be lost: then the task runs again, elsewhere
             owner.replies.done(task)
-            if oid in owner.freed_early:
+            if is_wanted:
+                owner.objects.announce(oid)
+            else:
                 owner.freed_early.discard(oid)
                 owner.ops.append(oid)  # nobody wants it any more
-            else:
-                owner.objects.announce(oid)
 
 
 def _call(function: Any, payload: Any) -> Any:
