@@ -67,3 +67,19 @@ def described(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"array of {value.size}: {bytes(value[:32])!r}…{bytes(value[-32:])!r}"
     return repr(value) if len(repr(value)) < 120 else repr(value)[:120] + "…"
+
+
+def difference(found: Any, expected: Any) -> str:
+    """Where two arrays of one size differ, and what stands there; nothing for other values."""
+    if (
+        not isinstance(found, np.ndarray)
+        or not isinstance(expected, np.ndarray)
+        or found.shape != expected.shape
+    ):
+        return ""
+    places = np.flatnonzero(found != expected)
+    if not places.size:
+        return "no byte differs any more"
+    first, last = int(places[0]), int(places[-1])
+    there = np.unique(found[places])[:8].tolist()
+    return f"{places.size} bytes differ, from {first} to {last}, and are {there}"

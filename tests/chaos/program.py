@@ -14,7 +14,7 @@ from typing import Any
 import sundog
 from tests.chaos.acts import Acts
 from tests.chaos.bodies import ALWAYS, Broken, Fate
-from tests.chaos.contents import EDGES, HUGE, LARGE, SMALL, described, same
+from tests.chaos.contents import EDGES, HUGE, LARGE, SMALL, described, difference, same
 from tests.chaos.model import Actor, Entry
 from tests.chaos.report import Report
 from tests.chaos.stalls import Watch
@@ -153,6 +153,7 @@ class Program:
         if entry.value is not None and not same(found, entry.value):
             raise Violation(
                 f"other bytes: {described(found)} instead of {described(entry.value)} "
+                f"({difference(found, entry.value)}) "
                 f"for {self._words(entry)}"
             )
         if entry.kind in ("task", "item"):

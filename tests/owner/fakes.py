@@ -236,7 +236,7 @@ class FakeOwner:
     before_block: Callable[[], None] | None = None
     after_block: Callable[[], None] | None = None
     run_here: Callable[[list[bytes]], bool] | None = None
-    concurrent = False
+    notes_parents = False
 
     def __init__(self, config: Config | None = None) -> None:
         self.config = config or Config()

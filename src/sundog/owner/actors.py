@@ -158,7 +158,7 @@ class ActorCalls:
             )
         task_id = owner.ids.task()
         task = Task(task_id, fn, None, _time())
-        if owner.concurrent:
+        if owner.notes_parents:
             task.parent = context.current_id()
         task.actor = link
         if args or kwargs:

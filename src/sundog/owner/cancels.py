@@ -182,18 +182,16 @@ class Cancels:
             ),
         )
 
-    def cancel_children(self, since_s: float) -> None:
-        """Cancel what this process submitted since `since_s`, when the task that is being cancelled began.
-
-        A worker runs one task at a time, so those are its children; what earlier tasks left running is not.
-        """
-        with self.owner.lock:
-            self._cancel_each([task for task in self.owner.table.values() if task.submit_s >= since_s])
-
     def cancel_children_of(self, parent: bytes) -> None:
-        """Cancel what one of the calls that run here at the same time has submitted."""
+        """Cancel what a task or call that runs here has submitted; and what its children in this process have."""
         with self.owner.lock:
-            self._cancel_each([task for task in self.owner.table.values() if task.parent == parent])
+            parents, found = {parent}, []
+            for task in list(self.owner.table.values()):  # a child stands behind its parent
+                if task.parent in parents:
+                    found.append(task)
+                    if isinstance(task.lane, OwnLane):
+                        parents.add(task.id)
+            self._cancel_each(found)
 
     def _cancel_each(self, children: list[Task]) -> None:
         for task in children:
@@ -202,14 +200,11 @@ class Cancels:
             if not task.cancelled:
                 self.cancel_task(task, force=False, recursive=True)
 
-    def cancel_late(self, task_id: bytes, since_s: float) -> None:
+    def cancel_late(self, task_id: bytes) -> None:
         """A cancelled task has ended: cancel what it submitted after its children were, before the interrupt came."""
         if task_id in self.childless:
             self.childless.discard(task_id)
-            if self.owner.concurrent:
-                self.cancel_children_of(task_id)
-            else:
-                self.cancel_children(since_s)
+            self.cancel_children_of(task_id)
 
     def cancel_for(self, _process: bytes, message: CancelOwned) -> None:
         """Another process, which has a ref to a result of our task, cancels it."""

@@ -90,7 +90,7 @@ class Owner:
         self.lock = threading.RLock()
         self.dropped_generators: deque[bytes] = deque()
         self.closed: BaseException | None = None
-        self.concurrent = False  # several calls run here at a time: tasks note which of them is their parent
+        self.notes_parents = False  # in a worker: tasks note which task or call has submitted them
         # A worker plugs these in: which calls it runs beside each other, with their starts (several at a time only);
         # what to do before and after it blocks in a get or wait.
         self.running_calls: Callable[[], dict[bytes, float]] = dict

@@ -75,7 +75,7 @@ class Crew:
         """One task for each item, which is its argument; sent together."""
         owner, tasks = self._owner, self._owner.tasks
         code, at = _getframe(1).f_code, _getframe(1).f_lasti
-        parent = context.current_id() if owner.concurrent else None
+        parent = context.current_id() if owner.notes_parents else None
         queue, now = self._shape.queue, time.time()
         refs: list[ObjectRef[Any]] = []
         for item in items:

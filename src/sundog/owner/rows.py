@@ -138,7 +138,7 @@ class Task:
     estimate_s = 0.0
     lane: Lane | None = None
     waiter: ArgumentWaiter | None = None  # what it is instead of a task or call: a constructor that waits
-    parent: bytes | None = None  # the call that submitted it, where several run at a time
+    parent: bytes | None = None  # the task or call that submitted it, in a worker
     began = -1  # the attempt that its worker said has begun; told of tasks with a timeout_s, or when asked
     overdue = False  # its worker was killed for it: it ran too long and did not stop
     stack = ""  # where it was when its time was over

@@ -130,7 +130,7 @@ class Tasks:
         owner = self.owner
         task_id = owner.ids.task()
         task = Task(task_id, fn, None, _time())
-        if owner.concurrent:
+        if owner.notes_parents:
             task.parent = context.current_id()
         if args or kwargs:
             self.arguments.pack(task, args, kwargs)

@@ -61,7 +61,7 @@ class AsyncServing(Serving):
         self, owner: Owner, executor: Executor, limit: int, groups: dict[str, int], cls: type
     ) -> None:
         super().__init__(owner, executor)
-        executor.concurrent = owner.concurrent = True
+        executor.concurrent = True
         executor.meter = self.meter = LoopMeter(executor.ring)
         self.cls = cls
         self.groups = {name: Group(size) for name, size in {**groups, "": limit}.items()}

@@ -532,7 +532,7 @@ class Executor:
             error = overdue  # what retry_exceptions is asked about
             self.interrupting = None
             self.cancelled.discard(task_id)
-            self.owner.cancels.cancel_late(task_id, self.ring.started_at())
+            self.owner.cancels.cancel_late(task_id)
         elif isinstance(error, _CANCELS) or (self.cancel_wins and task_id in self.cancelled):
             stored = TaskCancelledError(
                 f"Task {name} ({task_id.hex()}) was cancelled while it ran.", task_id=task_id.hex()
@@ -552,7 +552,7 @@ class Executor:
         if task_id in self.cancelled or self.interrupting == task_id:
             self.interrupting = None
             self.cancelled.discard(task_id)
-            self.owner.cancels.cancel_late(task_id, self.ring.started_at())
+            self.owner.cancels.cancel_late(task_id)
         if isinstance(retry, (tuple, list)):
             retry = isinstance(error, tuple(retry))
         # Its frames hold the arguments; a frozen class sets nothing.

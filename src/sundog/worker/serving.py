@@ -62,6 +62,7 @@ class Serving:
 
     def __init__(self, owner: Owner, executor: Executor) -> None:
         self.owner = owner
+        owner.notes_parents = True
         self.executor = executor
         self.shm_root = owner.control.shm_root
         self.spin_s = owner.config.spin_us / 1e6
@@ -440,7 +441,7 @@ class Serving:
         self.owner.cancels.childless = {task_id} if recursive else set()
         self._open_gate(task_id)
         if recursive:
-            self.owner.cancels.cancel_children(self.current_start())
+            self.owner.cancels.cancel_children_of(task_id)
 
     def _open_gate(self, task_id: bytes) -> None:
         """Wake a generator that waits for its consumer."""
@@ -454,7 +455,7 @@ class Serving:
         self._open_gate(task_id)
         signal.pthread_kill(self.main_thread, signal.SIGINT)
         if recursive:
-            self.owner.cancels.cancel_children(self.current_start())
+            self.owner.cancels.cancel_children_of(task_id)
 
     def end_call(self, task_id: bytes) -> bool:
         """The time of a running task is over: end it and its children; False if that cannot be."""
@@ -467,7 +468,7 @@ class Serving:
         return stacks.of_thread(self.main_thread, only_users=True)
 
     def current_start(self) -> float:
-        """When the running task began: what was submitted since is its own."""
+        """When the running task began."""
         return self.executor.ring.started_at()
 
     def oldest_call(self) -> Call | None:

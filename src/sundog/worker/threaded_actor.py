@@ -46,7 +46,7 @@ class ThreadedServing(Serving):
         self, owner: Owner, executor: Executor, limit: int, groups: dict[str, int], cls: type
     ) -> None:
         super().__init__(owner, executor)
-        executor.concurrent = owner.concurrent = True
+        executor.concurrent = True
         executor.meter = ThreadsMeter(executor.ring)
         self.cls = cls
         self.pools = {name: CallPool(size, name, self._one) for name, size in {**groups, "": limit}.items()}
