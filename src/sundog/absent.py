@@ -11,7 +11,6 @@ MODULES = {
     "autoscaler": "it belongs to Ray's cluster launcher, and a session lives on one machine",
     "client_builder": "it belongs to Ray Client, which joins a cluster over the network",
     "data": "it belongs to Ray's dataset library, and sundog runs Ray Core programs only",
-    "job_submission": "it belongs to Ray's job server, and a session has none yet: run the program itself",
     "llm": "it belongs to Ray's language-model library, and sundog runs Ray Core programs only",
     "rllib": "it belongs to Ray's reinforcement-learning library, and sundog runs Ray Core programs only",
     "train": "it belongs to Ray's training library, and sundog runs Ray Core programs only",
@@ -30,7 +29,6 @@ MODULES = {
     "util.common": "it holds a constant of Ray's own",
     "util.serialization_addons": "what it registers needs no registration here",
     "util.tpu": "it finds slices of Google's machines",
-    "util.tracing": "tracing with OpenTelemetry is not there yet",
 }
 
 # Names in modules that are here.

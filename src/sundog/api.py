@@ -78,6 +78,7 @@ def init(
     _memory: int | None = None,
     _object_spilling_directory: str | None = None,
     _temp_dir: str | None = None,
+    _tracing_startup_hook: str | None = None,
     _system_config: dict[str, Any] | None = None,
     **other: object,
 ) -> InitContext:
@@ -94,6 +95,7 @@ def init(
         logging_config: a `LoggingConfig`: how this program and its workers write what they log.
         include_dashboard, dashboard_host, dashboard_port: whether the new session has a head process (dashboard, jobs),
             and where it listens. It needs `pip install 'sundog[default]'`.
+        _tracing_startup_hook: "module:function" that sets up OpenTelemetry in each process of the new session.
         namespace: where names of actors live; an anonymous one by default.
         runtime_env: environment of the workers of this program.
         ignore_reinit_error: make a second call harmless.
@@ -142,6 +144,8 @@ def init(
             system["temp_dir"] = _temp_dir
         if object_spilling_directory or _object_spilling_directory:
             system["object_spilling_directory"] = object_spilling_directory or _object_spilling_directory
+        if _tracing_startup_hook:
+            system["tracing_startup_hook"] = _tracing_startup_hook
         config = local.load_config(system)
         logs = config.log_to_driver if log_to_driver is None else log_to_driver
         notices.configure(level=level, form=logging_format, ours=configure_logging)
@@ -171,6 +175,8 @@ def init(
             )
             said = init_context.joined_text(context.facts.session["name"])
         engines.plug(started)
+        if started.owner.config.tracing_startup_hook:
+            init_options.begin_tracing(started, shutdown)
         if logging_config is not None:
             from sundog import logging_config as settings
 

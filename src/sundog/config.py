@@ -272,6 +272,9 @@ class Config:
         "Most bytes that objects of this program may take of the store; beyond, its own are spilled. 0 is no limit.",
         low=0,
     )
+    tracing_startup_hook: str = _setting(
+        "", "Function (`module:function`) that sets up OpenTelemetry in each process; empty traces nothing."
+    )
     metrics_export_port: int = _setting(
         0,
         "Port on 127.0.0.1 on which the head process answers too, for Prometheus; 0 is none.",

@@ -16,6 +16,7 @@ from sundog.signatures import Signature
 
 if TYPE_CHECKING:
     from sundog.engines.heads import Head
+    from sundog.engines.local import LocalEngine
     from sundog.job_spec import JobSpec
 
 # What Ray's `init` takes besides, private and of no effect here: it has no such process, port or password.
@@ -31,7 +32,6 @@ WITHOUT_EFFECT = frozenset(
         "_redis_password",
         "_redis_username",
         "_skip_env_hook",
-        "_tracing_startup_hook",
     }
 )
 
@@ -166,3 +166,23 @@ def head_of(wanted: bool | None, host: str, port: int | None) -> Iterator[Head |
         raise ValueError(str(error)) from None
     with head.listener:
         yield head
+
+
+def begin_tracing(engine: LocalEngine, give_up: Callable[[], None]) -> None:
+    """Make spans of what this program submits, until it leaves the session (see `observe/spans.py`).
+
+    Raises:
+        ImportError: OpenTelemetry is not installed.
+        ValueError: the hook is none, or failed.
+    """
+    from sundog import engines
+    from sundog.observe import spans
+
+    try:
+        spans.check_hook(engine.owner.config.tracing_startup_hook)
+        spans.begin_driver(engine)
+    except BaseException:
+        spans.end_quietly()
+        give_up()
+        raise
+    engines.when_leaving(spans.end)

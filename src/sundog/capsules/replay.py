@@ -164,7 +164,11 @@ def _arguments(
     slots = [_unpack(each, rebuild) for each in values]
     return (
         tuple(slots[each.index] if type(each) is Slot else each for each in positional),
-        {key: slots[each.index] if type(each) is Slot else each for key, each in named.items()},
+        {
+            key: slots[each.index] if type(each) is Slot else each
+            for key, each in named.items()
+            if key != "_ray_trace_ctx"  # the context of a span, which is over (`observe/spans.py`)
+        },
     )
 
 

@@ -247,7 +247,6 @@ _TEXTS = (
     "--worker-port-list",
     "--plasma-directory",
     "--autoscaling-config",
-    "--tracing-startup-hook",
     "--cgroup-path",
     "--proxy-server-url",
     "--log-style",
@@ -277,6 +276,18 @@ def _accepts_rays_flags(function: Callable[..., int]) -> Callable[..., int]:
             function = click.option(flag, **keep, **how)(function)  # type: ignore[arg-type]
     keep["help"] = "Accepted; there is nothing more to say."
     return click.option("-v", "--verbose", count=True, **keep)(function)
+
+
+def _hook(text: str | None) -> str | None:
+    """A tracing hook that can be meant, and OpenTelemetry is there."""
+    if text is not None:
+        from sundog.observe import spans
+
+        try:
+            spans.check_hook(text)
+        except (spans.TracingHookError, ImportError) as error:
+            raise click.UsageError(str(error)) from None
+    return text
 
 
 def read_labels_file(path: str | None) -> dict[str, str]:
@@ -356,6 +367,11 @@ def _given(**settings: object) -> dict[str, object]:
     type=click.IntRange(0, 65535),
     help="A further port of the dashboard, for Prometheus; /metrics is at its own port too.",
 )
+@click.option(
+    "--tracing-startup-hook",
+    metavar="MODULE:FUNCTION",
+    help="Called in each process of the session: sets up OpenTelemetry, for spans of tasks and calls.",
+)
 @click.option("--labels", callback=parse_labels, metavar="K=V,…", help="Labels of this node.")
 @click.option(
     "--labels-file", type=click.Path(exists=True, dir_okay=False), help="The same, a `key: value` a line."
@@ -381,6 +397,7 @@ def command(
     dashboard_port: int | None,
     max_running_jobs: int | None,
     metrics_export_port: int | None,
+    tracing_startup_hook: str | None,
     labels: dict[str, str],
     labels_file: str | None,
     block: bool,
@@ -398,6 +415,7 @@ def command(
         memory_monitor_refresh_ms=memory_monitor_refresh_ms,
         max_running_jobs=max_running_jobs,
         metrics_export_port=metrics_export_port,
+        tracing_startup_hook=_hook(tracing_startup_hook),
     )
     if memory is not None:
         resources = {**resources, "memory": float(memory)}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 from sundog import events
@@ -36,6 +37,7 @@ class ActorLife:
         self.owner = owner
         self.executor = executor
         self.serving: Any = serving
+        self.loaded_class: Callable[[Any], None] | None = None  # told of an actor's class; by tracing
 
     def run(self) -> str:
         """Serve until the end, in whichever way the actor needs; returns why it ended."""
@@ -90,6 +92,8 @@ class ActorLife:
                 # Nothing of the user's runs here yet, so importing anew is as good as a new process.
                 self.serving.watch.forget()
             cls = pickle.loads(spec["blob"])
+            if self.loaded_class is not None:
+                self.loaded_class(cls)
             positional, named = self._arguments(actor_id, spec["args"], spec["extra"], received)
             concurrent = self._choose_serving(cls, spec)
             self.serving.current = actor_id

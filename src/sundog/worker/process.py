@@ -127,6 +127,10 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
         from importlib import import_module
 
         import_module("sundog.compat").install()
+    if config.tracing_startup_hook:
+        from sundog.worker import tracing
+
+        tracing.begin(config.tracing_startup_hook, executor, life)
     try:
         owner.reactor.start()
     except RuntimeError as error:
