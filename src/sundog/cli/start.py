@@ -252,6 +252,7 @@ _TEXTS = (
     "--log-style",
     "--log-color",
 )
+_LABELS = "sundog.labels"
 _SWITCHES = (
     "--no-redirect-output",
     "--enable-object-reconstruction",
@@ -316,6 +317,11 @@ def _given(**settings: object) -> dict[str, object]:
     return {name: value for name, value in settings.items() if value is not None}
 
 
+def _all_labels(context: click.Context, option: click.Parameter, text: str) -> dict[str, str]:
+    """The labels of the file, and those of the command line."""
+    return {**context.meta.get(_LABELS, {}), **parse_labels(context, option, text)}
+
+
 @click.command("start", short_help="Start a session that outlives this command.")
 @click.option("--head", is_flag=True, help="Start a session of its own on this machine.")
 @click.option(
@@ -370,11 +376,17 @@ def _given(**settings: object) -> dict[str, object]:
 @click.option(
     "--tracing-startup-hook",
     metavar="MODULE:FUNCTION",
+    callback=lambda _context, _option, text: _hook(text),
     help="Called in each process of the session: sets up OpenTelemetry, for spans of tasks and calls.",
 )
-@click.option("--labels", callback=parse_labels, metavar="K=V,…", help="Labels of this node.")
+@click.option("--labels", callback=_all_labels, metavar="K=V,…", help="Labels of this node.")
 @click.option(
-    "--labels-file", type=click.Path(exists=True, dir_okay=False), help="The same, a `key: value` a line."
+    "--labels-file",
+    type=click.Path(exists=True, dir_okay=False),
+    is_eager=True,  # read before --labels, which adds to it
+    expose_value=False,
+    callback=lambda context, _option, path: context.meta.update({_LABELS: read_labels_file(path)}),
+    help="The same, a `key: value` a line.",
 )
 @click.option("--block", is_flag=True, help="Stay until the session ends; Ctrl-C ends it.")
 @click.option("--disable-usage-stats", is_flag=True, help="Accepted; sundog never reports usage to anyone.")
@@ -399,7 +411,6 @@ def command(
     metrics_export_port: int | None,
     tracing_startup_hook: str | None,
     labels: dict[str, str],
-    labels_file: str | None,
     block: bool,
     disable_usage_stats: bool,
 ) -> int:
@@ -415,15 +426,13 @@ def command(
         memory_monitor_refresh_ms=memory_monitor_refresh_ms,
         max_running_jobs=max_running_jobs,
         metrics_export_port=metrics_export_port,
-        tracing_startup_hook=_hook(tracing_startup_hook),
+        tracing_startup_hook=tracing_startup_hook,
     )
     if memory is not None:
         resources = {**resources, "memory": float(memory)}
     if address:
         wanted = Wanted(num_cpus, num_gpus, resources, object_store_memory)
-        return _add_node(
-            address, temp_dir, wanted, {**read_labels_file(labels_file), **labels}, settings, block=block
-        )
+        return _add_node(address, temp_dir, wanted, labels, settings, block=block)
     others = [other for other in sessions.find_sessions(temp_dir) if other.persistent]
     made, note = _make_head(include_dashboard, dashboard_host, dashboard_port, settings)
     info = sessions.start_head(
@@ -434,7 +443,7 @@ def command(
         object_spilling_directory=object_spilling_directory,
         temp_dir=temp_dir,
         head=made,
-        labels={**read_labels_file(labels_file), **labels},
+        labels=labels,
         # The waiting is done here, after the message: who blocks must read how to join first.
         block=False,
         system_config=settings,

@@ -36,13 +36,24 @@ def routes(desk: Desk) -> list[BaseRoute]:
         if not desk.session.is_live:
             return PlainTextResponse("This session has ended: Serve does not run in it.", 400)
         verb = {"GET": "details", "PUT": "apply", "DELETE": "clear"}[request.method]
-        code, answer, text = await _operate(verb, desk.session.path, await request.body())
+        body = await request.body()
+        if verb == "apply" and not _is_object(body):
+            return PlainTextResponse("A Serve config is a JSON object with the key applications.", 400)
+        code, answer, text = await _operate(verb, desk.session.path, body)
         if code == 0:
             return Response(answer, media_type="application/json")
         return PlainTextResponse(text, 400 if code == _WRONG else 500)
 
     methods = ["GET", "PUT", "DELETE"]
     return [Route("/api/serve/applications/", applications, methods=methods)]
+
+
+def _is_object(body: bytes) -> bool:
+    """Whether a body is worth a program that reads it."""
+    try:
+        return isinstance(json.loads(body), dict)
+    except ValueError:
+        return False
 
 
 async def _operate(verb: str, session: str, body: bytes) -> tuple[int, bytes, str]:
