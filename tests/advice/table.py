@@ -3,11 +3,13 @@
 ::
 
     python -m tests.advice.table [NAME …] [--tries 3] [--write docs/doctor.md]
+    python -m tests.advice.table --part 1/4 --keep /tmp/rows.jsonl     # a part at a time; the last call has --write too
 
-Owns the running and the judging. A program is in `programs/`, its mended twin in `programs/mended/`; a line with the
-comment `# fault: KIND` is where that fault is to be found. A program without such a line is a clean one: whatever is
-found in it is a false alarm, and so is what is found of the same kind in a mended twin. Exit code 1 if a fault is not
-found, a clean program has a finding, or a prediction is further than 15 % from what the twin took.
+Owns the running and the judging. Of several tries of a program the median by its prediction is shown, never the best.
+A program is in `programs/`, its mended twin in `programs/mended/`; a line with the comment `# fault: KIND` is where
+that fault is to be found. A program without such a line is a clean one: whatever is found in it is a false alarm, and
+so is what is found of the same kind in a mended twin. Exit code 1 if a fault is not found, a clean program has a
+finding, or a prediction is further than 15 % from what the twin took.
 """
 
 from __future__ import annotations
@@ -20,7 +22,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -79,25 +83,28 @@ class Row:
 
 def examine(program: Path) -> dict[str, Any]:
     """Run a program in a folder of its own, and have it examined."""
+    with recorded(program) as environ:
+        asked = subprocess.run(
+            [sys.executable, "-m", "sundog.cli", "doctor", "--json"],
+            env=environ, capture_output=True, text=True, check=True, timeout=120,
+        )  # fmt: skip
+    report: dict[str, Any] = json.loads(asked.stdout)
+    return report
+
+
+@contextmanager
+def recorded(program: Path) -> Iterator[dict[str, str]]:
+    """Run a program; inside, the environment in which its session is the newest one."""
     folder = tempfile.mkdtemp(prefix="sd-table-", dir="/tmp")
     environ = {**os.environ, "SUNDOG_temp_dir": folder}
     try:
         ran = subprocess.run(
             [sys.executable, str(program)],
-            env=environ,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=120,
-        )
+            env=environ, capture_output=True, text=True, check=False, timeout=120,
+        )  # fmt: skip
         if ran.returncode:
             raise RuntimeError(f"{program} failed: {ran.stderr[-2000:]}")
-        asked = subprocess.run(
-            [sys.executable, "-m", "sundog.cli", "doctor", "--json"],
-            env=environ, capture_output=True, text=True, check=True, timeout=120,
-        )  # fmt: skip
-        report: dict[str, Any] = json.loads(asked.stdout)
-        return report
+        yield environ
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -134,14 +141,28 @@ def names() -> list[str]:
     return sorted(path.stem for path in PROGRAMS.glob("*.py"))
 
 
-def best(name: str, tries: int) -> Row:
-    """The first try that is good, else the one with the best prediction: a busy machine is no fault of the doctor's."""
-    rows: list[Row] = []
-    for _ in range(tries):
-        rows.append(judge(name))
-        if rows[-1].is_good:
-            break
-    return min(rows, key=lambda row: (not row.is_found, abs(row.off)))
+def middle(name: str, tries: int) -> Row:
+    """The median of several tries by how far the prediction is off; one in which the fault is not found comes last."""
+    rows = sorted((judge(name) for _ in range(max(1, tries))), key=lambda row: (not row.is_found, row.off))
+    return rows[len(rows) // 2]
+
+
+def part_of(all_: list[str], part: str) -> list[str]:
+    """The programs of one part: `2/4` is every fourth one, beginning with the second."""
+    number, _, count = part.partition("/")
+    return all_[int(number) - 1 :: int(count)]
+
+
+def keep(file: Path, row: Row) -> None:
+    """Add a row to a file of rows."""
+    with file.open("a") as out:
+        out.write(json.dumps(asdict(row)) + "\n")
+
+
+def kept(file: Path) -> list[Row]:
+    """The rows of a file, one for each program: its newest."""
+    rows = [Row(**json.loads(line)) for line in file.read_text().splitlines()]
+    return sorted({row.name: row for row in rows}.values(), key=lambda row: row.name)
 
 
 def page(rows: list[Row]) -> str:
@@ -170,22 +191,33 @@ def write(file: Path, text: str) -> None:
 
 
 def main() -> int:
-    """Run them all."""
+    """Run them all, or a part."""
     parser = argparse.ArgumentParser(prog="python -m tests.advice.table")
     parser.add_argument("names", nargs="*")
-    parser.add_argument("--tries", type=int, default=1, help="how often a program is tried on a busy machine")
+    parser.add_argument(
+        "--tries", type=int, default=1, help="how often a program is tried; the median is shown"
+    )
+    parser.add_argument("--part", help="only a part of the programs: 1/4, 2/4, …")
+    parser.add_argument(
+        "--keep", type=Path, help="a file that the rows are added to; the table is made of all of it"
+    )
     parser.add_argument("--write", type=Path, help="the page that has the table between its marks")
     given = parser.parse_args()
+    chosen = given.names or names()
     rows = []
-    for name in given.names or names():
+    for name in part_of(chosen, given.part) if given.part else chosen:
         try:
-            row = best(name, given.tries)
+            row = middle(name, given.tries)
         except (RuntimeError, subprocess.SubprocessError) as error:
             print(f"{name}: {error}", flush=True)
             continue
         rows.append(row)
+        if given.keep is not None:
+            keep(given.keep, row)
         mark = "ok " if row.is_good else "BAD"
         print(mark, " | ".join(row.cells()), row.others, row.twin_findings, flush=True)
+    if given.keep is not None:
+        rows = kept(given.keep)
     text = page(rows)
     print(text.splitlines()[0])
     if given.write is not None:

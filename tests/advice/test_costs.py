@@ -21,7 +21,7 @@ def test_each_start_has_its_own_lag() -> None:
     first = script.submit("a", 1.0, start_s=0.25, process=1)
     second = script.submit("b", 1.0, start_s=1.5, process=1)
     late = script.submit("c", 1.0, start_s=3.0, process=2, deps=(second.key,))
-    set_lags(script.nodes, [])
+    set_lags(script.nodes, [], {})
     assert [first.lag_s, second.lag_s, late.lag_s] == pytest.approx([0.25, 0.25, 0.5])
     assert (first.is_first, second.is_first) == (True, False)
 
@@ -30,7 +30,7 @@ def test_a_get_that_wakes_late_says_so() -> None:
     script = Script()
     script.get(script.submit("a", 1.0))
     script.ops[-1].waited_s = 1.25
-    set_lags(script.nodes, [Program(0, 0.0, 2.0, script.ops)])
+    set_lags(script.nodes, [Program(0, 0.0, 2.0, script.ops)], {})
     assert script.ops[-1].wake_s == pytest.approx(0.25)
 
 
@@ -46,5 +46,22 @@ def test_the_first_task_of_a_worker_may_take_longer() -> None:
 def test_tasks_that_were_folded_into_one_have_no_lag_of_their_own() -> None:
     script = Script()
     folded = script.submit("tiny", 0.1, start_s=2.0, count=50, process=1)
-    set_lags(script.nodes, [])
+    set_lags(script.nodes, [], {})
     assert (folded.lag_s, folded.is_first) == (0.0, False)
+
+
+def test_a_task_that_waited_for_a_place_started_when_one_was_free() -> None:
+    script = Script()
+    script.submit("a", 1.0, start_s=0.1, process=1)
+    late = script.submit("b", 1.0, start_s=1.3, process=2)
+    set_lags(script.nodes, [], {"CPU": 1.0})
+    assert late.lag_s == pytest.approx(0.2)
+    set_lags(script.nodes, [], {"CPU": 2.0})
+    assert late.lag_s == pytest.approx(1.3)
+
+
+def test_the_least_pause_of_a_function_is_what_trying_again_takes() -> None:
+    script = Script()
+    pauses = [script.submit("flaky", 1.0, attempts=2, pause_s=each) for each in (0.1, 0.7)]
+    set_lags(script.nodes, [], {})
+    assert [node.pause_s for node in pauses] == [0.1, 0.1]

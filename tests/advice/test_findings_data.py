@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from sundog.advice.findings_data import closure, large_argument, spilling, too_many_threads
-from sundog.advice.run import Copy, LargeFunction
+from sundog.advice.run import SUBMIT, Copy, LargeFunction
 from sundog.advice.simulator import play
 from sundog.advice.source import Sources
 from tests.advice.runs import Script
@@ -53,12 +53,24 @@ def test_a_function_that_carries_data_is_found_where_it_is_defined(tmp_path: Pat
         for _ in range(4)
     ]
     script.get(*nodes)
-    run = script.run(functions=[LargeFunction("use", 1 << 26, 0.3, 0.0)])
+    run = script.run(functions=[LargeFunction("use", 1 << 28, 0.3, 0.0)])
     [draft] = closure(run, Sources())
     assert draft.site == f"{file}:4"
     assert "(big)" in draft.title
     assert play(run).length_s == pytest.approx(0.8)
     assert play(draft.run).length_s < 0.3
+
+
+def test_a_captured_value_of_many_objects_is_given_to_few_tasks() -> None:
+    script = Script(cpus=4, cores=2)
+    script.compute(0.3)
+    firsts = [script.submit("use", 0.4, cpu_s=0.2, is_first=True, process=n) for n in range(4)]
+    later = [script.submit("use", 0.0, start_s=0.8, process=n) for n in range(4)]
+    script.get(*firsts, *later)
+    run = script.run(functions=[LargeFunction("use", 1 << 23, 0.2, 0.0)])
+    [draft] = closure(run, Sources())
+    assert "2 tasks a share" in draft.change
+    assert len([op for op in draft.run.programs[0].ops if op.kind == SUBMIT]) == 2
 
 
 def test_objects_that_come_back_from_disk_are_found() -> None:

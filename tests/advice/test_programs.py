@@ -70,3 +70,20 @@ def test_what_a_worker_did_is_of_the_task_that_ran_in_it() -> None:
     assert outer.program is not None
     assert [op.kind for op in outer.program] == [COMPUTE, SUBMIT, COMPUTE, WAIT, COMPUTE]
     assert outer.work_s == 0.5 + 0.25 + 0.5
+
+
+def test_a_task_that_runs_in_the_process_of_the_one_that_waits_for_it_is_part_of_the_wait() -> None:
+    script = Script()
+    outer = script.submit("outer", 3.0, process=1)
+    script.node(
+        "inner", 0.875, owner=b"worker..", process=1, submit_s=0.5, start_s=0.625, number=1, last_number=1
+    )
+    script.node(
+        "inner", 1.0, owner=b"worker..", process=2, submit_s=0.5, start_s=1.0, number=2, last_number=2
+    )
+    waited = Span(1, 1.5625, 2.0, b"worker.." + (1).to_bytes(8, "little"), 2, 2, "/x.py:9 in f", False, 1)
+    built(script, [waited], 3.0)
+    assert outer.program is not None
+    waits = [op for op in outer.program if op.kind == WAIT]
+    assert [(op.at_s, op.waited_s, op.site) for op in waits] == [(0.625, 1.375, "/x.py:9 in f")]
+    assert outer.work_s == 0.5 + 0.125 + 1.0

@@ -80,3 +80,18 @@ def test_a_large_function_is_told_at_its_third_definition_and_a_huge_one_at_once
     by_value.note_function("g", by_value.HUGE_FUNCTION_BYTES)
     by_value.note_function("g", by_value.HUGE_FUNCTION_BYTES)
     assert capsys.readouterr().err.count("g has 9.5 MiB") == 1
+
+
+def test_the_mark_is_of_the_largest_argument_whatever_else_is_passed() -> None:
+    model = {"w": np.zeros(LARGE), "b": np.zeros(8)}
+    marks = {by_value.likeness((model, np.full(2000, n)), {"step": n}) for n in range(3)}
+    assert len(marks) == 1 and marks != {0.0}
+    assert by_value.likeness(({"w": np.ones(LARGE)},), {}) not in marks
+
+    class Model:
+        def __init__(self) -> None:
+            self.weights = [np.zeros(LARGE)]
+
+    held = Model()
+    assert by_value.likeness((held, 1), {}) == by_value.likeness((held, 2), {}) != 0.0
+    assert by_value.likeness((1, "a"), {}) == 0.0

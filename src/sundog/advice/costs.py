@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from statistics import median
 
 from sundog.advice.run import CALL, COMPUTE, CREATE, SUBMIT, TASK, WAIT, Costs, Node, Op, Program, Run
@@ -11,7 +13,8 @@ from sundog.advice.run import CALL, COMPUTE, CREATE, SUBMIT, TASK, WAIT, Costs, 
 _MANY = 2000
 _LEAST_WARM_S = 0.02
 _WARM_FACTOR = 2.0
-_SUBMIT_MOST_S = 2e-4  # what takes longer before a submission is the program's own work
+READY_S = 0.1  # from init() until the first worker is there, where a run does not show it
+SUBMIT_MOST_S = 2e-4  # what takes longer before a submission is the program's own work
 
 
 def costs_of(nodes: Sequence[Node], programs: Sequence[Program]) -> Costs:
@@ -53,7 +56,8 @@ def costs_of(nodes: Sequence[Node], programs: Sequence[Program]) -> Costs:
         call_s=_middle(calls, usual.call_s),
         wake_s=_middle(wakes, usual.wake_s),
         create_s=_middle(create, usual.create_s),
-        submit_s=min(_middle(gaps, usual.submit_s), _SUBMIT_MOST_S),
+        ready_s=min((node.start_s for node in nodes if node.start_s > 0), default=READY_S),
+        submit_s=min(_middle(gaps, usual.submit_s), SUBMIT_MOST_S),
     )
 
 
@@ -101,28 +105,88 @@ def warm_ups(run: Run, *, cpu: bool = False) -> Mapping[str, float]:
     return found
 
 
-def set_lags(nodes: Sequence[Node], programs: Sequence[Program]) -> None:
-    """What each start and each wake-up took when nothing was in its way any more."""
-    by_process: dict[int, list[Node]] = defaultdict(list)
+def set_lags(nodes: Sequence[Node], programs: Sequence[Program], room: Mapping[str, float]) -> None:
+    """What each start and each wake-up took when nothing was in its way any more.
+
+    Args:
+        nodes: all tasks.
+        programs: the drivers.
+        room: what the session has of each resource.
+    """
+    by_process: dict[int, list[tuple[float, float, Node]]] = defaultdict(list)
     for node in nodes:
-        by_process[node.process].append(node)
+        for start, end, process in node.ran():
+            by_process[process].append((start, end, node))
+    held = {name: _Held(nodes, name, total) for name, total in room.items()}
     for own in by_process.values():
-        own.sort(key=lambda node: node.start_s)
+        own.sort(key=lambda each: each[0])
         reach = -1.0
-        for position, node in enumerate(own):
-            ready = max([node.submit_s, *(nodes[each].end_s + node.delay_s for each in node.deps)])
-            if node.count > 1:  # several that were folded into one: they began while others of them ran
-                reach = max(reach, node.end_s)
-                continue
-            node.is_first = position == 0
-            node.lag_s = max(0.0, node.start_s - max(ready, reach if reach <= node.start_s else ready))
-            reach = max(reach, node.end_s)
+        for position, (start, end, node) in enumerate(own):
+            if (
+                node.count == 1 and start == node.start_s
+            ):  # not: folded ones, which began while others of them ran
+                ready = max([node.submit_s, *(nodes[each].end_s + node.delay_s for each in node.deps)])
+                node.is_first = position == 0
+                freed = max(
+                    (
+                        held[name].freed(ready, start, amount)
+                        for name, amount in node.resources.items()
+                        if name in held
+                    ),
+                    default=-1.0,
+                )
+                node.lag_s = max(0.0, start - max(ready, freed, reach if reach <= start else ready))
+            reach = max(reach, end)
+    _set_pauses(nodes)
     for program in programs:
         for op in program.ops:
             _set_wake(op, nodes)
     for node in nodes:
         for op in node.program or ():
             _set_wake(op, nodes)
+
+
+class _Held:
+    """How much of one resource was held at each moment."""
+
+    def __init__(self, nodes: Sequence[Node], name: str, room: float) -> None:
+        changes: list[tuple[float, float]] = []
+        for node in nodes:
+            amount = node.resources.get(name, 0.0)
+            if not amount or node.count > 1:
+                continue
+            for start, end, _ in node.ran():
+                # An actor that keeps a resource keeps it after its constructor: its end is not in the records.
+                changes += [(start, amount)] if node.kind == CREATE else [(start, amount), (end, -amount)]
+            for op in node.program or () if node.kind == TASK else ():
+                if op.kind == WAIT:
+                    changes += [(op.at_s, -amount), (op.at_s + op.waited_s, amount)]
+        changes.sort()
+        self._room = room
+        self._times = [at for at, _ in changes]
+        self._sums = list(accumulate(change for _, change in changes))
+        self._frees = [at for at, change in changes if change < 0]
+
+    def freed(self, ready: float, start: float, amount: float) -> float:
+        """When what a task asks for became free, after it was ready; -1 if the task did not wait for that."""
+        last = bisect_right(self._frees, start) - 1
+        if last < 0 or self._frees[last] < ready:
+            return -1.0
+        before = bisect_left(self._times, self._frees[last]) - 1
+        is_full = before >= 0 and self._sums[before] + amount > self._room + 1e-9
+        return self._frees[last] if is_full else -1.0
+
+
+def _set_pauses(nodes: Sequence[Node]) -> None:
+    """A task that is tried again waits for a place too: the least pause of its function is what trying again takes."""
+    least: dict[str, float] = {}
+    for node in nodes:
+        if node.attempts > 1:
+            each = node.pause_s / (node.attempts - 1)
+            least[node.name] = min(least.get(node.name, each), each)
+    for node in nodes:
+        if node.attempts > 1:
+            node.pause_s = least[node.name] * (node.attempts - 1)
 
 
 def _set_wake(op: Op, nodes: Sequence[Node]) -> None:

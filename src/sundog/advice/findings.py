@@ -86,8 +86,8 @@ def weigh(run: Run, drafts: Sequence[Draft], played_s: float) -> list[Finding]:
 _ECHOES = {
     "one-actor": ("unbalanced-actors", "stragglers"),
     "get-in-loop": ("serial-part", "driver-bound", "get-in-order", "nested-get", "tasks-too-small"),
-    "large-argument": ("serial-part", "driver-bound", "tasks-too-small", "spilling"),
-    "closure": ("serial-part", "driver-bound"),
+    "large-argument": ("serial-part", "driver-bound", "tasks-too-small", "spilling", "too-many-workers"),
+    "closure": ("serial-part", "driver-bound", "too-many-workers"),
     "retries": ("stragglers", "get-in-order"),
     "tasks-too-small": ("driver-bound", "serial-part"),
     "nested-get": ("stragglers", "one-actor"),

@@ -8,15 +8,19 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from statistics import median
 
 from sundog.advice import mending
 from sundog.advice.findings import EVERYWHERE, Draft
-from sundog.advice.run import COMPUTE, SUBMIT, Copy, Node, Op, Run, op_with, with_
+from sundog.advice.findings_tasks import bundled
+from sundog.advice.run import COMPUTE, SUBMIT, TASK, Copy, Node, Op, Run, op_with, with_
 from sundog.advice.source import Source, Sources
 
 _TIMES = 3
 _LARGE_BYTES = 1 << 17
 _MIB = 1 << 20
+_ARRAY_BYTES_PER_S = 400e6  # what is pickled faster is mostly arrays or bytes
+_THRASH_S = 0.03  # between two moves of an object that are of one stretch
 _OWN_THREADS = 4  # of a worker: its main thread, the sampler, those that read and deliver
 
 
@@ -88,6 +92,15 @@ def closure(run: Run, sources: Sources) -> Iterator[Draft]:
         workers = len({node.process for node in nodes})
         site, captured = _definition(sources, name, nodes[0].site)
         what = f" ({captured})" if captured else ""
+        words = f"Store the value once and pass the ref: ref = put({captured or 'value'}); {name}.remote(ref, ...)."
+        if size > _ARRAY_BYTES_PER_S * pickling / len(rows):
+            changed = _quicker_submits(run, saved).changed(lighter)
+        else:  # of many Python objects: each task that takes the ref makes them anew
+            changed = _few_tasks(run, nodes)
+            words += (
+                f" It is made of many Python objects, which every task that takes the ref unpickles: give each of "
+                f"{run.cores} tasks a share of the calls."
+            )
         yield Draft(
             "closure",
             f"{name} carries {size / _MIB:.1f} MiB that it captured{what}",
@@ -96,10 +109,35 @@ def closure(run: Run, sources: Sources) -> Iterator[Draft]:
             pickling + sent,
             f"it was pickled {len(rows)} time{'s' * (len(rows) != 1)} ({pickling:.2f} s) and sent to {workers} "
             f"workers, whose first tasks of it waited {sent:.2f} s longer",
-            f"Store the value once and pass the ref: ref = put({captured or 'value'}); {name}.remote(ref, ...).",
-            _quicker_submits(run, saved).changed(lighter),
+            words,
+            changed,
             sites=frozenset(node.site for node in nodes),
         )
+
+
+def _few_tasks(run: Run, nodes: list[Node]) -> Run:
+    """The run with one task for each core in the place of many: each gets the value once, as each worker does now."""
+    firsts = [node for node in nodes if node.is_first]
+    later = [node.work_s for node in nodes if not node.is_first]
+    usual = median(later) if later else 0.0
+    once = max(0.0, median(node.work_s for node in firsts) - usual) if firsts else 0.0
+    used = median(min(node.cpu_s, node.work_s) for node in firsts) if firsts else once
+    keys = [node.key for node in nodes if node.kind == TASK and node.program is None]
+    plain = run.changed(
+        (
+            with_(each, work_s=min(usual, each.work_s), cpu_s=min(usual, each.cpu_s))
+            for each in (run.nodes[key] for key in keys)
+        ),
+        warm={},
+    )
+    for owner, ops in run.owners():
+        own = [op.node for op in ops if op.kind == SUBMIT and op.node in set(keys)]
+        if not own:
+            continue
+        steps, heads = bundled(plain, ops, own, -(-len(own) // run.cores))
+        full = [with_(node, work_s=node.work_s + once, cpu_s=node.cpu_s + used) for node in heads]
+        plain = plain.with_ops(owner, steps).changed(full)
+    return plain
 
 
 def _lighter(run: Run, nodes: list[Node]) -> tuple[list[Node], float]:
@@ -161,7 +199,7 @@ def spilling(run: Run, sources: Sources) -> Iterator[Draft]:
     stretches = sorted((at - seconds, at) for at, seconds, _, _ in run.spills)
     merged: list[list[float]] = []
     for begin, end in stretches:
-        if merged and begin <= merged[-1][1]:
+        if merged and begin <= merged[-1][1] + _THRASH_S:
             merged[-1][1] = max(merged[-1][1], end)
         else:
             merged.append([begin, end])
@@ -171,9 +209,12 @@ def spilling(run: Run, sources: Sources) -> Iterator[Draft]:
     def overlap(begin: float, end: float) -> float:
         return sum(max(0.0, min(end, last) - max(begin, first)) for first, last in merged)
 
+    # A program or task computed for as long as it used a core, and otherwise waited for the disk.
+    load = max((program.load for program in run.programs), default=0.0)
+
     def change(ops: list[Op]) -> list[Op]:
         return [
-            op_with(op, seconds=max(0.0, op.seconds - overlap(op.at_s, op.at_s + op.seconds)))
+            op_with(op, seconds=max(op.seconds * load, op.seconds - overlap(op.at_s, op.at_s + op.seconds)))
             if op.kind == COMPUTE
             else op
             for op in ops
@@ -183,7 +224,8 @@ def spilling(run: Run, sources: Sources) -> Iterator[Draft]:
     for node in run.nodes:
         spent = overlap(node.start_s, node.end_s)
         if spent > 0 and node.program is None:
-            lighter.append(with_(node, work_s=max(node.work_s * 0.02, node.work_s - spent)))
+            least = max(node.work_s * 0.02, min(node.cpu_s, node.work_s))
+            lighter.append(with_(node, work_s=max(least, node.work_s - spent)))
     cost = sum(end - begin for begin, end in merged)
     yield Draft(
         "spilling",
@@ -194,7 +236,7 @@ def spilling(run: Run, sources: Sources) -> Iterator[Draft]:
         f"{len(run.spills) - len(restores)} spills and {len(restores)} restores took {cost:.2f} s",
         "Keep fewer objects at a time (delete refs, get and drop results as they come), or give the store more room: "
         "init(object_store_memory=...).",
-        run.changed(lighter).with_each_program(change),
+        run.changed(lighter, warm={}).with_each_program(change),
         sites=frozenset({EVERYWHERE}),
     )
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import pairwise
 from statistics import median
 
-from sundog.advice.costs import warm_ups
+from sundog.advice.costs import SUBMIT_MOST_S, warm_ups
 from sundog.advice.findings import EVERYWHERE, Draft
 from sundog.advice.run import COMPUTE, SUBMIT, TASK, WAIT, Node, Op, Run, op_with, with_
+from sundog.advice.simulator import CannotPlay, play
 from sundog.advice.source import Sources, place_of
 
 _MANY = 50
@@ -17,6 +19,8 @@ _SMALL_S = 0.005
 _SHARE = 0.5  # of a small task's cost that must be the runtime's
 _STRAGGLER = 2.5
 _ROOM = 1.25
+_BOUND = 2.0  # times its fair share of the CPUs, that a task must take to be worth cutting where it stands
+_COMPUTES = 0.5  # of its share of the cores, that a task uses if it computes
 
 
 def _groups(run: Run) -> dict[tuple[str, str], list[Node]]:
@@ -50,9 +54,7 @@ def tasks_too_small(run: Run, sources: Sources) -> Iterator[Draft]:
             bundle = max(
                 2, min(count // max(1, int(run.cpus) * 4) or 2, round(0.02 / max(1e-6, work / count)))
             )
-            changed = _bundled(run, ops, keys, bundle)
-            if changed is None:
-                continue
+            changed = bundled(run, ops, keys, bundle)
             yield Draft(
                 "tasks-too-small",
                 f"tasks too small: {name} works {_time(work / count)}, and costs {_time(took / count)}",
@@ -67,7 +69,7 @@ def tasks_too_small(run: Run, sources: Sources) -> Iterator[Draft]:
             )
 
 
-def _bundled(run: Run, ops: list[Op], keys: list[int], bundle: int) -> tuple[list[Op], list[Node]] | None:
+def bundled(run: Run, ops: list[Op], keys: list[int], bundle: int) -> tuple[list[Op], list[Node]]:
     """Steps with one submission in the place of `bundle`, and the nodes that do their work."""
     group = set(keys)
     heads: dict[int, int] = {}
@@ -85,12 +87,15 @@ def _bundled(run: Run, ops: list[Op], keys: list[int], bundle: int) -> tuple[lis
         nodes[first].cpu_s += run.nodes[key].cpu_s
     out: list[Op] = []
     between = False
+    own_s = _own_time(ops, group)
     for op in ops:
         if op.kind == SUBMIT and op.node in group:
             if heads[op.node] == op.node:
                 out.append(op)
             elif out and out[-1].kind == COMPUTE and between:
-                out.pop()  # the time of a submission that is not made
+                before = out.pop()  # the time of a submission that is not made; the program's own work stays
+                if own_s:
+                    out.append(op_with(before, seconds=min(before.seconds, own_s)))
             between = True
         elif op.kind == WAIT and set(op.nodes) & group:
             nodes_ = tuple(dict.fromkeys(heads.get(each, each) for each in op.nodes))
@@ -103,6 +108,17 @@ def _bundled(run: Run, ops: list[Op], keys: list[int], bundle: int) -> tuple[lis
     return out, list(nodes.values())
 
 
+def _own_time(ops: list[Op], group: set[int]) -> float:
+    """What the program itself does before each submission; 0 if that is no more than a submission takes."""
+    gaps = [
+        before.seconds
+        for before, op in pairwise(ops)
+        if op.kind == SUBMIT and op.node in group and before.kind == COMPUTE
+    ]
+    usual = median(gaps) if gaps else 0.0
+    return usual - SUBMIT_MOST_S if usual > 2 * SUBMIT_MOST_S else 0.0
+
+
 def stragglers(run: Run, sources: Sources) -> Iterator[Draft]:
     """A few tasks far longer than the others of their function, for which everything waits at the end."""
     for (name, site), group in _groups(run).items():
@@ -110,6 +126,7 @@ def stragglers(run: Run, sources: Sources) -> Iterator[Draft]:
         if len(group) < 4:
             continue
         usual = median(node.work_s for node in group)
+        total = sum(node.work_s for node in group)
         slow = [node for node in group if node.work_s > _STRAGGLER * usual and node.attempts == 1]
         if not slow or len(slow) > max(1, len(group) // 3) or usual <= 0:
             continue
@@ -126,15 +143,25 @@ def stragglers(run: Run, sources: Sources) -> Iterator[Draft]:
             f"usual; for {alone:.2f} s they ran while CPUs had nothing to do"
         )
         title = f"stragglers: {name} takes up to {longest.work_s / usual:.0f} times its usual time"
-        if at > len(group) / 4:
-            yield Draft(
-                "stragglers", title, site, len(slow), alone, evidence,
-                "Submit the long ones first: sort the items by size, the largest first.", first,
-            )  # fmt: skip
-        yield Draft(
-            "stragglers", title, site, len(slow), alone, evidence,
-            f"Cut the long ones into pieces of the usual size (the longest into {pieces[longest.key]}).", cut,
-        )  # fmt: skip
+        words = f"Cut the long ones into pieces of the usual size (the longest into {pieces[longest.key]})."
+        change, changed = words, cut
+        if at > len(group) / 4 and _gains_most(run, first, cut):
+            # A sort is a smaller change than to cut the work, and gives most of what that would.
+            change = "Submit the long ones first: sort the items by size, the largest first. Or: "
+            change += words[0].lower() + words[1:]
+            changed = first
+        elif at <= len(group) / 4 and longest.work_s < _BOUND * total / max(1.0, run.cpus):
+            continue  # it is among the first already, and the others find room beside it
+        yield Draft("stragglers", title, site, len(slow), alone, evidence, change, changed)
+
+
+def _gains_most(run: Run, first: Run, cut: Run) -> bool:
+    """Whether to submit the long tasks first gains at least half of what it gains to cut them."""
+    try:
+        now, sorted_, pieces = play(run).length_s, play(first).length_s, play(cut).length_s
+    except CannotPlay:
+        return False
+    return now - sorted_ >= 0.5 * (now - pieces)
 
 
 def _tail(run: Run, group: list[Node]) -> float:
@@ -199,10 +226,9 @@ def retries(run: Run, sources: Sources) -> Iterator[Draft]:
         attempts = sum(node.attempts - 1 for node in again)
         kept = []
         for node in again:
-            took = max(1e-9, node.end_s - node.start_s)
-            left = max(0.0, took - node.wasted_s - node.pause_s)
-            used = node.cpu_s * left / took
-            kept.append(with_(node, work_s=left, pause_s=0.0, wasted_s=0.0, cpu_s=used, program=None))
+            left = max(0.0, node.work_s - node.wasted_s)
+            used = node.cpu_s * left / max(1e-9, node.work_s)
+            kept.append(with_(node, work_s=left, pause_s=0.0, wasted_s=0.0, cpu_s=used))
         killed = any(node.lost for node in again)
         yield Draft(
             "retries",
@@ -233,6 +259,10 @@ def too_many_workers(run: Run, sources: Sources) -> Iterator[Draft]:
     cpu = sum(node.cpu_s for node in group)
     workers = len({node.process for node in group})
     names = {node.name for node in group}
+    usual = [node for node in group if not node.is_first] or group
+    busy = sum(node.cpu_s for node in usual) / max(1e-9, sum(node.work_s for node in usual))
+    if busy < _COMPUTES * min(1.0, run.cores / max(1, min(workers, run.cpus))):
+        return  # tasks that mostly wait: more of them at a time is right
     # Tasks of which more run than there are cores: each gets a share. Alone, a task that computes takes its CPU time.
     if workers <= run.cores or not work or cpu / work < 0.25 * run.cores / min(workers, run.cpus):
         return

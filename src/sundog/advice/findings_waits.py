@@ -7,12 +7,14 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from sundog.advice import mending
-from sundog.advice.findings import Draft
-from sundog.advice.run import COMPUTE, CREATE, SUBMIT, WAIT, Node, Op, Program, Run, op_with, with_
+from sundog.advice.findings import LEAST_SHARE, Draft
+from sundog.advice.run import CALL, COMPUTE, CREATE, SUBMIT, WAIT, Node, Op, Program, Run, op_with, with_
 from sundog.advice.source import Loop, Source, Sources, place_of, turns_need_each_other
 
 _LEAST_TIMES = 3
 _LONELY_SHARE = 0.7
+_PROLOGUE_S = 1e-3
+_LENT_SHARE = 0.2
 
 
 def get_in_loop(run: Run, sources: Sources) -> Iterator[Draft]:
@@ -141,7 +143,9 @@ def _all_at_once(
     changed: dict[int, Node] = {}
     got: list[int] = []  # in this turn
     after_wait = False
-    for op in middle:
+    for position, op in enumerate(middle):
+        if _is_prologue(middle, position, sites):
+            continue
         if op.kind == WAIT and op.site in sites:
             nodes |= set(op.nodes)
             waits.append(op_with(op, wake_s=-1.0))
@@ -160,7 +164,26 @@ def _all_at_once(
             submits.append(op)
     other = run.with_ops(owner, [*head, *submits, *waits, *tail])
     kept = [with_(node, program=other.nodes[key].program) for key, node in changed.items()]
-    return other.changed(kept), nodes
+    return _in_line(other.changed(kept), nodes), nodes
+
+
+def _in_line(run: Run, keys: set[int]) -> Run:
+    """Tasks and calls that stand in line start when the one before them ends: nobody has to be woken up for them."""
+    costs = run.costs
+    nodes = [run.nodes[key] for key in keys if not run.nodes[key].is_first]
+    return run.changed(
+        with_(node, lag_s=min(node.lag_s, costs.call_s if node.kind == CALL else costs.busy_s))
+        for node in nodes
+    )
+
+
+def _is_prologue(ops: list[Op], position: int, sites: tuple[str, ...]) -> bool:
+    """Whether a moment of the program's own is the way from a submission into its get."""
+    if ops[position].kind != COMPUTE or not 0 < position < len(ops) - 1:
+        return False
+    after = ops[position + 1]
+    is_between = ops[position - 1].kind == SUBMIT and after.kind == WAIT and after.site in sites
+    return is_between and ops[position].seconds < _PROLOGUE_S
 
 
 def get_in_order(run: Run, sources: Sources) -> Iterator[Draft]:
@@ -268,6 +291,8 @@ def nested_get(run: Run, sources: Sources) -> Iterator[Draft]:
                 "Return the refs instead of their values, or give them to a task as arguments: it starts when they "
                 "are there.",
                 changed,
+                # A task lends its CPU while it waits, so only an actor that waits holds others up.
+                least_share=LEAST_SHARE if nodes[0].actor else _LENT_SHARE,
                 sites=frozenset(node.site for node in nodes),
             )
 

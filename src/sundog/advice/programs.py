@@ -12,13 +12,15 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sundog.advice.run import COMPUTE, SUBMIT, WAIT, Node, Op, Program
+from sundog.advice.run import COMPUTE, SUBMIT, TASK, WAIT, Node, Op, Program
 
 if TYPE_CHECKING:
     from sundog.advice.reading import Finder, Span
 
 _LATE_S = 0.002
 _LEAST_S = 1e-6
+
+Ran = tuple[float, float, Node]  # from when to when a process ran it
 
 
 def build_programs(
@@ -62,14 +64,16 @@ def _inner(
 ) -> None:
     """Programs of tasks: what a worker submitted or waited for is of the task that ran in it then."""
     busy = {numbers[own] for own in (*submits, *waits) if own in numbers}
-    ran: dict[int, list[Node]] = defaultdict(list)
+    ids = {number: each for each, number in numbers.items()}
+    ran: dict[int, list[Ran]] = defaultdict(list)
     for node in nodes:
-        if node.process in busy and node.count == 1:
-            ran[node.process].append(node)
+        for start, end, process in node.ran() if node.count == 1 else ():
+            if process in busy:
+                ran[process].append((start, end, node))
     for process, own in ran.items():
-        own.sort(key=lambda node: node.start_s)
-        starts = [node.start_s for node in own]
-        id_ = next(each for each, number in numbers.items() if number == process)
+        own.sort(key=lambda each: (each[0], -each[1]))
+        starts = [start for start, _, _ in own]
+        id_ = ids[process]
         its_submits: dict[int, list[Node]] = defaultdict(list)
         its_waits: dict[int, list[Span]] = defaultdict(list)
         for child in submits.get(id_, ()):
@@ -80,75 +84,143 @@ def _inner(
             parent = _running(own, starts, span.start_s)
             if parent is not None:
                 its_waits[parent.key].append(span)
-        for node in own:
-            if node.key in its_submits or node.key in its_waits:
+        for position, (start, end, node) in enumerate(own):
+            is_last = (
+                end >= node.end_s - _LEAST_S
+            )  # of a node that was tried again, what its last attempt did
+            if is_last and (node.key in its_submits or node.key in its_waits):
                 mine, spans = its_submits[node.key], its_waits[node.key]
-                ops = _steps(mine, spans, node.start_s, node.end_s, finder, False)
+                inside = _inside(own, position)
+                ops = _steps(mine, spans, start, end, finder, False, inside)
                 node.program = ops
-                node.work_s = sum(op.seconds for op in ops if op.kind == COMPUTE)
+                node.work_s = node.wasted_s + sum(op.seconds for op in ops if op.kind == COMPUTE)
 
 
-def _running(own: Sequence[Node], starts: Sequence[float], moment: float) -> Node | None:
+def _running(own: Sequence[Ran], starts: Sequence[float], moment: float) -> Node | None:
     position = bisect_right(starts, moment) - 1
     for each in range(position, max(-1, position - 8), -1):
-        if own[each].start_s <= moment <= own[each].end_s + _LEAST_S:
-            return own[each]
+        if own[each][0] <= moment <= own[each][1] + _LEAST_S:
+            return own[each][2]
     return None
 
 
+def _inside(own: Sequence[Ran], position: int) -> list[Ran]:
+    """Tasks that ran in the process of another that waited for them: a waiting worker runs what it submitted."""
+    _, end, node = own[position]
+    found: list[Ran] = []
+    reach = 0.0
+    for start, last, each in own[position + 1 :]:
+        if start >= end:
+            break
+        if each.kind == TASK and not node.actor and last <= end + _LEAST_S and start >= reach:
+            found.append((start, last, each))
+            reach = last
+    return found
+
+
 def _steps(
-    submits: Sequence[Node], spans: Sequence[Span], begin: float, end: float, finder: Finder, folded: bool
+    submits: Sequence[Node],
+    spans: Sequence[Span],
+    begin: float,
+    end: float,
+    finder: Finder,
+    folded: bool,
+    inside: Sequence[Ran] = (),
 ) -> list[Op]:
-    moments: list[tuple[float, int, Node | Span]] = [(node.submit_s, 0, node) for node in submits]
+    moments: list[tuple[float, int, Node | Span | Ran]] = [(node.submit_s, 0, node) for node in submits]
     moments += [(span.start_s, 1, span) for span in spans]
+    moments += [(ran[0], 1, ran) for ran in inside]
     moments.sort(key=lambda each: each[:2])
-    ops: list[Op] = []
-    at = begin  # until when the program's time is told
-    cluster_end = begin  # until when a wait is open
-    ended: list[tuple[float, tuple[int, ...]]] = []  # waits that overlap: when each ended, for what
+    steps = _Steps(begin, finder, folded)
     for moment, _, what in moments:
-        overlaps = moment < cluster_end - _LEAST_S
-        if not overlaps:
-            if moment > at:
-                ops.append(Op(COMPUTE, moment - at, at_s=at))
-            at = max(at, moment)
-            ended = []
+        overlaps = steps.pass_to(moment)
         if isinstance(what, Node):
-            if overlaps:
-                _follow(what, moment, ended)
-                _insert_before_wait(ops, Op(SUBMIT, node=what.key, site=what.site, at_s=moment))
-            else:
-                ops.append(Op(SUBMIT, node=what.key, site=what.site, at_s=moment))
-            continue
-        span = what
-        nodes, need = _waited_for(span, finder)
+            steps.submit(what, moment, overlaps)
+        elif isinstance(what, tuple):
+            steps.run_inside(what, overlaps)
+        else:
+            steps.wait(what, overlaps)
+    if end > steps.at:
+        steps.ops.append(Op(COMPUTE, end - steps.at, at_s=steps.at))
+    return steps.ops
+
+
+class _Steps:
+    """The steps of one program, added in the order of time."""
+
+    def __init__(self, begin: float, finder: Finder, folded: bool) -> None:
+        self.ops: list[Op] = []
+        self.at = begin  # until when the program's time is told
+        self._finder, self._folded = finder, folded
+        self._cluster_end = begin  # until when a wait is open
+        self._ended: list[tuple[float, tuple[int, ...]]] = []  # waits that overlap: when each ended, for what
+        self._inline: Op | None = None  # a get began here: this process ran what it waits for
+
+    def pass_to(self, moment: float) -> bool:
+        """Time passes; whether a wait is open at this moment."""
+        if moment < self._cluster_end - _LEAST_S:
+            return True
+        if moment > self.at:
+            self.ops.append(Op(COMPUTE, moment - self.at, at_s=self.at))
+        self.at = max(self.at, moment)
+        self._ended = []
+        return False
+
+    def submit(self, node: Node, moment: float, overlaps: bool) -> None:
+        """A submission."""
+        self._inline = None
+        op = Op(SUBMIT, node=node.key, site=node.site, at_s=moment)
+        if overlaps:
+            _follow(node, moment, self._ended)
+            _insert_before_wait(self.ops, op)
+        else:
+            self.ops.append(op)
+
+    def run_inside(self, ran: Ran, overlaps: bool) -> None:
+        """A task that ran in this process: the one that it is inside of waited for it."""
+        if not overlaps:
+            start, end, node = ran
+            self.ops.append(Op(WAIT, nodes=(node.key,), at_s=start, waited_s=end - start, refs=1))
+            self.at = max(self.at, end)
+            self._inline = self._inline or self.ops[-1]
+
+    def wait(self, span: Span, overlaps: bool) -> None:
+        """A get or wait."""
+        nodes, need = _waited_for(span, self._finder)
+        took = span.end_s - span.start_s
         if not nodes and not overlaps:  # of an object that no task made: its time is like the program's own
-            ops.append(Op(COMPUTE, span.end_s - span.start_s, site=span.site, at_s=span.start_s))
-            at = max(at, span.end_s)
-            continue
-        ended.append((span.end_s, nodes))
-        if overlaps and ops and ops[-1].kind == WAIT:
-            last = ops[-1]
+            self.ops.append(Op(COMPUTE, took, site=span.site, at_s=span.start_s))
+            self.at = max(self.at, span.end_s)
+            return
+        last = self.ops[-1] if self.ops else None
+        if self._inline is not None and not span.is_wait and not overlaps:
+            _take_in(self.ops, self._inline, span, nodes)
+            self._inline = None
+        elif overlaps and last is not None and last.kind == WAIT:
             last.nodes = tuple(dict.fromkeys((*last.nodes, *nodes)))
             last.need = 0
             last.calls += 1
             last.refs += span.count
-            last.waited_s = max(cluster_end, span.end_s) - last.at_s
-        elif folded and ops and _is_same(ops[-1], span, nodes):
-            ops[-1].calls += 1
-            ops[-1].waited_s += span.end_s - span.start_s
+            last.waited_s = max(self._cluster_end, span.end_s) - last.at_s
+        elif self._folded and last is not None and _is_same(last, span, nodes):
+            last.calls += 1
+            last.waited_s += took
         else:
-            ops.append(
-                Op(
-                    WAIT, 0.0, -1, nodes, need, span.site, span.start_s, span.end_s - span.start_s, span.is_wait,
-                    span.count,
-                )
-            )  # fmt: skip
-        cluster_end = max(cluster_end, span.end_s)
-        at = max(at, cluster_end)
-    if end > at:
-        ops.append(Op(COMPUTE, end - at, at_s=at))
-    return ops
+            self.ops.append(
+                Op(WAIT, 0.0, -1, nodes, need, span.site, span.start_s, took, span.is_wait, span.count)
+            )
+        self._ended.append((span.end_s, nodes))
+        self._cluster_end = max(self._cluster_end, span.end_s)
+        self.at = max(self.at, self._cluster_end)
+
+
+def _take_in(ops: list[Op], first: Op, span: Span, nodes: tuple[int, ...]) -> None:
+    """A get that first ran in its own process what it waits for: one wait, from the first of those on."""
+    start = next(position for position, op in enumerate(ops) if op is first)
+    inner = [each for op in ops[start:] if op.kind == WAIT for each in op.nodes]
+    del ops[start:]
+    keys = tuple(dict.fromkeys((*nodes, *inner)))
+    ops.append(Op(WAIT, 0.0, -1, keys, 0, span.site, first.at_s, span.end_s - first.at_s, False, span.count))
 
 
 def _is_same(op: Op, span: Span, nodes: tuple[int, ...]) -> bool:

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sundog import events
+from sundog.advice.contention import untangle
 from sundog.advice.costs import costs_of, set_lags, warm_ups
 from sundog.advice.programs import build_programs
 from sundog.advice.run import COMPUTE, Copy, LargeFunction, Node, Program, Run
@@ -84,6 +85,8 @@ class _Reader:
         self._read_nodes(merge)
         jobs = self._jobs()
         began, ended = self._bounds(jobs)
+        if not self.opened.is_live:
+            self._read_unwritten(ended)
         self._shift(began)
         finder = Finder(self.nodes)
         copies = self._copies(finder, began)
@@ -94,9 +97,10 @@ class _Reader:
         spans = self._spans(began)
         programs = self._programs(jobs, began, ended)
         build_programs(programs, self.nodes, spans, finder, {v: k for k, v in self.by_id.items()}, merge > 1)
-        set_lags(self.nodes, programs)
-        self._read_loads(programs)
         machine = self._machine()
+        set_lags(self.nodes, programs, {**machine.resources, "CPU": machine.cpus})
+        self._read_loads(programs)
+        untangle(self.nodes, programs, machine.cores)
         concurrent = {
             actor for (actor,) in self.index.rows("SELECT actor_id FROM processes WHERE concurrent") if actor
         }
@@ -173,9 +177,42 @@ class _Reader:
             if flags & events.FAILED or merge == 1:
                 seen[task_id] = node
 
+    def _read_unwritten(self, ended: float) -> None:
+        """Tasks that had begun when the session ended, and whose end is not written: a worker answers before it writes.
+
+        Such a task ended when the get that waited for it did.
+        """
+        known = {node.task_id for node in self.nodes}
+        numbers: dict[bytes, list[tuple[int, float]]] = defaultdict(list)
+        for node in self.nodes:
+            numbers[node.owner].append((node.number, node.submit_s))
+        for process, task_id, begun_s, name in self.index.rows(
+            "SELECT id, begun, begun_s, begun_name FROM processes WHERE role = 'worker' AND begun_s > 0"
+        ):
+            if not task_id or task_id in known or len(task_id) < 16:
+                continue
+            text, code = self.names.get(name, ("?", ""))
+            alike = [node for node in self.nodes if node.name == text and node.process]
+            if not alike or alike[-1].kind != events.TASK:
+                continue  # a call or constructor: an actor that lives may stand in one for ever
+            owner, number = task_id[:8], number_of(task_id)
+            waits = self.index.rows("SELECT max(end_s) FROM spans WHERE kind = 4 AND end_s >= ?", begun_s)
+            end = min([ended, *(each for (each,) in waits if each)])
+            before = [submit for each, submit in numbers[owner] if each < number]
+            share = sum(node.cpu_s for node in alike) / max(1e-9, sum(node.work_s for node in alike))
+            work = max(0.0, end - begun_s)
+            submitted = min(begun_s, max(before, default=begun_s))
+            node = Node(
+                len(self.nodes), task_id, text, events.TASK, owner, number, number, submitted, begun_s,
+                end, work, work * min(1.0, share), 0, process, b"", self._site(owner, text, number), code=code,
+            )  # fmt: skip
+            node.resources = alike[-1].resources
+            self.nodes.append(node)
+
     def _again(self, node: Node, row: tuple[Any, ...]) -> None:
         _, _, _, _, process, _, start, end, flags, cpu, peak, _ = row
         node.attempts += 1
+        node.runs = (*node.ran(), (start, end, process or 0))
         node.wasted_s = node.work_s
         node.pause_s += max(0.0, start - node.end_s)
         node.work_s += max(0.0, end - start)
@@ -214,6 +251,7 @@ class _Reader:
             node.submit_s -= began
             node.start_s -= began
             node.end_s -= began
+            node.runs = tuple((start - began, end - began, process) for start, end, process in node.runs)
 
     def _read_deps(self, finder: Finder) -> None:
         found: dict[int, set[int]] = defaultdict(set)

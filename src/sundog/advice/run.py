@@ -69,6 +69,13 @@ class Node:
     lag_s: float = 0.0  # from when nothing was in its way until it started
     is_first: bool = False  # the first in its worker
     code: str = ""
+    runs: tuple[
+        tuple[float, float, int], ...
+    ] = ()  # start, end, process of each attempt, if there were several
+
+    def ran(self) -> tuple[tuple[float, float, int], ...]:
+        """Start, end and process of each attempt."""
+        return self.runs or ((self.start_s, self.end_s, self.process),)
 
     @property
     def load(self) -> float:
@@ -117,11 +124,12 @@ class Costs:
     boot_s: float = 0.02  # until a new worker has begun its first task
     first_s: float = 0.02  # until the first task of all has begun
     idle_s: float = 0.0003  # from submission to start, when a worker stood idle
-    busy_s: float = 0.0001  # between two tasks of a worker that had the second one already
-    call_s: float = 0.0001  # the same of an actor
+    busy_s: float = 0.00002  # between two tasks of a worker that had the second one already
+    call_s: float = 0.00002  # the same of an actor
     wake_s: float = 0.0002  # from the end of a task to the end of the get that waited for it
     create_s: float = 0.05  # until the constructor of an actor begins
     submit_s: float = 0.00005  # of the driver, for each submission
+    ready_s: float = 0.0  # when the first worker of the session was there, as far as the run shows
 
 
 @plain()

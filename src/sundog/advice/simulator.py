@@ -19,6 +19,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from sundog.advice.costs import READY_S
 from sundog.advice.run import CALL, COMPUTE, CREATE, SUBMIT, TASK, Node, Op, Run
 from sundog.plain import field, plain
 
@@ -95,6 +96,7 @@ class _Player:
         self.running: dict[int, int] = {}
         self.bytes: list[tuple[float, int]] = []
         self.parked: deque[int] = deque()
+        self.again: set[int] = set()  # nodes whose failed attempts have been made
         self.killed: list[int] = []
         self.too_large: list[int] = []
         self.last = 0.0
@@ -292,6 +294,7 @@ class _Player:
             # No worker is there before the session has its first one.
             lag = max(node.lag_s, costs.boot_s, self.ready_at - now)
             extra = warm
+        lag = max(lag, min(costs.ready_s, READY_S) - now)
         if self.ready_at < 0:
             self.ready_at = now + (lag if node.kind == CREATE or node.is_first else max(lag, costs.first_s))
             lag = max(lag, self.ready_at - now)
@@ -320,18 +323,24 @@ class _Player:
         def ended(moment: float) -> None:
             self._ended(node, moment)
 
-        if node.program is not None:
+        wasted = min(node.wasted_s, node.work_s)
+        if wasted > 0 and node.kind == TASK and node.key not in self.again:
+            self.again.add(node.key)
+            self._work(now, wasted + extra, node.load, partial(self._try_again, node))
+        elif node.program is not None:
             ops = [Op(COMPUTE, extra), *node.program] if extra > 0 else node.program
             self._stepper(ops, ended, node, node.load)(now)
-        elif node.pause_s:
-            self._work(
-                now,
-                max(0.0, node.work_s + extra),
-                node.load,
-                lambda moment: self.at(moment + node.pause_s, ended),
-            )
         else:
-            self._work(now, max(0.0, node.work_s + extra), node.load, ended)
+            left = node.work_s - wasted if node.key in self.again else node.work_s
+            self._work(now, max(0.0, left + extra), node.load, ended)
+
+    def _try_again(self, node: Node, now: float) -> None:
+        """An attempt has failed: its worker is free, and the next one stands in line behind the others."""
+        self.running.pop(node.key, None)
+        self.idle += 1
+        self._release(node, now)
+        shape = tuple(sorted(node.resources.items()))
+        self.at(now + node.pause_s, partial(self._wants, node.key, shape))
 
     def _kill(self, node: Node, now: float, total: int) -> None:
         """Memory is short: the monitor kills the task that began last (half-way, as a guess); it runs again later."""

@@ -13,6 +13,7 @@ import sys
 
 # Imported from C: `weakref` itself would take a millisecond of every start.
 from _weakref import ref
+from collections.abc import Collection
 from typing import Any
 from zlib import crc32
 
@@ -26,6 +27,8 @@ TIMES = 3
 _WATCHED_MAX = 256
 _LOOK_INSIDE_MAX = 16
 _PART_BYTES = 1024
+_DEPTH = 2  # how deep a value is looked into
+_HELD_MAX = 64  # a container with more than that is taken by its length
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 _values: dict[int, list[Any]] = {}  # id(value) -> [weak reference, {function: count}]
@@ -91,22 +94,44 @@ def note_function(name: str, size_bytes: int) -> None:
 
 
 def likeness(args: tuple[Any, ...], kwargs: dict[str, Any]) -> float:
-    """A number that is the same for the same large arguments passed again, and most likely another for others.
+    """A number that is the same if the largest argument is passed again, and most likely another for others.
 
-    Made of which objects they are (an address may be used again) and of a few of their bytes or items (two arrays may
-    begin alike): both are the same only for a value that is passed again.
+    Made of which object it is (an address may be used again) and of a few of its bytes or items (two arrays may begin
+    alike): both are the same only for a value that is passed again. The other arguments may differ from call to call.
     """
-    mark = 0
+    largest, most = None, _PART_BYTES - 1
     for value in (*args, *kwargs.values()):
-        length = getattr(value, "__len__", None)
-        try:
-            size = getattr(value, "nbytes", 0) or (length() if length is not None else 0)
-        except Exception:  # a class of the user's
-            size = 0
-        if isinstance(size, int) and size >= _PART_BYTES:
-            mark = crc32(f"{id(value)} {size}".encode(), mark)
-            mark = crc32(_part_of(value), mark)
-    return float(mark)
+        size = _size_of(value, _DEPTH)
+        if size > most:
+            largest, most = value, size
+    if largest is None:
+        return 0.0
+    return float(crc32(_part_of(largest), crc32(f"{id(largest)} {most}".encode())))
+
+
+def _size_of(value: Any, depth: int) -> int:
+    """About how many bytes a value has: of arrays exactly, of containers and objects by what they hold."""
+    try:
+        size = getattr(value, "nbytes", None)
+        if isinstance(size, int):
+            return size
+        if isinstance(value, str | bytes | bytearray):
+            return len(value)
+        held: Collection[Any]
+        if isinstance(value, dict):
+            held = value.values()
+        elif isinstance(value, list | tuple | set | frozenset):
+            held = value
+        elif hasattr(value, "__len__"):
+            return 8 * len(value)
+        else:
+            held = getattr(value, "__dict__", {}).values()
+        size = 8 * len(held)
+        if depth and len(held) <= _HELD_MAX:
+            size += sum(_size_of(each, depth - 1) for each in held)
+        return size
+    except Exception:  # a class of the user's
+        return 0
 
 
 def _part_of(value: Any) -> bytes:

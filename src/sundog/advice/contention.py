@@ -1,0 +1,82 @@
+"""What tasks would take on a machine with cores to spare: the time that they waited for a core taken out.
+
+A task that computes beside others on too few cores takes longer than it would alone. The records show how long it took
+and how much processor time it used; whether the cores were taken meanwhile follows from the other tasks, the programs,
+and the workers that were being started. Then the time in which a task that computes did not is taken for a wait for a
+core. The simulator stretches work again where cores are short, so a run that is played unchanged takes about as long
+as before, and a changed one is not charged for a crowd that is gone. Pure.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, pairwise
+
+from sundog.advice.run import COMPUTE, Node, Program
+
+_BOOT_S = 0.1  # of the time until a new worker runs its first task, at most this much is processor time
+_LEAST_S = 1e-4
+_FULL = (
+    0.85  # of the cores, that are used if all of them are taken (the kernel and other programs use them too)
+)
+_COMPUTES = 0.25  # of a core, that a task uses at least if it computes and is held up
+
+Wish = tuple[float, float, float]  # from, to, how many cores
+
+
+def untangle(nodes: Sequence[Node], programs: Sequence[Program], cores: int) -> None:
+    """Shorten the work of tasks by what they waited for a core."""
+    own = [
+        node
+        for node in nodes
+        if node.program is None and node.count == 1 and node.attempts == 1 and node.work_s > _LEAST_S
+    ]
+    wishes = [(node.start_s, node.end_s, min(node.load, float(cores))) for node in own]
+    full = _Full([*wishes, *_others(nodes, programs)], _FULL * cores)
+    for node in own:
+        if _COMPUTES <= node.load < 1.0:
+            idle = (node.work_s - node.cpu_s) * (1.0 - full.share(node.start_s, node.end_s))
+            node.work_s = max(_LEAST_S, node.cpu_s + idle)
+
+
+def _others(nodes: Sequence[Node], programs: Sequence[Program]) -> Iterable[Wish]:
+    for program in programs:
+        for op in program.ops:
+            if op.kind == COMPUTE and op.seconds > _LEAST_S and program.load > 0:
+                yield op.at_s, op.at_s + op.seconds, program.load
+    for node in nodes:
+        if node.is_first and node.lag_s > 0:
+            yield node.start_s - min(node.lag_s, _BOOT_S), node.start_s, 1.0
+        if node.program is not None:
+            for op in node.program:
+                if op.kind == COMPUTE and op.seconds > _LEAST_S and node.load > 0:
+                    yield op.at_s, op.at_s + op.seconds, min(1.0, node.load)
+
+
+class _Full:
+    """When so many cores were used that no more were to be had."""
+
+    def __init__(self, wishes: Iterable[Wish], most: float) -> None:
+        changes: dict[float, float] = {}
+        for begin, end, load in wishes:
+            changes[begin] = changes.get(begin, 0.0) + load
+            changes[end] = changes.get(end, 0.0) - load
+        self._times = sorted(changes)
+        used = list(accumulate(changes[at] for at in self._times))
+        self._is_full = [each >= most for each in used]
+        self._sums = [0.0]
+        for position, (at, after) in enumerate(pairwise(self._times)):
+            self._sums.append(self._sums[-1] + (after - at) * self._is_full[position])
+
+    def _until(self, moment: float) -> float:
+        position = bisect_right(self._times, moment) - 1
+        if position < 0:
+            return 0.0
+        return self._sums[position] + (moment - self._times[position]) * self._is_full[position]
+
+    def share(self, begin: float, end: float) -> float:
+        """Of the time between two moments, the share in which no core was free."""
+        if end <= begin:
+            return 0.0
+        return (self._until(end) - self._until(begin)) / (end - begin)
