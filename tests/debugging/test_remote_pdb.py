@@ -65,7 +65,7 @@ def test_post_mortem_stands_where_the_exception_came_from(tmp_path: Path) -> Non
             fail("abc")
         except ValueError as error:
             assert error.__traceback__ is not None
-            debugger.post_mortem(error.__traceback__, "ValueError: 3")
+            debugger.post_mortem(error, "ValueError: 3")
 
     running = elsewhere(run)
     shown = Client(tmp_path, "p letters", "c")

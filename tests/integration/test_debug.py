@@ -358,7 +358,16 @@ EDITED = """
         breakpoint()
         return number + 1
 
+    @ray.remote(post_mortem=True)
+    def fails(number):
+        wanted = number * 2
+        raise ValueError(wanted)
+
     print(ray.get(f.remote(41)))
+    try:
+        ray.get(fails.remote(21))
+    except ValueError as error:
+        print("failed")
 """
 
 
@@ -389,13 +398,21 @@ def test_a_session_that_ends_leaves_no_socket_of_a_task_that_nobody_attended(
 def test_an_editor_stops_a_task_by_the_protocol_of_debugpy(tmp_path: Path, chosen: str) -> None:
     environ = {"SUNDOG_DEBUGGER": "debugpy"} if chosen == "by a setting" else {}
     with program(tmp_path, EDITED, **environ) as driver:
-        await_true(lambda: len(paused()) == 1, "a pause")
-        told = sundog("debug", "--vscode")
-        first, _, configuration = told.partition("\n")
-        port = json.loads(configuration)["connect"]["port"]
-        assert f"debugger is listening on 127.0.0.1:{port}" in first
-        function, line, names = Editor(port).stop_place()
+        function, line, names = _visit_with_an_editor()
         assert function == "f" and names["number"] == "41"
         assert line in (line_of(tmp_path, "breakpoint()"), line_of(tmp_path, "return number"))
+        await_true(lambda: any("ValueError" in each.why for each in paused()), "the pause at the exception")
+        function, line, names = _visit_with_an_editor()
+        assert (function, line) == ("fails", line_of(tmp_path, "raise ValueError"))
+        assert names["wanted"] == "42"
         driver.wait(120)
-    assert driver.out.strip() == "42", driver.errors
+    assert driver.out.split() == ["42", "failed"], driver.errors
+
+
+def _visit_with_an_editor() -> tuple[str, int, dict[str, str]]:
+    await_true(lambda: len(paused()) == 1, "a pause")
+    told = sundog("debug", "--vscode")
+    first, _, configuration = told.partition("\n")
+    port = json.loads(configuration)["connect"]["port"]
+    assert f"debugger is listening on 127.0.0.1:{port}" in first
+    return Editor(port).stop_place()

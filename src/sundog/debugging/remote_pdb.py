@@ -27,6 +27,8 @@ _SKIPPED = ("sundog", "sundog.*", "asyncio", "asyncio.*", "selectors")
 
 # Makes a desk for a stop: (path, line, function, why).
 OpenDesk = Callable[[str, int, str, str], Desk]
+# Has debugpy stop a frame: (frame, why, the exception that it ended with or None).
+ToEditor = Callable[[FrameType, str, BaseException | None], None]
 
 
 class RemotePdb(pdb.Pdb):
@@ -40,7 +42,8 @@ class RemotePdb(pdb.Pdb):
         self._is_interactive = False
         self._leaves = False
         self.is_handed_over = False
-        self.to_editor: Callable[[FrameType, str], None] = _no_editor  # has debugpy stop a frame
+        self._error: BaseException | None = None  # whose traceback is looked at
+        self.to_editor: ToEditor = _no_editor
         self.on_end: Callable[[], None] = _nothing  # tracing is over: whoever traced before may go on
         front = _Front(self)
         super().__init__(stdin=front, stdout=front, skip=_SKIPPED, nosigint=True)  # type: ignore[arg-type]
@@ -77,11 +80,12 @@ class RemotePdb(pdb.Pdb):
         """Stop at the next line, as every Python before 3.13 does at `breakpoint()`, not within the line itself."""
         self.set_step()
 
-    def post_mortem(self, trace: TracebackType, why: str) -> None:
+    def post_mortem(self, error: BaseException, why: str) -> None:
         """Stop where an exception came from; nothing can go on there, so leaving ends the visit."""
         self._why = why
+        self._error = error
         self.reset()
-        self.interaction(None, trace)
+        self.interaction(None, error.__traceback__)
 
     def interaction(self, frame: FrameType | None, tb_or_exc: Any) -> None:
         """The prompt. Every stop comes here."""
@@ -254,7 +258,7 @@ class RemotePdb(pdb.Pdb):
         self.is_handed_over = True
         desk.tell("port", port=port)
         desk.close("")
-        self.to_editor(frame, self._why)
+        self.to_editor(frame, self._why, self._error)
         raise Left
 
 
@@ -320,7 +324,7 @@ def _keep_locals(frame: FrameType) -> None:
     ctypes.pythonapi.PyFrame_LocalsToFast(ctypes.py_object(frame), ctypes.c_int(0))
 
 
-def _no_editor(_frame: FrameType, _why: str) -> None:
+def _no_editor(_frame: FrameType, _why: str, _error: BaseException | None) -> None:
     return None
 
 

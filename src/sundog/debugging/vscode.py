@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
+import traceback
 from types import FrameType
 from typing import Any
 
@@ -77,6 +78,29 @@ def stop_at(frame: FrameType, *, now: bool = False) -> None:
     debugger, thread = pydevd.get_global_debugger(), threading.current_thread()
     debugger.set_suspend(thread, pydevd.CMD_SET_BREAK)
     debugger.do_wait_suspend(thread, frame, "line", None)
+
+
+def stop_at_error(error: BaseException, frame: FrameType) -> None:
+    """Wait for an editor, and have it show where an exception came from, until it lets the task go on.
+
+    Args:
+        error: the exception, with its traceback.
+        frame: the innermost frame of the user's.
+    """
+    import debugpy  # noqa: T100
+
+    debugpy.wait_for_client()  # noqa: T100
+    pydevd: Any = sys.modules["pydevd"]
+    thread = threading.current_thread()
+    debugger = pydevd.get_global_debugger()
+    frames = {id(each): each for each, _ in traceback.walk_tb(error.__traceback__)}
+    told = (type(error), error, error.__traceback__)
+    info = pydevd.set_additional_thread_info(thread)
+    info.is_tracing += 1  # or the debugger would stop in itself first
+    try:
+        debugger.do_stop_on_unhandled_exception(thread, frame, frames, told)
+    finally:
+        info.is_tracing -= 1
 
 
 def is_attached() -> bool:

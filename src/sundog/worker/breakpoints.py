@@ -18,6 +18,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -76,7 +77,10 @@ class Breakpoints:
         if trace is None or trace.tb_next is None:
             return  # it was raised before the user's code began
         why = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
-        self._pdb().post_mortem(trace, why)
+        if self.owner.config.debugger == "debugpy":
+            self.error_in_editor(error, why)
+        else:
+            self._pdb().post_mortem(error, why)
 
     def _pdb(self) -> RemotePdb:
         from sundog.debugging.remote_pdb import RemotePdb
@@ -85,7 +89,7 @@ class Breakpoints:
         task_id = running.task_id if running is not None else b""
         made = RemotePdb(lambda *place: self._desk(task_id, *place), self._is_running(task_id))
         made.on_end = self._arm_here
-        made.to_editor = lambda frame, why: self.stop_in_editor(frame, why, now=True)
+        made.to_editor = self._hand_to_editor
         return made
 
     def _is_running(self, task_id: bytes) -> Callable[[], bool]:
@@ -135,6 +139,31 @@ class Breakpoints:
         self._life.serving.after_pause()
 
     # ------------------------------------------------------------------ editors
+    def _hand_to_editor(self, frame: FrameType, why: str, error: BaseException | None) -> None:
+        """An editor takes the place of pdb."""
+        if error is not None:
+            self.error_in_editor(error, why, frame)
+        else:
+            self.stop_in_editor(frame, why, now=True)
+
+    def error_in_editor(self, error: BaseException, why: str, frame: FrameType | None = None) -> None:
+        """Have an editor that connects show an exception, in its innermost frame unless another is given."""
+        from sundog.debugging import vscode
+
+        try:
+            port = vscode.listen()
+        except vscode.NotThere as missing:
+            notices.warn(f"{missing} This exception waits for pdb instead.")
+            return self._pdb().post_mortem(error, why)
+        at, line = list(traceback.walk_tb(error.__traceback__))[-1]
+        code = at.f_code
+        pause = self._pause(code.co_filename, line, code.co_qualname, why)._replace(port=port)
+        self._announce(pause)
+        try:
+            vscode.stop_at_error(error, frame or at)
+        finally:
+            self._withdraw(pause.id)
+
     def stop_in_editor(self, frame: FrameType, why: str, *, now: bool = False) -> None:
         """Stop at the next line of this frame, for an editor that connects; `now`: at the line where pdb stands."""
         from sundog.debugging import vscode

@@ -146,6 +146,8 @@ class Serving:
                     # Refs that died with the last task: nobody else would count them while we sleep.
                     with self.owner.lock:
                         self.owner.objects.drain()
+                if self.paused:
+                    self.after_pause()  # an editor let the task go on, and no code of ours ran at that moment
                 self.imports.look()
                 self.outer.poll(self.look_again_s)
                 ready = self.epoll.poll(0)
