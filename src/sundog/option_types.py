@@ -38,7 +38,7 @@ class PlacedOptions(TypedDict, total=False):
     enable_task_events: bool | None
     post_mortem: bool | None
     capsule: bool | None
-    profile: Literal["cpu", "wall", "line", "memory"] | None
+    profile: str | None
     _metadata: Mapping[str, object] | None
     _labels: Mapping[str, str] | None
 
@@ -89,6 +89,6 @@ class MethodKeywords(TypedDict, total=False):
     enable_task_events: bool | None
     post_mortem: bool | None
     capsule: bool | None
-    profile: Literal["cpu", "wall", "line", "memory"] | None
+    profile: str | None
     _generator_backpressure_num_objects: int | None
     _num_objects_per_yield: int | None

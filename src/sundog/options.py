@@ -428,6 +428,14 @@ def _fallbacks(name: str, value: Any) -> list[dict[str, Any]]:
     return checked
 
 
+def _profile(name: str, value: Any) -> str:
+    """How to measure a task: one of four, or `line:NAME,NAME` for functions that it calls, too."""
+    kind, colon, names = value.partition(":") if isinstance(value, str) else (value, "", "")
+    if kind == "line" and colon and all(each.strip() for each in names.split(",")):
+        return f"line:{','.join(each.strip() for each in names.split(','))}"
+    return str(_one_of("cpu", "wall", "line", "memory")(name, value))
+
+
 def _one_of(*allowed: str) -> _Check:
     words = ", ".join(f'"{each}"' for each in allowed) + " or None"
 
@@ -494,7 +502,7 @@ _CHECKS: dict[str, _Check] = {
     "enable_task_events": _FLAG,
     "post_mortem": _FLAG,
     "capsule": _FLAG,
-    "profile": _one_of("cpu", "wall", "line", "memory"),
+    "profile": _profile,
     "_metadata": _DICT,
     "_labels": _DICT,
     "_generator_backpressure_num_objects": _backpressure,

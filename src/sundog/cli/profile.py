@@ -25,6 +25,8 @@ _EXAMPLES = rows.examples(
     ("sundog profile run script.py", "CPU time of a whole program, by remote function"),
     ("sundog profile attach 812 --seconds 5", "a process that runs; also the id of a task or an actor"),
     ("sundog profile attach ACTOR --memory", "what an actor allocates and does not free"),
+    ("sundog profile run --line clean --line Model.step script.py", "functions line by line, in all workers"),
+    ("sundog profile attach 812 --native", "with the frames of C code"),
     ("sundog profile list", "the profiles of a session"),
     ("sundog profile show", "the newest: a table, flame.html, speedscope.json"),
 )
@@ -38,6 +40,9 @@ def _kind_options(function: Callable[..., Any]) -> Callable[..., Any]:
     function = click.option(
         "--cpu", "kind", flag_value="cpu", default=True, help="Processor time (the default)."
     )(function)
+    function = click.option(
+        "--native", is_flag=True, help="With the frames of C code: by py-spy; of memory, by memray."
+    )(function)
     return click.option(
         "--rate", type=click.FloatRange(1, 1000), default=100.0, show_default=True, help="Looks a second."
     )(function)
@@ -50,19 +55,69 @@ def command() -> None:
 
 @command.command("run", context_settings={"allow_interspersed_args": False})
 @_kind_options
+@click.option(
+    "--line",
+    "lines",
+    metavar="NAME",
+    multiple=True,
+    help="By line: this function or method (Model.step), wherever tasks and calls reach it. May be given again.",
+)
 @click.option("-m", "as_module", is_flag=True, help="TARGET is a module's name, as with python -m.")
 @click.argument("target")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def run(
-    kind: str, rate: float, as_module: bool, target: str, arguments: tuple[str, ...]
+    kind: str,
+    rate: float,
+    native: bool,
+    lines: tuple[str, ...],
+    as_module: bool,
+    target: str,
+    arguments: tuple[str, ...],
 ) -> Callable[[], None]:
-    """Run a program and profile its driver and all its workers, from init() to shutdown()."""
-    _check(kind)
-    program = Program(target, arguments, as_module)
-    return lambda: _run(program, kind, rate, os.path.basename(target))
+    """Run a program and profile its driver and all its workers, from init() to shutdown().
+
+    On a terminal, bars show how far its functions are.
+    """
+    _check("line" if lines else kind, native)
+    program = Program(target, arguments, as_module, progress=sys.stderr.isatty())
+    if lines:
+        return lambda: _run_by_line(program, lines)
+    return lambda: _run(program, kind, rate, os.path.basename(target), native)
 
 
-def _run(program: Program, kind: str, rate: float, what: str) -> None:
+def _run_by_line(program: Program, names: tuple[str, ...]) -> None:
+    """Run a program; functions of these names are measured line by line, in all workers."""
+    import atexit
+
+    from sundog import engines
+    from sundog.profiling.rows import profiles_of
+    from sundog.wire.inspect import measure_everything
+
+    paths: list[str] = []
+
+    def tell() -> None:
+        sys.stdout.flush()
+        found = [each for path in dict.fromkeys(paths) for each in profiles_of(path) if each.kind == "line"]
+        for profile in found:
+            show_profile(profile)
+        seen = {lines.name for profile in found for part in profile.parts for lines in part.lines or ()}
+        for name in names:
+            if not any(
+                name == each or name.endswith(f".{each}") or each.endswith(f".{name}") for each in seen
+            ):
+                click.echo(
+                    f"sundog profile: no task or call reached {name}. A name is that of a Python function (clean), a "
+                    "method (Model.step), or with its module (tools.clean).",
+                    err=True,
+                )
+
+    atexit.register(tell)  # handlers run last in, first out: the session ends before this
+    engines.after_begin.append(lambda engine: paths.append(str(engine.owner.control.session["path"])))
+    measure_everything(f"line:{','.join(names)}")
+    program()
+
+
+def _run(program: Program, kind: str, rate: float, what: str, native: bool) -> None:
     from sundog import engines
     from sundog.profiling.session import Running
 
@@ -71,7 +126,9 @@ def _run(program: Program, kind: str, rate: float, what: str) -> None:
 
     def begin(engine: Any) -> None:
         path = str(engine.owner.control.session["path"])
-        begun[id(engine)] = Running(engine.owner.control.request, path, kind, what, [], rate_hz=rate)
+        begun[id(engine)] = Running(
+            engine.owner.control.request, path, kind, what, [], rate_hz=rate, native=native
+        )
 
     def end(engine: Any) -> None:
         running = begun.pop(id(engine), None)
@@ -100,14 +157,16 @@ def _run(program: Program, kind: str, rate: float, what: str) -> None:
 @click.option("--seconds", type=click.FloatRange(min=0.1), default=5.0, show_default=True, help="How long.")
 @_kind_options
 @session_option
-def attach(target: str, seconds: float, kind: str, rate: float, session: str | None) -> int:
+def attach(target: str, seconds: float, kind: str, rate: float, native: bool, session: str | None) -> int:
     """Profile a process of a running session, by its pid, by a task that runs in it or by its actor."""
     from sundog.profiling.session import Running
 
-    _check(kind)
+    _check(kind, native)
     found = opened_live(session)
     pid, what = _pid_of(found, target)
-    running = Running(found.ask, found.path, kind, what, [pid], rate_hz=rate, limit_s=seconds + 60.0)
+    running = Running(
+        found.ask, found.path, kind, what, [pid], rate_hz=rate, limit_s=seconds + 60.0, native=native
+    )
     if not running.pids:
         raise exits.CommandError(f"no process of the session has pid {pid}. See: sundog list workers")
     _wait(seconds, f"{kind} profile of {what}")
@@ -210,10 +269,21 @@ def show_profile(profile: "Profile") -> str:
     return page
 
 
-def _check(kind: str) -> None:
+def _check(kind: str, native: bool) -> None:
     """Refuse now what every process would refuse later."""
     import importlib.util
 
+    if kind == "line" and importlib.util.find_spec("line_profiler") is None:
+        raise exits.CommandError(
+            "line profiles need line_profiler. Install it with: pip install 'sundog[profile]'"
+        )
+    if native and kind != "memory":
+        from sundog.profiling.native import find_spy
+
+        if find_spy() is None:
+            raise exits.CommandError(
+                "native frames need py-spy. Install it with: pip install 'sundog[profile]'"
+            )
     if kind == "memory" and importlib.util.find_spec("memray") is None:
         raise exits.CommandError(
             "memory profiles need memray. Install it with: pip install 'sundog[profile]'"

@@ -29,8 +29,9 @@ class NotThere(Exception):
 class Tracker:
     """memray at work, from `start` to `stop`."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, *, native: bool = False) -> None:
         self.file = file
+        self._native = native
         self._tracker: Any = None
 
     def start(self) -> bool:
@@ -50,7 +51,9 @@ class Tracker:
         try:
             if os.path.exists(self.file):
                 os.unlink(self.file)
-            self._tracker = memray.Tracker(self.file, trace_python_allocators=True)
+            self._tracker = memray.Tracker(
+                self.file, trace_python_allocators=True, native_traces=self._native
+            )
             _elsewhere(self._tracker.__enter__)
         except BaseException as error:
             _only_one.release()

@@ -174,4 +174,5 @@ def _memory_table(found: Memory) -> list[str]:
 
 
 def _place(frame: Frame) -> str:
-    return f"{os.path.basename(frame.path)}:{frame.line}"
+    place = os.path.basename(frame.path)
+    return f"{place}:{frame.line}" if frame.line else place  # the libraries of C code have no lines

@@ -12,6 +12,7 @@ import threading
 
 from sundog import notices
 from sundog.profiling.memory import NotThere, Tracker
+from sundog.profiling.native import NativeSampler
 from sundog.profiling.rows import Part, write_part
 from sundog.profiling.sampler import Sampler
 from sundog.wire.profiles import ProfileSpec
@@ -25,7 +26,7 @@ class Recorder:
     def __init__(self, spec: ProfileSpec, role: str, session_path: str) -> None:
         self.spec = spec
         self._role, self._session = role, session_path
-        self._sampler: Sampler | None = None
+        self._sampler: Sampler | NativeSampler | None = None
         self._tracker: Tracker | None = None
         self._lock = threading.Lock()
         self._timer = threading.Timer(spec.limit_s, self.stop)
@@ -35,8 +36,13 @@ class Recorder:
     def start(self) -> None:
         """Begin."""
         if self.spec.kind == "memory":
-            tracker = Tracker(f"{self.spec.folder}/{os.getpid()}.bin")
+            tracker = Tracker(f"{self.spec.folder}/{os.getpid()}.bin", native=self.spec.native)
             self._tracker = tracker if tracker.start() else None
+        elif self.spec.native:
+            file = f"{self.spec.folder}/{os.getpid()}.raw"
+            spy = NativeSampler(self.spec.kind, self.spec.rate_hz, self._role, file, self.spec.limit_s)
+            spy.start()
+            self._sampler = spy
         else:
             self._sampler = Sampler(self.spec.kind, self.spec.rate_hz, self._role)
             self._sampler.start()
@@ -50,8 +56,11 @@ class Recorder:
             tracker, self._tracker = self._tracker, None
         part = Part(os.getpid(), self._role, self._session)
         if sampler is not None:
-            sampler.stop()
-            part = part._replace(samples=sampler.result())
+            try:
+                sampler.stop()
+                part = part._replace(samples=sampler.result())
+            except NotThere as error:
+                notices.warn(f"No {self.spec.kind} profile of pid {os.getpid()}: {error}")
         elif tracker is not None:
             part = part._replace(memory=tracker.stop())
         elif os.path.exists(f"{self.spec.folder}/{os.getpid()}.json"):

@@ -36,12 +36,13 @@ class Running:
         *,
         rate_hz: float = RATE_HZ,
         limit_s: float = _LIMIT_S,
+        native: bool = False,
     ) -> None:
         self._ask = ask
         name = f"{time.strftime('%H%M%S')}-{kind}-{os.urandom(2).hex()}"
         self.folder = f"{session_path}/profiles/{name}"
         begin(self.folder, kind, what)
-        self.spec = ProfileSpec(name, kind, rate_hz, limit_s, self.folder)
+        self.spec = ProfileSpec(name, kind, rate_hz, limit_s, self.folder, native)
         self.pids: list[int] = ask(BeginProfile(self.spec, pids))
 
     def end(self) -> Profile:

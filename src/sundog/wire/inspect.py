@@ -21,7 +21,19 @@ class Asked(Protocol):
 
     @property
     def profile(self) -> str | None:
-        """Measure it: cpu, wall, line or memory."""
+        """Measure it: cpu, wall, line, memory, or line:NAME,NAME for functions that it calls, too."""
+
+
+ALL = "*"  # before a profile: of all tasks of the program, and of those that they submit
+
+
+class _Everything:
+    profile = ""
+
+
+def measure_everything(profile: str) -> None:
+    """Measure all that this process submits from now on, and what that submits in turn."""
+    _Everything.profile = f"{ALL}{profile}" if profile else ""
 
 
 class Inspect(NamedTuple):
@@ -39,5 +51,5 @@ def inspect_of(options: Asked) -> Inspect | None:
     >>> inspect_of(parse_task_options({"num_cpus": 1})), inspect_of(parse_task_options({"post_mortem": True}))
     (None, Inspect(post_mortem=True, capsule=False, profile=''))
     """
-    asked = Inspect(options.post_mortem, options.capsule, options.profile or "")
+    asked = Inspect(options.post_mortem, options.capsule, options.profile or _Everything.profile)
     return asked if any(asked) else None

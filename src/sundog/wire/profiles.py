@@ -13,3 +13,4 @@ class ProfileSpec(NamedTuple):
     rate_hz: float
     limit_s: float  # after this time it ends by itself, should nobody end it
     folder: str
+    native: bool = False  # with the frames of C code

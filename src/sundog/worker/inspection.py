@@ -16,7 +16,7 @@ from sundog.exceptions import AsyncioActorExit
 from sundog.owner import context
 from sundog.owner.objects import CopyLost
 from sundog.wire import lanes as wire
-from sundog.wire.inspect import Inspect
+from sundog.wire.inspect import ALL, Inspect, measure_everything
 from sundog.worker.capsuling import Before, Capsules
 
 if TYPE_CHECKING:
@@ -100,12 +100,18 @@ class Inspection:
         return run
 
     def _profiled(self, kind: str, function: Any, name: str) -> Any:
+        is_all = kind.startswith(ALL)
+        kind, _, names = kind.removeprefix(ALL).partition(":")
+        if is_all:
+            measure_everything(f"{kind}:{names}")
         profiler = self._profilers.get(kind)
         if profiler is None:
             from sundog.worker.profiles import make_profiler
 
             session = str(self._executor.owner.control.session["path"])
             profiler = self._profilers.setdefault(kind, make_profiler(kind, session))
+        if names:
+            profiler.choose(function, tuple(names.split(",")), only=is_all)
         label = f"{context.facts.actor_class}.{name}" if self._executor.actor_id is not None else name
         return lambda *args, **kwargs: profiler.call(function, label, args, kwargs)
 

@@ -17,7 +17,7 @@ from types import CoroutineType
 from typing import Any
 
 from sundog import notices
-from sundog.profiling import memory
+from sundog.profiling import chosen, memory
 from sundog.profiling.memory import NotThere
 from sundog.profiling.rows import Lines, Memory, Part, Samples, begin, write_part
 from sundog.profiling.sampler import Sampler
@@ -100,6 +100,9 @@ class Profiler:
         """What is called instead of the function."""
         return function
 
+    def choose(self, function: Any, names: tuple[str, ...], *, only: bool) -> None:
+        """Look at functions of these names too, where this one calls them; `only`: not at others, not at itself."""
+
     def leave(self, token: Any, name: str) -> None:
         """A call has ended."""
 
@@ -160,18 +163,50 @@ class _ByLine(Profiler):
         super().__init__(kind, session_path)
         self._wrapped: dict[Any, Callable[..., Any]] = {}
         self._profiler: Any = None
+        self._chosen: set[Any] = set()  # functions that are looked at wherever they are called
+        self._around: set[Any] = set()  # remote functions that are run for what they call, and not looked at
 
-    def wrapped(self, function: Any) -> Any:
+    def choose(self, function: Any, names: tuple[str, ...], *, only: bool) -> None:
         own = getattr(function, "__func__", function)
-        found = self._wrapped.get(own)
-        if found is None:
+        with self._lock:
+            if own in self._around or own in self._wrapped or not self._begin():
+                return
+            found = chosen.find(own, names, getattr(function, "__self__", None))
+            for each in found:
+                if each is not own and each not in self._chosen:
+                    self._chosen.add(each)
+                    self._profiler.add_function(each)
+            if only and own not in found:
+                self._around.add(own)
+
+    def _begin(self) -> bool:
+        """Have a profiler; whether there is one."""
+        if self._profiler is None:
             try:
                 from line_profiler import LineProfiler
             except ImportError:
                 self.tell(NotThere("line_profiler is not installed here: pip install 'sundog[profile]'"))
+                return False
+            self._profiler = LineProfiler()
+        return True
+
+    def enter(self, name: str) -> Any:
+        if self._chosen:
+            self._profiler.enable_by_count()
+        return bool(self._chosen)
+
+    def leave(self, token: Any, name: str) -> None:
+        if token:
+            self._profiler.disable_by_count()
+
+    def wrapped(self, function: Any) -> Any:
+        own = getattr(function, "__func__", function)
+        if own in self._around:
+            return function
+        found = self._wrapped.get(own)
+        if found is None:
+            if not self._begin():
                 return function
-            if self._profiler is None:
-                self._profiler = LineProfiler()
             found = self._wrapped[own] = self._profiler(own)
         receiver = getattr(function, "__self__", None)
         return found if receiver is None else found.__get__(receiver)

@@ -62,6 +62,48 @@ def test_a_whole_run_is_merged_by_remote_function(tmp_path: Path) -> None:
     assert "cpu profile of program.py" in sundog("profile", "show", page.parent.name)
 
 
+def test_functions_are_measured_by_line_and_c_code_is_shown(tmp_path: Path) -> None:
+    path = tmp_path / "program.py"
+    path.write_text(dedent(BY_LINE))
+    shown = sundog("profile", "run", "--line", "inner", "--line", "Model.step", str(path))
+    assert re.search(r" 30 .* total \+= each", shown), shown
+    assert re.search(r" 2 .* return number", shown) and "Model.step" in shown
+    assert "call_inner" not in shown.replace("= call_inner", "").replace("+ call_inner", "")
+    native = sundog("profile", "run", "--native", str(path))
+    assert "cpu profile of program.py" in native and "Flame graph" in native
+
+
+BY_LINE = """
+    import sundog as ray
+
+    def inner(number):
+        total = 0
+        for each in range(number):
+            total += each
+        return number
+
+    def call_inner(number):
+        return inner(number)
+
+    @ray.remote
+    def deep(number):
+        return call_inner(number)
+
+    @ray.remote
+    def shallow(number):
+        return ray.get(deep.remote(number))
+
+    @ray.remote
+    class Model:
+        def step(self, number):
+            total = call_inner(number)
+            return total
+
+    ray.init(num_cpus=1)
+    print(ray.get(shallow.remote(10)), ray.get(Model.remote().step.remote(20)))
+"""
+
+
 def test_a_leak_in_an_actor_is_named_by_its_line(ray: ModuleType) -> None:
     @ray.remote
     class Leaky:

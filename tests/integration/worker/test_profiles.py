@@ -38,5 +38,6 @@ def test_functions_and_methods_are_profiled_on_request(ray: ModuleType) -> None:
     hits = [hits for each in merge.lines_of(found["line"].parts) for hits, _ in each.lines.values()]
     assert 30 in hits
     assert merge.memory_of(found["memory"].parts).calls["Counter.large"][1] >= 8 << 20
-    with pytest.raises(ValueError, match="not allowed"):
-        nap.options(profile="gpu")
+    for wrong in ("gpu", "line:", "cpu:f"):
+        with pytest.raises(ValueError, match="not allowed"):
+            nap.options(profile=wrong)
