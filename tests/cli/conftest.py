@@ -66,7 +66,12 @@ class FakeSessions:
 @pytest.fixture
 def sessions(monkeypatch: pytest.MonkeyPatch) -> FakeSessions:
     fake = FakeSessions()
+    from sundog.engines import sessions as real
+
     module = ModuleType("sundog.engines.sessions")
+    vars(module).update(
+        vars(real)
+    )  # whoever is imported first by a command, and uses another part of it, finds that
     for name in ("start_head", "find_sessions", "stop_session", "request"):
         setattr(module, name, getattr(fake, name))
     import sundog.engines

@@ -51,6 +51,35 @@ def test_the_page_shows_what_is_used_of_each_resource(sundog: Sundog, sessions: 
     assert not any(line.startswith("node:") for line in lines)
 
 
+def test_the_page_lists_the_nodes_of_a_session_that_has_several(
+    sundog: Sundog, sessions: FakeSessions
+) -> None:
+    head = {
+        "node_id": "aa" * 16,
+        "is_head_node": True,
+        "state": "ALIVE",
+        "why": "",
+        "pid": 11,
+        "total": {"memory": 2.0**31},
+        "available": {"memory": 2.0**31},
+        "labels": {"ray.io/node-id": "aa" * 16},
+    }
+    other = head | {
+        "node_id": "bb" * 16,
+        "is_head_node": False,
+        "pid": 12,
+        "total": {"CPU": 4.0, "disk": 2.0, "node:127.0.0.1": 1.0},
+        "available": {"CPU": 1.0, "disk": 2.0},
+        "labels": {"ray.io/node-id": "bb" * 16, "zone": "east"},
+    }
+    gone = other | {"node_id": "cc" * 16, "state": "DEAD", "why": "its process ended", "pid": 0, "total": {}}
+    lines = page(sundog, sessions, nodes=[head, other, gone])
+    assert "aaaaaaaa (head) ALIVE 11 0 - -" in lines
+    assert "bbbbbbbb ALIVE 12 3 of 4 disk 0 of 2 zone=east" in lines
+    assert "cccccccc DEAD: its process ended - - - zone=east" in lines
+    assert "Nodes" not in page(sundog, sessions, nodes=[head])
+
+
 def test_the_page_says_what_waits_since_when_and_why(sundog: Sundog, sessions: FakeSessions) -> None:
     assert "{'GPU': 1.0}: 5 3.2 s infeasible: no node has [GPU]" in page(sundog, sessions)
 

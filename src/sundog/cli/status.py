@@ -3,8 +3,8 @@
 Owns the page; the figures come from the session's node by one question (`engines.sessions.request`).
 `render` is pure: the answer in, text out. Runs in the terminal's process, main thread.
 
-The answer is a dictionary: node (id), uptime_s, resources {total, available}, workers and actors (each a
-count by state), drivers (one entry each), pending [{shape, count, waited_s, why}], store {name: figure},
+The answer is a dictionary: node (id), uptime_s, resources {total, available}, nodes (one entry each), workers and
+actors (each a count by state), drivers (one entry each), pending [{shape, count, waited_s, why}], store {name: figure},
 dead_actors [{class_name, actor_id, ago_s, why}]; the command adds tasks: rows of the state API that have not ended.
 What is piped is one row a line, however long it is.
 """
@@ -65,6 +65,7 @@ def render(info: "SessionInfo", answer: Mapping[str, Any]) -> "list[RenderableTy
         used = total - resources.get("available", {}).get(name, 0.0)
         table.add_row(Text(printable(name)), _amount(name, used), _amount(name, total))
     parts.append(table)
+    parts.extend(_nodes(answer.get("nodes", ())))
     parts.extend(_jobs(answer.get("jobs", ())))
     parts.extend(_tasks(answer.get("tasks", ()), time.time()))
     parts.append(_waiting(answer.get("pending", ())))
@@ -75,6 +76,41 @@ def render(info: "SessionInfo", answer: Mapping[str, Any]) -> "list[RenderableTy
         figures = ", ".join(_figure(name, value) for name, value in store.items())
         parts.append(Text(f"Object store: {figures}"))
     return parts
+
+
+def _nodes(rows: Sequence[Mapping[str, Any]]) -> "list[RenderableType]":
+    """The nodes of the session; nothing while it never had more than one."""
+    from rich.table import Table
+    from rich.text import Text
+
+    if len(rows) < 2:
+        return []
+    table = Table(
+        "node", "state", "pid", "CPUs", "resources", "labels", title="Nodes", title_justify="left", box=None
+    )
+    for row in rows:
+        total, free = row["total"], row["available"]
+        others = [
+            name for name in sorted(total) if name not in ("CPU", *_IN_BYTES) and not name.startswith("node:")
+        ]
+        used = {
+            name: f"{total[name] - free.get(name, 0.0):g} of {total[name]:g}"
+            for name in ("CPU", *others)
+            if name in total
+        }
+        cells = (
+            row["node_id"][:8] + (" (head)" if row["is_head_node"] else ""),
+            f"{row['state']}: {row['why']}" if row["why"] else row["state"],
+            str(row["pid"] or "-"),
+            used.pop("CPU", "0" if row["state"] != "DEAD" else "-"),
+            ", ".join(f"{name} {amount}" for name, amount in used.items()) or "-",
+            ", ".join(
+                f"{name}={value}" for name, value in sorted(row["labels"].items()) if name != "ray.io/node-id"
+            )
+            or "-",
+        )
+        table.add_row(*[Text(printable(cell)) for cell in cells])
+    return [table]
 
 
 def _jobs(rows: Sequence[Mapping[str, Any]]) -> "list[RenderableType]":

@@ -183,6 +183,7 @@ class Requests:
                 {"pid": job.pid, "job_id": job.job_id.hex(), "entrypoint": job.entrypoint}
                 for job in node.jobs.values()
             ],
+            "nodes": self._node_rows(),
             "jobs": node.tenancy.rows(),
             "actors": actors,
             "pending": self._pending(),
@@ -191,6 +192,28 @@ class Requests:
             "learned": node.learning.figures(),
             "dead_actors": self.listings.dead_actors(),
         }
+
+    def _node_rows(self) -> list[dict[str, Any]]:
+        """Each node: what it has, what is free of it, and whether it is there, leaves or is gone."""
+        leases = self.node.leases
+        found = []
+        for row in self.listings.nodes():
+            node_id = bytes.fromhex(row["node_id"])
+            is_alive = row["state"] == "ALIVE"
+            member = self.node.members.get(node_id)
+            found.append(
+                {
+                    "node_id": row["node_id"],
+                    "is_head_node": row["is_head_node"],
+                    "state": "DRAINING" if member is not None and member.drained else row["state"],
+                    "why": row["state_message"] or "",
+                    "pid": os.getpid() if row["is_head_node"] else member.pid if member is not None else 0,
+                    "total": leases.totals(node_id) if is_alive else {},
+                    "available": leases.available(node_id) if is_alive else {},
+                    "labels": row["labels"],
+                }
+            )
+        return found
 
     def _pending(self) -> list[dict[str, Any]]:
         return [
