@@ -3,11 +3,17 @@
 Three nodes on one machine: a head that runs no tasks, and two workers. Squares are summed over a tree of tasks whose
 intermediate results are large. Half-way through, one worker node is killed with everything on it: the tasks that it
 ran, and the results that were only there. Both are made again on the node that is left.
+
+With the name of a file, the timeline of the run is written there (open it at https://ui.perfetto.dev): squares that had
+finished run once more, after the moment at which the node was lost.
 """
+
+import sys
 
 import numpy as np
 import ray
 from ray.cluster_utils import Cluster
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 PARTS = 8
 SIZE = 200_000
@@ -31,7 +37,9 @@ def main():
     ray.init(address=cluster.address)
     print("nodes:", sum(node["Alive"] for node in ray.nodes()))
 
-    layer = [squares.remote(part) for part in range(PARTS)]
+    # Half of the parts on each node, as long as it is there.
+    there = [NodeAffinitySchedulingStrategy(worker.node_id, soft=True) for worker in workers]
+    layer = [squares.options(scheduling_strategy=there[part % 2]).remote(part) for part in range(PARTS)]
     ray.wait(layer, num_returns=PARTS, fetch_local=False)
     cluster.remove_node(workers[0], allow_graceful=False)
     print("one node is lost; alive:", sum(node["Alive"] for node in ray.nodes()))
@@ -42,6 +50,8 @@ def main():
 
     expected = float((np.arange(PARTS * SIZE, dtype=np.float64) ** 2).reshape(PARTS, SIZE).sum())
     print("the answer is right:", abs(total - expected) < 1e-6 * expected)
+    if len(sys.argv) > 1:
+        ray.timeline(sys.argv[1])
     ray.shutdown()
     cluster.shutdown()
 
