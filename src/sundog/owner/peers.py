@@ -48,7 +48,7 @@ from sundog.wire.row import Table
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
 
-_DEAD_MAX = 10_000
+_DEAD_MAX = 2_000
 ReferenceWord = tuple[
     object, ...
 ]  # as `state/references.py` makes them: the rows of the same name, as plain tuples

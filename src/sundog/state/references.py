@@ -39,7 +39,7 @@ from sundog.ids import PROCESS_BYTES
 Instruction = tuple[object, ...]
 
 # Messages of a dead process come before the news of its death, or soon after; so many deaths later there are none.
-DEAD_MAX = 100_000
+DEAD_MAX = 10_000
 
 
 class Owned:
