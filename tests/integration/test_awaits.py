@@ -139,6 +139,41 @@ def test_a_loop_that_is_blocked_does_not_keep_other_threads_from_their_results(
         thread.join()
 
 
+def test_the_loop_that_results_are_for_reads_them_although_another_one_waits_longer(
+    ray: ModuleType, tmp_path: Path
+) -> None:
+    @ray.remote
+    def one() -> int:
+        return 1
+
+    gate = Gate(tmp_path)
+    enter = ray.remote(Gate.enter)
+    waiting = threading.Event()
+    reactor = engines.current().owner.reactor  # type: ignore[union-attr]
+
+    async def wait_long() -> None:
+        ref = enter.remote(gate)
+        future = ref.as_future()
+        waiting.set()
+        await future
+
+    async def ask() -> None:
+        mine = asyncio.get_running_loop()
+        for _ in range(5000):
+            assert await one.remote() == 1
+            if getattr(reactor.stander, "loop", None) is mine:
+                return
+        raise AssertionError("the loop never read what was for it")
+
+    thread = in_thread(wait_long())
+    try:
+        assert waiting.wait(120)
+        asyncio.run(ask())
+    finally:
+        gate.open()
+        thread.join()
+
+
 def test_loops_in_several_threads_and_gets_beside_them_all_come_to_an_end(ray: ModuleType) -> None:
     @ray.remote
     class Echo:

@@ -7,9 +7,10 @@
 Without it a reply passes two threads before the loop hears of it: the reader, and the one that completes futures. Each
 hand-over costs more than the reply itself.
 
-Owns the loops that wait, and which of them reads: the first, while it runs and waits. What another thread reads is
-handed to the loop by `call_soon_threadsafe`. Refuses to read a value in shared memory on the loop's thread: that may
-take long, so `futures` does it. Made for a loop on its own thread; told of results on any thread, under the lock.
+Owns the loops that wait, and which of them reads: the first, while it runs and waits, until most of what comes is for
+another. What another thread reads is handed to the loop by `call_soon_threadsafe`. Refuses to read a value in shared
+memory on the loop's thread: that may take long, so `futures` does it. Made for a loop on its own thread; told of
+results on any thread, under the lock.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from sundog.owner.objects import CopyLost
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
 
-_IN = select.EPOLLIN
+_HANDED_MAX = 32  # results that were read by others before a loop reads for itself
 
 
 class Awaits:
@@ -92,6 +93,7 @@ class _Loop:
         self._is_told = False  # a call of `_set_all` is on its way
         self._is_due = False  # a call of `_read` is on its way
         self._can_read = True
+        self._handed = 0  # results for this loop that another thread has read, since it read itself
 
     # ------------------------------------------------------------------ waiting, on the loop's thread
     def future(self, oid: bytes) -> asyncio.Future[Any]:
@@ -133,6 +135,7 @@ class _Loop:
         """Locked, on any thread: have what came set, unless this loop reads at this moment and does so by itself."""
         if self.reactor.is_read_by(self):
             return
+        self._handed += 1
         with suppress(RuntimeError):  # the loop is closed: nobody waits
             if get_ident() == self.thread:
                 self.loop.call_soon(self._set_all)
@@ -140,9 +143,11 @@ class _Loop:
                 self.loop.call_soon_threadsafe(self._set_all)
 
     def _stand_by(self) -> None:
-        """Locked: this loop reads from now on, if no other does."""
-        if self.reactor.stander is not None and self.reactor.stander.is_needed():
+        """Locked: this loop reads from now on, if no other does, or another does it mostly for this one."""
+        other = self.reactor.stander
+        if other is not None and other.is_needed() and self._handed < _HANDED_MAX:
             return
+        self._handed = 0
         if self.epoll is None:
             self.epoll = select.epoll()
             self.epoll.register(self.reactor.ep.fileno(), 0)

@@ -27,6 +27,7 @@ from sundog.serve.logs import AccessLog, configure
 from sundog.serve.port import Giver, take
 from sundog.serve.proxy_metrics import ProxyMetrics
 from sundog.serve.request_ids import new_request_id, next_internal_id
+from sundog.serve.router import Router
 from sundog.serve.rows import (
     MODEL_ID_HEADER,
     NO_DISCONNECT_HEADER,
@@ -62,6 +63,7 @@ class ProxyApp:
     def __init__(self, options: HTTPOptions, metrics: ProxyMetrics) -> None:
         self.options, self.metrics = options, metrics
         self.routes: list[Route] = []
+        self._routers: dict[str, Router] = {}  # by the prefix of their route
         self.client: Any = None
         self.ongoing = 0
         self.is_draining = False
@@ -74,6 +76,19 @@ class ProxyApp:
             if prefix == "/" or path == prefix or path.startswith(f"{prefix}/"):
                 return route
         return None
+
+    def set_routes(self, routes: list[Route]) -> None:
+        """The routes have changed."""
+        self.routes = routes
+        self._routers = {}
+
+    def router_of(self, route: Route) -> Router:
+        """The router of the deployment behind a route."""
+        found = self._routers.get(route.prefix)
+        if found is None:
+            found = self.client.router(DeploymentID(route.deployment, route.app_name))
+            self._routers[route.prefix] = found
+        return found
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         began = time.perf_counter()
@@ -221,7 +236,7 @@ class _Request:
             body, more = b"", False
         else:
             body, more = await self._first_body()
-        router = self.app.client.router(DeploymentID(self.route.deployment, self.route.app_name))
+        router = self.app.router_of(self.route)
         self.call = router.assign_http(self.meta, self.sent_scope, body, more)
         feeder: asyncio.Task[None] | None = None
         if more or self.is_socket:
@@ -413,7 +428,7 @@ class ProxyActor:
         path = configure(name, str(os.getpid()), self._log_folder, self._logging)
         loop = asyncio.get_running_loop()
         self._app.log = AccessLog(loop, path, self._logging, name, str(os.getpid()))
-        self._app.routes = routes
+        self._app.set_routes(routes)
         client = self._app.client = await loop.run_in_executor(None, clients.connect)
         client.is_proxy = True
         for router in client.routers.values():
@@ -462,9 +477,9 @@ class ProxyActor:
         client.run(follow())
 
     def _set_routes(self, routes: list[Route]) -> None:
-        self._app.routes = routes
+        self._app.set_routes(routes)
         for route in routes:  # so that the first request need not wait to learn of replicas
-            self._app.client.router(DeploymentID(route.deployment, route.app_name))
+            self._app.router_of(route)
 
     async def parked(self) -> None:
         """Never ends while the proxy lives."""

@@ -7,14 +7,23 @@ import os
 import random
 
 _ids = itertools.count()
-_me = os.urandom(6).hex()
+_me = f"{os.urandom(6).hex()}-{os.getpid()}"
 _dice = random.Random()
-os.register_at_fork(after_in_child=_dice.seed)
+
+
+def _be_new() -> None:
+    """In a child: its names are not those of its parent."""
+    global _me
+    _me = f"{os.urandom(6).hex()}-{os.getpid()}"
+    _dice.seed()
+
+
+os.register_at_fork(after_in_child=_be_new)
 
 
 def next_internal_id() -> str:
     """A name for a request that no other request of the session has."""
-    return f"{_me}-{os.getpid()}-{next(_ids)}"
+    return f"{_me}-{next(_ids)}"
 
 
 def new_request_id() -> str:
