@@ -45,6 +45,23 @@ def test_a_retry_runs_though_the_attempt_before_it_is_recorded(
     assert running(tmp_path) == []
 
 
+def test_a_driver_that_is_gone_and_did_not_say_so_was_killed(
+    tmp_path: Path, rings: list[events.Ring]
+) -> None:
+    driver = events.Ring(str(tmp_path / "rings" / f"{DRIVER.hex()}.ring"), 64, "driver", b"\1\0\0\0")
+    with opened(str(tmp_path)) as index:
+        assert unended.killed_drivers(index) == set(), "it lives"
+        index.db.execute(
+            "INSERT INTO facts(at_s, kind, subject, json) VALUES(1, 'worker', ?, '{}')", (DRIVER.hex(),)
+        )
+        assert unended.killed_drivers(index) == {DRIVER.hex()}
+        assert unended.killed_jobs(index) == {"01000000"}
+    driver.note("left", at_s=2.0)
+    with opened(str(tmp_path)) as index:
+        assert unended.killed_drivers(index) == set(), "it left in good order"
+    driver.close()
+
+
 def test_the_last_moment_is_that_of_the_last_task_or_look_at_the_machine(
     tmp_path: Path, rings: list[events.Ring]
 ) -> None:

@@ -137,6 +137,14 @@ def test_actors_processes_objects_and_jobs() -> None:
     assert "2 FAILED" in told(explain(job)) and "nothing more was recorded" in told(explain(job))
 
 
+def test_a_task_that_ran_when_its_driver_was_killed_tells_of_that() -> None:
+    left = Attempt(0, "FAILED", "WORKER_DIED", "It was running when its session ended.")
+    story = explain(
+        task("FAILED", attempts=(left,), session_end="the driver (pid 7) is gone: it was killed.")
+    )
+    assert "when its session ended. | the driver (pid 7) is gone" in told(story)
+
+
 def test_an_environment_that_could_not_be_made_tells_what_its_program_said() -> None:
     message = "pip failed: `pip install x`. Its last lines:\n  Looking\n  ERROR: no such package\nThe whole log: /a.log"
     failed = task("FAILED", attempts=(Attempt(0, "FAILED", "RUNTIME_ENV_SETUP_FAILED", message),))

@@ -12,6 +12,8 @@ from sundog.observe.index import Index
 from sundog.observe.records import SessionRows
 from sundog.observe.timeline import SpanRow, TaskRow
 
+KILLED = "its program ended without leaving the session: it was killed, or it crashed."
+
 
 def last_moment(index: Index) -> float:
     """The last moment of which anything is recorded; of a running session, at most a second ago."""
@@ -39,6 +41,26 @@ def running(index: Index, rows: SessionRows) -> list[TaskRow]:
         )
         out.append(row)
     return out
+
+
+def killed_drivers(index: Index) -> set[str]:
+    """Drivers that are gone and did not say so: by a signal, a crash or `os._exit`."""
+    gone = index.rows(
+        "SELECT f.subject FROM facts f JOIN processes p ON lower(hex(p.process_id)) = f.subject "
+        "WHERE f.kind = 'worker' AND p.role = 'driver' "
+        "AND NOT EXISTS (SELECT 1 FROM facts l WHERE l.kind = 'left' AND l.subject = f.subject)"
+    )
+    return {subject for (subject,) in gone}
+
+
+def killed_jobs(index: Index) -> set[str]:
+    """The jobs of such drivers."""
+    killed = killed_drivers(index)
+    return {
+        job_id.hex()
+        for process_id, job_id in index.rows("SELECT process_id, job_id FROM processes WHERE role = 'driver'")
+        if process_id.hex() in killed
+    }
 
 
 def waiting(index: Index, rows: SessionRows) -> list[SpanRow]:

@@ -112,7 +112,7 @@ class TaskFacts:
     holders: Sequence[str] = ()
     origin: TaskFacts | None = None  # the task whose error this is
     actor: ActorFacts | None = None
-    ended_session: bool = False
+    session_end: str = ""  # why its session ended, if its driver did not end it
 
 
 @plain(frozen=True)
@@ -345,6 +345,8 @@ def _failed(facts: TaskFacts, depth: int = 0) -> tuple[tuple[str, ...], tuple[st
     steps.append(
         f"{last.error_type or 'it failed'}: {_first(last.message)}" if last.message else last.error_type
     )
+    if facts.session_end and "when its session ended" in last.message:
+        steps.append(facts.session_end)
     if last.error_type == "RUNTIME_ENV_SETUP_FAILED":
         steps += _said(last.message)
     if last.error_type == "TASK_EXECUTION_EXCEPTION":

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sundog import events
-from sundog.observe import memory, stacks, why, zones
+from sundog.observe import memory, stacks, unended, why, zones
 from sundog.observe.index import Index
 from sundog.observe.phases import phases_of
 from sundog.observe.records import Waiting, tasks_where
@@ -203,7 +203,7 @@ class Gatherer:
             holders=self._holders(row) if shortage and not infeasible else (),
             origin=self._origin(task_id, depth),
             actor=actor,
-            ended_session=not self.opened.is_live,
+            session_end=self._session_end(row) if not self.opened.is_live else "",
         )
 
     def _wait(self, row: Mapping[str, Any]) -> Waiting | None:
@@ -223,6 +223,18 @@ class Gatherer:
                     site = f"{users[0].file}:{users[0].line} in {users[0].function}" if users else ""
                     return Waiting("await", 0.0, stack.waits_for.removeprefix("object ")[:_TASK_CHARS], site)
         return None
+
+    def _session_end(self, row: Mapping[str, Any]) -> str:
+        """Why the session of a task that was running ended, if its driver did not end it."""
+        killed = unended.killed_drivers(self.index)
+        drivers = self.index.rows(
+            "SELECT process_id, pid FROM processes WHERE role = 'driver' AND job_id = ?",
+            bytes.fromhex(row.get("job_id") or ""),
+        )
+        for process_id, pid in drivers:
+            if process_id.hex() in killed:
+                return f"the driver (pid {pid}) is gone: {unended.KILLED}"
+        return ""
 
     def _attempts(self, rows: list[dict[str, Any]]) -> list[why.Attempt]:
         found = []
@@ -346,6 +358,8 @@ class Gatherer:
             return None
         facts = json.loads(text)
         row = facts["row"]
+        if worker_id in unended.killed_drivers(self.index):
+            row.update(exit_type="SYSTEM_ERROR", exit_detail=unended.KILLED)
         return why.End(
             worker_id,
             row.get("pid") or 0,
@@ -490,6 +504,8 @@ class Gatherer:
         message = "its driver did not leave the session in good order" if ended else ""
         worst = self.task(failed) if failed else None
         status = "ended" if ended else row["status"]
+        if job_id in unended.killed_jobs(self.index):
+            status, message = "failed", unended.KILLED
         took = end - (row.get("start_time") or 0) / 1000
         return why.JobFacts(job_id, status, row.get("entrypoint") or "", pid, took, message, +counts, worst)
 

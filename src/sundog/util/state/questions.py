@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 from sundog.observe import index as records
+from sundog.observe import unended
 from sundog.observe.sites import site_of
 from sundog.observe.task_query import Matches, Scene, TaskQuery, recorded_rows
 from sundog.util.state.exception import RayStateApiException
@@ -152,7 +153,16 @@ def _of_ended(index: records.Index, kind: str, source: Source) -> Rows:
     rows = recorded_rows(index, word)
     for row in rows:
         _end(kind, row)
+    if kind == "jobs":
+        ended = unended.killed_jobs(index)
+        for row in rows:
+            if row[key] in ended:
+                row.update(status="FAILED", message=unended.KILLED)
     if kind == "workers":
+        killed = unended.killed_drivers(index)
+        for row in rows:
+            if row[key] in killed:
+                row.update(exit_type="SYSTEM_ERROR", exit_detail=unended.KILLED)
         rows += _unburied(index, {row[key] for row in rows})
     return rows
 
