@@ -140,7 +140,11 @@ doctor-table: $(STAMP)
 load: $(STAMP)
 	SUNDOG_TEST_LOAD=1 $(BIN)/python -m pytest -q tests/integration/head/test_load.py
 
-.PHONY: doctor-picture
+.PHONY: timeline-pictures doctor-picture
+# The page of `sundog timeline --html` with 20 and 100,000 tasks, photographed in chromium: docs/images/timeline-*.png
+timeline-pictures: $(STAMP) browser
+	$(BIN)/python -m tests.docs.pictures
+
 doctor-picture: $(STAMP)
 	$(BIN)/python -m tests.advice.picture docs/images/doctor.svg
 

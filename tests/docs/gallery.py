@@ -218,12 +218,14 @@ def _run(arguments: tuple[str, ...], environment: dict[str, str], folder: str) -
     return shortened(ended.stdout, folder)
 
 
-def shortened(text: str, folder: str) -> str:
-    """A text without what differs from run to run."""
+def shortened(text: str, folder: str, *, columns: bool = False) -> str:
+    """A text without what differs from run to run; `columns`: those of tables stay below each other."""
     text = text.replace(folder, "/tmp/sundog")
     text = re.sub(r"session_[\d_-]+_[0-9a-f]{8}", "session_2026…", text)
     text = re.sub(r"\b([0-9a-f]{6})[0-9a-f]{10,42}\b", r"\1…", text)
     text = re.sub(r"f{40}\d{8}", "ffffff…", text)
+    if columns:
+        return "\n".join(line.rstrip() for line in text.splitlines())
     return "\n".join(re.sub(r"(?<=\S)  +", "  ", line).rstrip() for line in text.splitlines())
 
 

@@ -148,7 +148,7 @@ class _Data:
             row = self._row((-process, lane), kind, span.pid, span.owner_id)
             if kind == "call":
                 row["label"] = f"waits of pid={span.pid}"
-            where = f"{span.kind} {span.site}" if span.site else span.kind
+            where = f"{span.kind} {os.path.basename(span.site)}" if span.site else span.kind
             self._add(row, where, span.start_s, span.end_s, False, span.detail)
 
     def _counters(self) -> list[dict[str, object]]:
