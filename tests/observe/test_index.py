@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from sundog import event_facts, events
 from sundog.observe import dropped, index, segments
 from sundog.observe.index import opened, session_usage
+from sundog.observe.trace import pieces
 
 WORKER, NODE = b"\xcd" * 8, b"n" * 16
 TASK_ID = b"\xef" * 8 + bytes(8)
@@ -213,3 +215,22 @@ def test_waits_objects_spills_and_bytes_are_told_with_their_tasks(session: Sessi
         assert found.rows("SELECT count(*) FROM blocked") == [(0,)]
     ring.close()
     session.writer.close()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_records_that_were_damaged_are_read_as_far_as_they_can_be(session: Session, seed: int) -> None:
+    session.run(30)
+    session.copy()
+    session.run(30)
+    session.ring.close()
+    session.writer.close()
+    chance = random.Random(seed)
+    for path in (*Path(session.path).glob("records/*.seg"), Path(session.ring.path)):
+        data = bytearray(path.read_bytes())
+        for _ in range(40):
+            data[chance.randrange(8, len(data))] = chance.randrange(256)
+        path.write_bytes(data)
+    with opened(session.path) as found:
+        assert found.one("SELECT count(*) FROM tasks") <= 60
+        assert "".join(pieces(found)).startswith("[")
+        assert found.missed() >= 0

@@ -20,6 +20,7 @@ import glob
 import json
 import os
 import sqlite3
+import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -31,6 +32,9 @@ from sundog.observe.ledger import Ledger
 FILE = "index.sqlite"
 _LOCK = "index.lock"
 _BUSY_S = 60.0
+# What a file that was damaged, or made by somebody else, may raise. What it holds is counted as missing.
+DAMAGED = (ValueError, OverflowError, KeyError, IndexError, TypeError, struct.error)
+_MOST = (1 << 63) - 1
 _ROUNDS = 3  # segments are read again if a ring was emptied between them and it
 
 Progress = Callable[[int, int], None]
@@ -54,11 +58,11 @@ class Index:
     # ------------------------------------------------------------------ asking
     def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
         """All rows of a question."""
-        return self.db.execute(sql, values).fetchall()
+        return self.db.execute(sql, _bounded(values)).fetchall()
 
     def one(self, sql: str, *values: object) -> Any:
         """The first column of the first row; None if there is none."""
-        row = self.db.execute(sql, values).fetchone()
+        row = self.db.execute(sql, _bounded(values)).fetchone()
         return row[0] if row is not None else None
 
     def dicts(self, sql: str, *values: object) -> list[dict[str, Any]]:
@@ -124,13 +128,17 @@ class Index:
         total = sum(block.size for _, block in blocks)
         for segment, block in blocks:  # names first: those of a dead process come after its events
             if block.kind == segments.NAMES:
-                intake.take_names(block.process_id, segments.payload(segment, block))
+                with contextlib.suppress(*DAMAGED):
+                    intake.take_names(block.process_id, segments.payload(segment, block))
         done = 0
         for segment, block in blocks:
-            if block.kind == segments.EVENTS:
-                intake.take_events(segment.node_id, block, segments.payload(segment, block))
-            elif block.kind == segments.FACTS:
-                intake.take_facts(segment.node_id, segments.payload(segment, block))
+            try:
+                if block.kind == segments.EVENTS:
+                    intake.take_events(segment.node_id, block, segments.payload(segment, block))
+                elif block.kind == segments.FACTS:
+                    intake.take_facts(segment.node_id, segments.payload(segment, block))
+            except DAMAGED:
+                intake.dropped += block.slots
             done += block.size
             progress(done, total)
         if blocks:
@@ -152,6 +160,11 @@ class Index:
 
     def _set(self, key: str, value: object) -> None:
         self.db.execute("INSERT OR REPLACE INTO meta VALUES(?, ?)", (key, json.dumps(value)))
+
+
+def _bounded(values: tuple[object, ...]) -> tuple[object, ...]:
+    """Numbers as SQLite can hold them: those of tasks in a damaged file may be larger."""
+    return tuple([min(each, _MOST) if isinstance(each, int) else each for each in values])
 
 
 # ---------------------------------------------------------------------- opening

@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import sqlite3
+import struct
 from collections.abc import Callable, Iterable
 from operator import sub
 from typing import Any
@@ -29,6 +30,7 @@ _MADE = frozenset({events.PUT, events.RESULT, events.ARGUMENTS})
 _LEASE = "lease"  # stands where the fingerprint of a function's code would
 _UNKNOWN = ("?", "", "")
 _MOST = float(1 << 62)
+_COUNT_MOST = 1 << 48
 _QUEUE_MAX = 50_000
 _WIDTHS = {"spans": 10, "waited": 7, "made": 10, "samples": 7, "sites": 4, "ready": 3, "leased": 3}
 _INSERT = {name: f"INSERT INTO {name} VALUES({', '.join('?' * width)})" for name, width in _WIDTHS.items()}
@@ -201,40 +203,39 @@ class Intake:
 
         Workers first: what their owners wrote of the same tasks is there by then.
         """
-        total = len(rings)
         for done, ring in enumerate(rings):
-            process_id = bytes.fromhex(os.path.basename(ring).split(".")[0])
-            source = self._source(process_id)
-            while True:
-                self._read_names(source, ring)
-                slots = events.read_slots(ring, source.after, _PORTION)
-                if slots is None:
-                    if not os.path.exists(ring):
-                        return False
-                    break
-                if (
-                    slots.first > source.after + 1
-                    and slots.first > 1
-                    and source.after == 0
-                    and not slots.data
-                ):
-                    break
-                info = slots.info
-                self._describe(source, info.pid, info.role, info.job_id, info.actor_id)
-                source.unwritten = max(source.unwritten, info.unwritten)
-                if info.role == "worker" and info.current.strip(b"\0"):
-                    source.begun, source.begun_s = info.current, info.current_at
-                    source.begun_name = source.numbers.get(info.current_name, 0)
-                self._take_blocked(source, event_facts.blocked(ring))
-                if slots.first > source.after + 1 and self._is_in_segments(process_id, source.after + 1):
+            try:
+                if not self._read_ring(ring):
                     return False
-                if not slots.data:
-                    break
-                source.skipped += slots.first - 1 - source.after
-                if not self._take(source, slots, whole=False):
-                    break
-            progress(done + 1, total)
+            except (ValueError, OverflowError, KeyError, IndexError, TypeError, struct.error):
+                self.dropped += 1  # damaged, or made by somebody else: what it holds is not known
+            progress(done + 1, len(rings))
         return True
+
+    def _read_ring(self, ring: str) -> bool:
+        process_id = bytes.fromhex(os.path.basename(ring).split(".")[0])
+        source = self._source(process_id)
+        while True:
+            self._read_names(source, ring)
+            slots = events.read_slots(ring, source.after, _PORTION)
+            if slots is None:
+                return os.path.exists(ring)
+            if slots.first > source.after + 1 and slots.first > 1 and source.after == 0 and not slots.data:
+                return True
+            info = slots.info
+            self._describe(source, info.pid, info.role, info.job_id, info.actor_id)
+            source.unwritten = max(source.unwritten, info.unwritten)
+            if info.role == "worker" and info.current.strip(b"\0"):
+                source.begun, source.begun_s = info.current, info.current_at
+                source.begun_name = source.numbers.get(info.current_name, 0)
+            self._take_blocked(source, event_facts.blocked(ring))
+            if slots.first > source.after + 1 and self._is_in_segments(process_id, source.after + 1):
+                return False
+            if not slots.data:
+                return True
+            source.skipped += slots.first - 1 - source.after
+            if not self._take(source, slots, whole=False):
+                return True
 
     def _is_in_segments(self, process_id: bytes, number: int) -> bool:
         """Whether an event that its ring has lost was copied since the segments were read."""
@@ -282,14 +283,14 @@ class Intake:
                 known = numbers.get(name) or name_of(name)
                 times = (submit, start, end)
                 tasks.append(
-                    (task_id, attempt, kind, known, id_, *times, flags, cpu_s, int(own_bytes), lease)
+                    (task_id, attempt, kind, known, id_, *times, flags, cpu_s, _whole(own_bytes), lease)
                 )
                 if kind == events.CREATE:
                     source.actor_id = task_id
                     source.class_name = self._texts[known][0].removesuffix(".__init__")
             elif kind == events.PACKET:
                 first = int.from_bytes(task_id[8:], "little")
-                packets.append((task_id[:8], int(submit), first, start, name, int(own_bytes)))
+                packets.append((task_id[:8], _whole(submit), _whole(first), start, name, _whole(own_bytes)))
             elif kind == events.LEASE:
                 lease = source.lease = numbers.get(name) or name_of(name)
             elif kind == events.WAITED:
@@ -384,13 +385,13 @@ class Intake:
         elif kind == events.MOVED:
             self._queue("traffic", (task_id, attempt, *event_facts.bytes_of(fields)))
         elif kind == events.SAMPLE:
-            sample = (task_id, source.id, start, int(own_bytes), name_of(name), cpu_s, fields[7])
+            sample = (task_id, source.id, start, _whole(own_bytes), name_of(name), cpu_s, fields[7])
             self._queue("samples", sample)
         elif kind == events.LOST:
             self._lost.append((source, fields[:11], name_of(name)))
         elif kind == events.SITE:
             place, mark, _ = self._texts.get(source.numbers.get(name, 0), _UNKNOWN)
-            first = int.from_bytes(task_id[8:], "little")
+            first = _whole(int.from_bytes(task_id[8:], "little"))
             self._queue("sites", (task_id[:8], mark[1:], first, place))
         elif kind == events.READY:
             self._queue("ready", (task_id, end, _whole(last)))
@@ -475,7 +476,7 @@ class Intake:
         marks = ", ".join("?" * len(_COLUMNS))
         self.db.executemany(
             f"INSERT OR REPLACE INTO processes({', '.join(_COLUMNS)}) VALUES({marks})",
-            [tuple(getattr(self._sources[each], name) for name in _COLUMNS) for each in self._changed],
+            [tuple(_held(getattr(self._sources[each], name)) for name in _COLUMNS) for each in self._changed],
         )
         put = "INSERT OR REPLACE INTO meta VALUES(?, ?)"
         self.db.execute(put, ("ledger", json.dumps(self.ledger.dump())))
@@ -578,6 +579,11 @@ class Intake:
         end = facts.get("end_s", 0.0)
         flags = events.FAILED | schema.UNRUN
         return (task_id, attempt, kind, known, None, facts.get("submit_s", end), end, end, flags, 0.0, 0, 0)
+
+
+def _held(value: object) -> object:
+    """A value of a process as SQLite can hold and add it up."""
+    return value if not isinstance(value, int) or -_COUNT_MOST < value < _COUNT_MOST else 0
 
 
 def _whole(number: float) -> int:

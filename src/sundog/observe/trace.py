@@ -11,6 +11,7 @@ machine. Which row a slice gets is `observe.timeline`'s. Runs in the process of 
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from functools import lru_cache
@@ -227,7 +228,9 @@ class _Trace:
         for at_s, kind, subject, node_id, text in found:
             facts = json.loads(text)
             row = facts.get("row", {})
-            process = self.board.process(bytes.fromhex(row["node_id"]) if row.get("node_id") else node_id)
+            with contextlib.suppress(ValueError, TypeError):  # of a damaged file
+                node_id = bytes.fromhex(row.get("node_id") or "") or node_id
+            process = self.board.process(node_id)
             if kind == "node":
                 if row.get("is_head_node"):
                     continue

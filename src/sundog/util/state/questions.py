@@ -118,8 +118,8 @@ def _warn_of_missed(index: records.Index) -> None:
     missed = index.missed()
     if missed:
         logger.warning(
-            "%d events are missing: dropped beyond record_events_max, overwritten, or not written to a full disk. "
-            "Counts of ended tasks are too low by as much at most.",
+            "%d events are missing: dropped beyond record_events_max, overwritten, damaged, or not written to a full "
+            "disk. Counts of ended tasks are too low by as much at most.",
             missed,
         )
 
