@@ -146,6 +146,8 @@ def init(
             system["object_spilling_directory"] = object_spilling_directory or _object_spilling_directory
         if _tracing_startup_hook:
             system["tracing_startup_hook"] = _tracing_startup_hook
+        if other.get("_metrics_export_port"):
+            system["metrics_export_port"] = other["_metrics_export_port"]
         config = local.load_config(system)
         logs = config.log_to_driver if log_to_driver is None else log_to_driver
         notices.configure(level=level, form=logging_format, ours=configure_logging)
@@ -223,8 +225,8 @@ def _describe_session() -> InitContext:
     session = context.facts.session
     return InitContext(
         node_ip_address="127.0.0.1",
-        metrics_export_port=None,  # these five: processes and ports of Ray that a session does not have
-        dashboard_agent_listen_port=None,
+        metrics_export_port=None,  # asked for when it is read
+        dashboard_agent_listen_port=None,  # these four: processes and ports of Ray that a session does not have
         object_store_address=None,
         raylet_socket_name=None,
         redis_address=None,

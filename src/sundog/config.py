@@ -277,9 +277,19 @@ class Config:
     )
     metrics_export_port: int = _setting(
         0,
-        "Port on 127.0.0.1 on which the head process answers too, for Prometheus; 0 is none.",
+        "Port on 127.0.0.1 for Prometheus, of the head process or, without one, of the session (see metrics_port); "
+        "0 is none of the program's choice.",
         low=0,
         high=65_535,
+    )
+    metrics_port: bool = _setting(
+        True,
+        "Give a session a port on 127.0.0.1 for its figures when a program asks for it (`nodes()`, "
+        "`init().address_info`). Only programs of the same user and of root are answered.",
+    )
+    metrics_port_for_all: bool = _setting(
+        False,
+        "Answer every user of the machine on that port: names of functions, processes, memory, user metrics.",
     )
     max_running_jobs: int = _setting(
         0, "Most submitted jobs that run at a time; the others wait in turn. 0 is any number.", low=0
@@ -433,7 +443,7 @@ def mistyped(environ: Mapping[str, str] | None = None) -> list[tuple[str, str]]:
         return []
     known = [f.name for f in fields(Config)]
     right = {prefix + spelling for name in known for spelling in (name, name.upper())}
-    plugins = f"{prefix}RUNTIME_ENV_"  # of plugins_asked and plugin_cache_gb
+    plugins = f"{prefix}RUNTIME_ENV_"  # read by runtime_env/plugin_settings.py
     wrong = [name for name in present if name not in right and not name.startswith(plugins)]
     if not wrong:
         return []
@@ -451,28 +461,6 @@ def engine_asked(environ: Mapping[str, str] | None = None) -> str:
     """
     env = os.environ if environ is None else environ
     return env.get("SUNDOG_ENGINE") or "local"
-
-
-def plugins_asked(environ: Mapping[str, str] | None = None) -> str:
-    """The classes of the user's plug-ins for `runtime_env`, as the environment names them; "" for none.
-
-    >>> plugins_asked({"RAY_RUNTIME_ENV_PLUGINS": '[{"class": "site.Plugin"}]'})
-    '[{"class": "site.Plugin"}]'
-    """
-    env = os.environ if environ is None else environ
-    return next(filter(None, (env.get(f"{prefix}RUNTIME_ENV_PLUGINS") for prefix in PREFIXES)), "")
-
-
-def plugin_cache_gb(plugin: str, environ: Mapping[str, str] | None = None) -> float:
-    """The gigabytes that one plug-in's resources may take before unused ones are removed.
-
-    >>> plugin_cache_gb("data", {"RAY_RUNTIME_ENV_DATA_CACHE_SIZE_GB": "0.5"}), plugin_cache_gb("data", {})
-    (0.5, 10.0)
-    """
-    env = os.environ if environ is None else environ
-    variables = [f"{prefix}RUNTIME_ENV_{plugin.upper()}_CACHE_SIZE_GB" for prefix in PREFIXES]
-    text = next(filter(None, map(env.get, variables)), "10")
-    return _to_float(text)
 
 
 def default_temp_dir(environ: Mapping[str, str] | None = None) -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from sundog.observe.activity import Watcher
 
 NEXT_COMMAND = "sundog status"
+_METRICS = "metrics_export_port"
 _ENDED = "none: this program has left the session"
 
 
@@ -23,8 +24,26 @@ class InitContext(dict[str, Any]):
 
     @property
     def address_info(self) -> dict[str, Any]:
-        """The same facts."""
+        """The same facts, with the port of the figures."""
+        if _METRICS in self:
+            self.__getitem__(_METRICS)
         return self
+
+    def __getitem__(self, name: str) -> Any:
+        """One fact. The node gives the session a port for its figures when that is first read."""
+        if name == _METRICS and super().__getitem__(name) is None:
+            self[name] = self._metrics_port()
+        return super().__getitem__(name)
+
+    def _metrics_port(self) -> int | None:
+        from sundog.session_facts import nodes
+
+        if not self._is_here():
+            return None
+        rows = nodes()
+        return next(
+            (row["MetricsExportPort"] or None for row in rows if row["NodeID"] == self["node_id"]), None
+        )
 
     @property
     def dashboard_url(self) -> str | None:

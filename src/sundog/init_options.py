@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from sundog.engines.local import LocalEngine
     from sundog.job_spec import JobSpec
 
-# What Ray's `init` takes besides, private and of no effect here: it has no such process, port or password.
+# What Ray's `init` takes besides, private and of no effect here: it has no such process, port or password. The port of
+# the figures alone has one (`api.init`).
 WITHOUT_EFFECT = frozenset(
     {
         "_cluster_id",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from sundog.dashboard.exposition import render, user_families
+from sundog.dashboard.exposition import user_families
 from sundog.dashboard.figures import Family
+from sundog.dashboard.text_format import render
 from sundog.observe.metric_files import COUNTER, GAUGE, HISTOGRAM, Key, Series
 
 

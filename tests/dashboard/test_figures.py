@@ -21,7 +21,8 @@ STATUS = {
     "uptime_s": 3.0,
     "pid": 1,
     "resources": {"total": {"CPU": 2.0}, "available": {"CPU": 0.5}},
-    "pending": [{"infeasible": False, "count": 3}],
+    "pending": [{"infeasible": False, "count": 3, "why": "waiting for CPU"}],
+    "leases": 2,
     "store": {"used_bytes": 7, "limit_bytes": 9, "segments": 1, "spilled_bytes": 4, "spilled_objects": 2},
 }
 

@@ -2,11 +2,11 @@
 
 ::
 
-    Looker.look ──► families (sundog's names, Ray's, the user's) ──► prometheus_client ──► text
+    Looker.look ──► families (sundog's names, Ray's, the user's) ──► text_format ──► text
 
 Owns names and labels of user metrics: each is given as `ray_NAME`, as Ray does, and as `sundog_NAME`. Counters and
 histograms are summed over processes, also those that died; a gauge is given per process (`WorkerId`). A scrape looks
-once; two within `CACHE_S` share a look. Refuses to import prometheus-client before it is used. Any thread may ask.
+once; two within `CACHE_S` share a look. Any thread may ask.
 """
 
 from __future__ import annotations
@@ -14,18 +14,17 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Iterable, Iterator
-from typing import Any
+from collections.abc import Iterable
 
 import sundog
 from sundog.dashboard import figures, ray_figures
 from sundog.dashboard.figures import Family, Looker
+from sundog.dashboard.text_format import render
 from sundog.observe.metric_files import COUNTER, GAUGE, Series
 from sundog.observe.sessions import Opened
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 CACHE_S = 0.5
-MISSING = 'Metrics need prometheus-client. Install it with: pip install "sundog[default]"'
 _NOT_IN_LABEL = re.compile(r"[^a-zA-Z0-9_]")
 
 
@@ -34,16 +33,9 @@ class Exporter:
 
     Args:
         opened: the session, running or ended.
-
-    Raises:
-        ImportError: prometheus-client is not installed; the text says how to install it.
     """
 
     def __init__(self, opened: Opened) -> None:
-        try:
-            import prometheus_client  # noqa: F401
-        except ImportError as error:
-            raise ImportError(MISSING) from error
         self.looker = Looker(opened)
         self._lock = threading.Lock()
         self._made: tuple[float, bytes] = (-CACHE_S, b"")
@@ -111,37 +103,3 @@ def _label(key: str) -> str:
     """
     text = _NOT_IN_LABEL.sub("_", key) or "_"
     return f"_{text}" if text[0].isdigit() else text
-
-
-class _Collected:
-    """Families, as prometheus-client collects them."""
-
-    def __init__(self, families: Iterable[Family]) -> None:
-        self._families = families
-
-    def collect(self) -> Iterator[Any]:
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
-
-        kinds = {
-            "gauge": GaugeMetricFamily,
-            "counter": CounterMetricFamily,
-            "histogram": HistogramMetricFamily,
-        }
-        for family in self._families:
-            every = [*(each[0] for each in family.samples), *(each[0] for each in family.histograms)]
-            keys = sorted({key for labels in every for key in labels})
-            made = kinds[family.kind](family.name, family.help, labels=keys)
-            for labels, value in family.samples:
-                made.add_metric([labels.get(key, "") for key in keys], value)
-            for labels, buckets, total in family.histograms:
-                made.add_metric([labels.get(key, "") for key in keys], buckets, total)
-            yield made
-
-
-def render(families: Iterable[Family]) -> bytes:
-    """Families in Prometheus' text format."""
-    from prometheus_client import CollectorRegistry, generate_latest
-
-    registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collected(families))
-    return bytes(generate_latest(registry))

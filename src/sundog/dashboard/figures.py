@@ -78,6 +78,7 @@ class Look:
     node: dict[str, float] = field(default_factory=dict)
     user: list[metric_files.Series] = field(default_factory=list)
     seconds: float = 0.0
+    infeasible_kinds: int = 0  # of requests; those of another depth of nesting are another kind
 
 
 class Looker:
@@ -128,6 +129,14 @@ class Looker:
             who = Who(node_pid, "", "node", "node", "", 0.0)
             look.processes.append(self._process(who, None, now))
         self._spent = {pid: each for pid, each in self._spent.items() if each[0] == now}
+        nested = {who.process_id: row.nested for who, row in told if isinstance(row, Pulse)}
+        look.infeasible_kinds = len(
+            {
+                (each["kind"], each["depth"] + nested.get(each["owner"], 0))
+                for each in look.status["pending"]
+                if each["infeasible"]
+            }
+        )
         return list(told)
 
     def _process(self, who: Who, row: Any, now: float) -> Process:

@@ -55,7 +55,7 @@ def families(look: Look, facts: FactTail, version: str) -> list[Family]:
         *_deaths(facts, session),
     ]
     if look.status:
-        found += [*_resources(look, session), *_store(look, session)]
+        found += [*_resources(look, session), *_store(look, session), *_scheduler(look, session)]
     return found
 
 
@@ -156,6 +156,34 @@ def _store(look: Look, labels: dict[str, str]) -> list[Family]:
     spill = Family("ray_spill_manager_objects_bytes", "gauge", "Bytes of spilled objects")
     spill.add(store["spilled_bytes"], **labels, State="Spilled")
     return [*found, spill]
+
+
+def _scheduler(look: Look, labels: dict[str, str]) -> list[Family]:
+    """What waits for a worker. Waiting for arguments is the owners' matter: the look at tasks has it."""
+    status, reasons = look.status, Counter[str]()
+    for each in status["pending"]:
+        starting = each["why"] == "worker starting"
+        reason = "WaitingForWorkers" if starting else "WaitingForResources"
+        reasons["Infeasible" if each["infeasible"] else reason] += each["count"]
+    waiting = sum(count for (_, state), count in look.tasks.items() if state == "PENDING_ARGS_AVAIL")
+    states = {
+        "Executing": status["leases"],
+        "Waiting": waiting,
+        "Dispatched": reasons["WaitingForResources"] + reasons["WaitingForWorkers"],
+        "Received": reasons["Infeasible"],
+        "Cancelled": 0,
+    }
+    tasks = Family("ray_scheduler_tasks", "gauge", "Requests for workers by state")
+    for state, count in states.items():
+        tasks.add(count, **labels, State=state)
+    stuck = Family("ray_scheduler_unscheduleable_tasks", "gauge", "Requests that wait, by reason")
+    for reason in ("Infeasible", "WaitingForResources", "WaitingForWorkers"):
+        stuck.add(reasons[reason], **labels, Reason=reason)
+    classes = Family(
+        "ray_internal_num_infeasible_scheduling_classes", "gauge", "Kinds of requests that fit no node"
+    )
+    classes.add(look.infeasible_kinds, **labels)
+    return [tasks, stuck, classes]
 
 
 def _deaths(facts: FactTail, labels: dict[str, str]) -> list[Family]:

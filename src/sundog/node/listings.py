@@ -203,6 +203,7 @@ class Listings:
     def cluster(self) -> list[Row]:
         """The same in the shape of `nodes()`."""
         session = self.node.session
+        metrics_port = self.node.scrapes.port()
         return [
             {
                 "NodeID": row["node_id"],
@@ -216,7 +217,7 @@ class Listings:
                     session["shm_root"], "" if row["is_head_node"] else row["node_id"][: places.TAG_DIGITS]
                 ),
                 "RayletSocketName": f"{session['path']}/node.sock",
-                "MetricsExportPort": 0,
+                "MetricsExportPort": metrics_port,
                 "MetricsAgentPort": 0,
                 "DashboardAgentListenPort": 0,
                 "RuntimeEnvAgentPort": 0,

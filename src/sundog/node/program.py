@@ -45,6 +45,7 @@ from sundog.node.records import Records
 from sundog.node.remains import Remains
 from sundog.node.requests import Requests
 from sundog.node.rows import Environment, Job, Process
+from sundog.node.scrapes import ScrapeKeeper
 from sundog.node.stores import Stores
 from sundog.node.tenancy import Tenancy
 from sundog.node.workers import IDLE, Workers
@@ -144,6 +145,7 @@ class Node:
         self.logs = LogTails()
         self.memory = MemoryKeeper(self)
         self.head = HeadKeeper(self)
+        self.scrapes = ScrapeKeeper(self)
         self.tenancy = Tenancy(self)
         self.table = messages.table(self)
         self._ticking, self._logs_scheduled, self._next_job = False, False, 1
@@ -174,6 +176,7 @@ class Node:
         self.records.observers.append(self.memory.admission.observed)
         self.memory.start()
         self.head.start()
+        self.scrapes.start()
         self.loop.run()
         self._clean_up()
 
@@ -260,6 +263,7 @@ class Node:
         # First: should we be killed in this, the zygote may be gone already.
         folders.withdraw(self.session["path"])
         self.head.stop()
+        self.scrapes.stop()
         self.members.stop_all()
         for process in list(self.processes.values()):
             if process.kind == "worker":

@@ -187,6 +187,7 @@ class Requests:
             "jobs": node.tenancy.rows(),
             "actors": actors,
             "pending": self._pending(),
+            "leases": node.leases.lease_count(),
             "memory": node.memory.figures(),
             "store": store,
             "learned": node.learning.figures(),
@@ -216,6 +217,7 @@ class Requests:
         return found
 
     def _pending(self) -> list[dict[str, Any]]:
+        kinds: dict[object, int] = {}
         return [
             {
                 "shape": dict(row.spec.placement or row.spec.resources),
@@ -223,6 +225,9 @@ class Requests:
                 "waited_s": row.waited_s,
                 "why": row.why,
                 "infeasible": row.infeasible,
+                "owner": row.owner.hex(),
+                "depth": self.node.leases.depth(row.owner),
+                "kind": kinds.setdefault(row.spec, len(kinds)),
             }
             for row in self.node.leases.table(self.node.now())
         ]

@@ -288,7 +288,7 @@ class Workers:
             if pid in self.by_pid:
                 self.exited(pid, status)
             else:
-                self.node.head.exited(pid, status)
+                self.node.head.exited(pid, status) or self.node.scrapes.exited(pid, status)
 
     def lost(self, process: Process, cause: Cause) -> None:
         """A worker is gone with its node: nobody tells its status any more."""

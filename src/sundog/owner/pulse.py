@@ -36,4 +36,5 @@ def pulse(owner: Owner) -> Pulse:
         tuple(
             Waiting(name, counts[name, WAITING], counts[name, QUEUED], counts[name, SENT]) for name in names
         ),
+        getattr(getattr(owner.run_here, "__self__", None), "depth", 0),
     )

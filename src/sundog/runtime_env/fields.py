@@ -14,7 +14,7 @@ from difflib import get_close_matches
 from types import ModuleType
 from typing import Any, ClassVar
 
-from sundog import config
+from sundog.runtime_env import plugin_settings
 from sundog.runtime_env.ignores import check_excludes
 from sundog.runtime_env.snapshot import is_zip
 
@@ -189,7 +189,7 @@ def check_fields(env: Mapping[str, object]) -> dict[str, Any]:
     for name, value in env.items():
         if name.startswith("_"):
             continue  # Ray's own bookkeeping (_ray_commit, …), found in dicts it made
-        if name not in RuntimeEnv.known_fields and config.plugins_asked():
+        if name not in RuntimeEnv.known_fields and plugin_settings.classes():
             checked[name] = _check_plugin_value(name, value)
             continue
         if name not in RuntimeEnv.known_fields:

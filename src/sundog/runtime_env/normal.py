@@ -18,7 +18,7 @@ from typing import Any
 
 from sundog import config
 from sundog.exceptions import RuntimeEnvSetupError
-from sundog.runtime_env import cache
+from sundog.runtime_env import cache, plugin_settings
 from sundog.runtime_env.fields import CONFIG_DEFAULTS, UNSUPPORTED, RuntimeEnv, check_fields
 from sundog.runtime_env.snapshot import hash_of, store
 
@@ -201,7 +201,7 @@ def normalize(runtime_env: Mapping[str, object] | None, *, session_dir: str) -> 
     variables = tuple(sorted(env.get("env_vars", {}).items()))
     others = {name: value for name, value in env.items() if name not in RuntimeEnv.known_fields}
     fields = json.dumps(others, sort_keys=True) if others else ""
-    classes = config.plugins_asked() if others else ""
+    classes = plugin_settings.classes() if others else ""
     # The copies' names are hashes of their content, so the key is the same in every session.
     copies = [os.path.basename(path) for path in (working_dir, *modules, pip_dir)]
     parts = [variables, any(copies) and copies, hook.hex() if isinstance(hook, bytes) else hook]

@@ -28,8 +28,9 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from sundog import config, trust
+from sundog import trust
 from sundog.exceptions import RuntimeEnvSetupError
+from sundog.runtime_env import plugin_settings
 from sundog.runtime_env.fields import RuntimeEnv
 from sundog.runtime_env.plugin import RuntimeEnvContext, RuntimeEnvPlugin
 from sundog.runtime_env.snapshot import hash_of
@@ -202,7 +203,7 @@ class _Setup:
 
     def _make_room(self, each: Loaded) -> None:
         """Remove what nobody uses, oldest first, until the plug-in's sizes are within its limit."""
-        limit = config.plugin_cache_gb(each.name) * _GIGABYTE
+        limit = plugin_settings.cache_gb(each.name) * _GIGABYTE
         start = hash_of([each.name])
         places = [
             os.path.join(self.folder, name)

@@ -455,6 +455,17 @@ class Leases(Granting):
             (want for wants in self._wants.values() for want in wants.values()), self._worker_max, now
         )
 
+    def depth(self, owner: bytes) -> int:
+        """Return how deep the requests of an owner are nested: 1 of a driver, 2 of a task that a driver submitted."""
+        depth = 1
+        while (worker := self._worker_of(owner)) is not None and worker.lease is not None:
+            owner = worker.lease.owner
+            depth += 1
+        return depth
+
+    def _worker_of(self, owner: bytes) -> Worker | None:
+        return next((node.workers[owner] for node in self._nodes.values() if owner in node.workers), None)
+
     def shortage(self, owner: bytes, key: Hashable) -> Shortage | None:
         """Return what a waiting request lacks and who has it; None if it may go on without anybody's help."""
         from sundog.state import shortage  # seldom needed, and start-up counts

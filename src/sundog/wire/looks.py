@@ -88,6 +88,7 @@ class Pulse(NamedTuple):
 
     calls: tuple[Call, ...]
     waiting: tuple[Waiting, ...]
+    nested: int = 0  # children that run in the place of the task that waits for them, one in the other
 
 
 class Reference(NamedTuple):

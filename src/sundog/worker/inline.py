@@ -61,6 +61,11 @@ class Inline:
         self._codes: dict[int, str] = {}  # number of a function of ours -> its fingerprint
         self._env_key: str | None = None
 
+    @property
+    def depth(self) -> int:
+        """How many children run here now, one in the other."""
+        return self._depth
+
     def run(self, oids: list[bytes]) -> bool:
         """Run those of the missing objects' tasks that may run here, one after another; whether all are ready then."""
         noted = context.running.get() or context.main_task
