@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from sundog import options
 from sundog.accelerator_kinds import check_shares
 from sundog.options import (
     ActorOptions,
@@ -195,16 +196,34 @@ def test_a_value_that_is_allowed_is_kept_as_it_is(given: dict[str, Any]) -> None
         assert getattr(options, name) == value
 
 
-def test_none_means_the_default_for_every_option() -> None:
+def test_none_means_the_default_where_ray_takes_it() -> None:
     for parse, kind in (
         (parse_task_options, TaskOptions),
         (parse_actor_options, ActorOptions),
         (parse_method_options, MethodOptions),
     ):
-        nothing = {
-            f.name: None for f in fields(kind) if f.name not in ("placement_group", "enable_task_events")
-        }
-        assert parse(nothing) == kind()
+        refused = {"placement_group", "enable_task_events"}
+        refused |= options._NEVER_NONE if kind is not MethodOptions else set()
+        assert parse({f.name: None for f in fields(kind) if f.name not in refused}) == kind()
+
+
+@pytest.mark.parametrize("name", ["max_retries", "retry_exceptions"])
+def test_none_is_refused_for_a_task_where_ray_refuses_it(name: str) -> None:
+    with pytest.raises(TypeError, match=f"{name}=None"):
+        TaskOptions().merged(**{name: None})
+
+
+@pytest.mark.parametrize("name", ["max_restarts", "max_task_retries", "max_pending_calls", "get_if_exists"])
+def test_none_is_refused_for_an_actor_where_ray_refuses_it(name: str) -> None:
+    with pytest.raises(TypeError, match=f"{name}=None"):
+        ActorOptions().merged(**{name: None})
+    assert parse_actor_options({"max_task_retries": None, "max_pending_calls": None}) == ActorOptions()
+    assert MethodOptions().merged(max_task_retries=None) == MethodOptions()
+
+
+def test_an_unknown_word_for_the_number_of_results_is_of_the_wrong_type_as_in_ray() -> None:
+    with pytest.raises(TypeError, match="num_returns='x'"):
+        parse_task_options({"num_returns": "x"})
 
 
 def test_zero_means_no_limit_where_it_does_in_ray() -> None:

@@ -282,6 +282,16 @@ class Config:
         low=0,
         high=65_535,
     )
+    gcs_server_request_timeout_seconds: int = _setting(
+        60,
+        "Seconds for which a program waits for the node's answer about names, actors, nodes, resources and placement "
+        "groups; then GetTimeoutError. 0 waits for ever.",
+        low=0,
+    )
+    testing_asio_delay_us: str = _setting(
+        "",
+        "For tests of a slow node: `Name=min:max,…`, microseconds by which its answers to these requests are late.",
+    )
     metrics_port: bool = _setting(
         True,
         "Give a session a port on 127.0.0.1 for its figures when a program asks for it (`nodes()`, "

@@ -2,8 +2,8 @@
 
 Owns: the options, their defaults, which values are allowed, and the resources they add up to. Refuses: acting
 on them. Runs in the process that decorates or calls, on the caller's thread; nothing here blocks or imports
-more than the standard library. `None` means the default, so an option can be reset
-(of `placement_group` it means none). ::
+more than the standard library. `None` means the default, so an option can be reset (of `placement_group` it means
+none), but for those options of which Ray refuses it. ::
 
     parse_task_options({...}) ─► TaskOptions ── .merged(num_cpus=2) ─► TaskOptions ── .demand() ─► resources
 """
@@ -37,6 +37,8 @@ _LABEL_VALUE = re.compile(rf"!?(in\(\s*{_NAME}(\s*,\s*{_NAME})*\s*\)|({_NAME})?)
 # that submits, if that group captures its children; None is no group.
 _GROUP_OPTIONS = ("placement_group", "placement_group_bundle_index", "placement_group_capture_child_tasks")
 _NONE_COUNTS = frozenset({"placement_group"})
+_NEVER_NONE = frozenset({"retry_exceptions", "max_restarts", "get_if_exists"})  # as in Ray
+_NO_NONE_IN_OPTIONS = _NEVER_NONE | {"max_retries", "max_task_retries", "max_pending_calls"}
 
 Resources = dict[str, float]
 ExceptionTypes = tuple[type[BaseException], ...]
@@ -73,6 +75,7 @@ class _Options:
                 f"{name!r} cannot be set in .options(): set it where the {kind.noun} is decorated, "
                 f"@{'method' if kind.noun == 'method' else 'remote'}({name}=...)."
             )
+        _refuse_none(kind, _NO_NONE_IN_OPTIONS, overrides)
         # Programs call .options() in loops. Copying slot by slot goes around the constructor of a frozen
         # row, which is slow with this many fields, and what is copied has been checked before.
         copy = object.__new__(type(self))
@@ -343,10 +346,9 @@ def _returns(name: str, value: object) -> int | str:
     allowed = 'zero or more, "dynamic" or "streaming"'
     if isinstance(value, str):
         if value not in ("dynamic", "streaming"):
-            raise ValueError(f"{name}={value!r} is not allowed: {allowed}.")
+            raise MisuseError(f"{name}={value!r} is not allowed: {allowed}.")
         return value
-    number: int = _whole(0, allowed)(name, value)
-    return number
+    return int(_whole(0, allowed)(name, value))
 
 
 def _retry_exceptions(name: str, value: object) -> bool | ExceptionTypes:
@@ -534,8 +536,15 @@ _KINDS: dict[type[Any], _Kind] = {
 }
 
 
+def _refuse_none(kind: _Kind, names: frozenset[str], given: Mapping[str, Any]) -> None:
+    if kind.noun != "method" and not names.isdisjoint(given):
+        for name in [name for name in names if name in given and given[name] is None]:
+            raise TypeError(f"{name}=None is not allowed: leave the option out to have its default.")
+
+
 def _checked(kind: _Kind, given: Mapping[str, Any]) -> dict[str, Any]:
     values: dict[str, Any] = {}
+    _refuse_none(kind, _NEVER_NONE, given)
     for name, value in given.items():
         check = kind.checks.get(name)
         if check is None:

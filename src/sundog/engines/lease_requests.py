@@ -9,6 +9,8 @@ from sundog.options import ActorOptions, TaskOptions, is_a
 from sundog.owner import context
 from sundog.state.lease_spec import LeaseSpec
 
+_NO_NODE = ("f" * 56, b"\xff" * 28)
+
 
 def strategy_of(given: Any) -> tuple[object, ...]:
     """A scheduling strategy that names no placement group, in the scheduler's words.
@@ -22,6 +24,8 @@ def strategy_of(given: Any) -> tuple[object, ...]:
         return ("spread",)
     if is_a(given, "NodeAffinitySchedulingStrategy"):
         node_id = given.node_id
+        if node_id in _NO_NODE:
+            raise ValueError("NodeAffinitySchedulingStrategy has the id that means no node.")
         return (
             "node",
             bytes.fromhex(node_id) if isinstance(node_id, str) else bytes(node_id),

@@ -35,6 +35,7 @@ from sundog.wire.pauses import Pause, Trigger
 from sundog.wire.row import Row, read
 
 if TYPE_CHECKING:
+    from sundog.node.delays import Delays
     from sundog.node.looks import Looks
     from sundog.node.program import Node
 
@@ -78,6 +79,18 @@ class Requests:
         self._tokens = itertools.count(1)
         self._gathering: dict[int, tuple[set[bytes], list[dict[str, Any]], Callable[[], None]]] = {}
         self._answers = self._table()
+        self._delays = self._read_delays(node.config.testing_asio_delay_us)
+
+    def _read_delays(self, text: str) -> Delays | None:
+        if not text:
+            return None
+        from sundog.node.delays import Delays  # for tests alone
+
+        try:
+            return Delays(text)
+        except ValueError as error:
+            self.node.log(str(error))
+            return None
 
     @cached_property
     def looks(self) -> Looks:
@@ -126,9 +139,21 @@ class Requests:
             if found is None:
                 raise RaySystemError(f"The node does not know the request {message.verb!r}.")
             row, method = found
-            answer = method(asker, read(row, (message.verb, *message.args)))
+            if self._delays is not None and (late_s := self._delays.seconds(row.__name__)):
+                self.node.loop.after(late_s, lambda: self._answer(asker, row, method, message))
+                return
         except Exception as error:
             process.line.send(Answer(message.number, False, error))
+            return
+        self._answer(asker, row, method, message)
+
+    def _answer(
+        self, asker: Asker, row: type[Row], method: Callable[[Asker, Any], Any], message: Rpc
+    ) -> None:
+        try:
+            answer = method(asker, read(row, (message.verb, *message.args)))
+        except Exception as error:
+            asker.process.line.send(Answer(message.number, False, error))
             return
         if answer is not _LATER:
             asker.answer(answer)

@@ -16,6 +16,7 @@ from sundog.exceptions import GetTimeoutError, LocalRayletDiedError, RaySystemEr
 from sundog.net.packets import NoRoom, receive_buffer
 from sundog.owner.death_errors import child_cause
 from sundog.owner.rows import ROOM_AGAIN_S, Shape
+from sundog.wire import requests as ask
 from sundog.wire.control import Answer, Rpc, ToNode, WantLeases
 from sundog.wire.requests import Request
 from sundog.wire.row import Table
@@ -26,6 +27,17 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 _RPC = b"rpc"
 _ROOM_TRIES = 40
+# Answered at once by a node that runs; the others may wait for something.
+_PROMPT = (
+    ask.ClusterResources,
+    ask.AvailableResources,
+    ask.Nodes,
+    ask.GetActor,
+    ask.ActorInfo,
+    ask.ListNamedActors,
+    ask.PgByName,
+    ask.PgTable,
+)
 
 
 class Control:
@@ -92,6 +104,8 @@ class Control:
             GetTimeoutError: no answer in time.
             Exception: what the node answered with.
         """
+        if timeout_s is None and isinstance(question, _PROMPT):
+            timeout_s = self.owner.config.gcs_server_request_timeout_seconds or None
         number = next(self._requests)
         key = _RPC + number.to_bytes(8, "little")
         with self.owner.lock:
@@ -101,7 +115,10 @@ class Control:
         try:
             if not self.owner.getting.block_until(lambda: number in self._answers, key, timeout_s):
                 self.owner.check_open()
-                raise GetTimeoutError(f"The node did not answer {question.kind!r} within {timeout_s} s.")
+                raise GetTimeoutError(
+                    f"The node did not answer {question.kind!r} within {timeout_s} s. It is stopped, or the machine is "
+                    "overloaded. See: sundog status"
+                )
         finally:
             with self.owner.lock:
                 self._asked.discard(number)
