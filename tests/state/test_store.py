@@ -201,6 +201,33 @@ def test_a_process_that_does_not_answer_is_not_waited_for_twice_and_its_files_ar
     assert [step.process for step in only(steps, Trim)] == [A]  # type: ignore[union-attr]
 
 
+def test_a_late_answer_to_an_earlier_round_says_nothing_of_what_is_being_written_now() -> None:
+    """B was stopped when it was asked; when the next round begins, without B, it goes on, writes, and answers."""
+    store = make(4 * MB)
+    files = {name_of(A, 1): Seen(MB, 1.0), name_of(A, 2): Seen(MB, 2.0)}
+    store.pool = 0
+    store._credit[B] = 2 * MB
+    decided = full_round(store, store.ask(A, 1, MB, 0, 0, 100.0), files, 100.0, silent=[B])
+    late = store._round
+    (spill,) = only(decided, Spill)
+    assert isinstance(spill, Spill)
+    store.spilled(spill.job, "file", [(name, 0, MB) for name in spill.names])
+    store.released(spill.job, 101.0)
+    left = {name: seen for name, seen in files.items() if name not in spill.names}
+    files = {name_of(B, 1): Seen(MB, 0.0), name_of(A, 3): Seen(MB, 3.0), name_of(A, 4): Seen(MB, 4.0), **left}
+    store._note(files, 102.0)  # a scan sees what B has just begun to write
+    store.pool = 0
+    steps = store.ask(A, 2, 4 * MB, 0, store._sent[A], 103.0)
+    while not only(steps, Trim):
+        (scan,) = only(steps, Scan)
+        steps = store.scanned(scan.round, dict(files), 0, 103.0)  # type: ignore[union-attr]
+    assert [step.process for step in only(steps, Trim)] == [A]  # type: ignore[union-attr]
+    store.trimmed(B, late, 0, 0, [], [], [], {})
+    decided = full_round(store, steps, files, 103.0)
+    names = [name for step in decided if isinstance(step, Spill) for name in step.names]
+    assert names and name_of(B, 1) not in names
+
+
 def test_what_processes_return_is_enough_before_anything_is_spilled() -> None:
     store = make(8 * MB)
     store.ask(B, 1, 4 * MB, 0, 0, 0.0)  # B holds credit that it does not use

@@ -168,6 +168,7 @@ class Store:
         self._deadline = 0.0
         self._unanswered: set[bytes] = set()
         self._silent: set[bytes] = set()  # did not answer the last time, and have not since
+        self._answered: set[bytes] = set()  # have said in this round what they write
         self._passing = False  # something could not go only because it was too new
         self._barren_until = 0.0
         self._writing: set[str] = set()
@@ -266,6 +267,7 @@ class Store:
         self._silent &= self._credit.keys()
         self._unanswered = self._credit.keys() - self._silent
         self._writing.clear()
+        self._answered.clear()
         self._remove = []
         if not self._unanswered:
             return self._maybe_count()
@@ -291,6 +293,8 @@ class Store:
         self._writing.update(writing)
         self._used.update(used)
         self._remove.extend(free)
+        if round_number == self._round:
+            self._answered.add(process)
         if round_number != self._round or self.phase != TRIM:
             return []  # late: the next round removes what it returned
         self._unanswered.discard(process)
@@ -403,7 +407,8 @@ class Store:
         return out
 
     def _candidates(self, found: dict[str, Seen], pinned: set[str]) -> list[tuple[str, int]]:
-        stopped = {process.hex() for process in self._silent}
+        # An answer to an earlier round does not do: what it began to write since then may be half done.
+        unheard = {process.hex() for process in self._credit.keys() - self._answered}
         used = self._used
         rows = []
         for name, seen in found.items():
@@ -414,7 +419,7 @@ class Store:
                 self._passing = True
                 continue
             entry = self.entries.get(name)
-            if entry is None and maker_of(name) in stopped:
+            if entry is None and maker_of(name) in unheard:
                 continue  # perhaps stopped in the middle of writing it
             if entry is not None and (entry.restoring or not entry.restored):
                 continue
