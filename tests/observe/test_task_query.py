@@ -120,3 +120,11 @@ def test_an_ended_session_tells_what_was_running(index: Index) -> None:
     [row] = found
     assert (row["task_id"], row["name"], row["state"]) == (task_id(99).hex(), "f", "FAILED")
     assert "running when its session ended" in row["error_message"]
+
+
+def test_an_attempt_before_the_last_tells_how_its_process_ended(index: Index) -> None:
+    index.db.execute("UPDATE attempts SET flags = flags | 17 WHERE task_id = ?", (task_id(7),))
+    row = '{"row": {"exit_detail": "it was ended by SIGKILL."}}'
+    index.db.execute("INSERT INTO facts VALUES(1.0, 'worker', x'', ?, ?)", (WORKER.hex(), row))
+    [found], _ = rows(index, ("task_id", "=", task_id(7).hex()))
+    assert (found["error_type"], found["error_message"]) == ("WORKER_DIED", "it was ended by SIGKILL.")

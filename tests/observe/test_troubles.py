@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -48,3 +49,21 @@ def test_a_session_without_trouble_says_so(tmp_path: Path) -> None:
         gatherer = Gatherer(session, index)
         assert troubles.find(gatherer) == []
         assert "no trouble found" in troubles.story_of_nothing(gatherer).verdict
+
+
+def test_a_process_that_died_without_a_task_comes_after_what_failed(session: Opened) -> None:
+    with opened(session.path) as index:
+        for pid, last in ((7, "ab" * 16), (8, "")):
+            row = {
+                "row": {"pid": pid, "exit_type": "SYSTEM_ERROR", "worker_type": "WORKER"},
+                "last_task": last,
+            }
+            index.db.execute(
+                "INSERT INTO facts VALUES(1.0, 'worker', x'', ?, ?)", (str(pid), json.dumps(row))
+            )
+        found = [each.text for each in troubles.find(Gatherer(session, index))]
+    assert found[1:] == [
+        "the process with pid 7 died under its task",
+        "f() failed 1 time",
+        "the process with pid 8 died",
+    ]

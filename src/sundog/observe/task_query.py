@@ -40,6 +40,10 @@ _CHUNK = 2000
 _SITES_MAX = 1000
 _VISIBLE = "NOT a.flags & 4"
 _NEVER, _ALWAYS = "0", "1"
+_DEATHS = frozenset({"WORKER_DIED", "OUT_OF_MEMORY", "ACTOR_DIED"})
+_EXIT_DETAIL = (
+    "SELECT json_extract(json, '$.row.exit_detail') FROM facts WHERE kind = 'worker' AND subject = ?"
+)
 _OWNER = "substr(a.task_id, 1, 8)"
 
 
@@ -214,6 +218,11 @@ class TaskQuery:
         rows.tasks = [task for task in rows.tasks if task.start_s is not None]
         rows.runs = self._runs({task.owner_id for task in chosen})
         built = rows_of(rows, (), self.scene.node_id, self.scene.path, detail=detail)
+        for row in built if detail else ():
+            if row["error_type"] in _DEATHS and not row["error_message"] and row["worker_id"]:
+                row["error_message"] = self.index.one(
+                    _EXIT_DETAIL, row["worker_id"]
+                )  # of an attempt before the last
         return [row for row in built if (row["task_id"], row["attempt_number"]) in keys]
 
     def _earlier(self, chosen: list[Any]) -> list[Any]:

@@ -28,11 +28,13 @@ class Trouble:
 
 def find(gatherer: Gatherer) -> list[Trouble]:
     """The troubles that the facts show, the most interesting first."""
+    killed = _killed(gatherer)
     found = [
         *_infeasible(gatherer),
         *_left_running(gatherer),
-        *_killed(gatherer),
+        *[each for each, telling in killed if telling],
         *_failed(gatherer),
+        *[each for each, telling in killed if not telling],
         *_dead_actors(gatherer),
         *_stragglers(gatherer),
         *_waiting(gatherer),
@@ -49,7 +51,8 @@ def _infeasible(gatherer: Gatherer) -> list[Trouble]:
     return list(shown.values())
 
 
-def _killed(gatherer: Gatherer) -> list[Trouble]:
+def _killed(gatherer: Gatherer) -> list[tuple[Trouble, bool]]:
+    """Processes that died, and whether that says more than the failures of tasks do."""
     found = gatherer.index.rows(
         "SELECT subject, json_extract(json, '$.row.pid'), json_extract(json, '$.row.exit_type'), "
         "json_extract(json, '$.last_task') FROM facts WHERE kind = 'worker' AND json_extract(json, '$.row.exit_type') "
@@ -60,13 +63,12 @@ def _killed(gatherer: Gatherer) -> list[Trouble]:
         "NODE_OUT_OF_MEMORY": "was killed because memory ran short",
         "SYSTEM_ERROR": "died under its task",
     }
-    return [
-        Trouble(
-            f"the process with pid {pid} {words[type_] if last or type_ != 'SYSTEM_ERROR' else 'died'}",
-            subject,
-        )
-        for subject, pid, type_, last in found
-    ]
+    troubles = []
+    for subject, pid, type_, last in found:
+        telling = bool(last) or type_ != "SYSTEM_ERROR"
+        text = f"the process with pid {pid} {words[type_] if telling else 'died'}"
+        troubles.append((Trouble(text, subject), telling))
+    return troubles
 
 
 def _failed(gatherer: Gatherer) -> list[Trouble]:
