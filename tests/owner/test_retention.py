@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import threading
 from collections.abc import Iterator
@@ -51,6 +52,7 @@ def emptied(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(
         retention, "_LIMIT_S", 600.0
     )  # a process that ran other tests is large, and its walk long
+    gc.unfreeze()  # a test of the zygote froze what was there: the search does not see what is frozen
     yield
     KEPT.clear()
 
