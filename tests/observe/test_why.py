@@ -145,6 +145,15 @@ def test_a_task_that_ran_when_its_driver_was_killed_tells_of_that() -> None:
     assert "when its session ended. | the driver (pid 7) is gone" in told(story)
 
 
+def test_a_task_whose_environment_is_made_waits_for_that() -> None:
+    waits = task(
+        "PENDING_NODE_ASSIGNMENT", environment="for 3.0 s in pid 7; /a.log ends with: Collecting pandas"
+    )
+    assert "a worker makes a runtime environment: for 3.0 s in pid 7; /a.log ends with: Coll" in told(
+        explain(waits)
+    )
+
+
 def test_an_environment_that_could_not_be_made_tells_what_its_program_said() -> None:
     message = "pip failed: `pip install x`. Its last lines:\n  Looking\n  ERROR: no such package\nThe whole log: /a.log"
     failed = task("FAILED", attempts=(Attempt(0, "FAILED", "RUNTIME_ENV_SETUP_FAILED", message),))

@@ -169,8 +169,8 @@ class Intake:
             subject = source.process_id.hex()
             row = (float(facts["until_s"]), kind, source.node_id, subject, json.dumps(facts))
             self.db.execute("INSERT INTO facts VALUES(?, ?, ?, ?, ?)", row)
-        elif kind == "left":
-            row = (float(facts["at_s"]), kind, source.node_id, source.process_id.hex(), "{}")
+        elif kind in ("left", "preparing", "prepared"):
+            row = (float(facts["at_s"]), kind, source.node_id, source.process_id.hex(), json.dumps(facts))
             self.db.execute("INSERT INTO facts VALUES(?, ?, ?, ?, ?)", row)
         elif kind == "home":
             source.node_id = bytes.fromhex(facts["node"])  # of a worker that is not on the head

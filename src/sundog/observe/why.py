@@ -112,6 +112,7 @@ class TaskFacts:
     holders: Sequence[str] = ()
     origin: TaskFacts | None = None  # the task whose error this is
     actor: ActorFacts | None = None
+    environment: str = ""  # the step of a runtime environment that is made while it waits for a worker
     session_end: str = ""  # why its session ended, if its driver did not end it
 
 
@@ -217,6 +218,8 @@ def _pending(facts: TaskFacts, depth: int = 0) -> tuple[str, ...]:
     steps = []
     if facts.shortage:
         steps.append(f"it waits for a worker: {facts.shortage}")
+    elif facts.environment:
+        steps.append(f"a worker makes a runtime environment: {facts.environment}")
     elif facts.state == "SUBMITTED_TO_WORKER":
         steps.append(f"it was sent to the worker with pid {facts.pid}, which runs something before it")
     else:

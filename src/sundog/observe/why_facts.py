@@ -6,6 +6,7 @@ Owns what a word means (an id or the beginning of one, a pid, a function, an act
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections import Counter
@@ -25,6 +26,7 @@ from sundog.wire.requests import ListRows, Status
 _DEPTH_MAX = 12
 _HOLDERS, _RUNNING_MAX = 5, 100
 _STACK_S = 1.0
+_ANSWER_S = 1.0  # a worker that makes its environment cannot answer, for minutes
 _OBJECT_CHARS, _TASK_CHARS, _WORKER_CHARS, _JOB_CHARS = 40, 32, 16, 8
 
 
@@ -48,7 +50,7 @@ class Gatherer:
         facts: list[Any] = []
         if opened.is_live:
             try:
-                facts, _ = opened.ask(ListRows("tasks"))
+                facts, _ = opened.ask(ListRows("tasks", _ANSWER_S))
                 status = opened.ask(Status())
                 self.pending, node_id = status.get("pending", []), str(status.get("node", ""))
                 self.actors.update({row["actor_id"]: row for row in opened.ask(ListRows("actors"))[0]})
@@ -203,6 +205,7 @@ class Gatherer:
             holders=self._holders(row) if shortage and not infeasible else (),
             origin=self._origin(task_id, depth),
             actor=actor,
+            environment=self._environment() if row["state"].startswith("PENDING_NODE") else "",
             session_end=self._session_end(row) if not self.opened.is_live else "",
         )
 
@@ -223,6 +226,23 @@ class Gatherer:
                     site = f"{users[0].file}:{users[0].line} in {users[0].function}" if users else ""
                     return Waiting("await", 0.0, stack.waits_for.removeprefix("object ")[:_TASK_CHARS], site)
         return None
+
+    def _environment(self) -> str:
+        """Which worker makes a runtime environment, since when, and what its installer said last; "" if none does."""
+        made = self.index.rows(
+            "SELECT f.at_s, f.json, p.pid FROM facts f JOIN processes p ON lower(hex(p.process_id)) = f.subject "
+            "WHERE f.kind = 'preparing' AND NOT EXISTS (SELECT 1 FROM facts e WHERE e.kind IN ('prepared', 'worker') "
+            "AND e.subject = f.subject) ORDER BY f.at_s DESC LIMIT 1"
+        )
+        if not made or not self.opened.is_live:
+            return ""
+        [(at_s, text, pid)] = made
+        log = str(json.loads(text).get("log", ""))
+        said = f"for {in_words(max(0.0, self.now - at_s))} in pid {pid}"
+        with contextlib.suppress(OSError), open(log, encoding="utf-8", errors="replace") as file:
+            lines = [line.strip() for line in file if line.strip()]
+            said += f"; {log} ends with: {lines[-1][:200]}" if lines else ""
+        return said
 
     def _session_end(self, row: Mapping[str, Any]) -> str:
         """Why the session of a task that was running ended, if its driver did not end it."""

@@ -16,6 +16,7 @@ import os
 import pickle
 import signal
 import sys
+import time
 from typing import TYPE_CHECKING, Any
 
 from sundog import engines
@@ -180,7 +181,10 @@ def _apply_runtime_env(owner: Any, spec: dict[str, Any]) -> None:
             if env.needs_prepare:
                 from sundog import runtime_env
 
+                log = f"{env.pip_dir}.log" if env.pip_dir else ""
+                owner.ring.note("preparing", at_s=time.time(), log=log)
                 runtime_env.prepare(env)
+                owner.ring.note("prepared", at_s=time.time())
             env.apply_in_worker()
         except BaseException as error:
             if isinstance(error, RuntimeEnvSetupError):
