@@ -7,6 +7,7 @@ import random
 import pytest
 
 from sundog.state.leases import Grant, Infeasible, Instruction, Leases, LeaseSpec, Reclaim, StartWorker
+from sundog.state.tenants import KEEP_S
 
 NODE = b"node-1"
 FLOOD, SMALL = "flood", "small"
@@ -85,7 +86,40 @@ def test_what_one_job_does_not_use_the_other_may() -> None:
     session.give_back()
     assert session.held() == {FLOOD: 2, SMALL: 2}
     session.release(SMALL)
+    session.now += KEEP_S
+    session.do(session.leases.tick(session.now))
     assert session.held() == {FLOOD: 4}
+
+
+def test_what_a_job_gives_back_is_kept_for_its_next_task_for_a_moment() -> None:
+    session = Session(2, flood=1.0, small=1.0)
+    session.want(b"a", FLOOD, 100)
+    session.want(b"b", SMALL, 1)
+    session.give_back()
+    session.release(SMALL)
+    session.now += KEEP_S / 2
+    session.do(session.leases.tick(session.now))
+    assert session.held() == {FLOOD: 1}, "kept, though the flood wants it"
+    (row,) = session.leases.table(session.now)
+    assert row.why == "held back for a job with less than its share, which used the CPU a moment ago"
+    session.want(b"b", SMALL, 1)
+    assert session.held() == {FLOOD: 1, SMALL: 1}, "at once, and nobody was asked for it"
+    assert session.asked == []
+    session.release(SMALL)
+    session.leases.tenants.drop(SMALL)
+    session.do(session.leases.tick(session.now))
+    assert session.held() == {FLOOD: 2}, "a job that is gone wants nothing more"
+
+
+def test_a_job_within_its_share_gets_it_whatever_is_kept_for_another() -> None:
+    session = Session(4, flood=1.0, small=1.0)
+    session.want(b"a", FLOOD, 4)
+    session.release(FLOOD)
+    session.want(b"b", SMALL, 4)
+    assert session.held() == {SMALL: 2}, "its share, and not what the flood had a moment ago"
+    session.now += KEEP_S
+    session.do(session.leases.tick(session.now))
+    assert session.held() == {SMALL: 4}
 
 
 @pytest.mark.parametrize(("weight", "expected"), [(3.0, {FLOOD: 2, SMALL: 6}), (1.0, {FLOOD: 4, SMALL: 4})])

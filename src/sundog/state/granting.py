@@ -206,18 +206,14 @@ class Granting:
     def _assign(self, shape: Shape, want: Want, now: float, out: list[Instruction]) -> bool:
         if shape.epoch != self._epoch:
             self._look(shape)
-        want.held_back = self.tenants.held_back(want)
-        if want.held_back:
-            return False
         place = placement.choose(shape, now)
         if place is None:
             return False
-        if self.gate is not None:
-            admitted = self._admitted(shape, self.gate)
-            if admitted is None:
-                return False
-            want = admitted
         pool, node = place
+        allowed = self._allowed(shape, pool, now)
+        if allowed is None:
+            return False
+        want = allowed
         worker = node.take_idle(shape, want.owner)
         self._lease_count += 1
         lease = Lease(
@@ -238,11 +234,15 @@ class Granting:
             self._start_workers(node, now, out)
         return True
 
-    @staticmethod
-    def _admitted(shape: Shape, gate: Callable[[Want], str]) -> Want | None:
-        """The first want in turn that the gate lets through: one that is held back holds up no other."""
+    def _allowed(self, shape: Shape, pool: Pool, now: float) -> Want | None:
+        """The first want in turn that may have a lease from this pool: one that is held back holds up no other."""
+        tenants, gate = self.tenants, self.gate
         for want in shape:
-            want.held_back = gate(want)
+            want.held_back = tenants.held_back(want) or tenants.keeps_from(
+                want, pool, self._nodes.values(), self._waiting, now
+            )
+            if not want.held_back and gate is not None:
+                want.held_back = gate(want)
             if not want.held_back:
                 return want
         return None

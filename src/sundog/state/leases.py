@@ -215,6 +215,7 @@ class Leases(Granting):
         if not reusable:
             self._end_lease(held, "not reusable", out)
             return out
+        self.tenants.returned(held, self._nodes.values(), self._waiting, now)
         held.give_back()
         self._forget(held)
         worker.lease = None

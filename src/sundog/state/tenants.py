@@ -14,11 +14,14 @@ from collections.abc import Iterable
 
 from sundog.plain import plain
 from sundog.state.nodes import Lease, Node
-from sundog.state.resources import CPU, from_units, to_units
+from sundog.state.resources import CPU, Pool, from_units, to_units
 from sundog.state.shapes import Shape, Want
 from sundog.state.starvation import may_ask_back
 
 _WEIGHT = 1.0
+# A job that gave a CPU back most often wants one again soon. The owner of a flood may take longer than that to give
+# one back, so what a job within its share returns is kept for it for this long before jobs beyond theirs may have it.
+KEEP_S = 0.5
 MEMORY = "memory"
 _HELD_BACK = {
     CPU: "the limit of its job, which uses all the CPUs that it may use (--cpus)",
@@ -58,6 +61,9 @@ class Tenants:
         self._terms: dict[str, Terms] = {}
         self._held: dict[int, tuple[str, int]] = {}  # lease → tenant, units of CPU that it uses now
         self._reserving: dict[int, int] = {}  # lease → units of memory, of those that reserve any
+        self._kept: dict[
+            str, tuple[int, float]
+        ] = {}  # tenant → units of CPU that are kept for it, and until when
         self.cpu: Counter[str] = Counter()
         self.memory: Counter[str] = Counter()
         self.leases: Counter[str] = Counter()
@@ -73,6 +79,7 @@ class Tenants:
     def drop(self, tenant: str) -> None:
         """A tenant is gone. What it still holds is counted until it is given back."""
         self._terms.pop(tenant, None)
+        self._kept.pop(tenant, None)
 
     # ------------------------------------------------------------------ what leases hold
     def took(self, lease: Lease) -> None:
@@ -81,6 +88,9 @@ class Tenants:
         self._held[lease.lease] = (tenant, units)
         self.cpu[tenant] += units
         self.leases[tenant] += 1
+        if tenant in self._kept and lease.pool is lease.node.pool:
+            left, until = self._kept[tenant]
+            self._kept[tenant] = (max(0, left - units), until)
         if memory := next((amount for name, amount in lease.holding.units if name == MEMORY), 0):
             self._reserving[lease.lease] = memory
             self.memory[tenant] += memory
@@ -105,7 +115,35 @@ class Tenants:
         self._held[lease.lease] = (found[0], units)
         self.cpu[found[0]] += units - found[1]
 
+    def returned(self, lease: Lease, nodes: Iterable[Node], waiting: Iterable[Shape], now: float) -> None:
+        """An owner gives a lease back by itself; called before `gave`. If its tenant is within its share, keep it."""
+        tenant, units = lease.want.job, lease.holding.cpu
+        if not units or not self.several() or tenant not in self._terms or lease.reclaimed_for:
+            return
+        if lease.cpu_lent or lease.pool is not lease.node.pool:
+            return
+        if self.cpu[tenant] <= self._share(tenant, nodes, waiting):
+            left, until = self._kept.get(tenant, (0, 0.0))
+            self._kept[tenant] = ((left if now < until else 0) + units, now + KEEP_S)
+
     # ------------------------------------------------------------------ who may have more
+    def keeps_from(
+        self, want: Want, pool: Pool, nodes: Iterable[Node], waiting: Iterable[Shape], now: float
+    ) -> str:
+        """Why a want beyond its tenant's share must leave what is free to others who have just returned it; or ""."""
+        if not self._kept:
+            return ""
+        self._kept = {tenant: each for tenant, each in self._kept.items() if each[0] and now < each[1]}
+        kept = sum(units for tenant, (units, _) in self._kept.items() if tenant != want.job)
+        need = cpu_of(want.shape)
+        nodes = list(nodes)
+        if not kept or not need or not any(pool is node.pool for node in nodes):
+            return ""  # what a placement group has set aside is not for others
+        if self.cpu[want.job] + need <= self._share(want.job, nodes, waiting):
+            return ""
+        enough = sum(node.pool.free.get(CPU, 0) for node in nodes) - kept >= need
+        return "" if enough else "a job with less than its share, which used the CPU a moment ago"
+
     def several(self) -> bool:
         """Whether there is anybody to share with."""
         return len(self._terms) > 1
@@ -193,7 +231,7 @@ class Tenants:
     def _share(self, tenant: str, nodes: Iterable[Node], waiting: Iterable[Shape]) -> float:
         """Units of CPU that a tenant is entitled to, among those who have or want any."""
         total = sum(node.pool.totals.get(CPU, 0) for node in nodes)
-        active = {tenant, *self.cpu, *(want.job for shape in waiting for want in shape)}
+        active = {tenant, *self.cpu, *self._kept, *(want.job for shape in waiting for want in shape)}
         return total * self._weight(tenant) / sum(self._weight(each) for each in active)
 
     def _weight(self, tenant: str) -> float:
