@@ -11,6 +11,7 @@ from collections import Counter, deque
 from typing import Any
 
 from sundog.observe import segments
+from sundog.observe.metric_history import History
 from sundog.plain import plain
 
 HISTORY_S = 3600
@@ -46,6 +47,7 @@ class FactTail:
         self.spill_s = self.restore_s = 0.0
         self.machine: deque[Fact] = deque(maxlen=HISTORY_S)
         self.events: deque[Fact] = deque(maxlen=_EVENTS_MAX)
+        self.metrics = History()  # of the program's own metrics
         self.number = 0  # of facts read so far
 
     def read(self) -> None:
@@ -71,6 +73,8 @@ class FactTail:
         self.number += 1
         if kind == "machine":
             self.machine.append(fact)
+        elif kind == "metrics":
+            self.metrics.take(at_s, data.get("series") or {})
         elif kind in _SHOWN:
             self.events.append(fact)
         if kind == "worker":

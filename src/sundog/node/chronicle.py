@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _EVERY_S = 1.0
 _FIRST_S = 0.5
+_METRICS_S = 4.9  # a little less than `metric_history.EVERY_S`: looked at once a second
 _SCAN_MAX = 2000  # segments: beyond, the store is measured every tenth time
 
 
@@ -31,6 +32,8 @@ class Chronicle:
         self._turn = 0
         self._begun = False
         self._store: dict[str, int] = {"segments": 0, "used_bytes": 0}
+        self._metrics: dict[str, list[Any]] = {}  # of the program's own, as they were recorded last
+        self._measured_at = float("-inf")
 
     def start(self) -> None:
         """Tell of the node, and of the machine from now on; the first task does not wait for it."""
@@ -120,6 +123,21 @@ class Chronicle:
             workers=len(self.node.processes),
             load=os.getloadavg()[0],
         )
+
+        self._sample_metrics()
+
+    def _sample_metrics(self) -> None:
+        """The program's own metrics every few seconds, if it has any: those that have changed."""
+        path = self.node.session["path"]
+        if self.node.now() - self._measured_at < _METRICS_S or not os.path.isdir(f"{path}/metrics"):
+            return
+        from sundog.observe import metric_files, metric_history
+
+        self._measured_at = self.node.now()
+        changed = metric_history.sample(metric_files.read(path), self._metrics)
+        if changed:
+            self._metrics.update(changed)
+            self.node.records.fact("metrics", series=changed)
 
     def _fact_machine(self, **figures: float) -> None:
         self.node.records.fact("machine", **figures)

@@ -14,10 +14,12 @@ from nicegui import ui
 from sundog.dashboard.facts import FactTail
 from sundog.dashboard.page.frame import Frame, address, ask, live
 from sundog.dashboard.stream import TaskStream
-from sundog.observe.metric_files import GAUGE, HISTOGRAM, Series
+from sundog.observe.metric_files import COUNTER, GAUGE, HISTOGRAM, Series
+from sundog.observe.metric_history import Line
 
 COLORS = ["#3d7edb", "#2a9d6a", "#d98a1f", "#7a5cc4", "#1f9bb5", "#b8578f", "#6d7b3a", "#8a8f98"]
 _TOP = 8
+_OWN = 12
 _POINTS = 300
 
 
@@ -170,7 +172,9 @@ def draw(frame: Frame, minutes: str) -> None:
         machine = [ui.echart(_options(title, unit)).style(style) for title, unit, _, _ in _MACHINE]
     with ui.element("h2"):
         ui.label("The program's own metrics")
+    charts = ui.element("div").classes("sd-row").props("data-own-charts")
     own = ui.html("", sanitize=False).props("data-own")
+    drawn: dict[str, ui.echart] = {}
 
     async def update() -> None:
         facts, stream = await ask(source.read_facts), await ask(source.read_stream)
@@ -184,9 +188,27 @@ def draw(frame: Frame, minutes: str) -> None:
                 for name in names
             ]
             chart.update()
+        until = time.time() if source.is_live else newest
+        fill_own(charts, drawn, facts.metrics.lines(until - span[0], until), style)
         own.set_content(metrics_html(await ask(source.user_metrics)))
 
     refresh = live(frame, update)
+
+
+_SAYS = {COUNTER: "each second", HISTOGRAM: "mean", GAUGE: ""}
+
+
+def fill_own(place: ui.element, drawn: dict[str, ui.echart], lines: list[Line], style: str) -> None:
+    """Draw a chart for each of the program's own metrics, the first dozen; more are in the table."""
+    for metric in sorted({line.metric for line in lines})[:_OWN]:
+        rows = [line for line in lines if line.metric == metric]
+        if metric not in drawn:
+            with place:
+                drawn[metric] = ui.echart(_options(metric, _SAYS.get(rows[0].kind, ""))).style(style)
+        chart = drawn[metric]
+        names = [line.label.removeprefix(metric).strip("{}") or metric for line in rows[:_TOP]]
+        chart.options["series"] = [_line(name, line.points) for name, line in zip(names, rows)]
+        chart.update()
 
 
 def metrics_html(series: list[Series]) -> str:

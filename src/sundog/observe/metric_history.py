@@ -1,0 +1,111 @@
+"""The history of a program's own metrics: a sample every few seconds among the node's facts, points of charts from it.
+
+::
+
+    metric files ──► sample (node, every 5 s: what has changed) ──► facts ──► History (whoever looks) ──► charts
+
+Owns which series a sample has (the first `MOST` by name), and what becomes of them in a chart: of a counter its rate,
+of a histogram the mean of what was observed, of a gauge its value. Pure. Runs in the node and in the process of whoever
+looks.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from sundog.observe.metric_files import COUNTER, GAUGE, HISTOGRAM, Series, summed
+
+MOST = 100
+KEPT = 720  # samples of a series: an hour
+EVERY_S = 5.0
+
+
+class Line(NamedTuple):
+    """One line of a chart: points of (milliseconds, value)."""
+
+    metric: str
+    label: str
+    kind: str
+    points: list[list[float]]
+
+
+def sample(series: Iterable[Series], before: dict[str, list[Any]]) -> dict[str, list[Any]]:
+    """The series that have changed since the sample before, by name and tags: kind, metric, and its numbers.
+
+    >>> from sundog.observe.metric_files import Key
+    >>> one = Series(Key("served", "counter", "", (("route", "a"),)), (3.0,))
+    >>> sample([one], {})
+    {'served{route=a}': ['counter', 'served', 3.0]}
+    """
+    found: dict[str, list[Any]] = {}
+    for each in sorted(summed(series), key=lambda row: (row.key.name, row.key.tags, row.process))[:MOST]:
+        tags = [f"{name}={value}" for name, value in each.key.tags]
+        if each.key.kind == GAUGE and each.process:
+            tags.append(f"process={each.process[:8]}")
+        label = each.key.name + (f"{{{', '.join(tags)}}}" if tags else "")
+        numbers = (
+            [each.values[0], sum(each.values[1:])] if each.key.kind == HISTOGRAM else [float(each.values[0])]
+        )
+        row = [each.key.kind, each.key.name, *numbers]
+        if before.get(label) != row:
+            found[label] = row
+    return found
+
+
+class History:
+    """The samples of a session so far, the last hour of each series."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, deque[tuple[float, list[Any]]]] = {}
+
+    def take(self, at_s: float, series: dict[str, list[Any]]) -> None:
+        """One sample; series that did not change are not in it."""
+        for label, row in series.items():
+            if isinstance(row, list) and len(row) >= 3:
+                self._rows.setdefault(label, deque(maxlen=KEPT)).append((at_s, row))
+
+    def lines(self, since_s: float, until_s: float) -> list[Line]:
+        """A line for each series, by metric. What did not change between two samples stayed as it was."""
+        found = []
+        for label, rows in sorted(self._rows.items()):
+            kind, metric = str(rows[-1][1][0]), str(rows[-1][1][1])
+            points = _POINTS.get(kind, _values)(list(rows), until_s)
+            shown = [[round(at * 1000), value] for at, value in points if at >= since_s]
+            if shown:
+                found.append(Line(metric, label, kind, shown))
+        return found
+
+
+def _values(rows: list[tuple[float, list[Any]]], until_s: float) -> list[tuple[float, float]]:
+    return [*((at, float(row[2])) for at, row in rows), (until_s, float(rows[-1][1][2]))]
+
+
+def _rates(rows: list[tuple[float, list[Any]]], until_s: float) -> list[tuple[float, float]]:
+    """Increase in each second, between two samples; nothing while it was not in any."""
+    found: list[tuple[float, float]] = []
+    for (at, row), (then, after) in pairwise(rows):
+        # It began to move one interval before the sample that shows it.
+        began = max(at, then - EVERY_S)
+        if began > at:
+            found += [(at + 0.001, 0.0), (began - 0.001, 0.0)]
+        found.append((then, max(0.0, float(after[2]) - float(row[2])) / max(1e-3, then - began)))
+    if rows and until_s - rows[-1][0] > 1.5 * EVERY_S:
+        found += [(rows[-1][0] + EVERY_S, 0.0), (until_s, 0.0)]
+    return found
+
+
+def _means(rows: list[tuple[float, list[Any]]], _until_s: float) -> list[tuple[float, float]]:
+    found = []
+    before = (0.0, 0.0)
+    for at, row in rows:
+        total, count = float(row[2]), float(row[3])
+        if count > before[1]:
+            found.append((at, (total - before[0]) / (count - before[1])))
+        before = (total, count)
+    return found
+
+
+_POINTS = {COUNTER: _rates, HISTOGRAM: _means, GAUGE: _values}
