@@ -66,3 +66,11 @@ def test_what_rays_board_asks_for_is_there_with_its_labels(tmp_path: object) -> 
     }
     assert [labels["Component"] for labels, _ in found["ray_component_rss_bytes"].samples] == ["ray::A.m"]
     assert found["ray_memory_manager_worker_eviction"].samples[0][1] == 2.0
+
+
+def test_figures_of_a_session_with_one_program_name_its_job(tmp_path: object) -> None:
+    look, facts = make_look(), FactTail(str(tmp_path))
+    for drivers, job in (([{"job_id": "01000000"}], "01000000"), ([{"job_id": "01"}, {"job_id": "02"}], "")):
+        look.status = {**look.status, "drivers": drivers}
+        found = {family.name: family for family in ray_figures.families(look, facts, "1.0")}
+        assert {labels["JobId"] for labels, _ in found["ray_tasks"].samples} == {job}

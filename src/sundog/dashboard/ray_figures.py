@@ -106,14 +106,24 @@ def _components(look: Look, labels: dict[str, str]) -> list[Family]:
     return [cpu, rss, shared, own, rss_mb] if look.processes else []
 
 
+def _only_job(look: Look) -> str:
+    """The job that all figures are of; "" if there are several: totals are kept by function, not by job.
+
+    The head process and commands are no drivers, so a session with one program has one.
+    """
+    drivers: list[dict[str, str]] = look.status.get("drivers", [])
+    return drivers[0]["job_id"] if len(drivers) == 1 else ""
+
+
 def _tasks(look: Look, labels: dict[str, str]) -> list[Family]:
+    job = _only_job(look)
     tasks = Family("ray_tasks", "gauge", "Tasks by state")
     for (name, state), count in look.tasks.items():
         source = "executor" if state == "RUNNING" else "owner"
-        tasks.add(count, **labels, Name=name, State=state, IsRetry="0", Source=source, JobId="")
+        tasks.add(count, **labels, Name=name, State=state, IsRetry="0", Source=source, JobId=job)
     actors = Family("ray_actors", "gauge", "Actors by state")
     for (name, state), count in look.actors.items():
-        actors.add(count, **labels, Name=name, State=state, Source="gcs", JobId="")
+        actors.add(count, **labels, Name=name, State=state, Source="gcs", JobId=job)
     for name, count in Counter(
         each.who.actor_class for each in look.processes if each.who.actor_class
     ).items():
@@ -121,7 +131,7 @@ def _tasks(look: Look, labels: dict[str, str]) -> list[Family]:
             1 for each in look.processes if each.who.actor_class == name and each.runs.startswith(f"{name}.")
         )
         for state, number in (("ALIVE_RUNNING_TASKS", busy), ("ALIVE_IDLE", count - busy)):
-            actors.add(number, **labels, Name=name, State=state, Source="executor", JobId="")
+            actors.add(number, **labels, Name=name, State=state, Source="executor", JobId=job)
     groups = Family("ray_placement_groups", "gauge", "Placement groups by state")
     for state, count in look.groups.items():
         groups.add(count, **labels, State=state, Source="gcs")

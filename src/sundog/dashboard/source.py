@@ -30,7 +30,7 @@ from sundog.wire.requests import ListRows, PausedTasks, Status
 
 T = TypeVar("T")
 
-_FRESH_S = 0.9
+_FRESH_S = 0.6
 _MANY = 10_000
 UNFINISHED, ENDED, FAILED, ANY = "unfinished", "ended", "failed", "all"
 _SORTS = {

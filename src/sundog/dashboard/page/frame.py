@@ -26,7 +26,7 @@ ICON = (
     "<path d='M3 16a13 13 0 0 1 26 0' fill='none' stroke='#f5a623' stroke-width='2'/>"
     "<circle cx='3.5' cy='16' r='2.5' fill='#f7c873'/><circle cx='28.5' cy='16' r='2.5' fill='#f7c873'/></svg>"
 )
-EVERY_S = 1.0
+EVERY_S = 0.7  # what happened is shown within a second, with the time that reading it takes
 
 
 class View(NamedTuple):
