@@ -22,15 +22,15 @@ _WHY = "/why?id="
 JOBS = (
     Column("id", "id", link=_WHY, link_key="job_id"),
     Column("status", "state", state=True),
-    Column("entrypoint", "program"),
+    Column("entrypoint", "program", wraps=True),
     Column("cpus", "CPUs", right=True, sortable=False),
-    Column("waiting", "waits for workers", right=True),
+    Column("waiting", "waiting", right=True),
     Column("memory", "memory", right=True, sortable=False),
-    Column("objects", "in object store", right=True, sortable=False),
+    Column("objects", "objects", right=True, sortable=False),
     Column("began", "began", clock),
     Column("took", "took", seconds, right=True),
     Column("log", "log", link="/logs?file=", link_key="file", sortable=False),
-    Column("message", "told"),
+    Column("message", "told", wraps=True),
 )
 
 

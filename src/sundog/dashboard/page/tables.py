@@ -31,6 +31,7 @@ class Column(NamedTuple):
     link: str = ""  # where a value leads: a path to which the value is added
     state: bool = False  # shown as a badge
     link_key: str = ""  # the key of the value that is added, if it is another
+    wraps: bool = False  # a sentence: shown in several lines
 
 
 def seconds(value: Any) -> str:
@@ -106,6 +107,7 @@ class DataTable:
                     "field": each.key,
                     "sortable": each.sortable,
                     "align": "right" if each.right else "left",
+                    "classes": "sd-wraps" if each.wraps else "",
                 }
                 for each in columns
             ],
