@@ -41,3 +41,11 @@ def test_counters_become_rates_histograms_means_and_gauges_stay() -> None:
     assert gauge.points == [[100_000, 5.0], [125_000, 6.0], [140_000, 6.0]]
     assert histogram.points == [[100_000, 1.0], [105_000, 5.0]]
     assert [line.label for line in history.lines(110.0, 140.0)] == ["c", "g"]
+
+
+def test_a_counter_that_goes_on_has_a_steady_rate_though_samples_come_a_little_late() -> None:
+    history = History()
+    for number in range(4):
+        history.take(100.0 + 5.03 * number, {"c": ["counter", "c", 10.06 * number]})
+    (line,) = history.lines(0.0, 115.1)
+    assert [round(value, 6) for _, value in line.points] == [2.0, 2.0, 2.0]

@@ -87,8 +87,8 @@ def _rates(rows: list[tuple[float, list[Any]]], until_s: float) -> list[tuple[fl
     """Increase in each second, between two samples; nothing while it was not in any."""
     found: list[tuple[float, float]] = []
     for (at, row), (then, after) in pairwise(rows):
-        # It began to move one interval before the sample that shows it.
-        began = max(at, then - EVERY_S)
+        # After a pause it began to move one interval before the sample that shows it; intervals vary a little.
+        began = at if then - at < 1.5 * EVERY_S else then - EVERY_S
         if began > at:
             found += [(at + 0.001, 0.0), (began - 0.001, 0.0)]
         found.append((then, max(0.0, float(after[2]) - float(row[2])) / max(1e-3, then - began)))
