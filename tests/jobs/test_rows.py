@@ -18,6 +18,7 @@ from sundog.jobs.rows import JobRecord, JobStatus, details, ending, from_file, t
         (137, False, 0, "FAILED", "SIGKILL ended its command"),
         (-11, False, 1, "FAILED", "SIGSEGV"),
         (255, False, 0, "FAILED", "exit code 255"),
+        (127, False, 0, "FAILED", "exit code 127: the shell says that its command was not found."),
         (-15, True, 0, "STOPPED", "on request"),
         (0, True, 0, "STOPPED", "on request"),
     ],

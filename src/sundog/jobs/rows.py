@@ -47,6 +47,13 @@ class JobType(StrEnum):
     DRIVER = "DRIVER"
 
 
+# What a shell means by them; a program may use them too, so they are said as the shell's word.
+_SHELL = {
+    126: ": the shell says that its command cannot be executed",
+    127: ": the shell says that its command was not found",
+}
+
+
 @plain()
 class JobRecord:
     """All that is known of one submitted job. Times are milliseconds of the wall clock."""
@@ -163,7 +170,8 @@ def ending(
             error,
             status,
         )
-    return "FAILED", f"The entrypoint ended with exit code {status}.{after}", error, status
+    meaning = _SHELL.get(status, "")
+    return "FAILED", f"The entrypoint ended with exit code {status}{meaning}.{after}", error, status
 
 
 def _signal_name(number: int) -> str:
