@@ -76,7 +76,10 @@ def main() -> None:
     info = heads.read_head(str(context.facts.session["path"]))
     assert info is not None
     pid = head_pid()
-    time.sleep(3.0)  # the head process has started
+    before = -1.0
+    while processor_s(pid) - before > 0.1:  # it starts
+        before = processor_s(pid)
+        time.sleep(3.0)
     at_rest(pid, "nobody looks")
     port = int(info.url.rpartition(":")[2])
     with browser(port) as page:
