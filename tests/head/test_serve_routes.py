@@ -39,6 +39,15 @@ def test_the_exit_code_becomes_the_status(
         return code, b"{}", f"{verb} {body!r}"
 
     monkeypatch.setattr(serve_routes, "_operate", operate)
-    answer = ask("/api/serve/applications/", "PUT", content=b"config")
+    answer = ask("/api/serve/applications/", "PUT", content=b'{"applications": []}')
     assert answer.status_code == status
-    assert code == 0 or answer.text == "apply b'config'"
+    assert code == 0 or answer.text == """apply b'{"applications": []}'"""
+
+
+@pytest.mark.parametrize("body", [b"", b"config", b"[]", b"\xff"])
+def test_what_is_no_config_starts_no_program(
+    live: Opened, ask: Ask, monkeypatch: pytest.MonkeyPatch, body: bytes
+) -> None:
+    monkeypatch.setattr(serve_routes, "_operate", None)
+    answer = ask("/api/serve/applications/", "PUT", content=body)
+    assert answer.status_code == 400 and "JSON object" in answer.text
