@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sundog.jobs.rows import JobRecord, JobStatus, details, ending, from_file, to_file
+from sundog.system.job_verdicts import Verdict
 
 
 @pytest.mark.parametrize(
@@ -28,6 +29,16 @@ def test_an_end_is_told_by_one_cause(code: int, stopped: bool, oom: int, status:
     assert (found, exit_code) == (status, code)
     assert words in text
     assert (error is not None) == (status == "FAILED")
+
+
+def test_a_kill_by_the_kernel_in_the_jobs_own_group_is_told_by_its_limit() -> None:
+    for code in (-9, 137):
+        text = ending(code, stopped=False, oom_kills=1, limit_bytes=100_000_000)[1]
+        assert text == (
+            "The kernel killed it (SIGKILL): the job used more than its limit of 100 MB (--memory)."
+        )
+    ended = Verdict(100_000_000, 0, True, 120_000_000)
+    assert ending(-9, stopped=False, oom_kills=0, verdict=ended)[1] == ended.text()
 
 
 def test_a_record_survives_its_file() -> None:

@@ -135,7 +135,7 @@ def details(record: JobRecord, driver: dict[str, Any] | None, session: str) -> d
 
 
 def ending(
-    status: int, *, stopped: bool, oom_kills: int, verdict: Verdict | None = None
+    status: int, *, stopped: bool, oom_kills: int, verdict: Verdict | None = None, limit_bytes: int = 0
 ) -> tuple[str, str, str | None, int]:
     """How a job ended, of its entrypoint's exit: status, one sentence, kind of error, exit code.
 
@@ -144,6 +144,7 @@ def ending(
         stopped: somebody asked for it to be stopped.
         oom_kills: how many processes the kernel has killed for memory meanwhile.
         verdict: what was done to it for its own memory limit.
+        limit_bytes: that limit, if the kernel killed in the job's own control group.
 
     >>> ending(0, stopped=False, oom_kills=0)[:2]
     ('SUCCEEDED', 'The entrypoint ended with exit code 0.')
@@ -159,6 +160,10 @@ def ending(
     if verdict is not None and verdict.program_ended:
         return "FAILED", verdict.text(), error, status
     after = f" {verdict.text()}" if verdict is not None and verdict.workers_ended else ""
+    if name == "SIGKILL" and limit_bytes:
+        limit = f"{limit_bytes / 1e6:,.0f} MB (--memory)"
+        text = f"The kernel killed it (SIGKILL): the job used more than its limit of {limit}."
+        return "FAILED", text, error, status
     if name == "SIGKILL" and oom_kills:
         return "FAILED", "The kernel killed it for want of memory (SIGKILL).", error, status
     if name and status < 0:

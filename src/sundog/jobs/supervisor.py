@@ -78,10 +78,12 @@ class Supervisor:
             self._end(*self._stopped_early())
             return
         _end_children()
-        oom_kills = _oom_kills() - before + self._kills_in_group()
-        verdict = job_verdicts.read(self.folder.path)
         status, text, error, exit_code = ending(
-            code, stopped=self.stop_asked, oom_kills=oom_kills, verdict=verdict
+            code,
+            stopped=self.stop_asked,
+            oom_kills=_oom_kills() - before,
+            verdict=job_verdicts.read(self.folder.path),
+            limit_bytes=(record.memory or 0) if self._kills_in_group() else 0,
         )
         if self.node_gone and not self.stop_asked:
             status, text, error = "FAILED", _ENDED, JobErrorType.JOB_SUPERVISOR_ACTOR_DIED.value

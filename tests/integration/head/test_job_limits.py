@@ -105,10 +105,9 @@ def test_a_job_is_held_to_its_limits_and_told_by_one_cause(
 
     # The command alone, without sundog: no worker could be ended for it.
     eat = _over(client, submit("eat", memory=100_000_000))
-    assert eat.message is not None and eat.message.startswith("It was ended because the job used"), (
-        eat.message
-    )
-    assert "eat.py" in eat.message and eat.driver_exit_code == -9
+    # By the supervisor; or by the kernel, if the supervisor was late.
+    assert eat.message is not None and "its limit of 100 MB (--memory)" in eat.message, eat.message
+    assert eat.status == "FAILED" and eat.driver_exit_code in (-9, 137)
 
     # What is in use cannot be spilled: the put fails by the job's limit.
     gate.touch()
