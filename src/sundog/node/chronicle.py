@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _EVERY_S = 1.0
 _FIRST_S = 0.5
-_METRICS_S = 4.9  # a little less than `metric_history.EVERY_S`: looked at once a second
+_METRICS_EVERY = 5  # samples of the machine: `metric_history.EVERY_S`
 _SCAN_MAX = 2000  # segments: beyond, the store is measured every tenth time
 
 
@@ -33,7 +33,6 @@ class Chronicle:
         self._begun = False
         self._store: dict[str, int] = {"segments": 0, "used_bytes": 0}
         self._metrics: dict[str, list[Any]] = {}  # of the program's own, as they were recorded last
-        self._measured_at = float("-inf")
 
     def start(self) -> None:
         """Tell of the node, and of the machine from now on; the first task does not wait for it."""
@@ -129,11 +128,10 @@ class Chronicle:
     def _sample_metrics(self) -> None:
         """The program's own metrics every few seconds, if it has any: those that have changed."""
         path = self.node.session["path"]
-        if self.node.now() - self._measured_at < _METRICS_S or not os.path.isdir(f"{path}/metrics"):
+        if self._turn % _METRICS_EVERY or not os.path.isdir(f"{path}/metrics"):
             return
         from sundog.observe import metric_files, metric_history
 
-        self._measured_at = self.node.now()
         changed = metric_history.sample(metric_files.read(path), self._metrics)
         if changed:
             self._metrics.update(changed)
