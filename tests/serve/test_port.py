@@ -35,6 +35,30 @@ def test_what_is_taken_is_the_same_socket_and_outlives_its_giver(tmp_path: Path)
     asyncio.run(scene())
 
 
+def test_no_holder_ever_makes_the_socket_block_for_the_others(tmp_path: Path) -> None:
+    """A proxy whose connection another one has accepted would wait in accept() and serve nobody."""
+
+    async def scene() -> None:
+        loop = asyncio.get_running_loop()
+        with bound_socket("127.0.0.1", 0) as sock:
+            assert not os.get_blocking(sock.fileno())
+            giver = Giver(sock, str(tmp_path / "port"), loop)
+            try:
+                assert not os.get_blocking(sock.fileno())
+                second = await taken(tmp_path / "port")
+                assert second is not None
+                with second:
+                    assert not os.get_blocking(sock.fileno())
+                    second.dup().close()  # as a new holder does, to hand it on
+                    assert not os.get_blocking(sock.fileno())
+                    with pytest.raises(BlockingIOError):
+                        sock.accept()
+            finally:
+                giver.close()
+
+    asyncio.run(scene())
+
+
 def test_the_address_of_a_dead_holder_is_removed(tmp_path: Path) -> None:
     folder = tmp_path / "port"
     folder.mkdir(mode=0o700)

@@ -35,6 +35,9 @@ def bound_socket(host: str, port: int) -> socket.socket:
     # The protocol is named so that asyncio turns off the delay of small packets (TCP_NODELAY) for what is accepted.
     sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC, socket.IPPROTO_TCP)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # Whether calls block is a property of the socket itself, for all its holders at once: a proxy whose connection was
+    # accepted by another one in the meantime would wait in accept(), and serve nobody.
+    sock.setblocking(False)
     try:
         sock.bind(address)
         sock.listen(_BACKLOG)
@@ -75,7 +78,11 @@ def _take_from(folder: int, name: str) -> socket.socket | None:
             return None
         except OSError:
             return None
-    return socket.socket(fileno=fds[0]) if fds else None
+    if not fds:
+        return None
+    sock = socket.socket(fileno=fds[0])
+    sock.setblocking(False)  # otherwise the next dup() would make all holders block
+    return sock
 
 
 class Giver:
