@@ -110,6 +110,7 @@ class ControllerCore:
 
     async def _recover(self, kept: Kept) -> None:
         self.options, self.columns = kept.options, kept.columns
+        self.proxies.port = kept.port  # before anything is saved: a life that ends early must not forget it
         for row in kept.deployments:
             plan = self.plan(row.id)
             plan.target, plan.previous = row.target, row.previous
