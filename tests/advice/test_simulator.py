@@ -98,3 +98,31 @@ def test_memory_is_taken_like_cpus() -> None:
 
 def test_work_is_added_up_by_function() -> None:
     assert totals(serial_gets(4, 0.5, "").run()) == {"work": pytest.approx(2.0)}
+
+
+def test_a_task_that_waits_for_what_it_submits_later_does_not_stop_the_play() -> None:
+    script = Script()
+    outer = script.submit("outer", 1.0)
+    inner = script.node("inner", 0.5, submit_s=0.25, start_s=0.25)
+    outer.program = [Op(WAIT, nodes=(inner.key,)), Op(SUBMIT, node=inner.key)]
+    script.get(outer)
+    assert play(script.run()).length_s == pytest.approx(0.75)
+
+
+def test_an_asyncio_actor_that_is_held_runs_one_call_at_a_time() -> None:
+    script = Script()
+    script.create("A", b"actor")
+    script.get(*[script.call("A.f", 0.5, b"actor", start_s=n * 0.5) for n in range(4)])
+    free = script.run(concurrent=frozenset({b"actor"}))
+    assert play(free).length_s == pytest.approx(0.5)
+    assert play(free.changed(held=frozenset({b"actor"}))).length_s == pytest.approx(2.0)
+
+
+def test_an_attempt_that_failed_stands_in_line_again() -> None:
+    script = Script(cpus=1, cores=4)
+    flaky = script.submit("flaky", 1.0, attempts=2, wasted_s=0.4)
+    other = script.submit("other", 1.0, start_s=0.4)
+    flaky.end_s = 2.0
+    script.get(flaky, other)
+    played = play(script.run())
+    assert played.ends == pytest.approx([2.0, 1.4])

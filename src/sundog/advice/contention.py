@@ -4,22 +4,26 @@ A task that computes beside others on too few cores takes longer than it would a
 and how much processor time it used; whether the cores were taken meanwhile follows from the other tasks, the programs,
 and the workers that were being started. Then the time in which a task that computes did not is taken for a wait for a
 core. The simulator stretches work again where cores are short, so a run that is played unchanged takes about as long
-as before, and a changed one is not charged for a crowd that is gone. Pure.
+as before, and a changed one is not charged for a crowd that is gone. The same of asyncio actors: which of them ran
+one call at a time though more stood in line. Pure.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 
-from sundog.advice.run import COMPUTE, Node, Program
+from sundog.advice.run import CALL, COMPUTE, Node, Program
 
 _BOOT_S = 0.1  # of the time until a new worker runs its first task, at most this much is processor time
 _LEAST_S = 1e-4
 _FULL = (
     0.85  # of the cores, that are used if all of them are taken (the kernel and other programs use them too)
 )
+_LONG_S = 0.005  # a call that is shorter holds nobody up for long
+_LEAST_CALLS = 4
 _COMPUTES = 0.25  # of a core, that a task uses at least if it computes and is held up
 
 Wish = tuple[float, float, float]  # from, to, how many cores
@@ -38,6 +42,33 @@ def untangle(nodes: Sequence[Node], programs: Sequence[Program], cores: int) -> 
         if _COMPUTES <= node.load < 1.0:
             idle = (node.work_s - node.cpu_s) * (1.0 - full.share(node.start_s, node.end_s))
             node.work_s = max(_LEAST_S, node.cpu_s + idle)
+
+
+def held_actors(nodes: Sequence[Node], concurrent: frozenset[bytes]) -> frozenset[bytes]:
+    """Asyncio actors whose calls ran one after the other though several stood in line: something held the loop."""
+    found = set()
+    for actor, calls in calls_of(nodes).items():
+        if actor not in concurrent:
+            continue
+        long = sorted((node for node in calls if node.work_s >= _LONG_S), key=lambda node: node.start_s)
+        if len(long) < _LEAST_CALLS:
+            continue
+        waited = [node for before, node in pairwise(long) if node.submit_s < before.end_s - _LONG_S / 2]
+        beside = [node for before, node in pairwise(long) if node.start_s < before.end_s - _LONG_S / 2]
+        if len(waited) >= _LEAST_CALLS - 1 and len(beside) <= 0.1 * len(waited):
+            found.add(actor)
+    return frozenset(found)
+
+
+def calls_of(nodes: Sequence[Node]) -> dict[bytes, list[Node]]:
+    """The calls of each actor, in the order of their submission."""
+    found: dict[bytes, list[Node]] = defaultdict(list)
+    for node in nodes:
+        if node.kind == CALL and node.actor and node.count == 1:
+            found[node.actor].append(node)
+    for calls in found.values():
+        calls.sort(key=lambda node: node.submit_s)
+    return found
 
 
 def _others(nodes: Sequence[Node], programs: Sequence[Program]) -> Iterable[Wish]:

@@ -6,7 +6,14 @@ joins no session and changes nothing.
 
 from __future__ import annotations
 
-from sundog.advice import findings_actors, findings_data, findings_driver, findings_tasks, findings_waits
+from sundog.advice import (
+    findings_actors,
+    findings_data,
+    findings_driver,
+    findings_serve,
+    findings_tasks,
+    findings_waits,
+)
 from sundog.advice.findings import Draft, Finder, weigh
 from sundog.advice.path import by_function, critical_path, idle_share, parallelism
 from sundog.advice.reading import read_run
@@ -32,6 +39,9 @@ FINDERS: tuple[Finder, ...] = (
     findings_data.closure,
     findings_data.spilling,
     findings_data.too_many_threads,
+    findings_serve.blocking_code,
+    findings_serve.hot_replica,
+    findings_serve.batch_never_fills,
     findings_driver.serial_part,
     findings_driver.driver_bound,
 )

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 _LATE_S = 0.002
 _LEAST_S = 1e-6
+# What Serve asks in the background, for as long as a program lives: no step of the program's.
+_HOUSEKEEPING = frozenset(
+    ("ControllerActor.listen", "ControllerActor.report", "ReplicaActor.parked", "ProxyActor.parked")
+)
 
 Ran = tuple[float, float, Node]  # from when to when a process ran it
 
@@ -46,7 +50,9 @@ def build_programs(
         submits[node.owner].append(node)
     waits: dict[bytes, list[Span]] = defaultdict(list)
     for span in spans:
-        waits[ids[span.process]].append(span)
+        of = finder.of(span.object[:8], int.from_bytes(span.object[8:16], "little"))
+        if of is None or of.name not in _HOUSEKEEPING:
+            waits[ids[span.process]].append(span)
     for program in programs:
         own = ids[program.process]
         program.ops = _steps(

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sundog import events
-from sundog.advice.contention import untangle
+from sundog.advice.contention import held_actors, untangle
 from sundog.advice.costs import costs_of, set_lags, warm_ups
 from sundog.advice.programs import build_programs
 from sundog.advice.run import COMPUTE, Copy, LargeFunction, Node, Program, Run
@@ -117,6 +117,9 @@ class _Reader:
             functions=self._functions(began),
             costs=costs_of(self.nodes, programs),
             concurrent=frozenset(concurrent),
+            held=held_actors(self.nodes, frozenset(concurrent)),
+            replicas=self._replicas(),
+            busy=self._busy(),
             spills=self._spills(began),
             processes=self.processes,
             entrypoint=next((str(row.get("entrypoint") or "") for row in jobs.values()), ""),
@@ -369,6 +372,24 @@ class _Reader:
             "SELECT site FROM spans WHERE kind = 5 GROUP BY site ORDER BY sum(size_bytes) DESC LIMIT 1"
         )
         return self.names.get(site, ("", ""))[0] if site else ""
+
+    def _replicas(self) -> dict[bytes, str]:
+        """Actors that serve requests, with the application and deployment that they are of."""
+        rows = self.index.rows(
+            "SELECT actor_id, actor_name FROM processes WHERE actor_name LIKE 'SERVE_REPLICA::%'"
+        )
+        return {
+            actor: name.removeprefix("SERVE_REPLICA::").rpartition("#")[0] for actor, name in rows if actor
+        }
+
+    def _busy(self) -> dict[int, float]:
+        """Of a core, what each process used while something ran in it."""
+        rows = self.index.rows(
+            "SELECT process, max(cpu_s) - min(cpu_s), max(at_s) - min(at_s) FROM samples GROUP BY process"
+        )
+        return {
+            process: used / took for process, used, took in rows if took and took > 0 and used is not None
+        }
 
     def _threads(self) -> dict[str, int]:
         """The most threads that a process was seen with, by the function that it ran."""

@@ -148,6 +148,13 @@ class Run:
     functions: list[LargeFunction]
     costs: Costs
     concurrent: frozenset[bytes] = frozenset()  # actors that run several calls at a time
+    held: frozenset[bytes] = (
+        frozenset()
+    )  # of these, those whose calls ran one at a time though more stood in line
+    replicas: Mapping[bytes, str] = field(
+        default_factory=dict
+    )  # actors that serve requests: application#deployment
+    busy: Mapping[int, float] = field(default_factory=dict)  # of a core, what each process used on average
     spills: list[tuple[float, float, int, str]] = field(default_factory=list)  # at, seconds, bytes, kind
     processes: Mapping[int, tuple[bytes, int, str]] = field(default_factory=dict)  # process: id, pid, role
     entrypoint: str = ""

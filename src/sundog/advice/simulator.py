@@ -106,7 +106,7 @@ class _Player:
             if node.actor:
                 self.left[node.actor] = self.left.get(node.actor, 0) + 1
                 if node.actor not in self.actors:
-                    self.actors[node.actor] = _Actor(node.actor in run.concurrent)
+                    self.actors[node.actor] = _Actor(node.actor in run.concurrent - run.held)
         self.made = {node.actor: node for node in run.nodes if node.kind == CREATE}
         for actor_id, actor in self.actors.items():
             actor.ready = actor_id not in self.made  # made before the records begin, or by somebody else
@@ -128,7 +128,7 @@ class _Player:
 
             self.at(program.begin_s, self._stepper(program.ops, ended, None, program.load))
         steps = 0
-        while self.heap and unfinished[0]:
+        while unfinished[0] and (self.heap or self._submit_next()):
             now, _, what = heapq.heappop(self.heap)
             self.last = now
             what(now)
@@ -139,6 +139,29 @@ class _Player:
             raise CannotPlay("something waits for what never ends")
         end = max(ends, default=self.last)
         return Played(end, self.starts, self.ends, self.bytes, self.killed, self.too_large)
+
+    def _submit_next(self) -> bool:
+        """Nothing moves: whoever is to submit the next task waits for it, by the records.
+
+        It happens in asyncio actors, whose records do not tell which of several calls submitted a task, nor which it
+        needs. The task is submitted when it was; if all are, the first that waits for another goes on without.
+        """
+        waiting = [key for key in self.reachable if not self.submitted[key]]
+        if waiting:
+            key = min(waiting, key=lambda each: self.nodes[each].submit_s)
+            self.at(max(self.last, self.nodes[key].submit_s), partial(self._submit, key))
+            return True
+        waiting = [key for key in self.reachable if self.missing[key] > 0 and self.starts[key] < 0]
+        if waiting:
+            key = min(waiting, key=lambda each: self.nodes[each].submit_s)
+            self.missing[key] = -len(self.nodes)  # what it waited for does not start it again
+            self.at(self.last, partial(self._queue, key))
+            return True
+        stuck = [actor for actor, each in self.actors.items() if each.queue and not each.ready]
+        for actor in stuck:
+            self.actors[actor].ready = True
+            self.at(self.last, partial(self._serve, actor))
+        return bool(stuck)
 
     # ------------------------------------------------------------------ programs
     def _stepper(
