@@ -8,11 +8,11 @@ Runs in the terminal's process, main thread.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import mmap
 import os
 import random
-import runpy
 import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -91,7 +91,9 @@ def prepare(header: Header, contents: Contents, *, from_source: bool = False) ->
     Raises:
         CannotReplay: something that is needed is gone.
     """
-    target = _from_file(header) if from_source else _load(contents.function, header)
+    target = _load(contents.function, header)
+    if from_source:
+        target = _from_file(header, target)
     args, kwargs = _arguments(contents.args, contents.values, contents.nested)
     remark = ""
     if header.kind == "constructor":
@@ -201,20 +203,50 @@ def _borrow(lent: Lent) -> list[memoryview]:
 
 
 # ---------------------------------------------------------------------- the code as it is now
-def _from_file(header: Header) -> object:
-    """The function or class as its file defines it now."""
+def _from_file(header: Header, before: object) -> object:
+    """The function or class as its file defines it now.
+
+    The file's imports, definitions and constants are run, in the names that the function had; its other statements are
+    not: the program would begin anew.
+    """
     path, _, _ = header.source.rpartition(":")
     if not os.path.isfile(path):
         raise CannotReplay(f"The file of {header.function} is not here: {path or 'unknown'}.")
-    names = runpy.run_path(path, run_name="__sundog_replay__")
     parts = header.function.split(".")
     wanted = parts[:-1] if header.kind in ("call", "constructor") else parts
+    names = {**_globals_of(before), "__name__": "__sundog_replay__", "__file__": path}
+    names.pop(wanted[0], None)
+    try:
+        with open(path, encoding="utf-8") as file:
+            tree = ast.parse(file.read(), path)
+        tree.body = [node for node in tree.body if _is_definition(node)]
+        exec(compile(tree, path, "exec"), names)
+    except Exception as error:
+        raise CannotReplay(f"{path} cannot be run: {type(error).__name__}: {error}") from error
     found: object = names.get(wanted[0])
     for part in wanted[1:]:
         found = getattr(_own(found), part, None)
     if found is None:
         raise CannotReplay(f"{path} defines no {'.'.join(wanted)} at its top level any more.")
     return _own(found)
+
+
+def _globals_of(target: object) -> dict[str, Any]:
+    """The names around a function, or around the methods of a class."""
+    inner = [target] if not isinstance(target, type) else list(vars(target).values())
+    found = (getattr(getattr(each, "__func__", each), "__globals__", None) for each in inner)
+    return next((names for names in found if names is not None), {})
+
+
+def _is_definition(node: ast.stmt) -> bool:
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+        return node.value is not None and not any(isinstance(each, ast.Call) for each in ast.walk(node.value))
+    if isinstance(node, ast.If | ast.Try):  # imports that depend on what is there
+        inner = [each for each in ast.walk(node) if isinstance(each, ast.stmt) and each is not node]
+        return all(isinstance(each, ast.Import | ast.ImportFrom | ast.Pass) for each in inner)
+    return isinstance(
+        node, ast.Import | ast.ImportFrom | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    )
 
 
 def _own(found: object) -> object:
