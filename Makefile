@@ -148,6 +148,10 @@ timeline-pictures: $(STAMP) browser
 doctor-picture: $(STAMP)
 	$(BIN)/python -m tests.advice.picture docs/images/doctor.svg
 
+.PHONY: flame-picture
+flame-picture: $(STAMP)
+	$(BIN)/python -m tests.profiling.picture docs/images/flame.png
+
 soak: $(STAMP)
 	$(BIN)/python -m tests.soak --seconds $(SOAK_SECONDS) --picture docs/images/soak.svg
 
