@@ -20,17 +20,6 @@ def test_a_flood_of_failures_keeps_the_first_twenty_and_then_one_a_second() -> N
     assert pace.allows("g"), "each function has its own pace"
 
 
-def test_variables_that_look_like_secrets_are_left_out() -> None:
-    environ = {
-        "HOME": "/",
-        "API_TOKEN": "x",
-        "my_password": "x",
-        "URL": "http://me:pw@host",
-        "PLAIN": "http://host",
-    }
-    assert capture.without_secrets(environ) == {"HOME": "/", "PLAIN": "http://host"}
-
-
 def test_the_oldest_capsules_go_when_the_quota_is_spent(tmp_path: Path) -> None:
     for number in range(5):
         kept = capture.keep(str(tmp_path), HEADER._replace(attempt=number), contents(), 1 << 20, 3)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import sys
 import time
 import traceback
@@ -18,7 +17,7 @@ from _blake2 import blake2b
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from sundog import trust
+from sundog import secrecy, trust
 from sundog.capsules.rows import SUFFIX, Contents, Header, Lent, Outcome, Packed, write
 from sundog.config import user_environ
 
@@ -29,12 +28,6 @@ _SAMPLES = 64
 _SAMPLE_BYTES = 1 << 20
 _RESULT_MAX_BYTES = 16 << 20
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_SECRET = re.compile(
-    r"(key|token|secret|passw|passphrase|credential|auth|cookie|private|signature|dsn|connection_string)",
-    re.IGNORECASE,
-)
-_URL_PASSWORD = re.compile(r"://[^/\s:@]+:[^/\s@]+@")
-
 # (meta, location) of the wire -> views of the buffers; raises if they are gone.
 View = Callable[[Any, bytes], list[memoryview]]
 
@@ -123,19 +116,6 @@ def digest_of(views: Iterable[Any]) -> str:
     return digest.hexdigest()
 
 
-def without_secrets(environ: dict[str, str]) -> dict[str, str]:
-    """An environment without variables that look like secrets, by name or by a password in a URL.
-
-    >>> without_secrets({"HOME": "/root", "AWS_SECRET_ACCESS_KEY": "x", "DB": "postgres://me:pw@host/db"})
-    {'HOME': '/root'}
-    """
-    return {
-        name: value
-        for name, value in environ.items()
-        if not _SECRET.search(name) and not _URL_PASSWORD.search(value)
-    }
-
-
 def outcome_of_error(error: BaseException) -> Outcome:
     """How a run ended that raised."""
     place = ""
@@ -200,7 +180,7 @@ def surroundings() -> dict[str, Any]:
     with contextlib.suppress(OSError):
         folder = os.getcwd()
     return {
-        "environ": without_secrets(user_environ()),
+        "environ": secrecy.without_secrets(user_environ()),
         "folder": folder,
         "import_paths": tuple(sys.path),
     }

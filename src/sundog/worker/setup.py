@@ -116,7 +116,7 @@ def note_lease(ring: Ring | NoRing, setup: dict[str, Any]) -> None:
 
 
 def lease_text(resources: dict[str, float], group: str, env: dict[str, Any]) -> str:
-    """What a lease holds, as JSON.
+    """What a lease holds, as JSON; without the values of variables that look like secrets.
 
     >>> lease_text({"CPU": 1.0}, "", {})
     '{"resources": {"CPU": 1.0}, "pg": "", "env": {}}'
@@ -127,7 +127,9 @@ def lease_text(resources: dict[str, float], group: str, env: dict[str, Any]) -> 
         return f'{{"resources": {{{amounts}}}, "pg": "{group}", "env": {{}}}}'
     import json
 
-    return json.dumps({"resources": resources, "pg": group, "env": env}, default=repr)
+    from sundog.secrecy import for_records
+
+    return json.dumps({"resources": resources, "pg": group, "env": for_records(env)}, default=repr)
 
 
 def _limit_loaded_libraries(threads: int) -> None:
