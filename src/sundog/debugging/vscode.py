@@ -96,11 +96,17 @@ def stop_at_error(error: BaseException, frame: FrameType) -> None:
     frames = {id(each): each for each, _ in traceback.walk_tb(error.__traceback__)}
     told = (type(error), error, error.__traceback__)
     info = pydevd.set_additional_thread_info(thread)
-    info.is_tracing += 1  # or the debugger would stop in itself first
+    # While it makes this thread stop it is not to look at it (before Python 3.12, and since): it would stop in itself.
+    monitoring: Any = sys.modules.get("_pydevd_sys_monitoring.pydevd_sys_monitoring")
+    info.is_tracing += 1
+    if monitoring is not None:
+        monitoring.stop_monitoring(False)
     try:
         debugger.do_stop_on_unhandled_exception(thread, frame, frames, told)
     finally:
         info.is_tracing -= 1
+        if monitoring is not None:
+            monitoring.start_monitoring(False)
 
 
 def is_attached() -> bool:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import faulthandler
+import gc
 import os
 import signal
 import sys
@@ -42,8 +43,11 @@ def let_go(executor: Executor, limit_s: float) -> None:
         if callable(shutdown):
             _call(shutdown)
         shutdown = None
-    # Not only dropped: what the garbage collector would find has a finaliser too.
+    is_held = actor is not None and sys.getrefcount(actor) > 2  # by more than our name and the call
     actor = None
+    if is_held:
+        # By a cycle, as a rule: an exception and the frame that it passed through. Its finaliser comes first.
+        gc.collect()
     atexit._run_exitfuncs()
     faulthandler.cancel_dump_traceback_later()
 
