@@ -9,19 +9,16 @@ Runs in the node, main thread.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import signal
-import sys
 import time
 from typing import TYPE_CHECKING
 
-from sundog import isolation
+from sundog.node.beside import LISTENER_FD, spawn
 
 if TYPE_CHECKING:
     from sundog.node.program import Node
 
-LISTENER_FD = 3
 LOG = "head.log"
 _GRACE_S = 3.0
 _GRACE_LOOK_S = 0.01
@@ -53,31 +50,9 @@ class HeadKeeper:
         self.node.log(f"the head process is started (pid {self.pid})")
 
     def _spawn(self, listener: int) -> int:
-        session = self.node.session
         config = self.node.config
-        words = f"{session['path']!r}, {LISTENER_FD}, {config.max_running_jobs}, {config.metrics_export_port}"
-        high = fcntl.fcntl(listener, fcntl.F_DUPFD_CLOEXEC, 10)
-        try:
-            return os.posix_spawn(
-                sys.executable,
-                isolation.command(f"sundog.head.program.main({words})"),
-                isolation.hide(self.node.params["environ"]),
-                file_actions=[
-                    (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
-                    (
-                        os.POSIX_SPAWN_OPEN,
-                        1,
-                        f"{session['path']}/logs/{LOG}",
-                        os.O_WRONLY | os.O_CREAT | os.O_APPEND,
-                        0o600,
-                    ),
-                    (os.POSIX_SPAWN_DUP2, 1, 2),
-                    (os.POSIX_SPAWN_DUP2, high, LISTENER_FD),
-                ],
-                setsid=True,
-            )
-        finally:
-            os.close(high)
+        words = f"{self.node.session['path']!r}, {LISTENER_FD}, {config.max_running_jobs}, {config.metrics_export_port}"
+        return spawn(self.node, f"sundog.head.program.main({words})", listener, LOG)
 
     def exited(self, pid: int, status: int) -> bool:
         """A child ended; whether it was the head process."""

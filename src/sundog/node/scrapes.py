@@ -14,21 +14,18 @@ later. Runs in the node, main thread.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import signal
-import sys
 import time
 from typing import TYPE_CHECKING
 
-from sundog import isolation
+from sundog.node.beside import LISTENER_FD, spawn
 
 if TYPE_CHECKING:
     import socket
 
     from sundog.node.program import Node
 
-LISTENER_FD = 3
 LOG = "metrics.log"
 _YOUNG_S = 5.0
 _DELAY_MAX_S = 30.0
@@ -83,30 +80,11 @@ class ScrapeKeeper:
         self.began_at = time.monotonic()
 
     def _spawn(self, listener: int) -> int:
-        path = self.node.session["path"]
-        words = f"{path!r}, {LISTENER_FD}, {os.getpid()}, {self.node.config.metrics_port_for_all!r}"
-        high = fcntl.fcntl(listener, fcntl.F_DUPFD_CLOEXEC, 10)
-        try:
-            return os.posix_spawn(
-                sys.executable,
-                isolation.command(f"sundog.dashboard.scraping.main({words})"),
-                isolation.hide(self.node.params["environ"]),
-                file_actions=[
-                    (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
-                    (
-                        os.POSIX_SPAWN_OPEN,
-                        1,
-                        f"{path}/logs/{LOG}",
-                        os.O_WRONLY | os.O_CREAT | os.O_APPEND,
-                        0o600,
-                    ),
-                    (os.POSIX_SPAWN_DUP2, 1, 2),
-                    (os.POSIX_SPAWN_DUP2, high, LISTENER_FD),
-                ],
-                setsid=True,
-            )
-        finally:
-            os.close(high)
+        node = self.node
+        words = (
+            f"{node.session['path']!r}, {LISTENER_FD}, {os.getpid()}, {node.config.metrics_port_for_all!r}"
+        )
+        return spawn(node, f"sundog.dashboard.scraping.main({words})", listener, LOG)
 
     def exited(self, pid: int, status: int) -> bool:
         """A child ended; whether it was the program."""
