@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from sundog.config import Config
 from sundog.node.requests import Requests
 from sundog.util.state.api import list_objects
 from sundog.util.state.exception import RayStateApiException
@@ -39,6 +40,7 @@ class Gathering:
         node = SimpleNamespace(
             processes={each.process_id: each for each in self.processes},
             loop=SimpleNamespace(after=lambda _s, do: self.later.append(do)),
+            config=Config(),
         )
         self.requests = Requests(node)  # type: ignore[arg-type]
         self.requests.handle(self.processes[0], Rpc(7, ListRows.kind, ListRows("objects")[1:]))
