@@ -42,7 +42,7 @@ def disk(tmp_path: Path) -> Path:
 def play(scene: str, disk: Path) -> None:
     """Play a scene on a disk of two megabytes; the scene says "right" at its end."""
     ended = small_disks.run(WORK + scene, {disk: "2m"}, SUNDOG_temp_dir=str(disk))
-    assert ended.returncode == 0 and "right" in ended.stdout.splitlines(), ended.stderr
+    assert ended.returncode == 0 and small_disks.says_right(ended.stdout), ended.stderr
 
 
 def test_a_program_on_a_disk_that_fills_up_goes_on_and_so_do_its_records_when_there_is_room(
