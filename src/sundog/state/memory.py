@@ -26,9 +26,9 @@ NEVER = "never"  # it fills most of the memory by itself, or passed its own requ
 ENDING_PATIENCE_S = 2.0
 RETIRING_PATIENCE_S = 0.2
 ASKING_PATIENCE_S = 0.5
-# After a death: the memory of a process may be counted for a moment longer, for example while somebody reads its
-# figures. What runs is stopped meanwhile.
-SETTLING_S = 0.2
+# After a death: the memory of a process may be counted for a moment longer, for example while another process, which
+# may have to wait for a core, reads its figures. What runs is stopped meanwhile.
+SETTLING_S = 1.0
 HELPLESS_S = 1.0
 LEAST_ROOM_BYTES = 64 << 20
 
