@@ -19,7 +19,6 @@ MODULES = {
     "workflow": "it belongs to Ray's workflow library, and sundog runs Ray Core programs only",
     "experimental.channel": "it belongs to Ray's compiled graphs",
     "experimental.compiled_dag_ref": "it belongs to Ray's compiled graphs",
-    "experimental.internal_kv": "it is the store of Ray's own services; keep values in a named actor",
     "experimental.rdt": "it moves tensors between GPUs of several machines",
     "experimental.util": "it belongs to Ray's compiled graphs",
     "util.check_open_ports": "it checks the ports of Ray's own services",
@@ -60,6 +59,7 @@ NAMES = {
         ),
         "it belongs to Ray's compiled graphs",
     ),
+    "experimental.internal_kv": {"internal_kv_get_gcs_client": "there is no such server"},
     "exceptions": {"PYTHON": "a number of Ray's protocol"},
     "experimental": dict.fromkeys(
         (

@@ -71,5 +71,8 @@ class ForeignEngine(Protocol):
     def placement(self, verb: str, *args: Any, **kwargs: Any) -> Any:
         """A function of the other system's placement groups."""
 
+    def key_values(self, verb: str, *args: Any, **kwargs: Any) -> Any:
+        """A function of the other system's table of small values."""
+
     def state(self, verb: str, **kwargs: Any) -> Any:
         """A question to the other system's state API."""

@@ -6,7 +6,16 @@ from importlib import import_module
 from typing import Any
 
 _MODULES = frozenset(
-    {"dynamic_resources", "locations", "multiprocessing", "queue", "shuffle", "state", "tqdm_ray"}
+    {
+        "dynamic_resources",
+        "internal_kv",
+        "locations",
+        "multiprocessing",
+        "queue",
+        "shuffle",
+        "state",
+        "tqdm_ray",
+    }
 )
 
 _NAMES = {

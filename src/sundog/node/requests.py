@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from sundog.node.delays import Delays
     from sundog.node.looks import Looks
     from sundog.node.program import Node
+    from sundog.state.key_values import KeyValues
 
 R = TypeVar("R", bound=Row)
 _LISTS = ("actors", "workers", "nodes", "jobs", "placement_groups", "runtime_envs")
@@ -99,6 +100,16 @@ class Requests:
 
         return Looks(self.node)
 
+    @cached_property
+    def key_values(self) -> KeyValues:
+        """Small values of the programs; loaded when the first is asked for."""
+        from sundog.state.key_values import KeyValues
+
+        return KeyValues()
+
+    def _put_key_value(self, _asker: Asker, row: ask.KeyValuePut) -> bool:
+        return self.key_values.put(row.namespace, row.key, row.value, row.overwrite)
+
     def _table(self) -> dict[str, Route]:
         return dict(
             (
@@ -128,6 +139,13 @@ class Requests:
                 answered(ask.PgWait, self._pg_wait),
                 answered(ask.PgByName, self._pg_by_name),
                 answered(ask.PgTable, self._pg_table),
+                answered(ask.KeyValueGet, lambda _, row: self.key_values.get(row.namespace, row.key)),
+                answered(ask.KeyValuePut, self._put_key_value),
+                answered(
+                    ask.KeyValueDel,
+                    lambda _, row: self.key_values.remove(row.namespace, row.key, row.by_prefix),
+                ),
+                answered(ask.KeyValueKeys, lambda _, row: self.key_values.keys(row.namespace, row.prefix)),
             )
         )
 

@@ -37,6 +37,10 @@ _PROMPT = (
     ask.ListNamedActors,
     ask.PgByName,
     ask.PgTable,
+    ask.KeyValueGet,
+    ask.KeyValuePut,
+    ask.KeyValueDel,
+    ask.KeyValueKeys,
 )
 
 

@@ -199,6 +199,11 @@ class RayEngine:
         raise SystemExit(0)
 
     # ------------------------------------------------------------------ the rest
+    def key_values(self, verb: str, *args: Any, **kwargs: Any) -> Any:
+        """A function of `ray.experimental.internal_kv`."""
+        table = import_module("ray.experimental.internal_kv")
+        return getattr(table, f"_internal_kv_{verb}")(*args, **kwargs)
+
     def placement(self, verb: str, *args: Any, **kwargs: Any) -> Any:
         """A function of `ray.util.placement_group`."""
         return getattr(import_module("ray.util.placement_group"), verb)(*args, **kwargs)

@@ -182,3 +182,34 @@ class PgTable(Request[Figures]):
     """Rows in the shape of `placement_group_table()`; of one group or (None) of all."""
 
     pg_id: bytes | None
+
+
+class KeyValueGet(Request[bytes | None]):
+    """The value of a key in the session's table."""
+
+    namespace: bytes
+    key: bytes
+
+
+class KeyValuePut(Request[bool]):
+    """Set it; whether the key had one before. Without `overwrite` that one stays."""
+
+    namespace: bytes
+    key: bytes
+    value: bytes
+    overwrite: bool
+
+
+class KeyValueDel(Request[int]):
+    """Remove a key, or all that begin so; how many there were."""
+
+    namespace: bytes
+    key: bytes
+    by_prefix: bool
+
+
+class KeyValueKeys(Request[list[bytes]]):
+    """The keys that begin so."""
+
+    namespace: bytes
+    prefix: bytes
