@@ -137,7 +137,7 @@ def test_the_limit_leaves_room_to_act_in_a_small_control_group() -> None:
 
 
 def test_random_allocations_never_fill_the_machine_and_all_tasks_end(seeds: range) -> None:
-    """Tasks grow at the speed of two cores, the monitor looks when it says it will, ends take a while."""
+    """Tasks grow at the speed of two cores, the monitor looks when it says it will; who is ended gives back slowly."""
     for seed in seeds:
         _play(random.Random(seed))
 
@@ -147,13 +147,15 @@ def _play(dice: random.Random) -> None:
     monitor = Monitor(0.95)
     waiting = [dice.randint(50, 700) * MB for _ in range(20)]
     running: dict[bytes, list[float]] = {}  # name → [own, goal, started, seconds to hold]
-    dying: dict[bytes, tuple[float, float]] = {}  # name → when it is gone, what it holds until then
+    dying: dict[
+        bytes, tuple[float, float, float]
+    ] = {}  # name → when it was ended, when it is gone, what it held
     now, numbers, look_at, slots = 0.0, 0, 0.0, dice.randint(1, 20)
     step = 0.002
     while waiting or running or dying:
         now += step
         assert now < 600, "it does not end"
-        for name in [name for name, (gone, _) in dying.items() if gone <= now]:
+        for name in [name for name, (_, gone, _) in dying.items() if gone <= now]:
             del dying[name]
             if monitor.died(name):
                 look_at = now
@@ -168,7 +170,8 @@ def _play(dice: random.Random) -> None:
                 running[name][3] -= step
                 if running[name][3] <= 0:
                     del running[name]
-        used = int(sum(row[0] for row in running.values()) + sum(held for _, held in dying.values()))
+        leaving = sum(held * (gone - now) / (gone - ended) for ended, gone, held in dying.values())
+        used = int(sum(row[0] for row in running.values()) + leaving)
         assert used < total, "the kernel would have acted"
         if now >= look_at:
             steps = monitor.look(used, total, now)
@@ -178,8 +181,9 @@ def _play(dice: random.Random) -> None:
                 )
             for each in steps:
                 if isinstance(each, End):
+                    assert not dying, "what the last one holds is still on its way"
                     own, goal, _, _ = running.pop(each.worker)
-                    dying[each.worker] = (now + 0.02, own)
+                    dying[each.worker] = (now, now + dice.choice((0.02, 0.2)), own)
                     waiting.append(int(goal))
                     slots = max(1, slots - 1)  # as admission would
             free = max(0, monitor.limit(total) - used)
@@ -193,3 +197,27 @@ def test_memory_that_a_dead_process_gives_back_late_costs_no_second_one() -> Non
     assert monitor.died(b"cheap")
     assert above(monitor, 0.01) == []
     assert below(monitor, 0.05) == [THAW]
+
+
+def test_room_for_a_moment_while_a_process_still_leaves_costs_no_second_one() -> None:
+    monitor = Monitor(0.95)
+    above(monitor, 0.0)
+    running = [task("cheap", 1, own=70 * GB), task("precious", 2, retriable=False)]
+    (end,) = monitor.told(running, 95 * GB, 0.0)
+    assert isinstance(end, End) and end.worker == b"cheap"
+    assert below(monitor, 0.01) == [THAW]  # a part of it is free already
+    assert above(monitor, 0.02) == [FREEZE], "taken by the other, but most is yet to come"
+    assert above(monitor, 0.03) == []
+    assert monitor.died(b"cheap")
+    assert above(monitor, 0.04) == []
+    assert monitor.look(29 * GB, 100 * GB, 0.05) == [THAW]
+    assert above(monitor, 0.06) == [FREEZE, ASK], "all of it came, and that was not enough"
+
+
+def test_when_what_was_ended_is_free_and_not_enough_the_next_is_sought_at_once() -> None:
+    monitor = Monitor(0.95)
+    above(monitor, 0.0)
+    monitor.told([task("a", 1, own=2 * GB), task("b", 2, own=2 * GB)], 95 * GB, 0.0)
+    assert monitor.died(b"b")
+    assert monitor.look(99 * GB - GB // 2, 100 * GB, 0.01) == [], "most of it is still counted"
+    assert monitor.look(97 * GB, 100 * GB, 0.02) == [ASK]

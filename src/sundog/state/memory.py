@@ -6,6 +6,10 @@
       ▲    Freeze, Ask                └──► ENDING (one process)    ──dead──────────────►┤ look again
       └────────────── look: below: Thaw ◄───────────────────────────────────────────────┘
 
+A process that was told to end gives its memory back bit by bit. Use may be below the limit for a moment, so that what
+runs goes on, and above it again while the rest of that memory is still to come: then everything is stopped once more,
+and nobody else is ended, until the process is dead and what it held is free.
+
 Owns: the threshold, the order (idle, then what can be tried again, then the most recently started), one at a time,
 and how a task that is ended may be tried again. While it decides, what runs is stopped, so that memory cannot fill
 up under its hands; it goes on as soon as there is room. Refuses: reading, signals, processes and clocks (``now`` is
@@ -27,7 +31,7 @@ ENDING_PATIENCE_S = 2.0
 RETIRING_PATIENCE_S = 0.2
 ASKING_PATIENCE_S = 0.5
 # After a death: the memory of a process may be counted for a moment longer, for example while another process, which
-# may have to wait for a core, reads its figures. What runs is stopped meanwhile.
+# may have to wait for a core, reads its figures. So long we wait at most until half of it is free.
 SETTLING_S = 1.0
 HELPLESS_S = 1.0
 LEAST_ROOM_BYTES = 64 << 20
@@ -113,6 +117,8 @@ class Monitor:
         self.frozen = False
         self._since = 0.0
         self._settling_since: float | None = None
+        self._used_bytes = 0  # at the last look
+        self._goal_bytes = 0  # use below which the memory of the processes told to end counts as free
         self._waiting: set[bytes] = set()
         self._given_up: set[bytes] = set()
 
@@ -129,26 +135,17 @@ class Monitor:
 
     def look(self, used_bytes: int, total_bytes: int, now: float) -> list[MemoryInstruction]:
         """A reading came in."""
-        if used_bytes <= self.limit(total_bytes):
-            self.state, self._settling_since = CALM, None
+        self._used_bytes = used_bytes
+        above = used_bytes > self.limit(total_bytes)
+        if self._is_leaving(now):
+            return self._freeze() if above else self._thaw()
+        if not above:
+            self.state = CALM
             return self._thaw()
-        if self.state in (RETIRING, ENDING) and not self._waiting and self._is_settling(now):
+        if now < self._since + (ASKING_PATIENCE_S if self.state == ASKING else 0.0):
             return []
-        patience = {
-            CALM: 0.0,
-            ASKING: ASKING_PATIENCE_S,
-            RETIRING: RETIRING_PATIENCE_S,
-            ENDING: ENDING_PATIENCE_S,
-        }[self.state]
-        if now < self._since + (patience if self._waiting or self.state == ASKING else 0.0):
-            return []
-        self._given_up |= self._waiting  # lingers, or the kernel cannot end it: look for another
-        self._waiting.clear()
-        self._settling_since = None
         self.state, self._since = ASKING, now
-        out: list[MemoryInstruction] = [] if self.frozen else [FREEZE]
-        self.frozen = True
-        return [*out, ASK]
+        return [*self._freeze(), ASK]
 
     def told(self, candidates: Iterable[Candidate], limit_bytes: int, now: float) -> list[MemoryInstruction]:
         """What runs is known: choose."""
@@ -158,14 +155,15 @@ class Monitor:
         idle = [each for each in left if each.idle and each.own_bytes >= self.idle_bytes]
         if idle:
             self.state, self._since = RETIRING, now
-            self._waiting = {each.worker for each in idle}
+            self._expect(idle)
             return [Retire(tuple(each.worker for each in idle))]
         running = [each for each in left if not each.idle]
         if not running:
             self.state, self._since = CALM, now + HELPLESS_S
             return [*self._thaw(), HELPLESS]
         end = choose(running, limit_bytes)
-        self.state, self._since, self._waiting = ENDING, now, {end.worker}
+        self.state, self._since = ENDING, now
+        self._expect([each for each in running if each.worker == end.worker])
         return [end]
 
     def died(self, worker: bytes) -> bool:
@@ -176,10 +174,30 @@ class Monitor:
         self._waiting.discard(worker)
         return not self._waiting
 
-    def _is_settling(self, now: float) -> bool:
+    def _expect(self, leaving: list[Candidate]) -> None:
+        self._waiting = {each.worker for each in leaving}
+        self._settling_since = None
+        # Half, for some of what a process holds may be shared with others, and others may take some meanwhile.
+        self._goal_bytes = self._used_bytes - sum(each.own_bytes for each in leaving) // 2
+
+    def _is_leaving(self, now: float) -> bool:
+        """Whether memory of processes that were told to end is still to come, and worth waiting for."""
+        if self.state not in (RETIRING, ENDING):
+            return False
+        if self._waiting:
+            patience = RETIRING_PATIENCE_S if self.state == RETIRING else ENDING_PATIENCE_S
+            if now < self._since + patience:
+                return True
+            self._given_up |= self._waiting  # lingers, or the kernel cannot end it: look for another
+            self._waiting.clear()
+            return False
         if self._settling_since is None:
             self._settling_since = now
-        return now < self._settling_since + SETTLING_S
+        return self._used_bytes > self._goal_bytes and now < self._settling_since + SETTLING_S
+
+    def _freeze(self) -> list[MemoryInstruction]:
+        was, self.frozen = self.frozen, True
+        return [] if was else [FREEZE]
 
     def _thaw(self) -> list[MemoryInstruction]:
         was, self.frozen = self.frozen, False
