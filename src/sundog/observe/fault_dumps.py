@@ -79,13 +79,16 @@ def written(path: str, pid: int) -> str:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)  # one question at a time
         start = size = os.fstat(fd).st_size
+        blocked = _blocked(pid)
         with contextlib.suppress(ProcessLookupError):
             _send(pid)
         deadline, steady = time.monotonic() + _LIMIT_S, 0
         while time.monotonic() < deadline and (steady < _STEADY_LOOKS or size == start):
             time.sleep(_LOOK_S)
             now = os.fstat(fd).st_size
-            steady = steady + 1 if now == size else 0
+            # The handler writes a dump in many pieces. On a busy machine the kernel may stop it between two of them.
+            is_whole = now == size and not _blocked(pid) - blocked
+            steady = steady + 1 if is_whole else 0
             size = now
         text = os.pread(fd, size - start, start).decode("utf-8", "backslashreplace")
         if path.endswith(FILE):
@@ -93,6 +96,18 @@ def written(path: str, pid: int) -> str:
         return text
     finally:
         os.close(fd)
+
+
+def _blocked(pid: int) -> set[str]:
+    """The threads of a process that do not take the signal now: the one whose handler runs is among them."""
+    found = set()
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/status", "rb") as file:
+                masks = [int(line.split()[1], 16) for line in file if line.startswith(b"SigBlk:")]
+                if any(mask >> (SIGNAL - 1) & 1 for mask in masks):
+                    found.add(thread)
+    return found
 
 
 def _send(pid: int) -> None:

@@ -1,0 +1,136 @@
+"""A session in one file: what goes in comes out, and a file that is none gives one sentence and no file outside."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sundog.observe import packed
+from sundog.observe.packed import MARK, NotPacked, pack, unpack
+
+
+@pytest.fixture(autouse=True)
+def _own_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = tmp_path / "temporary"
+    home.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(home))
+
+
+def a_session(tmp_path: Path) -> str:
+    folder = tmp_path / "session_1"
+    for name in ("logs", "records/deep", "rings", "spilled_objects"):
+        (folder / name).mkdir(parents=True)
+    (folder / "logs" / "driver.out").write_text("printed")
+    (folder / "records" / "deep" / "00000001.seg").write_bytes(b"events" * 1000)
+    (folder / "session.json").write_text("{}")
+    (folder / "spilled_objects" / "object").write_bytes(b"data of the user")
+    os.symlink("/etc/passwd", folder / "logs" / "link")
+    return str(folder)
+
+
+def packed_session(tmp_path: Path) -> str:
+    file = str(tmp_path / "one.sundog")
+    pack("session_1", a_session(tmp_path), file, "1.0", lambda done, total: None)
+    return file
+
+
+def a_zip(tmp_path: Path, *members: tuple[str, str], mark: object = None) -> str:
+    file = str(tmp_path / "made.zip")
+    with zipfile.ZipFile(file, "w") as out:
+        out.writestr(MARK, json.dumps({"format": 1, "name": "s", "sundog": "1"} if mark is None else mark))
+        for name, text in members:
+            out.writestr(name, text)
+    return file
+
+
+def test_what_is_packed_comes_out_and_neither_links_nor_objects_go_in(tmp_path: Path) -> None:
+    name, folder = unpack(packed_session(tmp_path))
+    assert name == "session_1" == packed.name_of(folder)
+    files = sorted(os.path.relpath(path, folder) for path in Path(folder).rglob("*") if path.is_file())
+    assert files == ["logs/driver.out", "records/deep/00000001.seg", "session.json", MARK]
+    assert Path(folder, "logs/driver.out").read_text() == "printed"
+
+
+def test_progress_is_told_up_to_the_end(tmp_path: Path) -> None:
+    told: list[tuple[int, int]] = []
+    file = str(tmp_path / "f")
+    size = pack("s", a_session(tmp_path), file, "1", lambda done, total: told.append((done, total)))
+    assert told[-1][0] == told[-1][1] > 6000 and size == os.path.getsize(file)
+
+
+def test_a_file_is_unpacked_once(tmp_path: Path) -> None:
+    file = packed_session(tmp_path)
+    _, folder = unpack(file)
+    Path(folder, "mine").write_text("still there")
+    assert unpack(file) == ("session_1", folder) and Path(folder, "mine").exists()
+
+
+def test_only_the_newest_few_stay_unpacked(tmp_path: Path) -> None:
+    file = Path(packed_session(tmp_path))
+    folders = []
+    for number in range(5):
+        other = file.with_name(f"copy{number}")
+        other.write_bytes(file.read_bytes())
+        folders.append(unpack(str(other))[1])
+        os.utime(folders[-1], (number, number))
+    assert sum(os.path.isdir(folder) for folder in folders) <= 4 and os.path.isdir(folders[-1])
+
+
+def test_an_interrupted_export_leaves_no_file(tmp_path: Path) -> None:
+    def interrupt(_done: int, _total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        pack("s", a_session(tmp_path), str(tmp_path / "f"), "1", interrupt)
+    assert [each.name for each in tmp_path.iterdir() if each.name.startswith("f")] == []
+
+
+def _text(path: Path) -> str:
+    path.write_text("no zip at all")
+    return str(path)
+
+
+def _cut_off(path: Path) -> str:
+    whole = Path(packed_session(path.parent)).read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    return str(path)
+
+
+def _foreign_zip(path: Path) -> str:
+    with zipfile.ZipFile(path, "w") as out:
+        out.writestr("readme.txt", "hello")
+    return str(path)
+
+
+@pytest.mark.parametrize("make", [_text, _cut_off, _foreign_zip])
+def test_a_file_that_is_no_session_says_why(tmp_path: Path, make: Callable[[Path], str]) -> None:
+    with pytest.raises(NotPacked):
+        unpack(make(tmp_path / "file"))
+    assert os.listdir(tmp_path / "temporary" / f"sundog-opened-{os.geteuid()}") == []
+
+
+@pytest.mark.parametrize(
+    "member",
+    ["../outside", "/etc/outside", "logs/../../outside", "elsewhere/file", "logs//file", "logs/./file"],
+)
+def test_a_member_that_no_session_has_is_refused_and_nothing_is_written(tmp_path: Path, member: str) -> None:
+    with pytest.raises(NotPacked):
+        unpack(a_zip(tmp_path, (member, "evil")))
+    assert not list((tmp_path / "temporary").rglob("*outside*"))
+
+
+def test_a_newer_format_is_refused_with_the_version_that_wrote_it(tmp_path: Path) -> None:
+    with pytest.raises(NotPacked, match="newer sundog"):
+        unpack(a_zip(tmp_path, mark={"format": 99, "name": "s", "sundog": "9.9"}))
+
+
+@pytest.mark.parametrize("mark", [[], {"name": "s"}, {"format": "new"}])
+def test_a_first_member_of_another_shape_is_refused(tmp_path: Path, mark: object) -> None:
+    with pytest.raises(NotPacked):
+        unpack(a_zip(tmp_path, mark=mark))
