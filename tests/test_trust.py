@@ -402,3 +402,42 @@ def test_an_untrusted_path_survives_pickling() -> None:
 
     error = pickle.loads(pickle.dumps(trust.Untrusted(1, "it is a link", "/tmp/x")))
     assert (type(error), error.strerror, error.filename) == (trust.Untrusted, "it is a link", "/tmp/x")
+
+
+# ---------------------------------------------------------------------- users of connections
+ROW = "  1: {local} {remote} {state} 00000000:00000000 00:00000000 00000000 {user} 0 {inode} 1 0 20"
+CLIENT, SERVER = ("127.0.0.1", 40000), ("127.0.0.1", 8080)
+
+
+def row(state: str = "01", user: int = 1000, inode: int = 7, *, turned: bool = False) -> str:
+    local, remote = trust._in_table(*CLIENT), trust._in_table(*SERVER)
+    if turned:
+        local, remote = remote, local
+    return ROW.format(local=local, remote=remote, state=state, user=user, inode=inode)
+
+
+@pytest.mark.parametrize(
+    ("rows", "user"),
+    [
+        ([row()], 1000),
+        ([row(turned=True, user=5), row(user=6)], 6),  # the server's own end of the connection is no answer
+        ([row(state="06", user=0, inode=0)], None),  # closed: the kernel names user 0 for it
+        ([row(user=0, inode=0)], None),
+        ([], None),
+    ],
+)
+def test_the_user_of_a_connection_is_read_from_the_kernels_table(rows: list[str], user: int | None) -> None:
+    assert trust.user_of(["  sl  local_address …", *rows], CLIENT, SERVER) == user
+
+
+def test_the_user_of_a_real_connection_is_this_one_and_of_a_closed_one_nobody() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as client,
+    ):
+        with server.accept()[0] as accepted:
+            assert trust.connected_user(accepted) == os.geteuid()
+            client.close()
+            assert trust.connected_user(accepted) is None
+        with socket.socket() as unconnected:
+            assert trust.connected_user(unconnected) is None

@@ -18,12 +18,18 @@ import os
 import stat
 import sys
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Without O_NONBLOCK the opening of a named pipe waits for its other end.
 _FILE = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _PRIVATE = 0o700
 _CREDENTIALS_BYTES = 12  # struct ucred: pid, uid, gid
+_CONNECTIONS = "/proc/net/tcp"
+_ESTABLISHED = "01"
 
 
 class Untrusted(PermissionError):
@@ -372,6 +378,41 @@ def check_peer(sock: _socket.socket) -> int:
     if uid != os.geteuid():
         raise _refuse(f"it runs as another user (uid {uid})", f"process {pid}")
     return pid
+
+
+def connected_user(sock: _socket.socket) -> int | None:
+    """The user at the other end of a TCP connection of this machine that was accepted; None if that cannot be told.
+
+    Call this before anything is read.
+    """
+    try:
+        client, server = sock.getpeername()[:2], sock.getsockname()[:2]
+        with open(_CONNECTIONS, encoding="ascii") as table:
+            return user_of(table, client, server)
+    except OSError:
+        return None
+
+
+def user_of(table: Iterable[str], client: tuple[str, int], server: tuple[str, int]) -> int | None:
+    """The user whose socket `client` is, by the kernel's table of connections; None if it is not (or no longer) there.
+
+    A row that no process holds any more names user 0, so only established connections with an inode count.
+
+    >>> head = "sl local rem st tx tr retr uid timeout inode"
+    >>> row = "0: 0100007F:9C40 0100007F:1F90 01 0:0 00:0 0 1000 0 777"
+    >>> user_of([head, row], ("127.0.0.1", 40000), ("127.0.0.1", 8080))
+    1000
+    """
+    wanted = [_in_table(*client), _in_table(*server), _ESTABLISHED]
+    for line in table:
+        fields = line.split()
+        if len(fields) > 9 and fields[1:4] == wanted and fields[9] != "0":
+            return int(fields[7])
+    return None
+
+
+def _in_table(host: str, port: int) -> str:
+    return f"{int.from_bytes(_socket.inet_aton(host), sys.byteorder):08X}:{port:04X}"
 
 
 def open_holder(pid: int, file: int) -> int | None:

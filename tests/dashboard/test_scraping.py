@@ -10,31 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from sundog import trust
 from sundog.dashboard import scraping
-
-ROW = "  1: {local} {remote} {state} 00000000:00000000 00:00000000 00000000 {user} 0 {inode} 1 0 20"
-CLIENT, SERVER = ("127.0.0.1", 40000), ("127.0.0.1", 8080)
-
-
-def row(state: str = "01", user: int = 1000, inode: int = 7, *, turned: bool = False) -> str:
-    local, remote = scraping._in_table(*CLIENT), scraping._in_table(*SERVER)
-    if turned:
-        local, remote = remote, local
-    return ROW.format(local=local, remote=remote, state=state, user=user, inode=inode)
-
-
-@pytest.mark.parametrize(
-    ("rows", "user"),
-    [
-        ([row()], 1000),
-        ([row(turned=True, user=5), row(user=6)], 6),  # the server's own end of the connection is no answer
-        ([row(state="06", user=0, inode=0)], None),  # closed: the kernel names user 0 for it
-        ([row(user=0, inode=0)], None),
-        ([], None),
-    ],
-)
-def test_the_user_of_a_connection_is_read_from_the_kernels_table(rows: list[str], user: int | None) -> None:
-    assert scraping.user_of(["  sl  local_address …", *rows], CLIENT, SERVER) == user
 
 
 class Figures:
@@ -77,7 +54,7 @@ def test_this_user_reads_the_figures_and_pages_of_the_web_do_not(server: scrapin
 def test_another_user_is_refused_before_anything_is_read(
     server: scraping.Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(scraping, "user_of", lambda *_: os.geteuid() + 1)
+    monkeypatch.setattr(trust, "connected_user", lambda _: os.geteuid() + 1)
     client = socket.create_connection(server.server_address[:2], timeout=120)  # type: ignore[arg-type]
     try:
         assert b"403" in client.recv(4096)

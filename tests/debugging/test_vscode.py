@@ -1,9 +1,14 @@
-"""What an editor is told."""
+"""What an editor is told, and who may be one."""
 
 from __future__ import annotations
 
 import json
+import os
+import socket
 
+import pytest
+
+from sundog import trust
 from sundog.debugging import vscode
 
 
@@ -11,3 +16,19 @@ def test_the_launch_configuration_is_what_vs_code_reads() -> None:
     entry = json.loads(vscode.launch_configuration(4711, "f"))
     assert entry["request"] == "attach" and entry["connect"] == {"host": "127.0.0.1", "port": 4711}
     assert not vscode.is_attached()
+
+
+def test_a_connection_of_another_user_is_closed_and_the_next_one_is_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    users = [os.geteuid() + 1, None, os.geteuid()]
+    monkeypatch.setattr(trust, "connected_user", lambda _: users.pop(0))
+    with vscode.Gate(socket.AF_INET, socket.SOCK_STREAM) as gate:
+        gate.bind(("127.0.0.1", 0))
+        gate.listen()
+        clients = [socket.create_connection(gate.getsockname(), timeout=120) for _ in range(3)]
+        with gate.accept()[0] as taken:
+            assert taken.getpeername() == clients[2].getsockname()
+            assert [each.recv(1) for each in clients[:2]] == [b"", b""]
+        for each in clients:
+            each.close()

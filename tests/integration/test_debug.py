@@ -19,6 +19,7 @@ import pytest
 from sundog.util.state.exception import ServerUnavailable
 from sundog.util.state.source import find_source
 from sundog.wire.requests import PausedTasks
+from tests.integration import strangers
 from tests.integration.gates import await_true
 from tests.integration.terminals import PROMPT, Terminal, terminal
 
@@ -409,10 +410,36 @@ def test_an_editor_stops_a_task_by_the_protocol_of_debugpy(tmp_path: Path, chose
     assert driver.out.split() == ["42", "failed"], driver.errors
 
 
+STRANGE_EDITOR = """
+    import json, socket, sys
+    body = json.dumps({"seq": 1, "type": "request", "command": "initialize", "arguments": {}}).encode()
+    with socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=120) as sock:
+        try:
+            sock.sendall(b"Content-Length: %d\\r\\n\\r\\n" % len(body) + body)
+            print(sock.recv(1))
+        except ConnectionError:
+            print(b"")
+"""
+
+
+def test_another_user_is_not_served_at_the_port_for_editors(tmp_path: Path) -> None:
+    with strangers.shared_folder(), program(tmp_path, EDITED, SUNDOG_DEBUGGER="debugpy") as driver:
+        await_true(lambda: len(paused()) == 1, "a pause")
+        found = strangers.run_as(strangers.STRANGER, STRANGE_EDITOR, str(_port_for_editors()))
+        assert found.stdout.strip() == "b''"
+        assert _visit_with_an_editor()[0] == "f", "this user's editor is"
+        await_true(lambda: any("ValueError" in each.why for each in paused()), "the pause at the exception")
+        _visit_with_an_editor()
+        driver.wait(120)
+
+
+def _port_for_editors() -> int:
+    first, _, configuration = sundog("debug", "--vscode").partition("\n")
+    port = int(json.loads(configuration)["connect"]["port"])
+    assert f"debugger is listening on 127.0.0.1:{port}" in first
+    return port
+
+
 def _visit_with_an_editor() -> tuple[str, int, dict[str, str]]:
     await_true(lambda: len(paused()) == 1, "a pause")
-    told = sundog("debug", "--vscode")
-    first, _, configuration = told.partition("\n")
-    port = json.loads(configuration)["connect"]["port"]
-    assert f"debugger is listening on 127.0.0.1:{port}" in first
-    return Editor(port).stop_place()
+    return Editor(_port_for_editors()).stop_place()

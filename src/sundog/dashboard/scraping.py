@@ -19,18 +19,14 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
-from sundog import isolation
+from sundog import isolation, trust
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from sundog.dashboard.exposition import Exporter
 
 IDLE_S = 60.0
 _CLIENT_S = 10.0
 _LOOPBACK = frozenset({"127.0.0.1", "localhost"})
-_ESTABLISHED = "01"
-_TABLE = "/proc/net/tcp"
 
 
 def main(path: str, listener_fd: int, node_pid: int, for_all: bool = False) -> None:
@@ -93,9 +89,7 @@ class Server(ThreadingHTTPServer):
         request.settimeout(_CLIENT_S)
         if self.for_all:
             return True
-        with open(_TABLE, encoding="ascii") as table:
-            user = user_of(table, client_address[:2], request.getsockname()[:2])
-        if user is not None and user in (0, os.geteuid()):
+        if trust.connected_user(request) in (0, os.geteuid()):
             return True
         reason = (
             b"Figures of this session are for the user who runs it. See the setting metrics_port_for_all.\n"
@@ -151,25 +145,3 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Scrapes are not written down."""
-
-
-def user_of(table: Iterable[str], client: tuple[str, int], server: tuple[str, int]) -> int | None:
-    """The user whose socket `client` is, by the kernel's table of connections; None if it is not (or no longer) there.
-
-    A row that no process holds any more names user 0, so only established connections with an inode count.
-
-    >>> head = "sl local rem st tx tr retr uid timeout inode"
-    >>> row = "0: 0100007F:9C40 0100007F:1F90 01 0:0 00:0 0 1000 0 777"
-    >>> user_of([head, row], ("127.0.0.1", 40000), ("127.0.0.1", 8080))
-    1000
-    """
-    wanted = [_in_table(*client), _in_table(*server), _ESTABLISHED]
-    for line in table:
-        fields = line.split()
-        if len(fields) > 9 and fields[1:4] == wanted and fields[9] != "0":
-            return int(fields[7])
-    return None
-
-
-def _in_table(host: str, port: int) -> str:
-    return f"{int.from_bytes(socket.inet_aton(host), sys.byteorder):08X}:{port:04X}"

@@ -1,19 +1,23 @@
 """debugpy in a worker, for VS Code and other editors that speak its protocol.
 
 Owns the one port of this process: on 127.0.0.1, opened when somebody asks for it and not before, served by a thread of
-this process (no adapter process is left behind). debugpy is an extra (`pip install 'sundog[debug]'`). Refuses nothing
-else: who can connect to the port can run code here, so it is open only while asked for. Runs in a worker, in the
-thread of the task.
+this process (no adapter process is left behind). debugpy is an extra (`pip install 'sundog[debug]'`). Who is served
+there can run code here, so a connection of another user is closed before a byte is read from it. Runs in a worker, in
+the thread of the task.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import socket
 import sys
 import threading
 import traceback
 from types import FrameType
 from typing import Any
+
+from sundog import trust
 
 _HOST = "127.0.0.1"
 
@@ -26,6 +30,18 @@ class _State:
     port = 0
 
 
+class Gate(socket.socket):
+    """A listening socket that takes connections of this user (and root) alone: TCP has no other guard."""
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """The next connection of this user's."""
+        while True:
+            connection, address = super().accept()
+            if trust.connected_user(connection) in (0, os.geteuid()):
+                return connection, address
+            connection.close()
+
+
 def listen() -> int:
     """Open the port, once; returns it.
 
@@ -36,26 +52,29 @@ def listen() -> int:
         return _State.port
     try:
         import debugpy  # noqa: T100
+        import debugpy.server.api
     except ImportError:
         raise NotThere(
             "debugpy is not installed in the worker's Python. Install it with: pip install 'sundog[debug]'"
         ) from None
+    pydevd: Any = sys.modules["pydevd"]
+    if not hasattr(pydevd, "create_server_socket"):
+        raise NotThere("This version of debugpy listens in a way that sundog cannot guard.")
+    gate = Gate(socket.AF_INET, socket.SOCK_STREAM)
+    open_socket = pydevd.create_server_socket
+    pydevd.create_server_socket = lambda host, port: gate  # its one caller is the thread that accepts
     try:
-        address = (_HOST, _free_port())
-        _, port = debugpy.listen(address, in_process_debug_adapter=True)  # noqa: T100
+        gate.bind((_HOST, 0))
+        _State.port = int(gate.getsockname()[1])
+        debugpy.listen((_HOST, _State.port), in_process_debug_adapter=True)  # noqa: T100
+        pydevd.get_global_debugger().wait_for_server_socket_ready()
     except Exception as error:
+        gate.close()
+        _State.port = 0
         raise NotThere(f"debugpy cannot listen: {type(error).__name__}: {error}") from error
-    _State.port = int(port)
+    finally:
+        pydevd.create_server_socket = open_socket
     return _State.port
-
-
-def _free_port() -> int:
-    """A port that is free now: the in-process adapter does not tell which one it took."""
-    import socket
-
-    with socket.socket() as sock:
-        sock.bind((_HOST, 0))
-        return int(sock.getsockname()[1])
 
 
 def stop_at(frame: FrameType, *, now: bool = False) -> None:
