@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -225,7 +226,7 @@ def test_a_version_that_cannot_start_leaves_the_old_one_running(ray: ModuleType)
     assert handle.remote().result() == "works"
 
 
-def test_replicas_follow_the_load_to_zero_and_back(ray: ModuleType) -> None:
+def test_replicas_follow_the_load_to_zero_and_back(ray: ModuleType, tmp_path: Path) -> None:
     start()
     scaling = {
         "min_replicas": 0,
@@ -241,8 +242,9 @@ def test_replicas_follow_the_load_to_zero_and_back(ray: ModuleType) -> None:
         autoscaling_config=scaling, ray_actor_options={"num_cpus": 0}, graceful_shutdown_wait_loop_s=0
     )
     class Elastic:
-        async def __call__(self, seconds: float) -> str:
-            await asyncio.sleep(seconds)
+        async def __call__(self, gate: Path) -> str:
+            while not gate.exists():  # a load that lasts until the second replica was seen
+                await asyncio.sleep(0.02)
             return "done"
 
     def running() -> int:
@@ -251,9 +253,11 @@ def test_replicas_follow_the_load_to_zero_and_back(ray: ModuleType) -> None:
 
     handle = serve.run(Elastic.bind())
     assert running() == 0
-    assert handle.remote(0).result(timeout_s=120) == "done"
-    many = [handle.remote(3) for _ in range(6)]
+    assert handle.remote(tmp_path).result(timeout_s=120) == "done"
+    gate = tmp_path / "gate"
+    many = [handle.remote(gate) for _ in range(6)]
     eventually(lambda: running() == 2)
+    gate.touch()
     assert {each.result(timeout_s=120) for each in many} == {"done"}
     eventually(lambda: running() == 0)
 
