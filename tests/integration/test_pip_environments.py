@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from sundog.owner import context
+
 Start = Callable[..., ModuleType]
 WHEEL = "tinydemo-1.0-py3-none-any.whl"
 LONG_S = 200.0
@@ -184,3 +186,28 @@ def test_the_end_of_a_session_ends_an_installation(index: Index, ray_session: St
     ray.shutdown()
     assert index.hung_up.wait(LONG_S)
     del ref
+
+
+def test_lists_do_not_wait_for_an_installation_and_know_it_afterwards(
+    index: Index, ray_session: Start
+) -> None:
+    ray = ray_session(num_cpus=1)
+    from sundog.util import state
+
+    @ray.remote(runtime_env=index.env("tinydemo"))
+    def one() -> int:
+        return 1
+
+    ref = one.remote()
+    assert index.asked.wait(LONG_S)
+    # The worker that installs reads no message. It owns nothing either, so nobody is missing from these lists.
+    (task,) = state.list_tasks(raise_on_missing_output=True)
+    assert task.state == "PENDING_NODE_ASSIGNMENT"
+    assert state.summarize_tasks(raise_on_missing_output=True)["cluster"]["total_tasks"] == 1
+    (running,) = state.list_runtime_envs(detail=True)
+    path = str(context.facts.session["path"])
+    index.answer.set()
+    assert ray.get(ref, timeout=LONG_S) == 1
+    ray.shutdown()
+    (ended,) = state.list_runtime_envs(address=path, detail=True)
+    assert ended.runtime_env == running.runtime_env and ended.success

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 from sundog.node.chronicle import Chronicle
-from sundog.node.rows import Process
+from sundog.node.rows import Environment, Process
 from sundog.wire.cause import Cause
+
+ENV = '{"env_vars": {"MODE": "a", "API_KEY": "hush"}}'
 
 
 class FakeNode:
@@ -31,7 +34,12 @@ class FakeNode:
         )
         listings = SimpleNamespace(
             nodes=lambda: [{"node_id": "ab"}],
-            actor=lambda _row: {"actor_id": "aa", "state": "DEAD"},
+            actor=lambda _row: {"actor_id": "aa", "state": "DEAD", "serialized_runtime_env": ENV},
+            environment=lambda env, used: {
+                "runtime_env": env.runtime_env,
+                "error": env.error,
+                "ref_cnt": used,
+            },
             placement_groups=lambda: [{"placement_group_id": "0c", "state": "CREATED"}],
         )
         figures = {"segments": 1, "used_bytes": 3}
@@ -72,3 +80,15 @@ def test_lives_are_recorded_with_their_rows_and_causes(tmp_path: Path) -> None:
     assert (actor["row"]["state"], actor["owner"]) == ("DEAD", (b"o" * 8).hex())
     assert group["row"]["state"] == "CREATED"
     assert (spill["objects"], spill["bytes"], restore["subject"]) == ([["one", 10], ["two", 20]], 30, "one")
+
+
+def test_environments_are_recorded_without_their_secrets(tmp_path: Path) -> None:
+    node: Any = FakeNode(tmp_path)
+    chronicle = Chronicle(node)
+    chronicle.actor_changed(b"a" * 16)
+    chronicle.environment_changed(Environment("", b"j", {}))
+    chronicle.environment_changed(Environment("k", b"j", json.loads(ENV), error="no such package"))
+    (_, actor), (kind, env) = node.facts
+    assert (kind, env["subject"], env["row"]["error"]) == ("runtime_env", "k", "no such package")
+    assert env["row"]["runtime_env"]["env_vars"]["MODE"] == "a"
+    assert "API_KEY" in actor["row"]["serialized_runtime_env"] and "hush" not in str(node.facts)

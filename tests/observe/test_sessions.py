@@ -87,6 +87,9 @@ def test_a_word_that_means_no_session_is_answered_in_one_sentence(tmp_path: Path
 def test_a_session_is_packed_into_one_file_and_opened_from_it(tmp_path: Path) -> None:
     folder = make(tmp_path, "session_1_aaaa")
     (folder / "logs" / "link").symlink_to("/etc/passwd")
+    for name in ("metrics/ab.metrics", "metrics/token", "serve/status.json", "serve/state"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(name)
     file = str(tmp_path / "run.sundog")
     seen: list[tuple[int, int]] = []
     assert (
@@ -97,6 +100,13 @@ def test_a_session_is_packed_into_one_file_and_opened_from_it(tmp_path: Path) ->
     assert (found.name, found.file, found.is_live) == (folder.name, file, False)
     assert Path(found.path, "logs", "node.log").read_text() == "of session_1_aaaa\n"
     assert not Path(found.path, "logs", "link").exists()
+    for name, is_there in (
+        ("metrics/ab.metrics", 1),
+        ("metrics/token", 0),
+        ("serve/status.json", 1),
+        ("serve/state", 0),
+    ):
+        assert Path(found.path, name).exists() == bool(is_there), name
     assert open_session(file).path == found.path  # it is not unpacked again
 
 

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
 from sundog.dashboard.facts import FactTail
+from sundog.dashboard.serving import Picture as ServePicture
+from sundog.dashboard.serving import Serving
 from sundog.dashboard.stream import TaskStream
 from sundog.observe import index as records
 from sundog.observe import metric_files, troubles
@@ -76,6 +78,7 @@ class Source:
         self.name = opened.name
         self.facts = FactTail(opened.path)
         self.stream = TaskStream()
+        self._serving = Serving(opened.path)
         self._watcher: Watcher | None = None
         self._locks: dict[str, threading.Lock] = {}
         self._made: dict[str, tuple[float, Any]] = {}
@@ -150,6 +153,10 @@ class Source:
     def user_metrics(self) -> list[metric_files.Series]:
         """The program's own metrics."""
         return self._shared("metrics", lambda: metric_files.summed(metric_files.read(self.path)))
+
+    def serving(self) -> ServePicture | None:
+        """Serve's applications, deployments and replicas; None where it never ran."""
+        return self._shared("serving", lambda: self._serving.look(self.user_metrics(), self.is_live))
 
     # ------------------------------------------------------------------ troubles and reasons
     def troubles(self) -> list[troubles.Trouble]:

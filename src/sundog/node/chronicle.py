@@ -7,6 +7,7 @@ recorded per task; the machine once a second. Runs on the node's only thread.
 
 from __future__ import annotations
 
+import json
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +15,19 @@ from sundog import machine
 
 if TYPE_CHECKING:
     from sundog.node.program import Node
-    from sundog.node.rows import Job, Process
+    from sundog.node.rows import Environment, Job, Process
     from sundog.wire.cause import Cause
 
 _EVERY_S = 1.0
 _FIRST_S = 0.5
 _METRICS_EVERY = 5  # samples of the machine: `metric_history.EVERY_S`
 _SCAN_MAX = 2000  # segments: beyond, the store is measured every tenth time
+
+
+def _without_secrets(runtime_env: dict[str, Any]) -> dict[str, Any]:
+    from sundog.secrecy import for_records  # for those who use environments
+
+    return for_records(runtime_env)
 
 
 class Chronicle:
@@ -73,17 +80,26 @@ class Chronicle:
 
     def actor_changed(self, actor_id: bytes) -> None:
         """An actor was placed, lives, restarts or died."""
-        row = self.node.keeper.actors.get(actor_id)
-        if row is not None and self.node.records.enabled:
-            self._fact(
-                "actor", actor_id.hex(), row=self.node.requests.listings.actor(row), owner=row.owner.hex()
-            )
+        found = self.node.keeper.actors.get(actor_id)
+        if found is not None and self.node.records.enabled:
+            row = self.node.requests.listings.actor(found)
+            if row["serialized_runtime_env"] != "{}":
+                env = _without_secrets(json.loads(row["serialized_runtime_env"]))
+                row["serialized_runtime_env"] = json.dumps(env)
+            self._fact("actor", actor_id.hex(), row=row, owner=found.owner.hex())
 
     def job_changed(self, job: Job, row: dict[str, Any]) -> None:
         """A driver joined, or left."""
         if row.get("end_time") and self.node.records.enabled:
             self._begin()  # of a session that is shorter than that
         self._fact("job", job.job_id.hex(), row=row, driver=job.driver.hex())
+
+    def environment_changed(self, environment: Environment) -> None:
+        """A runtime environment is asked for, or could not be set up."""
+        if environment.runtime_env and self.node.records.enabled:
+            row = self.node.requests.listings.environment(environment, 0)
+            row["runtime_env"] = _without_secrets(row["runtime_env"])
+            self._fact("runtime_env", environment.env_key, row=row)
 
     def group_changed(self, pg_id: bytes) -> None:
         """A placement group was placed or removed."""

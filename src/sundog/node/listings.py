@@ -270,7 +270,7 @@ class Listings:
         for process in self.node.processes.values():
             uses[process.env_key] = uses.get(process.env_key, 0) + 1
         return [
-            self._environment(each, uses.get(key, 0))
+            self.environment(each, uses.get(key, 0))
             for key, each in self.node.workers.environments.items()
             if each.runtime_env
         ]
@@ -314,7 +314,8 @@ class Listings:
             "runtime_env": {},
         }
 
-    def _environment(self, env: Environment, used: int) -> Row:
+    def environment(self, env: Environment, used: int) -> Row:
+        """One runtime environment, and how many processes use it."""
         return {
             "runtime_env": env.runtime_env,
             "success": not env.error,

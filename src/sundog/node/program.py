@@ -397,9 +397,9 @@ class Node:
         env_key = message.env_key
         self.learning.environment_came(message.runtime_env)
         if env_key not in self.workers.environments:
-            self.workers.environments[env_key] = Environment(
-                env_key, process.job_id, message.runtime_env, message.prepared
-            )
+            environment = Environment(env_key, process.job_id, message.runtime_env, message.prepared)
+            self.workers.environments[env_key] = environment
+            self.chronicle.environment_changed(environment)
 
     def _driver_gone(self, process: Process) -> None:
         """A driver's socket closed: it left or it was killed. Its job ends with it."""

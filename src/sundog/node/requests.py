@@ -533,6 +533,7 @@ class Requests:
         if environment is None or environment.error:
             return
         environment.error, environment.facts = text, facts
+        self.node.chronicle.environment_changed(environment)
         self.node.keeper.environment_failed(environment)
         for process in list(self.node.processes.values()):
             if process.job_id == environment.job_id:

@@ -160,6 +160,11 @@ def _add(sums: dict[Key, Series], each: Series) -> None:
     sums[each.key] = Series(each.key, values)
 
 
+def is_one(name: str) -> bool:
+    """Whether a file of the folder holds metrics."""
+    return name.endswith((_SUFFIX, f"/{_FOLDED}"))
+
+
 def _files(session_path: str) -> list[tuple[str, str]]:
     folder = f"{session_path}/{FOLDER}"
     try:

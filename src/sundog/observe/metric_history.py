@@ -11,6 +11,7 @@ looks.
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterable
 from itertools import pairwise
@@ -77,6 +78,49 @@ class History:
             if shown:
                 found.append(Line(metric, label, kind, shown))
         return found
+
+    def grouped(self, metric: str, tag: str, since_s: float, until_s: float) -> list[Line]:
+        """A line for each value of a tag: the series of a counter or a histogram that have it, added up."""
+        groups: dict[str, dict[str, list[Any]]] = {}
+        moved: dict[str, list[tuple[float, list[Any]]]] = {}
+        rows = [
+            (at, label, row) for label, kept in self._rows.items() for at, row in kept if row[1] == metric
+        ]
+        for at, label, row in sorted(rows, key=lambda each: each[0]):
+            name = _tag(label, tag)
+            group = groups.setdefault(name, {})
+            group[label] = row
+            total = [
+                row[0],
+                metric,
+                *(sum(numbers) for numbers in zip(*(each[2:] for each in group.values()))),
+            ]
+            zero = (
+                at - EVERY_S,
+                [row[0], metric, *(0.0 for _ in row[2:])],
+            )  # what is counted begins at nothing
+            samples = moved.setdefault(name, [zero])
+            if samples and samples[-1][0] == at:
+                samples.pop()
+            samples.append((at, total))
+        found = []
+        for name, samples in sorted(moved.items()):
+            kind = str(samples[-1][1][0])
+            points = _POINTS.get(kind, _values)(samples, until_s)
+            found.append(
+                Line(metric, name, kind, [[round(at * 1000), value] for at, value in points if at >= since_s])
+            )
+        return found
+
+
+def _tag(label: str, tag: str) -> str:
+    """The value of a tag in a label.
+
+    >>> _tag("served{deployment=D, route=/a}", "deployment")
+    'D'
+    """
+    found = re.search(rf"[{{ ]{re.escape(tag)}=([^,}}]*)", label)
+    return found.group(1) if found else ""
 
 
 def _values(rows: list[tuple[float, list[Any]]], until_s: float) -> list[tuple[float, float]]:

@@ -22,11 +22,12 @@ import zipfile
 from collections.abc import Callable
 
 from sundog import trust
+from sundog.observe import metric_files, serve_files
 
 MARK = "sundog-session.json"
 FORMAT = 1
-_FOLDERS = ("logs", "records", "rings")
-_FILES = ("usage.json", "session.json")
+_FOLDERS = ("logs", "records", "rings", metric_files.FOLDER)
+_FILES = ("usage.json", "session.json", f"{serve_files.FOLDER}/{serve_files.STATUS}")
 _KEEP = 3
 
 
@@ -75,6 +76,10 @@ def _members(path: str) -> list[tuple[str, int]]:
         for place, _, names in os.walk(os.path.join(path, folder)):
             found += [os.path.relpath(os.path.join(place, name), path) for name in sorted(names)]
     found += [name for name in _FILES if os.path.isfile(os.path.join(path, name))]
+    # Beside the metrics lies the token that Prometheus reads them with: that one stays at home.
+    found = [
+        name for name in found if not name.startswith(f"{metric_files.FOLDER}/") or metric_files.is_one(name)
+    ]
     plain = [name for name in found if not os.path.islink(os.path.join(path, name))]
     return [(name, os.path.getsize(os.path.join(path, name))) for name in plain if not name.endswith(".sock")]
 

@@ -16,10 +16,10 @@ from __future__ import annotations
 import mmap
 import os
 
-ROWS = 1024
-COLUMNS = 64
-_CELL = 2
-SIZE = ROWS * COLUMNS * _CELL
+from sundog.observe.serve_files import BOARD_BYTES, CELL_BYTES, COLUMNS, ROWS
+
+_CELL = CELL_BYTES
+SIZE = BOARD_BYTES
 
 
 class Board:

@@ -20,9 +20,10 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 import sundog
+from sundog.observe.serve_files import COLUMNS
 from sundog.serve.applications import Applications
 from sundog.serve.autoscaling import Autoscaler
-from sundog.serve.board import COLUMNS, Board, create
+from sundog.serve.board import Board, create
 from sundog.serve.deployment_actors import end_deployment_actors
 from sundog.serve.logs import configure
 from sundog.serve.plan import DeploymentPlan, Target
@@ -38,6 +39,7 @@ from sundog.serve.rows import (
 )
 from sundog.serve.schema import LoggingConfig, ServeStatus
 from sundog.serve.specs import AppSpec, Kept, KeptDeployment, Revision, ServeOptions, Store
+from sundog.serve.telling import Teller
 from sundog.serve.topics import Topics
 
 _TICK_S = 0.1
@@ -59,6 +61,7 @@ class ControllerCore:
 
     def __init__(self, folder: str, options: ServeOptions) -> None:
         self.store = Store(os.path.join(folder, "serve"))
+        self.teller = Teller(self.store.folder)
         self.log_folder = os.path.join(folder, "logs", "serve")
         self.options = options
         create(self.store.board_path())
@@ -207,6 +210,7 @@ class ControllerCore:
                 is_busy = True
         self.apps.update()
         self.save()
+        self.teller.tell(self.apps)
         return is_busy
 
     def _retire_actors(self, plan: DeploymentPlan, before: set[str]) -> None:
@@ -501,6 +505,7 @@ class ControllerActor:
     async def shut_down(self) -> None:
         """End everything but this process, which whoever asked ends."""
         core = await self._ready()
+        core.teller.end(core.apps)
         core.apps.delete(list(core.apps.specs))
         core.wake()
         waits = max(

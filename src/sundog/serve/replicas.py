@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import sundog
 from sundog.exceptions import RayActorError, RayTaskError
+from sundog.observe.serve_files import ROWS
 from sundog.serve import plan as plans
-from sundog.serve.board import ROWS
 from sundog.serve.deployment_actors import ensure_deployment_actors
 from sundog.serve.plan import DeploymentPlan, ReplicaRow, Target
 from sundog.serve.replica import ReplicaActor, ReplicaBoot, ReplicaFacts

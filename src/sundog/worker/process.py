@@ -132,13 +132,8 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
         from sundog.worker import tracing
 
         tracing.begin(config.tracing_startup_hook, executor, life)
-    try:
-        owner.reactor.start()
-    except RuntimeError as error:
-        from sundog.system import process_limit  # for those who need it
-
-        owner.control.send(StartFailed(f"{error}. {process_limit.text()}"))
-        return 1
+    if not owner.reactor.thread.is_alive():
+        _start_reader(owner)
     reason = life.run()
     reason = executor.exit_after or reason  # the node may have asked it to stop in the same moment
     endings.let_go(executor, config.actor_graceful_shutdown_timeout_ms / 1000)
@@ -173,6 +168,17 @@ def _make_engine(owner: Owner, executor: Executor) -> LocalEngine:
     return engine
 
 
+def _start_reader(owner: Owner) -> None:
+    """Answer messages from now on."""
+    try:
+        owner.reactor.start()
+    except RuntimeError as error:
+        from sundog.system import process_limit  # for those who need it
+
+        owner.control.send(StartFailed(f"{error}. {process_limit.text()}"))
+        raise _Told from error
+
+
 def _apply_runtime_env(owner: Any, spec: dict[str, Any]) -> None:
     prepared = spec.get("prepared_env")
     if prepared:
@@ -183,9 +189,13 @@ def _apply_runtime_env(owner: Any, spec: dict[str, Any]) -> None:
 
                 log = f"{env.pip_dir}.log" if env.pip_dir else ""
                 owner.ring.note("preparing", at_s=time.time(), log=log)
+                # This may take minutes, in which commands ask every process what it does and owns.
+                _start_reader(owner)
                 runtime_env.prepare(env)
                 owner.ring.note("prepared", at_s=time.time())
             env.apply_in_worker()
+        except _Told:
+            raise
         except BaseException as error:
             if isinstance(error, RuntimeEnvSetupError):
                 print(error, file=sys.stderr, flush=True)  # our own frames would say nothing more

@@ -66,6 +66,17 @@ def rate_chart() -> ui.echart:
     return ui.echart(_options("Tasks ended each second", ""))
 
 
+def line_chart(title: str, unit: str) -> ui.echart:
+    """Any lines over time."""
+    return ui.echart(_options(title, unit))
+
+
+def fill_lines(chart: ui.echart, lines: list[tuple[str, list[list[float]]]]) -> None:
+    """Draw lines, each with its name."""
+    chart.options["series"] = [_line(name, points) for name, points in lines[:_TOP]]
+    chart.update()
+
+
 def _line(name: str, points: list[list[float]], *, area: bool = False) -> dict[str, Any]:
     made: dict[str, Any] = {
         "name": name,

@@ -45,6 +45,7 @@ VIEWS = (
     View("/workers", "Workers", "w"),
     View("/nodes", "Nodes", "n"),
     View("/jobs", "Jobs", "j"),
+    View("/serve", "Serve", "v"),
     View("/timeline", "Timeline", "l"),
     View("/charts", "Metrics", "c"),
     View("/events", "Events", "e"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from nicegui import ui
 
-from sundog.dashboard.page import charts, jobs, lists, overview, reading, reasons, timeline
+from sundog.dashboard.page import charts, jobs, lists, overview, reading, reasons, serving, timeline
 from sundog.dashboard.page.frame import framed
 from sundog.dashboard.page.tables import wanted_of
 from sundog.dashboard.source import Source
@@ -28,6 +28,11 @@ def register(source: Source) -> None:
     def line(start: str = "", end: str = "") -> None:
         with framed(source, "Timeline") as frame:
             timeline.draw(frame, start, end)
+
+    @ui.page("/serve", title="Serve · sundog")
+    def serve(text: str = "", sort: str = "", descending: str = "", page: str = "") -> None:
+        with framed(source, "Serve") as frame:
+            serving.draw(frame, wanted_of(text, "", sort, descending, page))
 
     @ui.page("/charts", title="Metrics · sundog")
     def history(minutes: str = "") -> None:

@@ -36,6 +36,7 @@ _RECORDED = {
     "jobs": ("job", "job_id"),
     "nodes": ("node", "node_id"),
     "placement_groups": ("placement_group", "placement_group_id"),
+    "runtime_envs": ("runtime_env", "runtime_env"),
 }
 _OVER = "The session ended."
 _UNTOLD = "It ended with its session, whose node did not record how."
