@@ -29,7 +29,7 @@ def holding(
 def the_lack(found: Shortage | None) -> tuple[str, float, int, tuple[Holder, ...]]:
     assert found is not None
     ((lack,),) = found.places
-    return tuple(lack)
+    return lack.resource, lack.asked, lack.short, lack.holders
 
 
 def test_the_holder_of_the_missing_resource_is_named_with_its_share() -> None:
