@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -35,7 +36,7 @@ def test_disabled_means_never() -> None:
 
 def test_in_periodic_mode_a_key_speaks_again_after_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
-    monkeypatch.setattr(debug.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     debug.enable_periodic_logging()
     assert debug.log_once("a") and not debug.log_once("a")
     now[0] += debug.PERIOD_S + 1
