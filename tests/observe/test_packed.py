@@ -71,6 +71,16 @@ def test_a_file_is_unpacked_once(tmp_path: Path) -> None:
     assert unpack(file) == ("session_1", folder) and Path(folder, "mine").exists()
 
 
+def test_a_folder_or_link_that_somebody_put_in_the_place_is_not_used(tmp_path: Path) -> None:
+    trap = tmp_path / "trap"
+    trap.mkdir()
+    os.symlink(trap, tmp_path / "temporary" / f"sundog-opened-{os.geteuid()}")
+    file = packed_session(tmp_path)
+    name, folder = unpack(file)
+    assert name == "session_1" and list(trap.iterdir()) == []
+    assert unpack(file) == (name, folder), "it is found again"
+
+
 def test_only_the_newest_few_stay_unpacked(tmp_path: Path) -> None:
     file = Path(packed_session(tmp_path))
     folders = []

@@ -93,8 +93,8 @@ def unpack(file: str) -> tuple[str, str]:
     """
     info = os.stat(file)
     key = hashlib.sha256(repr((file, info.st_ino, info.st_size, info.st_mtime_ns)).encode()).hexdigest()[:20]
-    home = os.path.join(tempfile.gettempdir(), f"sundog-opened-{os.geteuid()}")
-    trust.make_folder(home)
+    # Another user may have made a folder of that name first: then a private one, which is found again.
+    home, _ = trust.make_home(os.path.join(tempfile.gettempdir(), f"sundog-opened-{os.geteuid()}"))
     folder = os.path.join(home, key)
     if not is_unpacked(folder):
         part = tempfile.mkdtemp(prefix="part-", dir=home)

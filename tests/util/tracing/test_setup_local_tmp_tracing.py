@@ -26,3 +26,27 @@ def test_each_span_is_a_line_of_json(tmp_path: Path) -> None:
     (line,) = file.read_text().splitlines()
     assert json.loads(line)["name"] == "one"
     assert not (tmp_path / "elsewhere").exists() and file.stat().st_mode & 0o77 == 0
+
+
+TRAPPED = """
+import os, sys
+from sundog.util.tracing import setup_local_tmp_tracing as hook
+place = sys.argv[1]
+hook.spans_dir = place + "/spans/"
+os.mkdir(place + "/precious")
+with open(f"{place}/precious/{os.getpid()}.txt", "w") as file:
+    file.write("mine")
+os.symlink("precious", place + "/spans")
+hook.setup_tracing()
+with open(f"{place}/precious/{os.getpid()}.txt") as file:
+    print(file.read())
+"""
+
+
+def test_a_link_in_the_folders_place_is_not_followed(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", TRAPPED, str(tmp_path)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert done.stdout.strip() == "mine"
+    (private,) = tmp_path.glob("spans-*")
+    assert len(list(private.iterdir())) == 1 and private.stat().st_mode & 0o77 == 0
+    assert f"Spans go to {private}" in done.stderr and "it is a link" in done.stderr
