@@ -51,6 +51,8 @@ class Signature:
         """
         if is_bare(function):
             found = _read(function)
+        elif function is object.__init__:  # of a class without its own; `inspect` would parse C's text
+            found = [("self", _POSITIONAL, False), ("args", _REST, False), ("kwargs", _NAMED, False)]
         else:
             import inspect
 

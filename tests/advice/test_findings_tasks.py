@@ -1,8 +1,17 @@
 """Faults of tasks, in runs made by hand."""
 
+from pathlib import Path
+
 import pytest
 
-from sundog.advice.findings_tasks import memory_bound, retries, stragglers, tasks_too_small, too_many_workers
+from sundog.advice.findings_tasks import (
+    asked_site,
+    memory_bound,
+    retries,
+    stragglers,
+    tasks_too_small,
+    too_many_workers,
+)
 from sundog.advice.simulator import play
 from sundog.advice.source import Sources
 from tests.advice.runs import Script
@@ -108,3 +117,33 @@ def test_sleeping_tasks_may_be_more_than_cores() -> None:
     script = Script(cpus=8, cores=2)
     script.get(*[script.submit("sleep", 1.0) for _ in range(8)])
     assert not list(too_many_workers(script.run(), Sources()))
+
+
+def test_tasks_that_ask_for_a_part_of_a_cpu_and_compute_are_too_many_workers() -> None:
+    script = Script(cpus=2, cores=2)
+    nodes = []
+    for n in range(20):
+        nodes.append(
+            script.submit("work", 3.0, cpu_s=0.3, is_first=True, process=n + 1, resources={"CPU": 0.1})
+        )
+    script.get(*nodes)
+    run = script.run()
+    [draft] = too_many_workers(run, Sources())
+    assert draft.often == 20
+    assert {node.resources["CPU"] for node in draft.run.nodes} == {1.0}
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("@ray.remote(memory=5)\ndef f(): ...\n[f.remote() for _ in xs]", 2),
+        ("@ray.remote\ndef f(): ...\nheavy = f.options(memory=5)\n\n[heavy.remote() for _ in xs]", 4),
+        ("@ray.remote\ndef f(): ...\n[f.options(memory=5).remote() for _ in xs]", 4),
+        ("@ray.remote\ndef f(): ...\n[f.remote() for _ in xs]", 4),
+    ],
+)
+def test_the_line_that_gives_an_option_is_found(tmp_path: Path, text: str, line: int) -> None:
+    file = tmp_path / "prog.py"
+    file.write_text(f"import sundog as ray\n{text}\n")
+    last = len(file.read_text().splitlines())
+    assert asked_site(Sources(), "f", f"{file}:{last}", "memory") == f"{file}:{line}"

@@ -3,55 +3,11 @@
 import ast
 from pathlib import Path
 
-import pytest
-
-from sundog.advice.source import Source, Sources, place_of, turns_need_each_other
+from sundog.advice.source import Source, Sources, place_of
 
 
 def source(text: str) -> Source:
     return Source("prog.py", f"import sundog as ray\n{text}")
-
-
-def needs(text: str) -> bool:
-    """Whether the turns of the first loop need each other, by its gets."""
-    found = source(text)
-    get = next(node for node in ast.walk(found.tree) if found.is_verb(node, "get"))
-    loop = found.loop_of(get)
-    assert loop is not None
-    gets = [node for node in ast.walk(found.tree) if found.is_verb(node, "get")]
-    return turns_need_each_other(found, loop, gets)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "for x in xs:\n    out.append(ray.get(f.remote(x)))",
-        "out = [ray.get(f.remote(x)) for x in xs]",
-        "for x in xs:\n    r = ray.get(f.remote(x))\n    total += r",
-        "for x in xs:\n    r = ray.get(f.remote(x))\n    s = ray.get(g.remote(r))\n    out.append(s)",
-        "i = 0\nwhile i < 10:\n    out[i] = ray.get(f.remote(i))\n    i += 1",
-        "for x in xs:\n    if x:\n        out[x] = ray.get(f.remote(x))",
-    ],
-)
-def test_turns_that_only_collect_do_not_need_each_other(text: str) -> None:
-    assert not needs(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "x = 0\nfor _ in xs:\n    x = ray.get(f.remote(x))",
-        "for x in xs:\n    state = ray.get(f.remote(state, x))",
-        "for x in xs:\n    r = ray.get(f.remote(total))\n    total += r",
-        "for x in xs:\n    params = step(ray.get(f.remote(params)))",
-        "for x in xs:\n    if ray.get(f.remote(x)):\n        break",
-        "while not done:\n    done = ray.get(f.remote(1))",
-        "for x in xs:\n    grads = ray.get([f.remote(model.w) for _ in ys])\n    model.w = model.w - mean(grads)",
-        "for x in xs:\n    r = ray.get(f.remote(seen))\n    seen.append(r)",
-    ],
-)
-def test_a_turn_that_uses_what_the_one_before_got_needs_it(text: str) -> None:
-    assert needs(text)
 
 
 def test_what_a_loop_iterates_over_is_not_in_the_loop() -> None:

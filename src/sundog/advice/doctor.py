@@ -20,7 +20,7 @@ from sundog.advice.reading import read_run
 from sundog.advice.report import COLUMNS, Report
 from sundog.advice.run import Run
 from sundog.advice.simulator import CannotPlay, play
-from sundog.advice.source import Sources
+from sundog.advice.source import Sources, place_of
 from sundog.observe.index import Progress, opened
 from sundog.observe.sessions import Opened, open_session
 
@@ -86,6 +86,8 @@ def examine_session(chosen: Opened, told: Progress | None = None) -> Report:
 def examine(run: Run, sources: Sources | None = None) -> Report:
     """The report on a run."""
     files = sources or Sources()
+    for file in _files(run):
+        files.of(file)  # a loop may be in another file than the get that it repeats
     try:
         played_s = play(run).length_s
     except CannotPlay:
@@ -106,6 +108,14 @@ def examine(run: Run, sources: Sources | None = None) -> Report:
         missed=run.missed,
         is_whole=bool(run.nodes),
     )
+
+
+def _files(run: Run) -> list[str]:
+    """The files of the program that the records name."""
+    sites = {node.site for node in run.nodes} | {op.site for _, ops in run.owners() for op in ops}
+    found = {place.file for site in sites if (place := place_of(site)) is not None}
+    entry = run.entrypoint.split(" ")[0]
+    return sorted(found | ({entry} if entry.endswith(".py") else set()))
 
 
 def _drafts(run: Run, sources: Sources) -> list[Draft]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from statistics import median
 
@@ -13,6 +13,7 @@ from sundog.advice.findings import EVERYWHERE, Draft
 from sundog.advice.run import COMPUTE, SUBMIT, TASK, WAIT, Node, Op, Run, op_with, with_
 from sundog.advice.simulator import CannotPlay, play
 from sundog.advice.source import Sources, place_of
+from sundog.advice.turns import name_of
 
 _MANY = 50
 _SMALL_S = 0.005
@@ -252,42 +253,57 @@ def _by_name(run: Run) -> dict[tuple[str, str], list[Node]]:
 
 def too_many_workers(run: Run, sources: Sources) -> Iterator[Draft]:
     """More workers than cores: tasks that compute get in each other's way, and each worker has to be started."""
-    if run.cpus <= run.cores:
-        return
     group = [node for node in run.nodes if node.kind == TASK and node.process]
+    workers = len({node.process for node in group})
+    light = [node for node in group if node.resources.get("CPU", 0.0) < 1.0]
+    is_light = 2 * len(light) > len(group)  # what they ask for lets too many run, not what the session has
+    if workers <= run.cores or (run.cpus <= run.cores and not is_light):
+        return
     work = sum(node.work_s for node in group)
     cpu = sum(node.cpu_s for node in group)
-    workers = len({node.process for node in group})
-    names = {node.name for node in group}
     usual = [node for node in group if not node.is_first] or group
     busy = sum(node.cpu_s for node in usual) / max(1e-9, sum(node.work_s for node in usual))
-    if busy < _COMPUTES * min(1.0, run.cores / max(1, min(workers, run.cpus))):
+    beside = workers if is_light else min(workers, run.cpus)
+    if busy < _COMPUTES * min(1.0, run.cores / max(1, beside)):
         return  # tasks that mostly wait: more of them at a time is right
     # Tasks of which more run than there are cores: each gets a share. Alone, a task that computes takes its CPU time.
-    if workers <= run.cores or not work or cpu / work < 0.25 * run.cores / min(workers, run.cpus):
+    if not work or cpu / work < 0.25 * run.cores / beside:
         return
-    quick = []
-    for node in group:
-        if node.program is None and node.cpu_s > 0.1 * node.work_s * run.cores / min(workers, run.cpus):
-            quick.append(with_(node, work_s=min(node.work_s, max(node.cpu_s, 1e-9))))
     warm = warm_ups(run, cpu=True)
-    saved = sum(warm.get(name, 0.0) for name in names) * (workers - run.cores)
+    saved = sum(warm.get(name, 0.0) for name in {node.name for node in group}) * (workers - run.cores)
+    said = f"the session has {run.cpus:g} CPUs, the machine {run.cores} cores; tasks computed {cpu:.2f} s"
+    if is_light:
+        said = f"{len(light)} of {len(group)} tasks ask for less than one CPU, and computed {cpu:.2f} s; "
+        said += f"the machine has {run.cores} cores"
+    if saved:
+        said += f"; each new worker spent {saved / max(1, workers - run.cores):.2f} s on its first task"
+    name = light[0].name if light else ""
     yield Draft(
         "too-many-workers",
         f"more workers than cores: {workers} workers on {run.cores} cores",
-        _init_site(run, sources),
+        asked_site(sources, name, light[0].site, "num_cpus") if is_light else _init_site(run, sources),
         workers,
         saved,
-        f"the session has {run.cpus:g} CPUs, the machine {run.cores} cores; tasks computed {cpu:.2f} s"
-        + (
-            f", and each new worker spent {saved / max(1, workers - run.cores):.2f} s on its first task"
-            if saved
-            else ""
-        ),
-        f"Leave num_cpus out of init(), or set it to {run.cores}.",
-        run.changed(quick, cpus=float(run.cores), warm=warm),
+        said,
+        f"Let {name} ask for a whole CPU: num_cpus=1, the default."
+        if is_light
+        else f"Leave num_cpus out of init(), or set it to {run.cores}.",
+        _few_workers(run, group, beside, warm),
         sites=frozenset({EVERYWHERE}),
     )
+
+
+def _few_workers(run: Run, group: list[Node], beside: float, warm: Mapping[str, float]) -> Run:
+    """The run with a worker for each core: each task has a core of its own, and fewer workers have to start."""
+    boot_s = min((node.lag_s for node in group if node.is_first), default=0.0)
+    quick = []
+    for node in group:
+        wants = {**node.resources, "CPU": max(1.0, node.resources.get("CPU", 0.0))}
+        node = with_(node, resources=wants, lag_s=min(node.lag_s, boot_s) if node.is_first else node.lag_s)
+        if node.program is None and node.cpu_s > 0.1 * node.work_s * run.cores / beside:
+            node.work_s = min(node.work_s, max(node.cpu_s, 1e-9))
+        quick.append(node)
+    return run.changed(quick, cpus=min(run.cpus, float(run.cores)), warm=warm)
 
 
 def _init_site(run: Run, sources: Sources) -> str:
@@ -319,7 +335,7 @@ def memory_bound(run: Run, sources: Sources) -> Iterator[Draft]:
         yield Draft(
             "memory-bound",
             f"memory holds {name} back: {fitting:.0f} at a time, of {run.cpus:g} CPUs",
-            _asked_site(sources, name, site),
+            asked_site(sources, name, site, "memory"),
             len(group),
             sum(node.start_s - node.submit_s for node in group),
             f"each asks for {asked / mib:.0f} MiB and used {peak / mib:.0f} MiB at most; the session has "
@@ -330,17 +346,23 @@ def memory_bound(run: Run, sources: Sources) -> Iterator[Draft]:
         )
 
 
-def _asked_site(sources: Sources, name: str, site: str) -> str:
-    """The line that asks for the memory: the decorator, or the options of the call; else where it is submitted."""
+def asked_site(sources: Sources, name: str, site: str, option: str) -> str:
+    """The line that gives an option: the call, an `options(…)` of its function, the decorator; else the call."""
     found = sources.at(site)
     if found is None:
         return site
     source, place = found
-    if any(isinstance(node, ast.keyword) and node.arg == "memory" for node in source.on(place.line)):
+    if any(isinstance(node, ast.keyword) and node.arg == option for node in source.on(place.line)):
         return site
+    called = {name_of(call.func.value) for call in source.remotes(source.on(place.line))}  # type: ignore[attr-defined]
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Assign) and {name_of(each) for each in node.targets} & called:
+            for call in ast.walk(node.value):
+                if isinstance(call, ast.Call) and any(each.arg == option for each in call.keywords):
+                    return f"{source.file}:{call.lineno}"
     definition = source.definition(name)
     for decorator in definition.decorator_list if definition is not None else ():
-        if isinstance(decorator, ast.Call) and any(each.arg == "memory" for each in decorator.keywords):
+        if isinstance(decorator, ast.Call) and any(each.arg == option for each in decorator.keywords):
             return f"{source.file}:{decorator.lineno}"
     return site
 

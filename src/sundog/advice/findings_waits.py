@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from sundog.advice import mending
 from sundog.advice.findings import LEAST_SHARE, Draft
 from sundog.advice.run import CALL, COMPUTE, CREATE, SUBMIT, WAIT, Node, Op, Program, Run, op_with, with_
-from sundog.advice.source import Loop, Source, Sources, place_of, turns_need_each_other
+from sundog.advice.source import Sources, place_of
+from sundog.advice.turns import loop_at, name_of, turns_need_each_other
 
 _LEAST_TIMES = 3
 _LONELY_SHARE = 0.7
@@ -67,55 +68,19 @@ def _loops(ops: list[Op], sources: Sources) -> list[tuple[str, ...]]:
         if found is None:
             groups[site].append(site)
             continue
-        source, loop, nodes = found
-        if loop is None:
-            continue
-        if not turns_need_each_other(source, loop, nodes):
-            groups[source.file, loop.lineno, loop.col_offset].append(site)
+        loop = found.loop
+        if loop is not None and not turns_need_each_other(found):
+            groups[found.source.file, loop.lineno, loop.col_offset].append(site)
     return [tuple(each) for each in groups.values()]
-
-
-def loop_at(sources: Sources, site: str) -> tuple[Source, Loop | None, list[ast.AST]] | None:
-    """The loop in which a get or await at a site is made, there or by its caller; None without a source."""
-    found = sources.at(site)
-    if found is None:
-        return None
-    source, place = found
-    waits = waits_at(source, place.line)
-    if not waits:
-        return source, None, []
-    loop = source.loop_of(waits[0])
-    if loop is not None:
-        return source, loop, list(waits)
-    function = source.function_of(waits[0])
-    if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
-        return source, None, list(waits)
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.Call) and _name_of(node.func) == function.name:
-            loop = source.loop_of(node)
-            if loop is not None:
-                return source, loop, [node]
-    return source, None, list(waits)
-
-
-def waits_at(source: Source, line: int) -> list[ast.expr]:
-    """Gets, and awaits of refs, that a line has a part of; the smallest ones first."""
-    gets: list[ast.expr] = list(source.calls(line, "get"))
-    awaits = [node for node in source.on(line) if isinstance(node, ast.Await)]
-    return gets or sorted(awaits, key=lambda node: (node.end_lineno or 0) - node.lineno)
-
-
-def _name_of(function: ast.AST) -> str:
-    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
 
 
 def _gaps_follow(sources: Sources, sites: tuple[str, ...]) -> bool:
     """Whether the program's own time in a turn comes after the get and needs its result."""
     last = max(sites, key=lambda site: (place_of(site) or place_of("?:0")).line)  # type: ignore[union-attr]
     found = loop_at(sources, last)
-    if found is None or found[1] is None:
+    if found is None or found.loop is None:
         return True
-    source, loop, waits = found
+    source, loop, waits = found.source, found.loop, found.waits
     if not isinstance(loop, ast.For | ast.AsyncFor | ast.While) or not waits:
         return False
     statement = source.statement_of(waits[0])
@@ -123,7 +88,7 @@ def _gaps_follow(sources: Sources, sites: tuple[str, ...]) -> bool:
     own = statement if isinstance(statement, ast.Expr) else None
     wrapped = own is not None and isinstance(own.value, ast.Call) and own.value not in waits
     calls_after = any(isinstance(node, ast.Call) for each in after for node in ast.walk(each))
-    is_store = wrapped and _name_of(own.value.func) in ("append", "extend", "add", "update")  # type: ignore[union-attr]
+    is_store = wrapped and name_of(own.value.func) in ("append", "extend", "add", "update")  # type: ignore[union-attr]
     return calls_after or (wrapped and not is_store)
 
 
@@ -207,7 +172,7 @@ def _in_order(
     if any(op.kind == SUBMIT for op in ops[first : last + 1]) or waited != sorted(waited):
         return None
     found = loop_at(sources, site)
-    if found is not None and found[1] is None:
+    if found is not None and found.loop is None:
         return None
     # Results that were there already were got without waiting: all that was submitted at the same lines counts.
     lines = {_line(run.nodes[each].site) for each in waited}

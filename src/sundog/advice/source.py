@@ -1,4 +1,4 @@
-"""The user's own lines: what stands at a call site, which loop it is in, and whether its turns need each other.
+"""The user's own lines: what stands at a call site, and which loop it is in.
 
 Owns the reading of source files (only to look: nothing in them is run) and the questions that findings ask of them. A
 file that is gone, too large or not Python answers every question with "not known". Runs where it is called.
@@ -19,8 +19,8 @@ _SITE = re.compile(r"^(?P<file>.+):(?P<line>\d+)(?: in (?P<function>.+))?$")
 _MODULES = frozenset({"ray", "sundog"})
 
 Loop = ast.For | ast.AsyncFor | ast.While | ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
-_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
-LOOPS = (ast.For, ast.AsyncFor, ast.While, *_COMPREHENSIONS)
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp, ast.DictComp)
+LOOPS = (ast.For, ast.AsyncFor, ast.While, *COMPREHENSIONS)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
@@ -59,6 +59,10 @@ class Sources:
         if file not in self._files:
             self._files[file] = _read(file)
         return self._files[file]
+
+    def read(self) -> list[Source]:
+        """The files that have been asked for and could be parsed."""
+        return [source for source in self._files.values() if source is not None]
 
     def at(self, site: str) -> tuple[Source, Place] | None:
         """The file and place of a call site."""
@@ -201,7 +205,7 @@ def _is_head(loop: ast.AST, child: ast.AST) -> bool:
     """Whether a child of a loop is evaluated once only: what it iterates over."""
     if isinstance(loop, ast.For | ast.AsyncFor):
         return child is loop.iter or child in loop.orelse
-    if isinstance(loop, _COMPREHENSIONS):
+    if isinstance(loop, COMPREHENSIONS):
         return child is loop.generators[0].iter or child is loop.generators[0]
     return False
 
@@ -221,128 +225,3 @@ def _imports(tree: ast.Module) -> tuple[str, frozenset[str], dict[str, str]]:
         elif isinstance(node, ast.ImportFrom) and node.module in _MODULES:
             verbs.update({each.asname or each.name: each.name for each in node.names})
     return own[0] if own else "sundog", frozenset({*own, *_MODULES}), verbs
-
-
-# ---------------------------------------------------------------------- do the turns of a loop need each other?
-def names_in(node: ast.AST | Iterable[ast.AST]) -> set[str]:
-    """The variables that some code reads, attributes of self as `self.x`."""
-    parts = [node] if isinstance(node, ast.AST) else list(node)
-    found = set()
-    for part in parts:
-        for each in ast.walk(part):
-            if isinstance(each, ast.Name):
-                found.add(each.id)
-            elif (
-                isinstance(each, ast.Attribute)
-                and isinstance(each.value, ast.Name)
-                and each.value.id == "self"
-            ):
-                found.add(f"self.{each.attr}")
-    found.discard("self")
-    return found
-
-
-def _targets(statement: ast.AST) -> set[str]:
-    """The variables that a statement changes."""
-    found: set[str] = set()
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Assign):
-            for target in node.targets:
-                found |= _bases(target)
-        elif isinstance(node, ast.AugAssign | ast.AnnAssign | ast.NamedExpr | ast.For | ast.AsyncFor):
-            found |= _bases(node.target)
-        elif (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr in _MUTATORS
-        ):
-            found |= _bases(node.func.value)
-    return found
-
-
-def _bases(target: ast.AST) -> set[str]:
-    """The variables that an assignment to a target changes: of `a[i].b` that is `a`, of `self.x[i]` it is `self.x`."""
-    if isinstance(target, ast.Tuple | ast.List):
-        return {name for each in target.elts for name in _bases(each)}
-    if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "self":
-        return {f"self.{target.attr}"}
-    if isinstance(target, ast.Subscript | ast.Attribute | ast.Starred):
-        return _bases(target.value)
-    return {target.id} if isinstance(target, ast.Name) else set()
-
-
-_MUTATORS = frozenset(
-    {
-        "append",
-        "extend",
-        "add",
-        "update",
-        "insert",
-        "setdefault",
-        "put",
-        "appendleft",
-        "pop",
-        "remove",
-        "push",
-    }
-)
-
-
-def turns_need_each_other(source: Source, loop: Loop, waits: Iterable[ast.AST]) -> bool:
-    """Whether what a turn of a loop got is used to submit in a later turn, or to decide if there is one."""
-    waited = set(waits)
-    if isinstance(loop, _COMPREHENSIONS):
-        return False  # a turn of a comprehension cannot see the one before it (but by :=)
-    tainted: set[str] = set()
-
-    def is_tainted(node: ast.AST) -> bool:
-        return any(each in waited for each in ast.walk(node)) or bool(names_in(node) & tainted)
-
-    statements = list(_flat(loop.body))
-    for _ in range(3):
-        for statement in statements:
-            if isinstance(statement, ast.For | ast.AsyncFor):
-                if is_tainted(statement.iter):
-                    tainted |= _bases(statement.target)
-            elif not isinstance(statement, ast.If | ast.While | ast.With | ast.Try) and is_tainted(statement):
-                tainted |= _targets(statement)
-    known: set[str] = set()  # made in this turn already
-    for statement in statements:
-        head = _head(statement)
-        for call in source.remotes(head):
-            used = names_in([*call.args, *(each.value for each in call.keywords), call.func])
-            if used & tainted - known:
-                return True
-        if isinstance(statement, ast.If | ast.While) and is_tainted(statement.test) and _leaves(statement):
-            return True
-        if isinstance(statement, ast.Assign | ast.AnnAssign):
-            known |= _targets(statement)
-    return isinstance(loop, ast.While) and is_tainted(loop.test)
-
-
-def _head(statement: ast.stmt) -> list[ast.AST]:
-    """What a statement evaluates itself, without the statements in it."""
-    if isinstance(statement, ast.If | ast.While):
-        return [statement.test]
-    if isinstance(statement, ast.For | ast.AsyncFor):
-        return [statement.iter]
-    if isinstance(statement, ast.With | ast.AsyncWith):
-        return [each.context_expr for each in statement.items]
-    if isinstance(statement, ast.Try):
-        return []
-    return [statement]
-
-
-def _flat(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
-    for statement in body:
-        yield statement
-        for name in ("body", "orelse", "finalbody"):
-            inner = getattr(statement, name, None)
-            if isinstance(inner, list) and not isinstance(statement, ast.FunctionDef | ast.ClassDef):
-                yield from _flat(inner)
-        for handler in getattr(statement, "handlers", ()):
-            yield from _flat(handler.body)
-
-
-def _leaves(statement: ast.AST) -> bool:
-    return any(isinstance(each, ast.Break | ast.Return) for each in ast.walk(statement))
