@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from sundog import config as config_module
@@ -186,7 +187,9 @@ def init(
         if runtime_env:
             _adopt_runtime_env(started, runtime_env)
         notices.note(said + (f" Dashboard: {head.info.page}" if head is not None else ""))
-        return _describe_session()
+        described = _describe_session()
+        started.joined_s = time.time()
+        return described
 
 
 def _adopt_runtime_env(engine: LocalEngine, runtime_env: dict[str, Any]) -> None:

@@ -87,6 +87,6 @@ def test_objects_that_come_back_from_disk_are_found() -> None:
 def test_threads_beyond_the_cores_are_found() -> None:
     script = Script(cpus=4, cores=4)
     script.get(*[script.submit("blas", 1.0, cpu_s=1.0) for _ in range(4)])
-    [draft] = too_many_threads(script.run(threads={"blas": 12}), Sources())
+    [draft] = too_many_threads(script.run(threads={"blas": 7}), Sources())
     assert draft.kind == "too-many-threads"
-    assert not list(too_many_threads(script.run(threads={"blas": 4}), Sources()))
+    assert not list(too_many_threads(script.run(threads={"blas": 1}), Sources()))

@@ -14,6 +14,7 @@ _MANY = 2000
 _LEAST_WARM_S = 0.02
 _WARM_FACTOR = 2.0
 READY_S = 0.1  # from init() until the first worker is there, where a run does not show it
+GET_SHARE = 0.2  # of what it takes to submit a small task, that it takes to get its result when it is there
 SUBMIT_MOST_S = 2e-4  # what takes longer before a submission is the program's own work
 
 

@@ -21,7 +21,14 @@ _LARGE_BYTES = 1 << 17
 _MIB = 1 << 20
 _ARRAY_BYTES_PER_S = 400e6  # what is pickled faster is mostly arrays or bytes
 _THRASH_S = 0.03  # between two moves of an object that are of one stretch
-_OWN_THREADS = 4  # of a worker: its main thread, the sampler, those that read and deliver
+_LEAST_THREADS = 2  # that a library keeps beside the main thread: one may be left over and idle
+_THREAD_WORDS = (
+    "set_num_threads",
+    "threadpool_limits",
+    "OMP_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+)
 
 
 def large_argument(run: Run, sources: Sources) -> Iterator[Draft]:
@@ -247,10 +254,15 @@ def too_many_threads(run: Run, sources: Sources) -> Iterator[Draft]:
         group = [node for node in run.nodes if node.name == name and node.program is None]
         if not group:
             continue
-        own = threads - _OWN_THREADS
+        own = threads + 1  # the main thread works with them
         at_a_time = _at_a_time(group)
         cpus = max(node.resources.get("CPU", 1.0) for node in group)
-        if own < 2 * max(1.0, cpus) or own * at_a_time <= 1.5 * run.cores or at_a_time < 1.5:
+        if (
+            threads < _LEAST_THREADS
+            or own < 2 * max(1.0, cpus)
+            or own * at_a_time <= 1.5 * run.cores
+            or at_a_time < 1.5
+        ):
             continue
         # With one thread for each CPU a task takes the processor time that it has at its disposal alone: what it used
         # beyond its share of the cores was spent by threads that waited for each other.
@@ -267,7 +279,7 @@ def too_many_threads(run: Run, sources: Sources) -> Iterator[Draft]:
         yield Draft(
             "too-many-threads",
             f"too many threads: {name} starts about {own} in each of {at_a_time:.0f} workers, on {run.cores} cores",
-            group[0].site,
+            _threads_site(sources, group[0].site),
             len(group),
             work * (1 - alone),
             f"{own} threads × {at_a_time:.1f} tasks at a time on {run.cores} cores; the tasks used "
@@ -277,6 +289,17 @@ def too_many_threads(run: Run, sources: Sources) -> Iterator[Draft]:
             f"num_cpus={min(own, run.cores)}.",
             run.changed(lighter),
         )
+
+
+def _threads_site(sources: Sources, site: str) -> str:
+    """The line that says how many threads there are to be; else where the task is submitted."""
+    found = sources.at(site)
+    if found is None:
+        return site
+    for number, line in enumerate(found[0].lines, 1):
+        if any(word in line.partition("#")[0] for word in _THREAD_WORDS) and "import" not in line:
+            return f"{found[0].file}:{number}"
+    return site
 
 
 def _waste(threads: int, at_a_time: float, cores: int) -> float:

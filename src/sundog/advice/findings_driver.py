@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from sundog.advice.findings import Draft
-from sundog.advice.run import COMPUTE, SUBMIT, TASK, WAIT, Node, Op, Program, Run, op_with, with_
+from sundog.advice.run import COMPUTE, INIT, SUBMIT, TASK, WAIT, Node, Op, Program, Run, op_with, with_
 from sundog.advice.source import Source, Sources, is_remote
 
 _LEAST_GAP_S = 0.005
@@ -27,7 +27,7 @@ def _gaps(ops: list[Op]) -> dict[Gap, list[int]]:
     before = ""
     for position, op in enumerate(ops):
         before = op.site or before
-        if op.kind == COMPUTE and op.seconds > 0:
+        if op.kind == COMPUTE and op.seconds > 0 and op.site != INIT:
             after = ops[position + 1].site if position + 1 < len(ops) else ""
             found[before, after].append(position)
     return found

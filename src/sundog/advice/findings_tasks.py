@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from statistics import median
 
-from sundog.advice.costs import SUBMIT_MOST_S, warm_ups
+from sundog.advice.costs import GET_SHARE, SUBMIT_MOST_S, warm_ups
 from sundog.advice.findings import EVERYWHERE, Draft
 from sundog.advice.run import COMPUTE, SUBMIT, TASK, WAIT, Node, Op, Run, op_with, with_
 from sundog.advice.simulator import CannotPlay, play
@@ -106,7 +106,30 @@ def bundled(run: Run, ops: list[Op], keys: list[int], bundle: int) -> tuple[list
             between = False
         else:
             out.append(op)
-    return out, list(nodes.values())
+    return _with_fewer_results(run, ops, out, heads), list(nodes.values())
+
+
+def _with_fewer_results(run: Run, before: list[Op], after: list[Op], heads: Mapping[int, int]) -> list[Op]:
+    """Steps with less of the program's time behind its submissions: there it takes one result in the place of many."""
+    gaps = [
+        each.seconds
+        for each, op in pairwise(before)
+        if op.kind == SUBMIT and op.node in heads and each.kind == COMPUTE
+    ]
+    fewer = sum(run.nodes[key].count for key, head in heads.items() if key != head)
+    left = fewer * GET_SHARE * min(SUBMIT_MOST_S, sum(gaps) / max(1, len(heads)))
+    out = list(after)
+    last = max(
+        (position for position, op in enumerate(after) if op.kind == SUBMIT and op.node in heads), default=0
+    )
+    for position in range(last + 1, len(out)):
+        op = out[position]
+        if op.kind == COMPUTE and left > 0:
+            out[position] = op_with(op, seconds=max(0.0, op.seconds - left))
+            left -= op.seconds
+        elif op.kind == SUBMIT:
+            break
+    return out
 
 
 def _own_time(ops: list[Op], group: set[int]) -> float:

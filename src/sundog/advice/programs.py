@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from sundog.advice.run import COMPUTE, SUBMIT, TASK, WAIT, Node, Op, Program
+from sundog.advice.run import COMPUTE, INIT, SUBMIT, TASK, WAIT, Node, Op, Program
 
 if TYPE_CHECKING:
     from sundog.advice.reading import Finder, Span
@@ -58,7 +58,19 @@ def build_programs(
         program.ops = _steps(
             submits.pop(own, []), waits.pop(own, []), program.begin_s, program.end_s, finder, folded
         )
+        _tell_init(program)
     _inner(nodes, submits, waits, finder, {v: k for k, v in ids.items()})
+
+
+def _tell_init(program: Program) -> None:
+    """The time until init() returned is not the program's own: a step of its own."""
+    first = program.ops[0] if program.ops else None
+    if first is None or first.kind != COMPUTE:
+        return
+    took = min(first.seconds, program.joined_s - program.begin_s)
+    if took > _LEAST_S:
+        rest = Op(COMPUTE, first.seconds - took, at_s=first.at_s + took)
+        program.ops[:1] = [Op(COMPUTE, took, site=INIT, at_s=first.at_s), rest]
 
 
 def _inner(

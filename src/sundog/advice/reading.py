@@ -290,6 +290,8 @@ class _Reader:
         )
         if first is not None:
             begins.append(first)
+        # The node may hear of a driver after init() has returned there.
+        begins += [told["joined_s"] for told in self._used().values() if told.get("joined_s")]
         began = min(begins, default=self.now)
         if self.opened.is_live and len(ends) < len(jobs):
             return began, max(self.now, began)
@@ -307,18 +309,20 @@ class _Reader:
             begin = (row.get("start_time") or 0) / 1000 or began
             end = (row.get("end_time") or 0) / 1000 or ended
             # The node may hear of a driver after that has submitted.
-            joined = min(max(0.0, begin - began), first.get(process_id, begin - began))
-            found.append(Program(id_, joined, max(begin, end) - began, []))
+            told = self._used().get(process_id.hex(), {}).get("joined_s")
+            joined = told - began if told else begin - began
+            first_s = min(max(0.0, begin - began), joined, first.get(process_id, joined))
+            found.append(Program(id_, first_s, max(begin, end) - began, [], joined_s=joined if told else 0.0))
         return found
+
+    def _used(self) -> dict[str, dict[str, Any]]:
+        """What each driver said of its own time, at its end or when somebody asked."""
+        rows = self.index.rows("SELECT subject, json FROM facts WHERE kind = 'used' ORDER BY at_s")
+        return {subject: json.loads(text) for subject, text in rows}
 
     def _read_loads(self, programs: list[Program]) -> None:
         """How much of its own time each driver used a core."""
-        used = {
-            subject: float(json.loads(text)["cpu_s"])
-            for subject, text in self.index.rows(
-                "SELECT subject, json FROM facts WHERE kind = 'used' ORDER BY at_s"
-            )
-        }
+        used = {subject: float(told["cpu_s"]) for subject, told in self._used().items()}
         for program in programs:
             own = sum(op.seconds for op in program.ops if op.kind == COMPUTE)
             cpu_s = used.get(self.processes[program.process][0].hex(), own)  # not told: as if it computed

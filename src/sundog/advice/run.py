@@ -12,6 +12,7 @@ from copy import copy
 from sundog.plain import field, plain
 
 COMPUTE, SUBMIT, WAIT = "compute", "submit", "wait"
+INIT = "init()"  # the site of the time that init() itself took
 TASK, CALL, CREATE = 1, 2, 3  # as in `events`
 
 
@@ -92,6 +93,7 @@ class Program:
     end_s: float
     ops: list[Op]
     load: float = 0.0  # of its own time, the share in which it used a core
+    joined_s: float = 0.0  # when init() had returned; 0: not told
 
 
 @plain()
@@ -193,7 +195,9 @@ class Run:
         """A copy in which a driver or a task does something else."""
         if isinstance(owner, Program):
             programs = [
-                Program(each.process, each.begin_s, each.end_s, ops, each.load) if each is owner else each
+                Program(each.process, each.begin_s, each.end_s, ops, each.load, each.joined_s)
+                if each is owner
+                else each
                 for each in self.programs
             ]
             return self.changed(programs=programs)
@@ -209,12 +213,15 @@ class Run:
 
     def with_each_program(self, change: Callable[[list[Op]], list[Op]]) -> Run:
         """A copy in which every driver and every task that has a program does what `change` says."""
-        programs = [
-            Program(each.process, each.begin_s, each.end_s, change(each.ops), each.load)
-            for each in self.programs
-        ]
+        programs = [_doing(each, change(each.ops)) for each in self.programs]
         nodes = [with_(node, program=change(node.program)) for node in self.nodes if node.program is not None]
         return self.changed(nodes, programs=programs)
+
+
+def _doing(program: Program, ops: list[Op]) -> Program:
+    other = copy(program)
+    other.ops = ops
+    return other
 
 
 def with_(node: Node, **fields: object) -> Node:

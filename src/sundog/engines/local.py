@@ -69,6 +69,7 @@ class LocalEngine:
         self._switched = False
         self._pid = os.getpid()
         self._cpu_s = time.process_time()
+        self.joined_s = time.time()  # when the program's own time in the session began
         self._environments: dict[str, str] = {}
         self.creations = Creations(self)
         self.create_actor = self.creations.create
@@ -230,8 +231,9 @@ class LocalEngine:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def note_use(self) -> None:
-        """Record how much processor time this program has used since it joined, and until when."""
-        self.owner.ring.note("used", cpu_s=time.process_time() - self._cpu_s, until_s=time.time())
+        """Record how much processor time this program has used since it joined, from when, and until when."""
+        used_s, now = time.process_time() - self._cpu_s, time.time()
+        self.owner.ring.note("used", cpu_s=used_s, until_s=now, joined_s=self.joined_s)
 
     def _say_goodbye(self) -> None:
         """Tell the node; it sends the last of what workers printed, then that this was all."""

@@ -141,9 +141,9 @@ class Sampler:
 
 
 def _threads() -> int:
-    """How many threads this process has, those of libraries included; 255 stands for more."""
+    """How many threads libraries have started in this process that Python knows nothing of; 255 stands for more."""
     try:
-        return min(255, len(os.listdir("/proc/self/task")))
+        return max(0, min(255, len(os.listdir("/proc/self/task")) - threading.active_count()))
     except OSError:
         return 0
 

@@ -103,7 +103,7 @@ def apply_lease(setup: dict[str, Any]) -> None:
     if updates:
         set_child_environ(updates)
         if "OMP_NUM_THREADS" in updates:
-            _limit_loaded_libraries(int(threads))
+            _limit_loaded_libraries(int(threads), _users_own)
 
 
 def note_lease(ring: Ring | NoRing, setup: dict[str, Any]) -> None:
@@ -132,12 +132,15 @@ def lease_text(resources: dict[str, float], group: str, env: dict[str, Any]) -> 
     return json.dumps({"resources": resources, "pg": group, "env": for_records(env)}, default=repr)
 
 
-def _limit_loaded_libraries(threads: int) -> None:
-    """Libraries loaded already have read their variable; threadpoolctl can still tell them."""
+def _limit_loaded_libraries(threads: int, users_own: frozenset[str]) -> None:
+    """Libraries loaded already have read their variable; threadpoolctl can still tell them.
+
+    Not those of BLAS whose variable the user has set.
+    """
     if "numpy" not in sys.modules:
         return
     try:
         from threadpoolctl import threadpool_limits
     except ImportError:
         return
-    threadpool_limits(threads)
+    threadpool_limits({"openmp": threads} if users_own else threads)
