@@ -21,6 +21,8 @@ def test_sessions_are_by_default_in_a_folder_that_no_two_users_share(tmp_path: P
     assert config.default_temp_dir({}) == f"/tmp/{name}"
     assert config.default_temp_dir({"TMPDIR": str(tmp_path)}) == f"{tmp_path}/{name}"
     assert config.default_temp_dir({"TMPDIR": str(tmp_path / "nothing")}) == f"/tmp/{name}"
+    assert config.default_temp_dir({"TMPDIR": "/", "RAY_TMPDIR": str(tmp_path)}) == f"{tmp_path}/{name}"
+    assert config.default_temp_dir({"TMPDIR": "/", "RAY_TMPDIR": "/tmp/new"}) == f"/tmp/new/{name}"
 
 
 def test_the_temporary_folder_of_another_user_is_not_used(

@@ -86,8 +86,9 @@ def init(
     """Start a session on this machine, or join one.
 
     Args:
-        address: None starts a session (unless SUNDOG_ADDRESS or RAY_ADDRESS names one); "local" always starts
-            one; "auto", a session's name or its folder joins it. "ray://HOST:PORT" is a Ray cluster.
+        address: "auto", a session's name or its folder joins it; "local" starts one. None joins the one that
+            SUNDOG_ADDRESS or RAY_ADDRESS names, else the one that `sundog start` has started on this machine, and
+            starts one if there is none. "ray://HOST:PORT" is a Ray cluster.
         engine: "local", or "ray" for a Ray cluster at `address` (docs/engines.md); by default as SUNDOG_ENGINE says.
         num_cpus, num_gpus, resources, object_store_memory: logical resources of the new session.
         object_spilling_directory: folder, or URL for fsspec, for objects that do not fit in the object store.
@@ -157,9 +158,9 @@ def init(
         job = _job(namespace or config.namespace, given, logging_config)
         job.weight, job.cpus = config.job_weight, config.job_cpus
         job.memory, job.object_store = config.job_memory, config.job_object_store
-        wanted = address if address is not None else config.address or None
+        wanted = init_options.session_to_join(address, config)
         head: Head | None = None
-        if wanted in (None, "local"):
+        if wanted is None or wanted == "local":
             if _memory is not None:
                 resources = {**(resources or {}), "memory": _memory}
             totals = sessions.node_resources(num_cpus, num_gpus, resources, object_store_memory, config)
@@ -167,15 +168,11 @@ def init(
                 started = local.start(config, totals, labels or {}, job, log_to_driver=logs, head=head)
             said = init_context.started_text(context.facts.session["name"], totals)
         else:
-            if num_cpus is not None or num_gpus is not None or resources:
-                raise ValueError(
-                    f"num_cpus, num_gpus and resources belong to a new session; address={wanted!r} joins one that has "
-                    "its own. Leave them out, or leave out the address."
-                )
-            runtime_env = init_options.take_part(job, str(wanted), runtime_env)
-            started = local.join(
-                sessions.resolve(str(wanted), config.temp_dir), config, job, log_to_driver=logs
+            init_options.refuse_for_joined(
+                wanted, address, num_cpus=num_cpus, num_gpus=num_gpus, resources=resources, labels=labels
             )
+            runtime_env = init_options.take_part(job, wanted, runtime_env)
+            started = local.join(sessions.resolve(wanted, config.temp_dir), config, job, log_to_driver=logs)
             said = init_context.joined_text(context.facts.session["name"])
         engines.plug(started)
         if started.owner.config.tracing_startup_hook:

@@ -331,3 +331,11 @@ def _start_head(asked: _Asked) -> ClusterNode:
     )
     rows = sessions.request(info, ask.Nodes())
     return ClusterNode(rows[0]["NodeID"], info.node_pid, info, head=True)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "AutoscalingCluster":
+        from sundog.autoscale import AutoscalingCluster
+
+        return AutoscalingCluster
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -72,10 +72,11 @@ class Config:
     push_interval_s: float = _setting(
         1.0, "Engine ray: seconds between two pushes of a worker's records to the driver's node.", low=0.05
     )
-    address: str = _setting("", "Session that init() joins when it is given no address; empty starts one.")
+    address: str = _setting("", "Session that init() joins when it is given no address; empty: see init().")
     namespace: str = _setting("", "Namespace of named actors when init() is given none; empty is anonymous.")
     temp_dir: str = _setting(
-        "", "Directory in which session folders are made; empty is sundog-<user id> below TMPDIR or /tmp."
+        "",
+        "Directory of session folders; empty: sundog-<user id> below RAY_TMPDIR, TMPDIR or /tmp.",
     )
     shm_dir: str = _setting(
         "/dev/shm", "Directory of the shared-memory segments; must be a tmpfs to be fast."
@@ -476,17 +477,20 @@ def engine_asked(environ: Mapping[str, str] | None = None) -> str:
 def default_temp_dir(environ: Mapping[str, str] | None = None) -> str:
     """Where this user's sessions are when the setting `temp_dir` is empty: no two users share it.
 
-    A TMPDIR of another user, which root may have inherited from the user of sudo, does not count.
+    Below RAY_TMPDIR (Ray's name; made if need be), TMPDIR or /tmp. A folder of another user does not count.
 
     >>> default_temp_dir({"TMPDIR": "/"}) == f"/sundog-{os.geteuid()}"
     True
     """
-    base, uid = (os.environ if environ is None else environ).get("TMPDIR", ""), os.geteuid()
-    try:
-        if not os.path.isdir(base) or os.stat(base).st_uid not in (0, uid):
-            base = "/tmp"
-    except OSError:
-        base = "/tmp"
+    found, uid, base = os.environ if environ is None else environ, os.geteuid(), "/tmp"
+    for name in ("TMPDIR", "RAY_TMPDIR"):
+        try:
+            if os.stat(found.get(name) or "/dev/null/none").st_uid in (0, uid) and os.path.isdir(found[name]):
+                base = found[name]
+        except FileNotFoundError:
+            base = found[name] if name == "RAY_TMPDIR" else base  # it will be made
+        except OSError:
+            continue
     return os.path.join(os.path.abspath(base), f"sundog-{uid}")
 
 
@@ -592,6 +596,5 @@ _WANTED = {
 
 
 if __name__ == "__main__":
-    # The list of settings, for users who have the package and not its documentation.
     for each in describe():
         print(f"SUNDOG_{each.name} ({each.type}, default {each.default!r}): {each.doc}")

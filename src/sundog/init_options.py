@@ -11,10 +11,13 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from sundog import notices
+from sundog.engines import started
 from sundog.job_config import JobConfig, submitted_job
+from sundog.printable import printable
 from sundog.signatures import Signature
 
 if TYPE_CHECKING:
+    from sundog.config import Config
     from sundog.engines.heads import Head
     from sundog.engines.local import LocalEngine
     from sundog.job_spec import JobSpec
@@ -131,6 +134,38 @@ def check_logging(form: object, config: object) -> None:
 def _is_amount(value: object) -> bool:
     # NaN compares with nothing, so it is not in any range either.
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < float("inf")
+
+
+def session_to_join(address: str | None, config: Config) -> str | None:
+    """Which session an `init()` joins: the one that is named, else the one that `sundog start` or a `Cluster` started.
+
+    None, or "local", if it is to start one.
+    """
+    wanted = config.address or address if address in (None, "auto") else address
+    if wanted in (None, "auto"):
+        found = started.find(config.temp_dir)
+        return found.path if found is not None else wanted
+    return wanted
+
+
+def refuse_for_joined(wanted: str, address: str | None, **given: object) -> None:
+    """What belongs to a new session cannot be given to one that runs.
+
+    Raises:
+        ValueError: something is given.
+    """
+    names = [name for name, value in given.items() if value is not None]
+    if names:
+        found = "" if address is not None else " It was found because `sundog start` or a Cluster started it."
+        own = (
+            "leave out the address"
+            if address is not None
+            else 'say address="local" for a session of your own'
+        )
+        raise ValueError(
+            f"{' and '.join(names)} must not be provided when joining a session that runs, and has its own: "
+            f"{printable(wanted)}.{found} Leave out what belongs to a new session, or {own}."
+        )
 
 
 def take_part(job: JobSpec, address: str, runtime_env: dict[str, Any] | None) -> dict[str, Any] | None:

@@ -232,3 +232,53 @@ def test_bundles_give_resources_under_names_of_their_own() -> None:
     assert free[f"bundle_group_0_{name}"] == 999.999
     leases.remove_group(PG, 2.0)
     assert leases.group_resources(free=False) == {}
+
+
+# ---------------------------------------------------------------------- a label in common
+def domains(*names: str) -> Leases:
+    leases = Leases(starting_max=8, worker_max=0)
+    for node_id, name in zip((N1, N2, N3), names, strict=True):
+        leases.add_node(node_id, {"CPU": 1}, {"domain": name} if name else {})
+    return leases
+
+
+def create_in_domain(leases: Leases, *bundles: dict[str, float]) -> list[Instruction]:
+    return leases.create_group(PG, list(bundles), "PACK", OWNER, 0.0, topology="domain")
+
+
+def test_all_bundles_are_on_nodes_with_one_value_of_the_label() -> None:
+    leases = domains("a", "b", "b")
+    assert create_in_domain(leases, ONE, ONE) == [GroupReady(PG)]
+    assert set(places(leases)) == {N2, N3}
+    assert leases.group_table()[0].domain == "b"
+
+
+def test_without_room_under_one_value_the_group_waits() -> None:
+    leases = domains("a", "b", "")
+    assert create_in_domain(leases, ONE, ONE) == []
+    assert leases.group_table()[0].why.startswith("infeasible")
+    assert GroupReady(PG) in leases.add_node(b"node-4", {"CPU": 1}, {"domain": "a"}, 1.0)
+
+
+# ---------------------------------------------------------------------- many that are alike
+def test_of_many_groups_that_are_alike_each_gets_its_place_in_turn() -> None:
+    leases = cluster(1)
+    ids = [b"group-%d" % number for number in range(20)]
+    for pg_id in ids:
+        leases.create_group(pg_id, [TWO], "PACK", OWNER, 0.0)
+    leases.create_group(PG, [ONE], "PACK", OWNER, 0.0)
+    assert [row.state for row in leases.group_table()].count("CREATED") == 1  # the one that differs
+    out = leases.add_node(N2, {"CPU": 6}, {}, 1.0)
+    assert [step for step in out if isinstance(step, GroupReady)] == [GroupReady(pg_id) for pg_id in ids[:3]]
+    out = leases.remove_group(ids[0], 2.0)
+    assert GroupReady(ids[3]) in out
+
+
+def test_a_group_tells_how_often_and_how_long_a_place_was_looked_for() -> None:
+    leases = cluster(1)
+    create(leases, "PACK", TWO)
+    assert (leases.group_table()[0].attempts, leases.group_table()[0].took_s) == (1, 0.0)
+    leases.add_node(N2, {"CPU": 2}, {}, 3.0)
+    assert leases.group_table()[0].took_s == 3.0
+    leases.remove_node(N2, 4.0)
+    assert (leases.group_table()[0].attempts, leases.group_table()[0].took_s) == (2, 0.0)

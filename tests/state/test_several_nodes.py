@@ -136,3 +136,15 @@ def test_a_strict_pack_takes_its_target_if_it_fits_there() -> None:
 
 def lasting(spec: LeaseSpec) -> LeaseSpec:
     return LeaseSpec(spec.resources, spec.env_key, permanent=True)
+
+
+def test_actors_that_hold_nothing_while_they_live_are_spread() -> None:
+    leases = machine(HEAD, OTHER, cpus=1.0)
+    actor = LeaseSpec((), "env", placement=(("CPU", 1.0),))
+    found = []
+    for number in range(4):
+        name = b"actor-%d" % number
+        (node_id,) = started_on(leases.want(name, name, actor, 1, float(number)))
+        leases.worker_started(name + b"-w", node_id, "env", float(number))
+        found.append(node_id)
+    assert sorted(found) == [HEAD, HEAD, OTHER, OTHER]

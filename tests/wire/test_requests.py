@@ -16,7 +16,7 @@ def _all_requests() -> list[type[Request[object]]]:
 
 
 def test_a_request_survives_the_wire() -> None:
-    asked = PgCreate([{"CPU": 1.0}], "PACK", "name", None, None, "space", b"")
+    asked = PgCreate([{"CPU": 1.0}], "PACK", "name", None, None, "space", b"", "")
     arrived = read(PgCreate, pickle.loads(pickle.dumps(tuple(asked))))
     assert arrived == asked and arrived.strategy == "PACK"
 

@@ -20,6 +20,7 @@ from sundog.wire.cause import KERNEL_OOM, MEMORY, Cause
 
 if TYPE_CHECKING:
     from sundog.node.program import Node
+    from sundog.state.status import GroupRow
 
 _GONE_MAX = 1000
 _DEAD_SHOWN = 10
@@ -34,6 +35,19 @@ _CREATION_STATES = {
 }
 _SCHEDULING = {"CREATED": "FINISHED", "REMOVED": "REMOVED"}
 Row = dict[str, Any]
+
+
+def group_stats(row: GroupRow) -> Row:
+    """How a placement group came to be where it is: Ray's figures and words, and our sentence."""
+    waits = "INFEASIBLE" if row.why.startswith("infeasible") else "NO_RESOURCES"
+    return {
+        "end_to_end_creation_latency_ms": 1e3 * row.took_s,
+        "scheduling_latency_ms": 1e3 * row.took_s,
+        "scheduling_attempt": row.attempts,
+        "highest_retry_delay_ms": 0.0,
+        "scheduling_state": _SCHEDULING.get(row.state, waits),
+        "why": row.why,
+    }
 
 
 class Listings:
@@ -248,7 +262,6 @@ class Listings:
                 }
                 for index, (bundle, node_id) in enumerate(zip(row.bundles, row.nodes, strict=True))
             ]
-            waits = "INFEASIBLE" if row.why.startswith("infeasible") else "QUEUED"
             rows.append(
                 {
                     "placement_group_id": pg_id,
@@ -257,9 +270,9 @@ class Listings:
                     "creator_job_id": self._job_of(row.owner),
                     "bundles": bundles,
                     "is_detached": row.lifetime == "detached",
-                    "stats": {"scheduling_state": _SCHEDULING.get(row.state, waits), "why": row.why},
-                    "topology_strategy": {},
-                    "topology_assignments": {},
+                    "stats": group_stats(row),
+                    "topology_strategy": {row.topology: "STRICT_PACK"} if row.topology else {},
+                    "topology_assignments": {row.topology: row.domain} if row.domain else {},
                 }
             )
         return rows

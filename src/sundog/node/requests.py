@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from sundog.exceptions import ActorUnschedulableError, RaySystemError
 from sundog.ids import PROCESS_BYTES, random_id
-from sundog.node.listings import Listings
+from sundog.node.listings import Listings, group_stats
 from sundog.node.rows import Process
 from sundog.state.actors import DEAD
 from sundog.state.instructions import GROUP_REMOVED, Infeasible
@@ -361,6 +361,7 @@ class Requests:
                 request.label_selectors or (),
                 request.namespace,
                 request.soft_target,
+                request.topology,
             )
         )
         node.wake_ticks()
@@ -426,7 +427,7 @@ class Requests:
                 },
                 "strategy": row.strategy,
                 "state": row.state,
-                "stats": {"scheduling_state": row.why or row.state},
+                "stats": group_stats(row),
             }
         return rows if pg_id is None else rows.get(pg_id.hex(), {})
 

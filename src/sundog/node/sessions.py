@@ -51,11 +51,12 @@ def publish(session: dict[str, Any], resources: dict[str, float], *, persistent:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
-    latest = os.path.join(os.path.dirname(session["path"]), "session_latest")
-    with contextlib.suppress(OSError):
-        link = f"{latest}.{os.getpid()}"
-        os.symlink(os.path.basename(session["path"]), link)
-        os.replace(link, latest)
+    home, name = os.path.split(session["path"])
+    for each in ("session_latest", *([folders.STARTED] if persistent else [])):
+        with contextlib.suppress(OSError):
+            link = os.path.join(home, f"{each}.{os.getpid()}")
+            os.symlink(name, link)
+            os.replace(link, os.path.join(home, each))
 
 
 def sweep(session: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ the node's actor machine (restarts). ::
     failures so far    1       2       3       4     …
     exception          0 s     0.01    0.02    0.04  … 0.2 s    Ray does not wait at all: only a spin is prevented
     crash              0 s     0.05    0.1     0.2   … 1 s      people expect the first retry at once
-    restart            0 s     0.05    0.1     0.2   … 10 s     of an actor that dies young, again and again
+    restart            0 s     0.05    0.1     0.2   … 1 s      of an actor that dies young, again and again
     memory             1 s     2       4       8     … 60 s     somebody else has to finish first
 
 The jitter takes up to half of a delay away and never adds to it, so a schedule's cap is what it says.
@@ -38,7 +38,7 @@ SCHEDULES = {
     CRASH: Schedule(1, 0.05, 1.0),
     EXCEPTION: Schedule(1, 0.01, 0.2),
     TIMEOUT: Schedule(1, 0.01, 0.2),
-    RESTART: Schedule(1, 0.05, 10.0),
+    RESTART: Schedule(1, 0.05, 1.0),
     MEMORY: Schedule(0, 1.0, 60.0),
 }
 

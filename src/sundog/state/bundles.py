@@ -64,6 +64,20 @@ class Group:
     namespace: str = ""
     soft_target: bytes = b""
     """The node that a STRICT_PACK group takes if it fits there."""
+    topology: str = ""
+    """A label: all bundles are on nodes that have one value of it."""
+    made_at: float = 0.0
+    attempts: int = 1
+
+    def domain(self) -> str:
+        """The value of `topology` where the group is placed."""
+        return next((bundle.node.labels.get(self.topology, "") for bundle in self.bundles.values()), "")
+
+    def alike(self) -> tuple[object, ...]:
+        """What decides where the group can be: where one found no place, no other of the same finds one."""
+        placed = tuple((index, bundle.node.node_id) for index, bundle in self.bundles.items())
+        where = self.strategy, self.soft_target, self.topology
+        return where, tuple(self.demands), tuple(self.selectors), placed
 
     def unplaced(self) -> list[int]:
         """Return the bundles without a node, the largest first."""
@@ -120,6 +134,7 @@ class Groups:
         label_selectors: Iterable[Mapping[str, str] | Sequence[tuple[str, str]]] = (),
         namespace: str = "",
         soft_target: bytes = b"",
+        topology: str = "",
     ) -> bool:
         """Add a group that waits for a place; False when it is known already.
 
@@ -144,6 +159,7 @@ class Groups:
         ]
         group = Group(pg_id, demands, strategy, owner, name, lifetime, list(selectors), now)
         group.namespace, group.soft_target = namespace, soft_target
+        group.topology, group.made_at = topology, now
         self._groups[pg_id] = self._live[pg_id] = self._incomplete[pg_id] = group
         if name:
             self._names[namespace, name] = group
@@ -190,6 +206,7 @@ class Groups:
                 del group.bundles[index]
             if lost and group.state == CREATED:
                 group.state, group.since = RESCHEDULING, now
+                group.attempts += 1
                 self._incomplete[group.pg_id] = group
 
 
@@ -198,6 +215,24 @@ def choose_nodes(group: Group, nodes: Sequence[Node], *, empty: bool = False) ->
 
     ``empty`` plans as if nobody else used the nodes: whether, and where, the group could ever be.
     """
+    if group.topology:
+        return _in_one_domain(group, nodes, empty=empty)
+    return _choose(group, nodes, empty=empty)
+
+
+def _in_one_domain(group: Group, nodes: Sequence[Node], *, empty: bool) -> dict[int, Node] | None:
+    """Try the nodes of one value of the group's label after the other; where a part of it is already, only there."""
+    domains: dict[str, list[Node]] = {}
+    for node in nodes:
+        if group.topology in node.labels:
+            domains.setdefault(node.labels[group.topology], []).append(node)
+    if group.bundles:
+        domains = {name: found for name, found in domains.items() if name == group.domain()}
+    plans = (_choose(group, found, empty=empty) for found in domains.values())
+    return next((plan for plan in plans if plan is not None), None)
+
+
+def _choose(group: Group, nodes: Sequence[Node], *, empty: bool) -> dict[int, Node] | None:
     todo = group.unplaced()
     twins = [(node, node.pool.copy(empty=empty)) for node in nodes if not node.draining]
     used = [bundle.node for bundle in group.bundles.values()]

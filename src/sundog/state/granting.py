@@ -397,12 +397,21 @@ class Granting:
     def _place_groups(self, now: float, out: list[Instruction]) -> None:
         placed = False
         nodes = list(self._nodes.values())
+        kept_for = {id(pool.reserved_for) for pool in self._reserved}
+        hopeless: set[object] = set()  # many groups are often alike: one that finds no place answers for all
         for group in self._groups.incomplete:
-            if self._groups.place(group, nodes, now):
+            own_room = id(group) in kept_for
+            if not own_room and group.alike() in hopeless:
+                continue
+            if not self._groups.place(group, nodes, now):
+                if not own_room:
+                    hopeless.add(group.alike())
+            else:
                 placed = True
                 for pool in self._reserved:
                     if pool.reserved_for is group:
                         pool.unreserve()
+                        hopeless.clear()
                 out.append(GroupReady(group.pg_id))
         if placed:
             self._topology_changed(out)

@@ -377,6 +377,7 @@ class Leases(Granting):
         label_selectors: Iterable[Mapping[str, str] | Sequence[tuple[str, str]]] = (),
         namespace: str = "",
         soft_target: bytes = b"",
+        topology: str = "",
     ) -> list[Instruction]:
         """Set aside ``bundles``, all or none; GroupReady follows, now or as soon as there is room.
 
@@ -385,7 +386,17 @@ class Leases(Granting):
         """
         out: list[Instruction] = []
         if self._groups.create(
-            pg_id, bundles, strategy, owner, now, name, lifetime, label_selectors, namespace, soft_target
+            pg_id,
+            bundles,
+            strategy,
+            owner,
+            now,
+            name,
+            lifetime,
+            label_selectors,
+            namespace,
+            soft_target,
+            topology,
         ):
             self._topology_changed(out)
             self._schedule_all(now, out)

@@ -142,6 +142,9 @@ def _rank(shape: Shape, open_now: list[tuple[Pool, Node]]) -> tuple[Pool, Node]:
         for place in open_now:
             if place[1].node_id.startswith(spec.prefer):
                 return place
+    if spec.placement and not spec.resources:
+        # Actors that hold nothing while they live would all be packed on the first node: they are spread, as in Ray.
+        return min(open_now, key=lambda place: (place[0].used_share(), len(place[1].leases)))
     if spec.origin:
         open_now.sort(key=lambda place: not place[1].node_id.startswith(spec.origin))  # stable
     for pool, node in open_now:

@@ -60,11 +60,17 @@ def reserve(
         if now - group.since >= PATIENCE_S:
             starving.append((False, group.since, len(starving), group))
     kept: list[tuple[Shape | Group, Claims]] = []
+    hopeless: set[object] = (
+        set()
+    )  # groups that are alike: what is kept for others only makes it worse for the next
     for _, _, _, holder in sorted(starving, key=lambda entry: entry[:3]):
         if _paused(holder, now):
             continue
         if isinstance(holder, Group):
-            claims = _claims_of_group(holder, nodes)
+            key = holder.alike()
+            claims = [] if key in hopeless else _claims_of_group(holder, nodes)
+            if not claims:
+                hopeless.add(key)
         else:
             claims = _claim_of_shape(holder, before)
         if not claims:

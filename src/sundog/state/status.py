@@ -52,6 +52,14 @@ class GroupRow:
     bundles: tuple[dict[str, float], ...]
     nodes: tuple[bytes | None, ...]
     why: str
+    attempts: int
+    """How often a place was looked for: once, and once more each time that a node was lost."""
+    took_s: float
+    """From its making to its last placement; 0 while it waits."""
+    topology: str
+    """The label whose value the nodes of all bundles have in common; empty if there is none."""
+    domain: str
+    """That value, while the group is placed."""
 
 
 BUNDLE_UNITS = 1000.0
@@ -173,6 +181,12 @@ def group_rows(groups: Iterable[Group], nodes: list[Node]) -> list[GroupRow]:
                 bundles,
                 placed,
                 why,
+                group.attempts,
+                max(group.created_at - group.made_at, 1e-6)
+                if group.state == CREATED and group.created_at
+                else 0.0,
+                group.topology,
+                group.domain(),
             )
         )
     return rows

@@ -18,6 +18,7 @@ from sundog import notices, trust
 from sundog.store import places
 
 LOCK, LINK = ".lock", ".session"  # in the folder of shared memory
+STARTED = "started"  # in the folder of sessions: a link to the one that programs join without being told
 _MARK = ".sundog"  # in the folder of a session: a link that says its name
 # What each type of object_spilling_config may have in its params, where to spill first.
 _FOLDER_PARAMS = ("directory_path", "buffer_size")
@@ -368,6 +369,10 @@ def withdraw(session_path: str) -> None:
                 os.unlink(name, dir_fd=folder)
     finally:
         os.close(folder)
+    link = os.path.join(os.path.dirname(session_path), STARTED)
+    with contextlib.suppress(OSError):
+        if os.readlink(link) == os.path.basename(session_path):
+            os.unlink(link)
 
 
 def _debug_sockets(folder: int) -> list[str]:

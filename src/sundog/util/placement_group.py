@@ -140,7 +140,8 @@ def placement_group(
         lifetime: None ends the group with its creator; "detached" keeps it.
         _soft_target_node_id: With STRICT_PACK: the node to take if the group fits there.
         bundle_label_selector: Labels that the node of each bundle must have.
-        topology_strategy: `{"ray.io/node-id": strategy}`, another way to write `strategy`.
+        topology_strategy: `{"ray.io/node-id": strategy}` is another way to write `strategy`; `{label: "STRICT_PACK"}`
+            puts all bundles on nodes that have one value of this label.
 
     Raises:
         ValueError: Anything of the above is not as described.
@@ -153,18 +154,21 @@ def placement_group(
         theirs: PlacementGroup = other.placement(
             "placement_group",
             bundles,
-            _node_strategy(strategy, topology_strategy),
+            strategy,
             name,
             lifetime,
             _soft_target_node_id,
             bundle_label_selector,
+            topology_strategy,
         )
         return theirs
     asked = [{resource: float(amount) for resource, amount in bundle.items()} for bundle in bundles]
     chosen = _node_strategy(strategy, topology_strategy)
     selectors = bundle_label_selector or []
     target = bytes.fromhex(_soft_target_node_id or "")
-    group_id, placed = _ask(PgCreate(asked, chosen, name or "", lifetime, selectors, _namespace(), target))
+    label = _domain_label(topology_strategy)
+    row = PgCreate(asked, chosen, name or "", lifetime, selectors, _namespace(), target, label)
+    group_id, placed = _ask(row)
     group = PlacementGroup(group_id, asked)
     group._placed = placed
     return group
@@ -247,7 +251,7 @@ def validate_placement_group(
 ) -> None:
     """Check the arguments of `placement_group`; raises ValueError saying which one is wrong and why."""
     if strategy is not None and topology_strategy is not None:
-        raise ValueError("Give `strategy` or `topology_strategy`, not both.")
+        raise ValueError("`strategy` and `topology_strategy` cannot both be given: the first says less.")
     _check_topology(topology_strategy)
     chosen = _node_strategy(strategy, topology_strategy)
     if chosen not in STRATEGIES:
@@ -274,13 +278,28 @@ def _check_topology(topology: dict[str, str] | None) -> None:
     if topology is None:
         return
     if not isinstance(topology, dict):
-        raise ValueError(f"topology_strategy is a dict like {{'ray.io/node-id': 'PACK'}}, not {topology!r}.")
-    others = [key for key in topology if key != NODE_ID_LABEL_KEY]
-    if others:
         raise ValueError(
-            f"`topology_strategy` places by {NODE_ID_LABEL_KEY!r} only; got {others}. "
-            "Use `bundle_label_selector` to choose nodes by their labels."
+            f"`topology_strategy` must be a dict like {{'ray.io/node-id': 'PACK'}}, not {topology!r}."
         )
+    for label, strategy in topology.items():
+        if not isinstance(label, str) or not label:
+            raise ValueError(
+                f"Its keys must be non-empty strings: the labels of `topology_strategy`, not {label!r}."
+            )
+        if strategy not in STRATEGIES:
+            raise ValueError(f"Invalid topology strategy {strategy!r}. Valid ones: {', '.join(STRATEGIES)}.")
+        if label != NODE_ID_LABEL_KEY and strategy != "STRICT_PACK":
+            raise ValueError(f"For the label {label!r} only 'STRICT_PACK' is supported, not {strategy!r}.")
+    labels = [label for label in topology if label != NODE_ID_LABEL_KEY]
+    if len(labels) > 1:
+        raise ValueError(
+            f"There can be at most one topology label beside {NODE_ID_LABEL_KEY!r}, not {labels}."
+        )
+
+
+def _domain_label(topology: dict[str, str] | None) -> str:
+    """The label whose value the nodes of all bundles must have in common; empty if there is none."""
+    return next((label for label in topology or () if label != NODE_ID_LABEL_KEY), "")
 
 
 def _check_bundles(bundles: object) -> None:

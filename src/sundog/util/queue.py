@@ -205,53 +205,54 @@ class _QueueActor(Generic[T]):
     """The items, in one process. An asyncio actor: a waiting call blocks none of the others."""
 
     def __init__(self, maxsize: int) -> None:
-        self.items: asyncio.Queue[T] = asyncio.Queue(maxsize)
+        self.maxsize = maxsize
+        self.queue: asyncio.Queue[T] = asyncio.Queue(maxsize)  # the name that subclasses know
 
     def qsize(self) -> int:
-        return self.items.qsize()
+        return self.queue.qsize()
 
     def empty(self) -> bool:
-        return self.items.empty()
+        return self.queue.empty()
 
     def full(self) -> bool:
-        return self.items.full()
+        return self.queue.full()
 
     async def put(self, item: T, timeout: float | None = None) -> None:
         try:
             async with asyncio.timeout(timeout):
-                await self.items.put(item)
+                await self.queue.put(item)
         except TimeoutError:
-            raise Full(f"No room within {timeout} s: all {self.items.maxsize} places are taken.") from None
+            raise Full(f"No room within {timeout} s: all {self.queue.maxsize} places are taken.") from None
 
     async def get(self, timeout: float | None = None) -> T:
         # Not wait_for: in 3.11 it may drop an item that arrives together with the timeout, and with
         # a timeout of 0 it never looks at the queue.
         try:
             async with asyncio.timeout(timeout):
-                return await self.items.get()
+                return await self.queue.get()
         except TimeoutError:
             raise Empty(f"No item within {timeout} s.") from None
 
     def put_nowait(self, item: T) -> None:
         try:
-            self.items.put_nowait(item)
+            self.queue.put_nowait(item)
         except asyncio.QueueFull:
-            raise Full(f"No room: all {self.items.maxsize} places are taken.") from None
+            raise Full(f"No room: all {self.queue.maxsize} places are taken.") from None
 
     def put_nowait_batch(self, items: list[T]) -> None:
-        limit, size = self.items.maxsize, self.items.qsize()
+        limit, size = self.queue.maxsize, self.queue.qsize()
         if limit > 0 and size + len(items) > limit:
             raise Full(f"{len(items)} items do not fit: {size} of {limit} places are taken.")
         for item in items:
-            self.items.put_nowait(item)
+            self.queue.put_nowait(item)
 
     def get_nowait(self) -> T:
         try:
-            return self.items.get_nowait()
+            return self.queue.get_nowait()
         except asyncio.QueueEmpty:
             raise Empty("The queue is empty.") from None
 
     def get_nowait_batch(self, num_items: int) -> list[T]:
-        if num_items > self.items.qsize():
-            raise Empty(f"{num_items} items were asked for; there are {self.items.qsize()}.")
-        return [self.items.get_nowait() for _ in range(num_items)]
+        if num_items > self.queue.qsize():
+            raise Empty(f"{num_items} items were asked for; there are {self.queue.qsize()}.")
+        return [self.queue.get_nowait() for _ in range(num_items)]

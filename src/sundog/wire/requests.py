@@ -162,6 +162,7 @@ class PgCreate(Request[tuple[bytes, bool]]):
     label_selectors: Any
     namespace: str
     soft_target: bytes
+    topology: str  # a label whose value the nodes of all bundles have in common
 
 
 class PgWait(Request[bool]):

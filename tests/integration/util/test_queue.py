@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from sundog.util.queue import Empty, Full, Queue
+from sundog.util.queue import Empty, Full, Queue, _QueueActor
 
 
 def test_items_come_out_in_the_order_they_went_in(ray: ModuleType) -> None:
@@ -167,3 +167,19 @@ def test_shutdown_ends_the_actor(ray: ModuleType, force: bool) -> None:
     with pytest.raises(ray.exceptions.RayActorError):
         ray.get(actor.qsize.remote())
     queue.shutdown()
+
+
+def test_a_subclass_of_the_actor_finds_its_items_in_queue(ray: ModuleType) -> None:
+    class Pairs(_QueueActor[Any]):
+        async def pair(self) -> list[Any]:
+            return [await self.queue.get(), await self.queue.get(), self.maxsize]
+
+    class PairQueue(Queue[Any]):
+        def __init__(self) -> None:
+            self.maxsize = 5
+            self.actor = ray.remote(Pairs).remote(self.maxsize)
+
+    queue = PairQueue()
+    waiting = queue.actor.pair.remote()
+    queue.put_nowait_batch([1, 2])
+    assert ray.get(waiting, timeout=120) == [1, 2, 5]

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sized
 from typing import Any
 
 import sundog
+from sundog import config, init_options
 from sundog.refs import ObjectRef
 from sundog.util.debug import log_once
 from sundog.util.multiprocessing.crew import PoolCrew
@@ -268,7 +269,8 @@ def _process_count(processes: int | None, address: str | None) -> int:
         raise ValueError(f"Processes in the pool must be >0, got {processes}.")
     if not sundog.is_initialized():
         if address is None:
-            sundog.init(num_cpus=processes)
+            joins = init_options.session_to_join(None, config.load()) not in (None, "local")
+            sundog.init(num_cpus=None if joins else processes)
         elif address == "local":
             sundog.init(address=address, num_cpus=processes)
         else:
