@@ -79,10 +79,10 @@ def _says_nothing(statement: ast.stmt) -> bool:
 
 @functools.cache
 def untested_modules() -> set[str]:
-    """Modules with logic that have no test file of their name: `owner/long_waits.py` wants `tests/owner/test_waits.py`.
+    """Modules with logic that have no test file of their name: `owner/awaits.py` wants `tests/owner/test_awaits.py`.
 
-    A test with real processes counts too: `tests/integration/owner/test_waits.py`, or for a module directly below the
-    package `tests/integration/test_waits.py`.
+    A test with real processes counts too: `tests/integration/owner/test_awaits.py`, or for a module directly below
+    the package `tests/integration/test_api.py`.
     """
     missing = set()
     for path in PACKAGE.rglob("*.py"):
