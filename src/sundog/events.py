@@ -452,12 +452,13 @@ class Columns:
     flags: Sequence[int]
     cpu_s: Sequence[float]
     own_bytes: Sequence[float]
+    attempts: Sequence[int]
 
     @classmethod
     def of(cls, rows: list[tuple[object, ...]]) -> Columns:
         """From the fields of events, as `Slots.raw` gives them."""
-        _, _, start, end, name, kind, flags, _, cpu_s, own_bytes, _ = zip(*rows, strict=True)
-        return cls(name[0], kind[0], list(map(sub, end, start)), flags, cpu_s, own_bytes)
+        _, _, start, end, name, kind, flags, attempts, cpu_s, own_bytes, _ = zip(*rows, strict=True)
+        return cls(name[0], kind[0], list(map(sub, end, start)), flags, cpu_s, own_bytes, attempts)
 
 
 @plain(frozen=True)
@@ -490,7 +491,8 @@ class Slots:
         if kind not in KIND_NAMES or min(seconds) < 0:
             return None
         flags = data[_FLAGS_AT::EVENT_BYTES].tobytes()
-        return Columns(name, kind, seconds, flags, floats[12::16].tolist(), floats[13::16].tolist())
+        attempts = data[_FLAGS_AT + 1 :: EVENT_BYTES].tobytes()
+        return Columns(name, kind, seconds, flags, floats[12::16].tolist(), floats[13::16].tolist(), attempts)
 
 
 def read_slots(path: str, after: int = 0, most: int = 1 << 30) -> Slots | None:

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from sundog.dashboard.facts import FactTail
-from sundog.dashboard.figures import FUNCTIONS_MAX, Look, NodeReader, Process, _bounded, count_tasks, families
+from sundog.dashboard.figures import (
+    FUNCTIONS_MAX,
+    Look,
+    NodeReader,
+    Process,
+    _bounded,
+    count_retries,
+    count_tasks,
+    families,
+)
 from sundog.wire.looks import Call, Pulse, Waiting, Who
 
 SPREAD = {"mean": 1.0, "p95": 2.0, "max": 3.0}
@@ -11,6 +20,8 @@ FIGURES = {
     "count": 5,
     "failed": 2,
     "lost": 1,
+    "retried": 1,
+    "retried_failed": 1,
     "total_s": 5.0,
     "total_cpu_s": 2.5,
     "duration_s": SPREAD,
@@ -54,6 +65,17 @@ def test_tasks_are_counted_by_state_from_pulses_and_totals() -> None:
         ("f", "RUNNING"): 1,
         ("f", "FAILED"): 2,
         ("f", "FINISHED"): 3,
+    }
+
+
+def test_of_the_same_tasks_those_that_are_tried_again_are_counted() -> None:
+    calls = (Call("a", "f", 1.0, 2), Call("b", "f", 1.0))
+    pulses = [Pulse(calls, (Waiting("f", 2, 3, 4, (1, 0, 3)),))]
+    assert count_retries(pulses, {"f": FIGURES}) == {
+        ("f", "PENDING_ARGS_AVAIL"): 1,
+        ("f", "SUBMITTED_TO_WORKER"): 2,
+        ("f", "RUNNING"): 1,
+        ("f", "FAILED"): 1,
     }
 
 

@@ -74,3 +74,16 @@ def test_figures_of_a_session_with_one_program_name_its_job(tmp_path: object) ->
         look.status = {**look.status, "drivers": drivers}
         found = {family.name: family for family in ray_figures.families(look, facts, "1.0")}
         assert {labels["JobId"] for labels, _ in found["ray_tasks"].samples} == {job}
+
+
+def test_attempts_after_the_first_are_told_apart() -> None:
+    look = make_look()
+    look.tasks = {("f", "FINISHED"): 5, ("g", "RUNNING"): 1}
+    look.retries = {("f", "FINISHED"): 2, ("g", "RUNNING"): 1}
+    [tasks] = [
+        family
+        for family in ray_figures.families(look, FactTail("/nowhere"), "1")
+        if family.name == "ray_tasks"
+    ]
+    found = {(labels["Name"], labels["IsRetry"]): value for labels, value in tasks.samples}
+    assert found == {("f", "0"): 3.0, ("f", "1"): 2.0, ("g", "1"): 1.0}

@@ -184,6 +184,36 @@ def test_calls_of_threaded_and_asyncio_actors_are_charged_one_by_one(ray: Module
     assert any(line.endswith((".waits", "burn")) for line in lines)
 
 
+def test_bytes_of_constructors_and_of_streams_are_recorded(ray: ModuleType) -> None:
+    @ray.remote
+    class Shop:
+        def __init__(self, stock: bytes) -> None:
+            self.stock = stock
+
+        async def deliver(self, count: int) -> Any:
+            for _ in range(count):
+                yield self.stock[:2000]
+
+    @ray.remote(num_returns="streaming", max_retries=0)
+    def parts(fails: bool) -> Any:
+        for _ in range(5):
+            yield b"y" * 3000
+        if fails:
+            raise ValueError
+
+    shop = Shop.remote(b"x" * 50_000)
+    assert len([ray.get(each) for each in shop.deliver.options(num_returns="streaming").remote(4)]) == 4
+    assert len([ray.get(each) for each in parts.remote(False)]) == 5
+    with pytest.raises(ValueError):
+        [ray.get(each) for each in parts.remote(True)]
+    [made] = attempts("__init__")
+    assert 50_000 <= made.bytes_in < 51_000
+    [delivered] = attempts("deliver")
+    assert 8000 <= delivered.bytes_out < 9000
+    for row in attempts("parts", 2):
+        assert 15_000 <= row.bytes_out < 16_000, row.state
+
+
 def test_a_task_that_forks_is_recorded_once(ray: ModuleType) -> None:
     @ray.remote(max_retries=0)
     def forks() -> int:

@@ -42,6 +42,17 @@ def test_a_flood_of_one_name_is_summed_up(ring: events.Ring) -> None:
     assert figures["peak_memory"]["max"] == 1e6
 
 
+def test_attempts_after_the_first_are_counted_apart(ring: events.Ring) -> None:
+    for attempt, flags in ((0, events.FAILED), (1, events.FAILED), (2, 0)):
+        ring.write(events.TASK, TASK_ID, ring.name("f"), 0.0, 10.0, 11.0, flags, attempt, 0.5, 1e6)
+    ledger, kept = Ledger(), Ledger()
+    count(ledger, ring)
+    kept.load(ledger.dump())
+    for each in (ledger, kept):
+        figures = each.totals.functions()["f"]
+        assert (figures["count"], figures["retried"], figures["retried_failed"]) == (3, 2, 1)
+
+
 def test_methods_and_constructor_count_for_their_class(ring: events.Ring) -> None:
     task(ring)
     ring.write(events.CREATE, TASK_ID, ring.name("A.__init__"), 0.0, 1.0, 2.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -47,11 +48,12 @@ def test_where_no_group_can_be_made_one_sentence_says_why(tmp_path: Path) -> Non
         "no control group can be made (this process is in no memory control group), so the memory monitor alone "
         "watches its processes"
     )
-    for version in (1, 2):  # a folder that is not the kernel's has none of its files
+    for version, told in ((1, "No such file or directory"), (2, "cgroup.subtree_control has no memory")):
+        # A folder that is not the kernel's has none of its files.
         group, why = job_groups.build(
             "/s/session", "a", MB, 0, around=[machine.Group(str(tmp_path), version)]
         )
-        assert group is None and "No such file or directory" in why
+        assert group is None and told in why
         assert list(tmp_path.iterdir()) == []
 
 
@@ -62,3 +64,85 @@ def test_no_group_is_made_outside_of_a_limit(tmp_path: Path) -> None:
     assert [each.path for each in job_groups._places([inner, outer])] == [inner.path, outer.path]
     (tmp_path / "inner/memory.max").write_text("1000000\n")
     assert [each.path for each in job_groups._places([inner, outer])] == [inner.path]
+
+
+class Tree:
+    """Control groups of version 2 in a folder: what the kernel does when one is made, written to or removed.
+
+    A group's children have files of memory if its cgroup.subtree_control names memory. That cannot be switched on in a
+    group that has processes. A group with processes cannot be removed; an empty one vanishes with its files.
+    """
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.root = root
+        self._write_bytes, self._mkdir, self._rmdir = os.write, os.mkdir, os.rmdir
+        for name in ("mkdir", "rmdir", "write"):
+            monkeypatch.setattr(f"sundog.system.job_groups.os.{name}", getattr(self, name))
+
+    def _is_ours(self, path: str) -> bool:
+        return path.startswith(f"{self.root}/")
+
+    def mkdir(self, path: str, mode: int = 0o777) -> None:
+        self._mkdir(path, mode)
+        if self._is_ours(path):
+            files = {"cgroup.procs": "", "cgroup.subtree_control": "", "cgroup.controllers": "memory"}
+            above = Path(path).parent / "cgroup.subtree_control"
+            if "memory" in (above.read_text().split() if above.exists() else ["memory"]):
+                files |= {
+                    "memory.max": "max\n",
+                    "memory.current": "0\n",
+                    "memory.events": "low 0\noom 0\noom_kill 0\n",
+                }
+            for name, text in files.items():
+                (Path(path) / name).write_text(text)
+
+    def rmdir(self, path: str) -> None:
+        if self._is_ours(path) and os.path.isdir(path):
+            if (Path(path) / "cgroup.procs").read_text():
+                raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+            for file in Path(path).iterdir():
+                file.unlink()
+        self._rmdir(path)
+
+    def write(self, fd: int, data: bytes) -> int:
+        path = os.readlink(f"/proc/self/fd/{fd}")
+        if self._is_ours(path) and path.endswith("cgroup.subtree_control"):
+            if (Path(path).parent / "cgroup.procs").read_text():
+                raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+            Path(path).write_text(data.decode().removeprefix("+"))
+            return len(data)
+        return self._write_bytes(fd, data)
+
+    def make(self, name: str, processes: str = "") -> machine.Group:
+        self.mkdir(str(self.root / name))
+        (self.root / name / "cgroup.procs").write_text(processes)
+        return machine.Group(str(self.root / name), 2)
+
+
+def test_with_version_2_a_group_is_made_where_memory_can_be_limited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tree = Tree(tmp_path, monkeypatch)
+    slice_ = tree.make("app.slice")
+    scope = tree.make("app.slice/run.scope", processes="12\n")  # here we are: its children can have no limit
+    group, why = job_groups.build("/s/session_1", "train", 256 * MB, 10 * MB, around=[scope, slice_])
+    assert group is not None and why == "", "beside us, in the group around, which lets memory be limited now"
+    assert group.path == f"{slice_.path}/sundogjob-session_1-train"
+    assert group.group.limit_bytes() == 256 * MB + 10 * MB + 64 * MB
+    assert group.add(77) and (Path(group.path) / "cgroup.procs").read_text() == "77"
+    assert not group.remove(), "there is a process in it"
+    (Path(group.path) / "memory.events").write_text("low 0\noom 3\noom_kill 2\n")
+    assert read_count(group.counter) == 2
+    (Path(group.path) / "cgroup.procs").write_text("")
+    assert group.remove() and sorted(os.listdir(scope.path)) == sorted(
+        ["cgroup.procs", "cgroup.subtree_control", "cgroup.controllers"]
+    )
+
+
+def test_with_version_2_it_is_told_where_memory_cannot_be_limited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scope = Tree(tmp_path, monkeypatch).make("run.scope", processes="12\n")
+    group, why = job_groups.build("/s/session_1", "train", 256 * MB, 0, around=[scope])
+    assert group is None and "cgroup.subtree_control has no memory" in why
+    assert not [name for name in os.listdir(scope.path) if name.startswith("sundogjob")]

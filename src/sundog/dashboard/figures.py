@@ -79,6 +79,7 @@ class Look:
     user: list[metric_files.Series] = field(default_factory=list)
     seconds: float = 0.0
     infeasible_kinds: int = 0  # of requests; those of another depth of nesting are another kind
+    retries: dict[tuple[str, str], int] = field(default_factory=dict)  # of `tasks`, not the first attempt
 
 
 class Looker:
@@ -111,6 +112,7 @@ class Looker:
         if look.is_live:
             look.node = self._node.read()
         look.tasks = count_tasks((row for _, row in pulses), look.functions)
+        look.retries = count_retries((row for _, row in pulses), look.functions)
         look.seconds = time.monotonic() - begun
         return look
 
@@ -225,6 +227,27 @@ def count_tasks(pulses: Iterable[Any], ended: Mapping[str, Mapping[str, Any]]) -
     for name, figures in ended.items():
         counts[name, "FAILED"] = figures["failed"]
         counts[name, "FINISHED"] = figures["count"] - figures["failed"]
+    return {key: count for key, count in counts.items() if count}
+
+
+def count_retries(
+    pulses: Iterable[Any], ended: Mapping[str, Mapping[str, Any]]
+) -> dict[tuple[str, str], int]:
+    """Of the same tasks those that are not the first attempt."""
+    counts: Counter[tuple[str, str]] = Counter()
+    sent: Counter[str] = Counter()
+    for pulse in pulses:
+        for call in pulse.calls:
+            counts[call.name, "RUNNING"] += call.attempt > 0
+        for each in pulse.waiting:
+            counts[each.name, "PENDING_ARGS_AVAIL"] += each.retries[0]
+            counts[each.name, "PENDING_NODE_ASSIGNMENT"] += each.retries[1]
+            sent[each.name] += each.retries[2]
+    for name, count in sent.items():
+        counts[name, "SUBMITTED_TO_WORKER"] += max(0, count - counts[name, "RUNNING"])
+    for name, figures in ended.items():
+        counts[name, "FAILED"] = figures["retried_failed"]
+        counts[name, "FINISHED"] = figures["retried"] - figures["retried_failed"]
     return {key: count for key, count in counts.items() if count}
 
 

@@ -120,7 +120,12 @@ def _tasks(look: Look, labels: dict[str, str]) -> list[Family]:
     tasks = Family("ray_tasks", "gauge", "Tasks by state")
     for (name, state), count in look.tasks.items():
         source = "executor" if state == "RUNNING" else "owner"
-        tasks.add(count, **labels, Name=name, State=state, IsRetry="0", Source=source, JobId=job)
+        again = min(count, look.retries.get((name, state), 0))
+        for number, is_retry in ((count - again, "0"), (again, "1")):
+            if number:
+                tasks.add(
+                    number, **labels, Name=name, State=state, IsRetry=is_retry, Source=source, JobId=job
+                )
     actors = Family("ray_actors", "gauge", "Actors by state")
     for (name, state), count in look.actors.items():
         actors.add(count, **labels, Name=name, State=state, Source="gcs", JobId=job)

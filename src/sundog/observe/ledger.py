@@ -66,6 +66,13 @@ class Ledger:
         usage = self.totals.row(Key(name, class_name))
         usage.count += count
         usage.failed += sum(found.flags.count(flags) for flags in set(found.flags) if flags & events.FAILED)
+        again = (
+            [flags for flags, attempt in zip(found.flags, found.attempts) if attempt]
+            if any(found.attempts)
+            else []
+        )
+        usage.retried += len(again)
+        usage.retried_failed += sum(1 for flags in again if flags & events.FAILED)
         usage.duration_s.add(found.seconds)
         peaks: Sequence[float] = found.own_bytes
         if kind == events.LOST:

@@ -94,12 +94,16 @@ class Usage:
     duration_s: Spread = field(default_factory=Spread)
     cpu_s: Spread = field(default_factory=Spread)
     peak_memory: Spread = field(default_factory=Spread)  # bytes
+    retried: int = 0  # of these, how many were not the first attempt
+    retried_failed: int = 0
 
     def merge(self, other: Usage) -> None:
         """Add all that another holds."""
         self.count += other.count
         self.failed += other.failed
         self.lost += other.lost
+        self.retried += other.retried
+        self.retried_failed += other.retried_failed
         self.duration_s.merge(other.duration_s)
         self.cpu_s.merge(other.cpu_s)
         self.peak_memory.merge(other.peak_memory)
@@ -110,6 +114,8 @@ class Usage:
             "count": self.count,
             "failed": self.failed,
             "lost": self.lost,
+            "retried": self.retried,
+            "retried_failed": self.retried_failed,
             "total_s": self.duration_s.total,
             "total_cpu_s": self.cpu_s.total,
             "duration_s": self.duration_s.figures(),
@@ -157,17 +163,22 @@ class Totals:
                 [spread.count, spread.total, spread.maximum, spread.minimum, list(spread.buckets.items())]
                 for spread in (usage.duration_s, usage.cpu_s, usage.peak_memory)
             ]
+            + [usage.retried, usage.retried_failed]
             for key, usage in self.rows.items()
         ]
 
     def load(self, dumped: list[Any]) -> None:
         """Add what `dump` gave."""
-        for name, class_name, count, failed, lost, *spreads in dumped:
+        for name, class_name, count, failed, lost, *more in dumped:
             read = [
                 Spread(number, total, top, low, dict(map(tuple, buckets)))
-                for number, total, top, low, buckets in spreads
+                for number, total, top, low, buckets in more[:3]
             ]
-            self.row(Key(name, class_name)).merge(Usage(count, failed, lost, *read))
+            # Records of an earlier version do not tell attempts apart.
+            retried, retried_failed = (*more[3:5], 0, 0)[:2]
+            duration_s, cpu_s, peak_memory = read
+            found = Usage(count, failed, lost, duration_s, cpu_s, peak_memory, retried, retried_failed)
+            self.row(Key(name, class_name)).merge(found)
 
 
 def _merged(named: Iterable[tuple[str, Usage]]) -> dict[str, dict[str, object]]:

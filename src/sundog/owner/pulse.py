@@ -18,7 +18,8 @@ from sundog.wire.looks import Pulse, Waiting
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
 
-_key = attrgetter("fn.name", "state")
+_key = attrgetter("fn.name", "state", "attempt")
+_STATES = (WAITING, QUEUED, SENT)
 
 
 def pulse(owner: Owner) -> Pulse:
@@ -28,13 +29,19 @@ def pulse(owner: Owner) -> Pulse:
     for task in tasks:
         extra = task.extra
         if extra is not None and EXTRA_HIDDEN not in extra:
-            counts[extra.get(EXTRA_NAME) or task.fn.name, task.state] += 1
+            counts[extra.get(EXTRA_NAME) or task.fn.name, task.state, task.attempt] += 1
     del tasks
-    names = dict.fromkeys(name for name, state in counts if state in (WAITING, QUEUED, SENT))
+    found: dict[str, list[list[int]]] = {}
+    for (name, state, attempt), count in counts.items():
+        if state in _STATES:
+            first, again = found.setdefault(name, [[0, 0, 0], [0, 0, 0]])
+            first[_STATES.index(state)] += count
+            again[_STATES.index(state)] += count if attempt else 0
     return Pulse(
         calls_here(owner.call_of),
         tuple(
-            Waiting(name, counts[name, WAITING], counts[name, QUEUED], counts[name, SENT]) for name in names
+            Waiting(name, known[0], known[1], known[2], (again[0], again[1], again[2]))
+            for name, (known, again) in found.items()
         ),
         getattr(getattr(owner.run_here, "__self__", None), "depth", 0),
     )

@@ -18,6 +18,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from pathlib import Path
 
 from sundog import machine
 
@@ -83,6 +84,7 @@ def build(
     why = "this process is in no memory control group"
     for outer in _places(machine.groups() if around is None else around):
         _sweep(outer.path)
+        _let_be_limited(outer)
         made = JobGroup(machine.Group(f"{outer.path}/{name_of(session, job)}", outer.version))
         try:
             with contextlib.suppress(FileExistsError):
@@ -90,6 +92,8 @@ def build(
             made.limit(memory_bytes, store_bytes)
         except OSError as error:
             why = f"{outer.path}: {error.strerror}"
+            if isinstance(error, FileNotFoundError) and os.path.isdir(made.path) and outer.version == 2:
+                why = f"{outer.path}: cgroup.subtree_control has no memory, so groups in it can have no limit"
             made.remove()
             continue
         return made, ""
@@ -111,6 +115,14 @@ def _places(groups: list[machine.Group]) -> list[machine.Group]:
     return found
 
 
+def _let_be_limited(outer: machine.Group) -> None:
+    """With version 2, groups in a group have a limit only if it says so. One with processes cannot."""
+    path = f"{outer.path}/cgroup.subtree_control"
+    with contextlib.suppress(OSError):
+        if outer.version == 2 and "memory" not in Path(path).read_text(encoding="ascii").split():
+            _write(path, "+memory")
+
+
 def _sweep(outer: str) -> None:
     """Remove groups of killed sessions: empty, and not made a moment ago."""
     with contextlib.suppress(OSError):
@@ -121,10 +133,10 @@ def _sweep(outer: str) -> None:
                     os.rmdir(path)
 
 
-def _write(path: str, number: int) -> None:
+def _write(path: str, what: int | str) -> None:
     # Without O_CREAT: a file that the kernel does not offer must not come into being.
     file = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
-        os.write(file, str(number).encode())
+        os.write(file, str(what).encode())
     finally:
         os.close(file)

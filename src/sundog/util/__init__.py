@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from sundog.util.profiles import profile
     from sundog.util.progress_bars import progress
     from sundog.util.serialization import deregister_serializer, register_serializer
+    from sundog.util.sessions import session, sessions
 
 # Where each lazily imported name lives.
 _HOMES = {
@@ -52,6 +53,8 @@ _HOMES = {
     "register_serializer": "sundog.util.serialization",
     "deregister_serializer": "sundog.util.serialization",
     "profile": "sundog.util.profiles",
+    "session": "sundog.util.sessions",
+    "sessions": "sundog.util.sessions",
 }
 
 _SUBMODULES = frozenset(
@@ -145,5 +148,7 @@ __all__ = [
     "ray_debugpy",
     "register_serializer",
     "remove_placement_group",
+    "session",
+    "sessions",
     "state",
 ]

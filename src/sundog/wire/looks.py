@@ -51,6 +51,7 @@ class Call(NamedTuple):
     task_id: str
     name: str
     start_s: float
+    attempt: int = 0
 
 
 class Stack(NamedTuple):
@@ -81,6 +82,7 @@ class Waiting(NamedTuple):
     arguments: int
     worker: int
     sent: int  # a worker has them: they run, or wait for their turn there
+    retries: tuple[int, int, int] = (0, 0, 0)  # of these three, how many are not their task's first attempt
 
 
 class Pulse(NamedTuple):

@@ -11,7 +11,7 @@ import pickle
 from collections.abc import Callable
 from typing import Any
 
-from sundog import events
+from sundog import event_facts, events
 from sundog.exceptions import AsyncioActorExit, RayTaskError
 from sundog.owner import context
 from sundog.owner.core import Owner
@@ -142,10 +142,10 @@ class ActorLife:
             self.serving.current = None
             executor.title.seen("")
         name = owner.ring.name(f"{spec['class_name']}.__init__", fingerprint(cls))
-        submit_s = spec.get("submit_s", start)
-        executor.meter.write(
-            events.CREATE, actor_id, name, submit_s, start, owner.wall_s(), failed, incarnation
-        )
+        submit_s, end, extra = spec.get("submit_s", start), owner.wall_s(), spec["extra"]
+        executor.meter.write(events.CREATE, actor_id, name, submit_s, start, end, failed, incarnation)
+        values = extra.get(wire.EXTRA_VALUES) if extra else None
+        event_facts.moved(owner.ring, actor_id, incarnation, spec["args"], values, 0, end)
 
     def _note_actor(self, actor_id: bytes, concurrent: bool) -> str:
         """Note what all calls of this actor have in common; gives its `repr` if its class defines one, else ""."""

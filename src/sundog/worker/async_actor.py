@@ -300,6 +300,8 @@ class AsyncServing(Serving):
                 )
             else:
                 meter.write_call(steps, what, task_id, name_id, submit_s, start, end, failed, attempt)
+            if executor.results.streamed:
+                out += executor.results.streamed.pop(task_id, 0)
             if extra is not None or out > _MANY_BYTES or (args is not None and _is_large(args)):
                 given = extra.get(wire.EXTRA_VALUES) if extra is not None else None
                 moved(executor.ring, task_id, attempt, args, given, out, end)

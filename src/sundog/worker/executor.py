@@ -404,6 +404,9 @@ class Executor:
                     name_id = self._named_call(given, what) if given else self._method_id(what)
                 flags |= self.flags_of(task_id, error)
                 self.meter.write(kind, task_id, name_id, submit_s, start, end, flags, attempt)
+                values = extra.get(wire.EXTRA_VALUES) if extra is not None else None
+                out = self.results.streamed.pop(task_id, 0)
+                event_facts.moved(self.ring, task_id, attempt, args, values, out, end)
             retry = fn.retry if fn else self._call_retry(extra)
             self.reply_error(lane, task_id, name or str(what), error, retry, received, end - start, attempt)
         return end

@@ -44,6 +44,7 @@ class Results:
         self.executor = executor
         self.shm_root = executor.shm_root
         self.items_max = executor.owner.config.max_num_generator_returns
+        self.streamed: dict[bytes, int] = {}  # streams that run: bytes of their items so far
 
     def answer(
         self,
@@ -59,7 +60,7 @@ class Results:
         """Queue the reply of a task that has none, several, or a generator of results.
 
         Returns:
-            How many bytes of them are in the reply; of a stream, 0.
+            How many bytes of them are in replies.
         """
         executor = self.executor
         if returns == "streaming":
@@ -69,7 +70,7 @@ class Results:
                 executor.look_at(task_id)
             payload: Any = (count, executor.held(lane, received))
             lane.reply((task_id, wire.R_END, payload, _time() - start), 64, self.shm_root)
-            return 0
+            return self.streamed.pop(task_id, 0)
         if returns == "dynamic":
             values = self._pack_each(lane, name, _items(name, returns, result), None)
             kind = wire.R_DYNAMIC
@@ -195,6 +196,7 @@ class Results:
         if index > self.items_max:
             self._check_count(name, index)
         meta, buffers, inner = executor.pack_result(each, name)
+        self.streamed[task_id] = self.streamed.get(task_id, 0) + len(meta)
         value = executor.value_of(lane, meta, buffers, inner, index)
         executor.unsent.sent()
         lane.reply((task_id, wire.R_ITEM, (index, value), 0.0), len(value[1]), self.shm_root)

@@ -25,7 +25,12 @@ def call_of(frame: FrameType) -> Call | None:
         found = frame.f_locals
         if "start" not in found:
             return None
-        return Call(found["actor_id"].hex(), f"{context.facts.actor_class}.__init__", found["start"])
+        return Call(
+            found["actor_id"].hex(),
+            f"{context.facts.actor_class}.__init__",
+            found["start"],
+            found["incarnation"],
+        )
     if code not in _CALLS:
         return None
     found = frame.f_locals
@@ -34,4 +39,4 @@ def call_of(frame: FrameType) -> Call | None:
         return None
     if context.facts.actor_class and isinstance(found.get("what"), str):
         name = f"{context.facts.actor_class}.{found['what']}" if name == found["what"] else name
-    return Call(found["task_id"].hex(), name, start)
+    return Call(found["task_id"].hex(), name, start, found.get("attempt", 0))

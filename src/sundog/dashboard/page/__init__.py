@@ -49,5 +49,7 @@ def mount(app: Any, opened: Opened) -> tuple[str, ...]:
         message_history_length=200,
         tailwind=False,
         show_welcome_message=False,
+        # To compress a megabyte of scripts takes longer than to send it within a machine.
+        gzip_middleware_factory=None,
     )
     return STATIC

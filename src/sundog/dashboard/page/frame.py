@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 from nicegui import background_tasks, ui
 
 from sundog.dashboard.source import Source
-from sundog.plain import plain
+from sundog.plain import field, plain
 
 T = TypeVar("T")
 
@@ -26,6 +26,7 @@ ICON = (
     "<path d='M3 16a13 13 0 0 1 26 0' fill='none' stroke='#f5a623' stroke-width='2'/>"
     "<circle cx='3.5' cy='16' r='2.5' fill='#f7c873'/><circle cx='28.5' cy='16' r='2.5' fill='#f7c873'/></svg>"
 )
+_FIRST_S = 0.5
 EVERY_S = 0.7  # what happened is shown within a second, with the time that reading it takes
 
 
@@ -80,6 +81,21 @@ class Frame:
     source: Source
     status: Any = None
     problem: Any = None
+    first: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+
+    async def fill(self) -> None:
+        """Read what the view shows before its page is sent, so that it comes with its data.
+
+        A session that takes longer to be read is sent empty, and its data follow.
+        """
+        client = ui.context.client
+
+        async def read(update: Callable[[], Awaitable[None]]) -> None:
+            with client:
+                await update()
+
+        if self.first:
+            await asyncio.wait([background_tasks.create(read(each)) for each in self.first], timeout=_FIRST_S)
 
 
 def address(path: str, **query: object) -> str:
@@ -185,6 +201,7 @@ def live(frame: Frame, update: Callable[[], Awaitable[None]], every_s: float = E
         if not frame.source.is_live:
             timer.deactivate()
 
+    frame.first.append(refresh)
     timer = ui.timer(every_s, tick)
 
     def at_once() -> None:

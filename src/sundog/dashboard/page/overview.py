@@ -37,18 +37,25 @@ def draw(frame: Frame) -> None:
     functions = ui.html("", sanitize=False).style("width:100%").props("data-functions")
     with ui.element("h2"):
         ui.label("The last minutes")
-    with ui.element("div").classes("sd-row").style("flex-wrap:nowrap"):
-        machine = charts.share_chart().style("height:180px;width:50%")
-        rates = charts.rate_chart().style("height:180px;width:50%")
+    lines = ui.element("div").classes("sd-row").style("flex-wrap:nowrap;height:180px")
+    drawn: list[ui.echart] = []
 
     async def update() -> None:
         activity = await ask(source.activity)
         cards.set_content(cards_html(activity, source.is_live))
         functions.set_content(functions_html(activity.functions))
         frame.status.set_text(status_text(activity, source.is_live))
+        if not lines.client.has_socket_connection:
+            return  # the page is sent with this; charts and troubles take longer, and follow
         facts, stream = await ask(source.read_facts), await ask(source.read_stream)
-        charts.fill_shares(machine, facts, 300)
-        charts.fill_rates(rates, stream, 300, source.is_live)
+        if not drawn:
+            with lines:
+                drawn.extend(
+                    chart.style("height:180px;width:50%")
+                    for chart in (charts.share_chart(), charts.rate_chart())
+                )
+        charts.fill_shares(drawn[0], facts, 300)
+        charts.fill_rates(drawn[1], stream, 300, source.is_live)
         trouble.set_content(troubles_html(await ask(source.troubles)))
 
     live(frame, update)
