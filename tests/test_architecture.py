@@ -15,11 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.rules import breaches
+from tests.rules import breaches, cycles
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "sundog"
 MAX_LINES = 600
+# The largest cycle of imports that these packages may have, types included. Only ever fewer.
+LARGEST_CYCLE = {"owner": 2, "state": 2, "store": 2, "wire": 0}
 EMPTY_NAMES = {"utils", "helpers", "common", "manager", "misc"}
 # Paths that Ray programs import: their names are not ours to choose.
 RAY_PATHS = {
@@ -191,3 +193,21 @@ def test_separators_have_one_style() -> None:
     ]
 
     assert not odd, f"write {breaches.separator(0, 'title')!r}: {odd}"
+
+
+def test_a_cycle_through_a_function_and_an_import_for_types_is_found() -> None:
+    known = dict.fromkeys(("a.b", "a.c", "a.d"))
+    source = "if TYPE_CHECKING:\n    from a.b import B\ndef f():\n    from a import c\n    import a.d, os\n"
+
+    assert cycles.imports(source, known) == {"a.b", "a.c", "a.d"}
+    graph = {"a": {"b"}, "b": {"c", "d"}, "c": {"a"}, "d": set[str]()}
+    assert sorted(map(sorted, cycles.components(graph))) == [["a", "b", "c"], ["d"]]
+
+
+@pytest.mark.parametrize("folder", sorted(LARGEST_CYCLE))
+def test_no_cycle_of_imports_grows(folder: str) -> None:
+    largest = next(iter(cycles.cycles_of(folder)), [])
+
+    assert len(largest) <= LARGEST_CYCLE[folder], (
+        f"give a part what it needs by name, with a Protocol for what is above it: {largest}"
+    )

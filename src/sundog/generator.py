@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from sundog.owner.generators import (
-    DynamicObjectRefGenerator,
-    ObjectRefGenerator,
-    StreamingObjectRefGenerator,
-)
+from sundog.owner.dynamic_items import DynamicObjectRefGenerator
+from sundog.owner.generators import ObjectRefGenerator, StreamingObjectRefGenerator
 
 __all__ = ["DynamicObjectRefGenerator", "ObjectRefGenerator", "StreamingObjectRefGenerator"]

@@ -22,7 +22,6 @@ PAGE = ROOT / "docs" / "protocol.md"
 # The programs' tables.
 TABLES = (
     "node/messages.py",
-    "node/workers.py",
     "node/requests.py",
     "owner/messages.py",
     "engines/messages.py",

@@ -6,13 +6,15 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from sundog.config import Config
 from sundog.events import NoRing
 from sundog.exceptions import ObjectLostError
 from sundog.ids import IdMaker, random_id
+from sundog.owner.lanes import ActorLane, Lane
 from sundog.owner.objects import Objects
+from sundog.owner.pauses import Pauses
 from sundog.owner.rows import Task
 from sundog.owner.unread import UnreadErrors
 
@@ -78,6 +80,9 @@ class FakeSegments:
     def write(self, buffers: Any) -> Any:
         self.written.append(buffers)
         return (f"segment-{len(self.written)}", 8, [(0, 8)])
+
+    def viewed(self) -> dict[bytes, int]:
+        return {}
 
     def path(self, name: str) -> str:
         return f"/nowhere/{name}"
@@ -153,6 +158,7 @@ class FakeControl:
     """The line to the node: what was sent on it."""
 
     shm_root = "/nowhere"
+    session: ClassVar[dict[str, Any]] = {"path": "/nowhere"}
 
     def __init__(self) -> None:
         self.sent: list[Any] = []
@@ -185,11 +191,16 @@ class FakeAgenda:
 
 
 class FakeActors:
-    """No actors."""
+    """No actors: what was told to workers."""
 
     def __init__(self) -> None:
-        self.unopened: list[Any] = []
+        self.unopened: deque[ActorLane] = deque()
+        self.links: dict[bytes, ActorLane] = {}
+        self.told: list[Any] = []
         self.rounds = 0
+
+    def tell(self, _lane: Lane, message: Any) -> None:
+        self.told.append(message)
 
     def dispatch_all(self) -> None:
         self.rounds += 1
@@ -222,6 +233,27 @@ class FakeCancels:
         self.failed.append(task)
 
 
+class FakePeers:
+    """No other processes: what was sent to them."""
+
+    def __init__(self) -> None:
+        self.unanswered: set[bytes] = set()
+        self.sent: list[Any] = []
+
+    def send(self, process: bytes, message: Any) -> None:
+        self.sent.append((process, *message))
+
+
+class FakeDeliveries:
+    """Calls that are to run elsewhere: noted."""
+
+    def __init__(self) -> None:
+        self.brought: list[tuple[Any, ...]] = []
+
+    def bring(self, *call: Any) -> None:
+        self.brought.append(call)
+
+
 class FakeStreams:
     """No generator runs."""
 
@@ -230,25 +262,31 @@ class FakeStreams:
 
 
 class FakeOwner:
-    """An owner whose objects are real and whose other parts are fakes; a test replaces the one that it is about."""
+    """Basics whose objects are real, and fakes of the parts; a test gives them to the part that it is about."""
 
     closed: BaseException | None = None
     before_block: Callable[[], None] | None = None
     after_block: Callable[[], None] | None = None
     run_here: Callable[[list[bytes]], bool] | None = None
     notes_parents = False
+    running_calls = dict
 
-    def __init__(self, config: Config | None = None) -> None:
+    def __init__(self, config: Config | None = None, me: bytes = ME, *, inline_max: int = 1000) -> None:
         self.config = config or Config()
-        self.objects = objects = make_objects()
+        self.objects = objects = make_objects(me, inline_max=inline_max)
         self.me, self.lock, self.ids, self.ring = objects.me, objects.lock, objects.ids, objects.ring
         self.ops, self.refs, self.segments = objects.ops, objects.refs, objects.segments
         self.ready, self.table, self.waiters = objects.ready, objects.table, objects.waiters
         self.dependents, self.freed_early = objects.dependents, objects.freed_early
         self.nested, self.unread = objects.nested, objects.unread
+        self.inline_max = objects.inline_max
+        self.pauses, self.deliveries = Pauses(), FakeDeliveries()
         self.reactor: Any = objects.reactor
         self.control = FakeControl()
         self.agenda = FakeAgenda()
+        self.peers = FakePeers()
+        self.getting: Any = None  # nothing blocks
+        self.lineage: Any = None  # nothing is lost
         self.actors = FakeActors()
         self.replies = FakeReplies()
         self.cancels = FakeCancels()
@@ -262,6 +300,6 @@ class FakeOwner:
         return 1e9
 
 
-def make_owner(config: Config | None = None) -> Any:
-    """A `FakeOwner` for the parts that a test adds to it."""
-    return FakeOwner(config)
+def make_owner(config: Config | None = None, me: bytes = ME, *, inline_max: int = 1000) -> Any:
+    """A `FakeOwner` for the parts that a test makes of it."""
+    return FakeOwner(config, me, inline_max=inline_max)

@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import pickle
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from sundog.net.packets import make_pair
 from sundog.owner.actors import ActorCalls
-from sundog.owner.lanes import ActorLane
+from sundog.owner.lanes import ActorLane, Lane
+from sundog.owner.rows import Fn, Task
 from sundog.wire.control import ActorState
+from tests.owner.fakes import make_owner
 
 ACTOR = b"a" * 16
 
 
+class Taking:
+    """Replies: each id that comes ends its call."""
+
+    def handle(self, lane: Lane, ids: Any) -> None:
+        for each in ids:
+            lane.inflight.pop(each, None)
+
+
 @pytest.mark.parametrize("answered", [True, False])
 def test_an_answer_of_its_next_life_ends_the_restart_before_the_node_says_so(answered: bool) -> None:
-    owner: Any = SimpleNamespace(control=SimpleNamespace(receive_buffer=memoryview(bytearray(4096))))
-    owner.replies = SimpleNamespace(handle=lambda link, ids: [link.inflight.pop(each, None) for each in ids])
-    calls = ActorCalls(owner)
+    owner = make_owner()
+    calls = ActorCalls(owner, owner.control, owner.peers, Taking(), *[None] * 3)  # type: ignore[arg-type]
     link = ActorLane(ACTOR, "A", calls.busy)
     link.state, link.away, link.incarnation = "RESTARTING", True, 1
-    task: Any = SimpleNamespace()
+    task = Task(b"t" * 16, Fn(1, "m"), None, 0.0)
     link.inflight[b"call"] = task
     ours, theirs = make_pair()
     theirs.send(pickle.dumps([b"call"] if answered else []))

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import select
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from sundog.owner.agenda import Agenda
 from sundog.owner.pauses import Pauses
-from sundog.owner.rows import DONE, QUEUED
+from sundog.owner.rows import DONE, Fn, Task
 
 
 class Sockets:
@@ -40,8 +38,8 @@ def agenda(sockets: Sockets) -> Iterator[Agenda]:
     made.close()
 
 
-def task() -> Any:
-    return SimpleNamespace(state=QUEUED)
+def task() -> Task:
+    return Task(b"t" * 16, Fn(1, "f"), None, 0.0)
 
 
 def test_an_agenda_without_entries_has_no_descriptor(agenda: Agenda, sockets: Sockets) -> None:

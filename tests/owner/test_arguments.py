@@ -13,23 +13,15 @@ from sundog.owner.rows import DONE, QUEUED, WAITING, ArgumentWaiter, Fn, Shape, 
 from sundog.refs import ObjectRef
 from sundog.state.lease_spec import LeaseSpec
 from sundog.wire.lanes import EXTRA_VALUES
-from tests.owner.fakes import OTHER, make_objects, new_id
+from tests.owner.fakes import OTHER, FakeOwner, new_id
 
 
-class FakeOwner:
-    """An owner with objects, whose other parts only note what they are asked."""
+class Noting:
+    """Dispatch and replies, which note what they are asked."""
 
     def __init__(self) -> None:
-        self.objects = objects = make_objects(inline_max=200)
-        self.me, self.lock, self.ids = objects.me, objects.lock, objects.ids
-        self.ready, self.refs, self.dependents = objects.ready, objects.refs, objects.dependents
-        self.segments, self.ring, self.inline_max = objects.segments, objects.ring, objects.inline_max
-        self.unread = objects.unread
-        self.dispatch = self.replies = self
         self.looked: list[Any] = []
         self.failed: list[tuple[Task, bytes]] = []
-        around: Any = objects.around
-        self.asked = around.notes
 
     def look_at(self, shape: Any) -> Any:
         self.looked.append(shape)
@@ -41,14 +33,21 @@ class FakeOwner:
 
 @pytest.fixture
 def owner(monkeypatch: pytest.MonkeyPatch) -> FakeOwner:
-    made = FakeOwner()
+    made = FakeOwner(inline_max=200)
     monkeypatch.setattr(refs, "_note", made.objects.ops.append)
     return made
 
 
 @pytest.fixture
-def arguments(owner: FakeOwner) -> Arguments:
-    return Arguments(owner)  # type: ignore[arg-type]
+def noting() -> Noting:
+    return Noting()
+
+
+@pytest.fixture
+def arguments(owner: Any, noting: Any) -> Arguments:
+    made = Arguments(owner, noting)
+    made.dispatch = noting
+    return made
 
 
 def make_task() -> Task:
@@ -84,36 +83,37 @@ def test_a_task_with_a_ref_waits_until_its_value_is_here(arguments: Arguments, o
     arguments.pack(task, (ObjectRef(oid, None), 1), {})
     assert (task.state, task.deps, task.holds) == (WAITING, [oid], [oid])
     arguments.await_all(task)
-    assert owner.asked == [("asked", oid)] and owner.dependents == {oid: [task]}
+    around: Any = owner.objects.around
+    assert around.notes == [("asked", oid)] and owner.dependents == {oid: [task]}
     owner.ready[oid] = b"value"
     arguments.enqueue(task)
     assert task.state == QUEUED and task.extra == {EXTRA_VALUES: [(oid, (0, b"value", None, None))]}
     assert task.fn.shape is not None and list(task.fn.shape.queue) == [task]
 
 
-def test_a_task_whose_argument_is_lost_again_waits_again(arguments: Arguments, owner: FakeOwner) -> None:
+def test_a_task_whose_argument_is_lost_again_waits_again(arguments: Arguments, noting: Noting) -> None:
     task = make_task()
     task.deps, task.state = [new_id(OTHER)], WAITING
     arguments.enqueue(task)
-    assert task.state == WAITING and task.missing == 1 and owner.looked == []
+    assert task.state == WAITING and task.missing == 1 and noting.looked == []
 
 
 def test_a_failed_argument_fails_the_task_and_one_that_has_ended_is_left_alone(
-    arguments: Arguments, owner: FakeOwner
+    arguments: Arguments, owner: FakeOwner, noting: Noting
 ) -> None:
     oid = new_id()
     owner.objects.fail_object(oid, KeyError("k"))
     task = make_task()
     task.deps, task.state = [oid], WAITING
     arguments.enqueue(task)
-    assert owner.failed == [(task, oid)]
+    assert noting.failed == [(task, oid)]
     task.state = DONE
     arguments.enqueue(task)
-    assert len(owner.failed) == 1
+    assert len(noting.failed) == 1
 
 
 def test_a_constructor_is_told_of_its_arguments_and_of_an_error(
-    arguments: Arguments, owner: FakeOwner
+    arguments: Arguments, owner: FakeOwner, noting: Noting
 ) -> None:
     heard: list[str] = []
 
@@ -131,4 +131,4 @@ def test_a_constructor_is_told_of_its_arguments_and_of_an_error(
         task = make_task()
         task.deps, task.state, task.waiter = [oid], WAITING, Constructor()
         arguments.enqueue(task)
-    assert heard == ["start", "fail"] and owner.failed == []
+    assert heard == ["start", "fail"] and noting.failed == []

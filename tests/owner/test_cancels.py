@@ -2,45 +2,34 @@
 
 from __future__ import annotations
 
-import threading
-from types import SimpleNamespace
 from typing import Any
 
 from sundog.owner.cancels import Cancels
 from sundog.owner.lanes import ActorLane, OwnLane
 from sundog.owner.rows import SENT, Fn, Task
 from sundog.wire.peers import CancelTold
+from tests.owner.fakes import make_owner
 
 PARENT = b"p" * 16
 
 
 def test_a_child_is_interrupted_once_though_its_parent_was_cancelled_before_it_ended() -> None:
-    told: list[Any] = []
-    owner: Any = SimpleNamespace(
-        lock=threading.RLock(),
-        table={},
-        actors=SimpleNamespace(tell=lambda _lane, message: told.append(message)),
-    )
+    owner = make_owner()
     child = Task(b"c" * 16, Fn(1, "child"), None, 5.0)
     child.state, child.parent, child.lane = SENT, PARENT, ActorLane(b"a" * 16, "A", set())
     owner.table[child.id] = child
-    cancels = Cancels(owner)
+    cancels = make_cancels(owner)
     cancels.childless.add(PARENT)
 
     cancels.cancel_late(PARENT)  # by the thread that ran the parent, which was interrupted at once
     cancels.cancel_children_of(PARENT)
 
-    assert told == [("cancel_task", child.id, True, 0)]
+    assert owner.actors.told == [("cancel_task", child.id, True, 0)]
 
 
 def test_children_are_known_by_their_parent_whatever_the_clock_said_when_they_were_submitted() -> None:
     """What an earlier task left running is not cancelled, though a clock that was set back makes it younger."""
-    told: list[Any] = []
-    owner: Any = SimpleNamespace(
-        lock=threading.RLock(),
-        table={},
-        actors=SimpleNamespace(tell=lambda _lane, message: told.append(message.task_id)),
-    )
+    owner = make_owner()
 
     def submitted(letter: bytes, parent: bytes, at_s: float, lane: Any) -> None:
         task = Task(letter * 16, Fn(1, "child"), None, at_s)
@@ -52,33 +41,42 @@ def test_children_are_known_by_their_parent_whatever_the_clock_said_when_they_we
     submitted(b"c", PARENT, 5.0, there)
     submitted(b"i", PARENT, 5.0, OwnLane(b"w" * 8, 1, None, None))  # runs in this process, and has a child
     submitted(b"g", b"i" * 16, 5.0, there)
-    Cancels(owner).cancel_children_of(PARENT)
-    assert told == [b"c" * 16, b"g" * 16]
+    make_cancels(owner).cancel_children_of(PARENT)
+    assert [message.task_id for message in owner.actors.told] == [b"c" * 16, b"g" * 16]
+
+
+def make_cancels(owner: Any) -> Cancels:
+    """Cancels among the fakes of an owner."""
+    cancels = Cancels(owner, owner.control, owner.peers, owner.getting, owner.replies, owner.lineage)
+    cancels.actors = owner.actors
+    return cancels
 
 
 class Site:
     """A process with one task of its own that runs elsewhere, and what it has told others."""
 
     def __init__(self, task_id: bytes, parent: bytes = b"") -> None:
-        self.told: list[Any] = []
-        self.announced: list[bytes] = []
         self.task = Task(task_id, Fn(1, "f"), None, 5.0)
         self.task.state, self.task.parent = SENT, parent
         self.task.lane = ActorLane(b"a" * 16, "A", set())
         self.task.lane.worker = b"w" * 8
-        owner: Any = SimpleNamespace(
-            lock=threading.RLock(),
-            table={task_id: self.task},
-            actors=SimpleNamespace(tell=lambda _lane, message: self.told.append(message)),
-            peers=SimpleNamespace(send=lambda process, message: self.told.append((process, *message))),
-            objects=SimpleNamespace(announce=self.announced.append),
-        )
-        self.cancels = Cancels(owner)
+        owner = make_owner()
+        owner.table[task_id] = self.task
+        self.told: list[Any] = owner.actors.told
+        self.answered: list[Any] = owner.peers.sent
+        self.announced: list[bytes] = []
+        self.waiters: dict[bytes, Any] = owner.waiters
+        self.cancels = make_cancels(owner)
+
+    def awaits(self, number: int) -> None:
+        """A thread waits for the end of this round."""
+        self.waiters[b"cancel" + number.to_bytes(8, "little")] = [self.announced.append]
 
 
 def test_a_recursive_cancel_is_answered_when_the_workers_of_the_children_have_answered() -> None:
     driver, worker = Site(PARENT), Site(b"c" * 16, PARENT)
     made = driver.cancels.begin(driver.task, force=False, recursive=True)
+    driver.awaits(made.number)
     [message] = driver.told
     assert message[:3] == ("cancel_task", PARENT, True) and message[3]
     assert made.left == 1 and not driver.announced
@@ -91,9 +89,9 @@ def test_a_recursive_cancel_is_answered_when_the_workers_of_the_children_have_an
         "its child's worker is told, and nobody is answered yet"
     )
     worker.cancels.told(b"w" * 8, CancelTold(down[3]))
-    assert worker.told[1:] == [(b"d" * 8, "cancel_told", message[3])]
+    assert worker.answered == [(b"d" * 8, "cancel_told", message[3])]
     worker.cancels.told(b"w" * 8, CancelTold(down[3]))
-    assert len(worker.told) == 2, "an answer that comes twice is nothing new"
+    assert len(worker.answered) == 1, "an answer that comes twice is nothing new"
 
     driver.cancels.told(b"w" * 8, CancelTold(message[3]))
     assert made.left == 0 and len(driver.announced) == 1

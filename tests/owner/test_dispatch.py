@@ -16,15 +16,16 @@ from sundog.owner.lanes import LeasedLane
 from sundog.owner.rows import DONE, QUEUED, SENT, Code, Fn, Shape, Task
 from sundog.state.lease_spec import LeaseSpec
 from sundog.wire.control import LeaseGranted, OpenLane, Release, ReturnLease
-from tests.owner.fakes import FakeOwner
+from tests.owner.fakes import make_owner
 
 
 class World:
     """A dispatch with one shape of demand, and workers that the node has granted."""
 
     def __init__(self) -> None:
-        self.owner = FakeOwner(Config(prefetch_ms=10))
-        self.dispatch = Dispatch(self.owner)  # type: ignore[arg-type]
+        self.owner = owner = make_owner(Config(prefetch_ms=10))
+        self.dispatch = Dispatch(owner, owner.control, owner.replies, owner.cancels)
+        self.dispatch.actors = owner.actors
         self.shape: Shape = self.dispatch.shape_for(LeaseSpec(resources=(("CPU", 1.0),), env_key="01:"), {})
         self.fn = Fn(1, "f")
         self.fn.code, self.fn.shape = Code(b"h", b"code"), self.shape

@@ -2,53 +2,51 @@
 
 from __future__ import annotations
 
-import threading
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from sundog.owner.futures import ObjectFuture
+from tests.owner.fakes import make_owner
 
 
-class Owner:
-    """As much of an owner as a future needs: `block_until` does what a test says."""
+class Blocks:
+    """What waits: it does what a test says."""
 
     def __init__(self, blocks: Any) -> None:
-        self.lock = threading.RLock()
-        self.announced: list[bytes] = []
-        self.objects = self
-        self.getting = SimpleNamespace(block_until=blocks)
-        self.reactor = SimpleNamespace(wake=lambda: None)
+        self.block_until = blocks
 
-    def announce(self, key: bytes) -> None:
-        self.announced.append(key)
+
+def make_future(owner: Any, blocks: Any) -> ObjectFuture:
+    return ObjectFuture(owner, Blocks(blocks))
 
 
 def test_a_future_that_is_done_is_read_without_waiting() -> None:
-    owner: Any = Owner(lambda *_: pytest.fail("waited"))
-    future = ObjectFuture(owner)
+    owner = make_owner()
+    future = make_future(owner, lambda *_: pytest.fail("waited"))
     future.set_result(7)
     future.announce()
     assert future.result() == 7 and future.exception() is None
-    assert owner.announced == [], "nobody waits"
+    assert owner.reactor.woken == 0, "nobody waits"
 
 
 def test_who_waits_for_a_future_is_told_when_it_is_done() -> None:
     def complete(done: Any, key: bytes, timeout: float | None) -> None:
+        announced: list[bytes] = []
+        owner.waiters[key] = [announced.append]
         future.set_exception(KeyError("x"))
         future.announce()
-        assert done() and owner.announced == [key]
+        assert done() and announced == [key] and owner.reactor.woken == 1
 
-    owner: Any = Owner(complete)
-    future = ObjectFuture(owner)
+    owner = make_owner()
+    future = make_future(owner, complete)
     with pytest.raises(KeyError):
         future.result()
 
 
 def test_a_future_that_does_not_come_in_time_is_a_timeout() -> None:
     asked: list[float | None] = []
-    owner: Any = Owner(lambda done, key, timeout: asked.append(timeout))
+    future = make_future(make_owner(), lambda done, key, timeout: asked.append(timeout))
     with pytest.raises(TimeoutError):
-        ObjectFuture(owner).result(0.25)
+        future.result(0.25)
     assert asked == [0.25]

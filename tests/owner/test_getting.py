@@ -10,7 +10,6 @@ import pytest
 
 from sundog.exceptions import DeadlockError, GetTimeoutError
 from sundog.owner.getting import Getting
-from sundog.owner.pauses import Pauses
 from sundog.wire.lanes import OK
 from tests.owner.fakes import FakeReactor, make_owner, new_id
 
@@ -70,13 +69,6 @@ class FakeWaits:
         self.noted.append("forgotten")
 
 
-class FakePeers:
-    """No other processes."""
-
-    def __init__(self) -> None:
-        self.unanswered: set[bytes] = set()
-
-
 class World:
     """A `Getting` among fakes."""
 
@@ -84,10 +76,9 @@ class World:
         self.owner = make_owner()
         self.reactor = self.owner.reactor = Reading()
         self.owner.long_waits = FakeWaits(patience_s)
-        self.owner.pauses = Pauses()
-        self.owner.peers = FakePeers()
         self.owner.objects.around.made.update(self.ids(9))
-        self.getting = Getting(self.owner)
+        self.getting = Getting(self.owner, self.owner.peers)
+        self.getting.long_waits = self.owner.long_waits
 
     def ids(self, count: int) -> list[bytes]:
         if not hasattr(self, "_ids"):

@@ -7,7 +7,6 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +15,16 @@ from sundog.owner import core as verbs
 from sundog.owner import interrupts
 from sundog.worker.serving import Serving
 from tests.integration.gates import await_true
+
+
+class Interrupting:
+    """A worker whose task is being interrupted, and what runs the task."""
+
+    interrupting, on_signal = b"task", None
+
+    def __init__(self) -> None:
+        self.current, self.main_thread = b"task", threading.get_ident()
+        self.executor = self
 
 
 @pytest.fixture
@@ -30,8 +39,7 @@ def interrupted() -> Iterator[list[int]]:
 def test_an_interrupt_is_put_off_even_while_the_main_thread_is_inside_threading(
     interrupted: list[int],
 ) -> None:
-    executor = SimpleNamespace(interrupting=b"task", on_signal=None)
-    serving: Any = SimpleNamespace(current=b"task", executor=executor, main_thread=threading.get_ident())
+    serving: Any = Interrupting()
     # Held in the middle of a join(), where Python has it (before 3.13); Timer.start() would wait for it.
     lock = getattr(threading, "_shutdown_locks_lock", threading.Lock())
     with lock:

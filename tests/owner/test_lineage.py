@@ -16,22 +16,18 @@ from sundog.wire.lanes import OK
 from tests.owner.fakes import make_owner
 
 
-class NothingFreed:
-    """The program freed no object."""
-
-    def has(self, _oid: bytes) -> bool:
-        return False
-
-
 class World:
     """Finished tasks whose results were in segments."""
 
     def __init__(self) -> None:
         self.owner = make_owner()
-        self.lineage = self.owner.lineage = Recovery(self.owner)
-        self.dispatch = self.owner.dispatch = Dispatch(self.owner)
-        self.owner.arguments = Arguments(self.owner)
-        self.owner.frees = NothingFreed()
+        owner = self.owner
+        self.lineage = Recovery(owner, owner.peers, owner.getting, owner.replies, owner.streams)
+        self.dispatch = Dispatch(owner, owner.control, owner.replies, owner.cancels)
+        arguments = Arguments(owner, owner.replies)
+        arguments.dispatch, arguments.actors = self.dispatch, owner.actors
+        self.lineage.arguments, self.lineage.dispatch = arguments, self.dispatch
+        self.lineage.actors = self.dispatch.actors = owner.actors
         self.shape = self.dispatch.shape_for(LeaseSpec(resources=(("CPU", 1.0),), env_key="01:"), {})
         around = self.owner.objects.around
         around.comes = self._comes

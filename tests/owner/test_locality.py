@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from collections import deque
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from sundog.owner import context, locality
-from sundog.owner.rows import Shape
+from sundog.owner.rows import Fn, Shape, Task
 from sundog.state.lease_spec import LeaseSpec
 from sundog.store import places
 from sundog.store.segments import Segments
@@ -26,7 +25,6 @@ class Owner:
 
     def __init__(self, base: str) -> None:
         self.segments = Segments(base, base + "-disk", b"m" * 8, deque())
-        self.dispatch = self
 
     def shape_for(self, spec: LeaseSpec, setup: dict[str, Any]) -> Shape:
         return Shape(2, spec, setup)
@@ -45,30 +43,32 @@ def value(name: str, size: int) -> Any:
     return b"oid", (0, b"", (name, size, [(0, size)]), None)
 
 
-def task(spec: LeaseSpec = ONE) -> Any:
-    return SimpleNamespace(fn=SimpleNamespace(shape=Shape(1, spec, {})))
+def task(spec: LeaseSpec = ONE) -> Task:
+    fn = Fn(1, "f")
+    fn.shape = Shape(1, spec, {})
+    return Task(b"t" * 16, fn, None, 0.0)
 
 
 def test_the_most_bytes_decide(owner: Any) -> None:
     values = [value("a-b-1@" + TAG_B, 100), value("a-b-2@" + TAG_C, 60), value("a-b-3@" + TAG_C, 60)]
 
-    assert locality.near(owner, task(), values).spec.prefer == bytes.fromhex(TAG_C)
+    assert locality.near(owner.segments, owner, task(), values).spec.prefer == bytes.fromhex(TAG_C)
 
 
 def test_copies_count_as_much_as_the_home(owner: Any) -> None:
     Path(places.shared_root(owner.segments.base_root, TAG_B), "a-b-1@" + TAG_C).touch()
     values = [value("a-b-1@" + TAG_C, 100), value("a-b-2@" + TAG_B, 1)]
 
-    assert locality.near(owner, task(), values).spec.prefer == bytes.fromhex(TAG_B)
+    assert locality.near(owner.segments, owner, task(), values).spec.prefer == bytes.fromhex(TAG_B)
 
 
 def test_the_head_is_named_by_its_id(owner: Any) -> None:
-    assert locality.near(owner, task(), [value("a-b-1", 100)]).spec.prefer == HEAD[:4]
+    assert locality.near(owner.segments, owner, task(), [value("a-b-1", 100)]).spec.prefer == HEAD[:4]
 
 
 def test_small_values_and_other_strategies_keep_their_shape(owner: Any) -> None:
     small = (b"oid", (0, b"", None, None))
     plain, spread = task(), task(LeaseSpec(ONE.resources, "env", strategy=("spread",)))
 
-    assert locality.near(owner, plain, [small]) is plain.fn.shape  # type: ignore[list-item]
-    assert locality.near(owner, spread, [value("a-b-1@" + TAG_B, 100)]) is spread.fn.shape
+    assert locality.near(owner.segments, owner, plain, [small]) is plain.fn.shape  # type: ignore[list-item]
+    assert locality.near(owner.segments, owner, spread, [value("a-b-1@" + TAG_B, 100)]) is spread.fn.shape

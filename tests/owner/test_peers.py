@@ -15,7 +15,7 @@ from sundog.wire.control import OpenPeer, PeerOpened
 from sundog.wire.lanes import OK
 from sundog.wire.peers import AskValue, Borrow, CancelTold, TellValue, Unborrow, ValuePending
 from sundog.wire.row import Table, on
-from tests.owner.fakes import ME, OTHER, FakeOwner, make_objects, new_id
+from tests.owner.fakes import ME, OTHER, make_owner, new_id
 
 assert messages  # the tables that a real owner has
 
@@ -58,16 +58,12 @@ class Site:
     """One process, with as much of an owner as peers need."""
 
     def __init__(self, me: bytes) -> None:
-        self.owner = owner = FakeOwner()
-        objects = make_objects(me)
-        owner.me, owner.objects = me, objects
-        owner.refs, owner.ready, owner.table = objects.refs, objects.ready, objects.table
-        owner.ops, owner.waiters = objects.ops, objects.waiters
+        self.owner = owner = make_owner(me=me)
         self.coming: set[bytes] = set()
         self.heard: list[Any] = []
-        made: Any = owner
-        self.peers = made.peers = Peers(made)
-        objects.around = Around(self)
+        self.peers = owner.peers = Peers(owner, owner.control)
+        self.peers.actors = owner.actors
+        owner.objects.around = Around(self)
         self.peers.table = Table(
             on(AskValue, self.peers.asked),
             on(ValuePending, self.peers.pending),

@@ -1,6 +1,6 @@
-"""The node's table: which part handles which message of a driver, worker or command.
+"""The node's tables: which part handles which message of a driver, worker or command, and which of a zygote.
 
-Owns the table alone. Every handler runs on the node's only thread, with the process that sent the message, the row,
+Owns the tables alone. Every handler runs on the node's only thread, with the process that sent the message, the row,
 and the descriptor that came along, if its row has one. Rows: `wire/control.py`; requests: `node/requests.py`.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sundog.wire import control, members
+from sundog.wire import control, members, zygote
 from sundog.wire.row import Table, on
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def table(node: Node) -> Table:
-    """All that the node hears."""
+    """All that the node hears from drivers, workers, members and commands."""
     actors, store, requests = node.keeper, node.stores, node.requests
     return Table(
         # coming and going
@@ -64,4 +64,14 @@ def table(node: Node) -> Table:
         on(control.Described, requests.described),
         on(control.Looked, requests.looked),
         on(control.Rpc, requests.handle),
+    )
+
+
+def from_zygote(node: Node) -> Table:
+    """All that a zygote, the node's own or a member's, tells the node."""
+    return Table(
+        on(zygote.Forked, node.workers.forked),
+        on(zygote.ForkFailed, node.workers.fork_failed),
+        on(zygote.Exited, node.workers.exited_told),
+        on(zygote.Learned, node.learning.answered),
     )

@@ -148,6 +148,7 @@ class Node:
         self.scrapes = ScrapeKeeper(self)
         self.tenancy = Tenancy(self)
         self.table = messages.table(self)
+        self.workers.table = messages.from_zygote(self)
         self._ticking, self._logs_scheduled, self._next_job = False, False, 1
 
     def now(self) -> float:

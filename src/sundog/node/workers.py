@@ -29,8 +29,8 @@ from sundog.plain import as_dict
 from sundog.state.instructions import StartWorker, StopWorker
 from sundog.wire.cause import Cause
 from sundog.wire.control import ExitOk, MayExit, StopServing
-from sundog.wire.row import Table, on
-from sundog.wire.zygote import Exited, Fork, Forked, ForkFailed, Import, Learned
+from sundog.wire.row import Table
+from sundog.wire.zygote import Exited, Fork, Forked, ForkFailed, Import
 
 if TYPE_CHECKING:
     from sundog.node.program import Node
@@ -56,12 +56,7 @@ class Workers:
         self._failed_starts = 0
         self._unstarted: dict[bytes, tuple[bytes, str]] = {}  # worker -> its node and environment
         self.causes = Causes(f"{node.session['path']}/rings")
-        self._from_zygote = Table(
-            on(Forked, self._forked),
-            on(ForkFailed, self._fork_failed),
-            on(Learned, lambda message: self.node.learning.answered(message)),
-            on(Exited, lambda message: self.exited(message.pid, message.status, message.peak_kib * 1024)),
-        )
+        self.table = Table()  # what zygotes say: node/messages.py
 
     # ------------------------------------------------------------------ the zygote
     def use_zygote(self, zygote: tuple[int, int], lifeline_read: int) -> None:
@@ -92,9 +87,11 @@ class Workers:
                 line.send(message)
 
     def heard_zygote(self, message: tuple[Any, ...], _fds: list[int]) -> None:
-        self._from_zygote.handle(message)
+        """A zygote, this node's or a member's, says something."""
+        self.table.handle(message)
 
-    def _fork_failed(self, message: ForkFailed) -> None:
+    def fork_failed(self, message: ForkFailed) -> None:
+        """A zygote could not fork a worker."""
         node_id, env_key = self._unstarted.pop(message.worker, (self.node.node_id, ""))
         process = self.node.processes.pop(message.worker, None)
         if process is not None:
@@ -212,7 +209,8 @@ class Workers:
         self._unstarted[worker_id] = instruction.node_id, instruction.env_key
         zygote.send(Fork(worker_id, pickle.dumps(spec, 5)), (theirs.detach(),))
 
-    def _forked(self, message: Forked) -> None:
+    def forked(self, message: Forked) -> None:
+        """A zygote has forked a worker: this is its pid."""
         self._zygote_served = True
         node, worker_id, pid = self.node, message.worker, message.pid
         asked = self._unstarted.pop(worker_id, None)
@@ -309,6 +307,10 @@ class Workers:
             os.killpg(pid, signal.SIGKILL)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
+
+    def exited_told(self, message: Exited) -> None:
+        """A zygote has reaped a worker."""
+        self.exited(message.pid, message.status, message.peak_kib * 1024)
 
     def exited(self, pid: int, status: int | None, peak_bytes: int = 0) -> None:
         """A worker is gone: find the one cause and tell every process that has to know."""

@@ -16,7 +16,7 @@ import pickle
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sundog.exceptions import (
     ActorDiedError,
@@ -30,17 +30,21 @@ from sundog.exceptions import (
 from sundog.ids import RESULT_SUFFIX
 from sundog.net import packets
 from sundog.owner import context, death_errors, evidence
+from sundog.owner.arguments import Arguments
+from sundog.owner.basics import Basics
+from sundog.owner.control import Control
+from sundog.owner.dispatch import Dispatch
 from sundog.owner.lanes import ActorLane, Lane
 from sundog.owner.lost_attempts import record_lost
+from sundog.owner.peers import Peers
+from sundog.owner.replies import Replies
 from sundog.owner.rows import ALWAYS, DONE, QUEUED, ROOM_AGAIN_S, SENT, WAITING, Fn, Task
+from sundog.owner.timeouts import Timeouts
 from sundog.system.descriptors import Gauge
 from sundog.wire.cause import Cause
 from sundog.wire.control import ActorScope, ActorState, OpenActorLane
 from sundog.wire.lanes import EXTRA_GROUP, Item, ReplyBatch
 from sundog.wire.peers import ToPeer
-
-if TYPE_CHECKING:
-    from sundog.owner.core import Owner
 
 _time = time.time
 _INFLIGHT_MAX = 4096
@@ -52,8 +56,23 @@ _GATHER_S = 1e-3
 class ActorCalls:
     """All actors that one process calls."""
 
-    def __init__(self, owner: Owner) -> None:
-        self.owner = owner
+    def __init__(
+        self,
+        basics: Basics,
+        control: Control,
+        peers: Peers,
+        replies: Replies,
+        timeouts: Timeouts,
+        arguments: Arguments,
+        dispatch: Dispatch,
+    ) -> None:
+        self.basics = basics
+        self.control = control
+        self.peers = peers
+        self.replies = replies
+        self.timeouts = timeouts
+        self.arguments = arguments
+        self.dispatch = dispatch
         self.links: dict[bytes, ActorLane] = {}
         self.busy: set[ActorLane] = set()
         self.scopes: set[bytes] = (
@@ -76,17 +95,17 @@ class ActorCalls:
         """If this stands for an actor of ours, its last handle is gone: it ends when it has done what was asked."""
         if oid in self.scopes:
             self.scopes.discard(oid)
-            self.owner.control.send(ActorScope(oid[:-4]))
+            self.control.send(ActorScope(oid[:-4]))
 
     # ------------------------------------------------------------------ calls
     def link(self, actor_id: bytes, name: str) -> ActorLane:
         """The link to an actor, opened on first use."""
         link = self.links.get(actor_id)
         if link is None:
-            with self.owner.lock:
+            with self.basics.lock:
                 link = self.links.get(actor_id)
                 if link is None:
-                    link = ActorLane(actor_id, name, self.busy, self.owner)
+                    link = ActorLane(actor_id, name, self.busy, self.basics)
                     self.links[actor_id] = link
                     self._open_lane(link)
         return link
@@ -95,17 +114,15 @@ class ActorCalls:
         if not self.gauge.take(2):
             # Near the limit of descriptors: its calls wait in the queue until another actor has ended.
             self.unopened.append(link)
-            self.owner.reactor.start_ticking()  # rounds in which to look again
+            self.basics.reactor.start_ticking()  # rounds in which to look again
             self.on_shortage(self.gauge.text("This program"))
             return
         ours, theirs = packets.make_pair()
         link.sock, link.peer = ours, theirs
         # When its end is closed, the process behind it is gone; the node tells why.
-        reactor, fd = self.owner.reactor, ours.fileno()
-        reactor.add(
-            fd, link.reader(self.owner.control.receive_buffer, self._heard, lambda: reactor.remove(fd))
-        )
-        self.owner.control.send(OpenActorLane(link.actor_id, link.incarnation), (theirs.fileno(),))
+        reactor, fd = self.basics.reactor, ours.fileno()
+        reactor.add(fd, link.reader(self.control.receive_buffer, self._heard, lambda: reactor.remove(fd)))
+        self.control.send(OpenActorLane(link.actor_id, link.incarnation), (theirs.fileno(),))
 
     def _open_waiting(self) -> None:
         for _ in range(len(self.unopened)):
@@ -122,18 +139,18 @@ class ActorCalls:
         link.worker, link.pid = worker, pid
         untold, link.untold = link.untold, []
         for message in untold:
-            self.owner.peers.send(worker, message)
+            self.peers.send(worker, message)
 
     def tell(self, lane: Lane, message: ToPeer) -> None:
         """Send a message to the worker behind a lane, now or as soon as we know who it is (locked)."""
         if lane.worker:
-            self.owner.peers.send(lane.worker, message)
+            self.peers.send(lane.worker, message)
         else:
             lane.untold.append(message)
 
     def _heard(self, link: ActorLane, batch: ReplyBatch) -> None:
         before = len(link.inflight)
-        self.owner.replies.handle(link, batch)
+        self.replies.handle(link, batch)
         if link.away and link.state == "RESTARTING" and len(link.inflight) < before:
             # Its next life answers, before the node says so.
             link.state, link.away = "ALIVE", False
@@ -148,7 +165,7 @@ class ActorCalls:
         Raises:
             PendingCallsLimitExceeded: the actor's max_pending_calls are waiting already.
         """
-        owner = self.owner
+        basics = self.basics
         if link.max_pending > 0 and len(link.queue) + len(link.inflight) >= link.max_pending:
             raise PendingCallsLimitExceeded(
                 f"Actor {link.name} ({link.actor_id.hex()}) has {link.max_pending} calls pending from this process, "
@@ -156,45 +173,45 @@ class ActorCalls:
                 actor_id=link.actor_id.hex(),
                 max_pending_calls=link.max_pending,
             )
-        task_id = owner.ids.task()
+        task_id = basics.ids.task()
         task = Task(task_id, fn, None, _time())
-        if owner.notes_parents:
+        if basics.notes_parents:
             task.parent = context.current_id()
         task.actor = link
         if args or kwargs:
-            owner.arguments.pack(task, args, kwargs)
-        owner.table[task_id] = task
+            self.arguments.pack(task, args, kwargs)
+        basics.table[task_id] = task
         if task.state == WAITING or link.away:
             self._call_slowly(link, task)
             return task
         link.queue.append(task)
         if not link.inflight or len(link.queue) >= _BATCH:
-            with owner.lock:
-                owner.check_open()
-                if not owner.reactor.leader:
-                    owner.reactor.glance()
+            with basics.lock:
+                basics.check_open()
+                if not basics.reactor.leader:
+                    basics.reactor.glance()
                 self.send_calls(link)
         elif link.concurrent and not self.busy:
             # No reply need come before this call may start: the thread that reads sends it, with those that follow now.
             self.busy.add(link)
-            owner.reactor.wake_soon()
+            basics.reactor.wake_soon()
         else:
             self.busy.add(link)
         return task
 
     def _call_slowly(self, link: ActorLane, task: Task) -> None:
-        with self.owner.lock:
-            self.owner.check_open()
+        with self.basics.lock:
+            self.basics.check_open()
             if link.state == "DEAD":
                 task.state = QUEUED
-                self.owner.replies.fail_with(task, self.died_error(link, task))
+                self.replies.fail_with(task, self.died_error(link, task))
                 return
             if link.state == "RESTARTING" and task.state != WAITING and task.retries == 0:
                 # Not kept until the next life, which may be long in coming: the caller may ask another actor.
-                self.owner.replies.fail_with(task, self._unavailable(link, task, link.cause, begun=False))
+                self.replies.fail_with(task, self._unavailable(link, task, link.cause, begun=False))
                 return
             link.queue.append(task)
-            self.owner.arguments.await_all(task)
+            self.arguments.await_all(task)
             self.send_calls(link)
 
     def ready_to_send(self, task: Task) -> None:
@@ -222,7 +239,7 @@ class ActorCalls:
         call at a time replies to those it has, and each reply leads here again; one that runs several may
         need just these calls before it replies, so they wait for a moment at most.
         """
-        reactor = self.owner.reactor
+        reactor = self.basics.reactor
         if reactor.leader:
             return False
         if link.concurrent:
@@ -275,7 +292,7 @@ class ActorCalls:
                 size += 160 + (len(args) if type(args) is bytes else 200) + (1024 if extra else 0)
                 if extra and "v" in extra:
                     size += sum(len(value[1]) for _, value in extra["v"])
-                if items and size > self.owner.dispatch.packet_max:
+                if items and size > self.dispatch.packet_max:
                     break
                 queue.popleft()
                 if task.attempt:
@@ -304,9 +321,9 @@ class ActorCalls:
 
     def _send(self, link: ActorLane, items: list[Item]) -> bool:
         try:
-            sent = link.send(None, items, self.owner.control.shm_root)
+            sent = link.send(None, items, self.control.shm_root)
         except packets.NoRoom:
-            self.owner.agenda.after(ROOM_AGAIN_S, ALWAYS, self.send_calls, link)
+            self.basics.agenda.after(ROOM_AGAIN_S, ALWAYS, self.send_calls, link)
             return False
         if not sent and link.inflight:
             self.busy.add(link)
@@ -343,7 +360,9 @@ class ActorCalls:
             lost = self._leave(link)
             begun = self._begun(link, lost)
             if link.worker:
-                record_lost(self.owner, [task for task in lost if task.id in begun], link.worker)
+                record_lost(
+                    self.basics, self.control, [task for task in lost if task.id in begun], link.worker
+                )
             for task in lost:
                 self._fail(link, task, may_have_run=task.id in begun)
             self._fail_queued(link)
@@ -362,21 +381,21 @@ class ActorCalls:
         if not link.worker:
             return set()  # it never said who it is: it had not taken a call out of its socket
         return evidence.begun_calls(
-            self.owner.control.ring_path(link.worker),
+            self.control.ring_path(link.worker),
             [task.id for task in lost],
-            certain=self.owner.config.record_enabled and not link.concurrent,
+            certain=self.basics.config.record_enabled and not link.concurrent,
         )
 
     def _leave(self, link: ActorLane) -> list[Task]:
         """Close the lane to a worker that is gone; what was in flight is returned in order."""
         link.close_peer()
         if link.sock is not None:
-            self.owner.replies.drain_lane(link)
-            self.owner.reactor.remove(link.sock.fileno())
+            self.replies.drain_lane(link)
+            self.basics.reactor.remove(link.sock.fileno())
             link.sock.close()
             link.sock = None
         for name, _ in link.freed:
-            self.owner.segments.unlink(name)
+            self.basics.segments.unlink(name)
         link.freed = []
         lost = list(link.inflight.values())
         link.inflight.clear()
@@ -390,7 +409,7 @@ class ActorCalls:
         constructor had not taken any.
         """
         begun = self._begun(link, lost)
-        record_lost(self.owner, [task for task in lost if task.id in begun], link.worker)
+        record_lost(self.basics, self.control, [task for task in lost if task.id in begun], link.worker)
         again, over = [], []
         for task in lost:
             if task.state == DONE:
@@ -402,8 +421,8 @@ class ActorCalls:
             elif task.retries != 0:
                 if task.retries > 0:
                     task.retries -= 1
-                self.owner.replies.begin_attempt(task)
-                self.owner.timeouts.watch(task)
+                self.replies.begin_attempt(task)
+                self.timeouts.watch(task)
                 again.append(task)
             else:
                 over.append(task)
@@ -413,7 +432,7 @@ class ActorCalls:
             if task.cancelled:
                 self._fail(link, task)
             else:
-                self.owner.replies.fail_with(task, self._unavailable(link, task, cause, task.id in begun))
+                self.replies.fail_with(task, self._unavailable(link, task, cause, task.id in begun))
 
     def _fail(self, link: ActorLane, task: Task, may_have_run: bool = False) -> None:
         if task.cancelled:
@@ -422,7 +441,7 @@ class ActorCalls:
             )
         else:
             error = self.died_error(link, task, may_have_run)
-        self.owner.replies.fail_with(task, error)
+        self.replies.fail_with(task, error)
 
     def _unavailable(self, link: ActorLane, task: Task, cause: Any, begun: bool) -> RayError:
         return death_errors.call_error(
@@ -432,7 +451,7 @@ class ActorCalls:
     def _output_of(self, link: ActorLane) -> str:
         if not link.worker:
             return f"See: sundog why {link.actor_id.hex()}"
-        output = self.owner.control.log_path(link.worker)
+        output = self.control.log_path(link.worker)
         return f"Why: sundog why {link.actor_id.hex()}. Its output: {output}"
 
     def died_error(self, link: ActorLane, task: Task | None = None, may_have_run: bool = False) -> RayError:

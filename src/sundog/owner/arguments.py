@@ -13,14 +13,16 @@ from typing import TYPE_CHECKING, Any
 from sundog import event_facts, events
 from sundog.ids import PROCESS_BYTES, number_of
 from sundog.owner import by_value
+from sundog.owner.basics import Basics
 from sundog.owner.call_sites import of_user
+from sundog.owner.replies import Replies
 from sundog.owner.rows import DONE, QUEUED, WAITING, Task
 from sundog.refs import ObjectRef
 from sundog.serialize.pack import SIMPLE, Slot
 from sundog.wire.lanes import ERROR, EXTRA_VALUES
 
 if TYPE_CHECKING:
-    from sundog.owner.core import Owner
+    from sundog.owner.interfaces import Calling, Dispatching
 
 _time = time.time
 _REF = ObjectRef
@@ -31,8 +33,12 @@ _WAITED_S = 1e-4  # arguments that were there sooner are not worth an event
 class Arguments:
     """Packs and awaits the arguments of one owner's tasks."""
 
-    def __init__(self, owner: Owner) -> None:
-        self.owner = owner
+    dispatch: Dispatching  # set by the owner, which builds it later
+    actors: Calling
+
+    def __init__(self, basics: Basics, replies: Replies) -> None:
+        self.basics = basics
+        self.replies = replies
 
     def pack(self, task: Task, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Pickle the arguments of a task; afterwards it is WAITING if it has top-level refs."""
@@ -42,14 +48,14 @@ class Arguments:
                     break
             else:
                 blob = dumps(args, 5)
-                if len(blob) <= self.owner.inline_max:
+                if len(blob) <= self.basics.inline_max:
                     task.args = blob  # the common case: plain and small
                     return
         self._pack_carefully(task, args, kwargs)
 
     def _pack_carefully(self, task: Task, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Pickle arguments that need care: top-level refs become slots, large ones an object of their own."""
-        owner = self.owner
+        basics = self.basics
         deps: list[bytes] = []
         if any(type(arg) is _REF for arg in args):
             args = tuple([_slot(arg, deps) if type(arg) is _REF else arg for arg in args])
@@ -57,27 +63,27 @@ class Arguments:
             kwargs = {key: _slot(arg, deps) if type(arg) is _REF else arg for key, arg in kwargs.items()}
         payload: Any = [args, kwargs] if kwargs else args
         started = _time()
-        meta, buffers, inner = owner.objects.pack_value(payload, f"an argument of {task.fn.name}()")
+        meta, buffers, inner = basics.objects.pack_value(payload, f"an argument of {task.fn.name}()")
         holds = deps + inner if inner else list(deps)
         if buffers:
-            oid = owner.ids.put()
-            location = owner.segments.write(buffers)
-            site, now = of_user(owner.ring, 0), _time()
-            event_facts.made(owner.ring, events.ARGUMENTS, oid[:16], site, location, started, now)
+            oid = basics.ids.put()
+            location = basics.segments.write(buffers)
+            site, now = of_user(basics.ring, 0), _time()
+            event_facts.made(basics.ring, events.ARGUMENTS, oid[:16], site, location, started, now)
             by_value.note_arguments(task.fn.name, args, kwargs, location[1])
             alike = by_value.likeness(args, kwargs)
-            owner.ring.write(
+            basics.ring.write(
                 events.PUT, task.id, site, alike, started, now, events.ARGUMENT, 0, 0.0, location[1]
             )
-            owner.ready[oid] = (0, meta, location, None, None)
+            basics.ready[oid] = (0, meta, location, None, None)
             task.args = ("obj", oid, meta, location)
         else:
             task.args = meta
         if holds:
-            with owner.lock:
-                owner.objects.drain()
+            with basics.lock:
+                basics.objects.drain()
                 for held in holds:
-                    owner.refs.hold(held)
+                    basics.refs.hold(held)
         if buffers:
             holds.append(oid)  # its maker's hold ends with the task
         task.holds = holds or None
@@ -87,16 +93,16 @@ class Arguments:
 
     def await_all(self, task: Task) -> None:
         """Locked: queue the task once the values of its top-level refs are here."""
-        owner = self.owner
+        basics = self.basics
         missing = 0
         for oid in set(task.deps or ()):
-            if oid not in owner.ready:
+            if oid not in basics.ready:
                 if task.saved is not None and oid in task.saved:
                     continue  # it runs again, with the small values of its first run
-                owner.objects.ask_for(oid)
-                if oid not in owner.ready:
+                basics.objects.ask_for(oid)
+                if oid not in basics.ready:
                     missing += 1
-                    owner.dependents.setdefault(oid, []).append(task)
+                    basics.dependents.setdefault(oid, []).append(task)
         task.missing = missing
         if not missing:
             self.enqueue(task)
@@ -107,7 +113,7 @@ class Arguments:
             return
         values = []
         for oid in task.deps or ():
-            value: Any = self.owner.objects.value(oid)
+            value: Any = self.basics.objects.value(oid)
             if value is None and task.saved is not None:
                 value = task.saved.get(oid)
             if value is None:
@@ -115,11 +121,11 @@ class Arguments:
                 self.await_all(task)
                 return
             if value[0] == ERROR:
-                self.owner.unread.oids.discard(oid)
+                self.basics.unread.oids.discard(oid)
                 if task.waiter is not None:
                     task.waiter.fail(task, value[1])
                 else:
-                    self.owner.replies.fail_by_argument(task, oid, value)
+                    self.replies.fail_by_argument(task, oid, value)
                 return
             values.append((oid, value[:4]))
         if values:
@@ -130,18 +136,18 @@ class Arguments:
             own = task.id[:PROCESS_BYTES]
             for oid in (task.deps or ())[:_DEPS_RECORDED]:
                 maker = float(number_of(oid[:16])) if oid[:PROCESS_BYTES] == own else 0.0
-                self.owner.ring.write(events.READY, task.id, 0, maker, now, now)
+                self.basics.ring.write(events.READY, task.id, 0, maker, now, now)
         if task.waiter is not None:
             task.waiter.start(task)
         elif task.actor is not None:
-            self.owner.actors.ready_to_send(task)
+            self.actors.ready_to_send(task)
         else:
             shape = task.fn.shape
-            if values and self.owner.segments.several:
+            if values and self.basics.segments.several:
                 from sundog.owner import locality  # for sessions of several nodes
 
-                shape = locality.near(self.owner, task, values)
-            self.owner.dispatch.look_at(shape).queue.append(task)
+                shape = locality.near(self.basics.segments, self.dispatch, task, values)
+            self.dispatch.look_at(shape).queue.append(task)
 
 
 def _slot(ref: ObjectRef[Any], deps: list[bytes]) -> Slot:

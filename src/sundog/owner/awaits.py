@@ -29,7 +29,8 @@ from sundog.owner.futures import Futures, record_wait
 from sundog.owner.objects import CopyLost
 
 if TYPE_CHECKING:
-    from sundog.owner.core import Owner
+    from sundog.owner.basics import Basics
+    from sundog.owner.objects import Objects
 
 _HANDED_MAX = 32  # results that were read by others before a loop reads for itself
 
@@ -37,8 +38,9 @@ _HANDED_MAX = 32  # results that were read by others before a loop reads for its
 class Awaits:
     """The loops of one owner."""
 
-    def __init__(self, owner: Owner) -> None:
-        self.owner = owner
+    def __init__(self, basics: Basics, futures: Futures) -> None:
+        self.basics = basics
+        self.futures = futures
         self._loops: dict[asyncio.AbstractEventLoop, _Loop] = {}
 
     def of(self, oid: bytes) -> asyncio.Future[Any]:
@@ -46,11 +48,11 @@ class Awaits:
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
-            return asyncio.wrap_future(Futures(self.owner).of(oid))
+            return asyncio.wrap_future(self.futures.of(oid))
         found = self._loops.get(loop)
         if found is None:
             self._forget_closed()
-            found = self._loops[loop] = _Loop(self.owner, loop)
+            found = self._loops[loop] = _Loop(self.basics, self.futures, loop)
         return found.future(oid)
 
     def _forget_closed(self) -> None:
@@ -65,13 +67,13 @@ class Awaits:
             each.close()
 
 
-def awaited_objects(owner: Owner) -> dict[int, str]:
+def awaited_objects(objects: Objects) -> dict[int, str]:
     """Which object each future of an `await ref` stands for that is not there: the future's address, the object's id.
 
     Read from what is called when the object comes, so that awaiting costs nothing for it. Runs on any thread.
     """
     found: dict[int, str] = {}
-    for oid, calls in list(owner.objects.waiters.items()):
+    for oid, calls in list(objects.waiters.items()):
         for call in calls:
             names = getattr(getattr(call, "__code__", None), "co_freevars", ())
             if "future" in names:
@@ -83,8 +85,9 @@ def awaited_objects(owner: Owner) -> dict[int, str]:
 class _Loop:
     """A loop, the futures that it waits for, and the reading."""
 
-    def __init__(self, owner: Owner, loop: asyncio.AbstractEventLoop) -> None:
-        self.owner, self.objects, self.reactor = owner, owner.objects, owner.reactor
+    def __init__(self, basics: Basics, futures: Futures, loop: asyncio.AbstractEventLoop) -> None:
+        self.basics, self.futures = basics, futures
+        self.objects, self.reactor = basics.objects, basics.reactor
         self.loop = loop
         self.thread = get_ident()
         self.waiting = 0
@@ -108,8 +111,8 @@ class _Loop:
         """Whether an object is ready; if not, the future gets it when it is."""
 
         site, since_s = 0, 0.0
-        if self.owner.before_block is None:  # a driver: what it waits for is recorded, as that of a get is
-            site, since_s = of_user(self.owner.ring, 0), time.time()
+        if self.basics.before_block is None:  # a driver: what it waits for is recorded, as that of a get is
+            site, since_s = of_user(self.basics.ring, 0), time.time()
 
         def came(oid: bytes) -> None:
             self.waiting -= 1
@@ -119,7 +122,7 @@ class _Loop:
                 self._tell()
 
         with self.objects.lock:
-            self.owner.check_open()
+            self.basics.check_open()
             if oid in self.objects.ready:
                 return True
             self.objects.ask_for(oid)
@@ -184,8 +187,8 @@ class _Loop:
         self._is_told = False
         while self._came:
             future, oid, site, since_s = self._came.popleft()
-            if since_s and self.owner.closed is None:
-                record_wait(self.owner, oid, site, since_s)
+            if since_s and self.basics.closed is None:
+                record_wait(self.basics.ring, oid, site, since_s)
             if future.done():  # given up
                 self.objects.ops.append(oid)
             else:
@@ -211,7 +214,7 @@ class _Loop:
     def _set_elsewhere(self, future: asyncio.Future[Any], oid: bytes) -> None:
         """A value in shared memory, which may have to be read from disk or computed again."""
         try:
-            there = Futures(self.owner).of(oid)
+            there = self.futures.of(oid)
         except BaseException as error:  # the session has ended
             set_error(future, error)
             return

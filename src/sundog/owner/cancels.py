@@ -18,13 +18,19 @@ from typing import TYPE_CHECKING
 
 from sundog import events
 from sundog.exceptions import TaskCancelledError
+from sundog.owner.basics import Basics
+from sundog.owner.control import Control
+from sundog.owner.getting import Getting
 from sundog.owner.lanes import Lane, OwnLane
+from sundog.owner.lineage import Recovery
+from sundog.owner.peers import Peers
+from sundog.owner.replies import Replies
 from sundog.owner.rows import DONE, SENT, Task
 from sundog.wire.control import KillWorker
 from sundog.wire.peers import CancelOwned, CancelTask, CancelTold
 
 if TYPE_CHECKING:
-    from sundog.owner.core import Owner
+    from sundog.owner.interfaces import Calling, Dispatching
 
 _LOOK_S = 0.02
 _TOLD_S = 0.5  # arbitrary: as long as cancel() waits for workers that do not answer, for they may be stopped
@@ -47,8 +53,24 @@ class Round:
 class Cancels:
     """Cancels tasks of one owner."""
 
-    def __init__(self, owner: Owner) -> None:
-        self.owner = owner
+    dispatch: Dispatching  # set by the owner, which builds it later
+    actors: Calling
+
+    def __init__(
+        self,
+        basics: Basics,
+        control: Control,
+        peers: Peers,
+        getting: Getting,
+        replies: Replies,
+        lineage: Recovery,
+    ) -> None:
+        self.basics = basics
+        self.control = control
+        self.peers = peers
+        self.getting = getting
+        self.replies = replies
+        self.lineage = lineage
         # Tasks run here that were cancelled with their children, and have not ended yet.
         self.childless: set[bytes] = set()
         self._round: Round | None = None  # of the cancel that is being carried out
@@ -72,7 +94,7 @@ class Cancels:
         """Wait, without the lock, until all workers concerned have been told; not long if one does not answer."""
         if made.left and time.monotonic() >= self._hasty_until_s:
             key = _KEY + made.number.to_bytes(8, "little")
-            if not self.owner.getting.block_until(lambda: not made.left, key, _TOLD_S):
+            if not self.getting.block_until(lambda: not made.left, key, _TOLD_S):
                 self._hasty_until_s = time.monotonic() + _HASTE_S
 
     def cancel_here(self, process: bytes, message: CancelTask, cancel: Callable[[bytes, bool], None]) -> None:
@@ -102,9 +124,9 @@ class Cancels:
         if made.left:
             return
         if made.process:
-            self.owner.peers.send(made.process, CancelTold(made.number))
+            self.peers.send(made.process, CancelTold(made.number))
         else:
-            self.owner.objects.announce(_KEY + made.number.to_bytes(8, "little"))
+            self.basics.objects.announce(_KEY + made.number.to_bytes(8, "little"))
 
     def _tell(self, task: Task, lane: Lane, recursive: bool) -> None:
         number = 0
@@ -115,7 +137,7 @@ class Cancels:
             self._awaited[number] = self._round
             if len(self._awaited) > _AWAITED_MAX:
                 del self._awaited[next(iter(self._awaited))]
-        self.owner.actors.tell(lane, CancelTask(task.id, recursive, number))
+        self.actors.tell(lane, CancelTask(task.id, recursive, number))
 
     # ------------------------------------------------------------------ tasks
 
@@ -140,9 +162,9 @@ class Cancels:
         if task.state != SENT or lane is None:
             self.fail(task)
             if task.actor is not None:
-                self.owner.actors.send_calls(task.actor)  # it may have stood before others
+                self.actors.send_calls(task.actor)  # it may have stood before others
             else:
-                self.owner.dispatch.dispatch_all()  # it may have been the last for which a worker was wanted
+                self.dispatch.dispatch_all()  # it may have been the last for which a worker was wanted
             return
         if isinstance(lane, OwnLane):
             return  # it runs in the process of its parent, and ends with that (`worker/inline.py`)
@@ -151,7 +173,7 @@ class Cancels:
         elif self._behind_another(task, lane):
             # The worker takes it out of its queue; should it begin before that, it is killed then.
             self._tell(task, lane, recursive)
-            self.owner.agenda.after(_LOOK_S, task, self._kill_once_it_runs, task, lane)
+            self.basics.agenda.after(_LOOK_S, task, self._kill_once_it_runs, task, lane)
         else:
             self._kill(lane)
 
@@ -159,23 +181,23 @@ class Cancels:
         """Whether the worker runs another task of ours first, by its flight recorder: that one must not be killed."""
         if len(lane.inflight) < 2:
             return False
-        running, _ = events.sent_last(self.owner.control.ring_path(lane.worker))
+        running, _ = events.sent_last(self.control.ring_path(lane.worker))
         return running != task.id and running in lane.inflight
 
     def _kill_once_it_runs(self, task: Task, lane: Lane) -> None:
         if task.state != SENT or task.lane is not lane:
             return
         if self._behind_another(task, lane):
-            self.owner.agenda.after(_LOOK_S, task, self._kill_once_it_runs, task, lane)
+            self.basics.agenda.after(_LOOK_S, task, self._kill_once_it_runs, task, lane)
         else:
             self._kill(lane)
 
     def _kill(self, lane: Lane) -> None:
-        self.owner.control.send(KillWorker(lane.worker, "its task was cancelled with force=True"))
+        self.control.send(KillWorker(lane.worker, "its task was cancelled with force=True"))
 
     def fail(self, task: Task, when: str = "before it ran") -> None:
         """End a task that was cancelled and does not run (again)."""
-        self.owner.replies.fail_with(
+        self.replies.fail_with(
             task,
             TaskCancelledError(
                 f"Task {task.fn.name} ({task.id.hex()}) was cancelled {when}.", task_id=task.id.hex()
@@ -184,9 +206,9 @@ class Cancels:
 
     def cancel_children_of(self, parent: bytes) -> None:
         """Cancel what a task or call that runs here has submitted; and what its children in this process have."""
-        with self.owner.lock:
+        with self.basics.lock:
             parents, found = {parent}, []
-            for task in list(self.owner.table.values()):  # a child stands behind its parent
+            for task in list(self.basics.table.values()):  # a child stands behind its parent
                 if task.parent in parents:
                     found.append(task)
                     if isinstance(task.lane, OwnLane):
@@ -208,9 +230,9 @@ class Cancels:
 
     def cancel_for(self, _process: bytes, message: CancelOwned) -> None:
         """Another process, which has a ref to a result of our task, cancels it."""
-        task = self.owner.table.get(message.task_id)
+        task = self.basics.table.get(message.task_id)
         if task is None:
-            self.owner.lineage.cancelled(message.task_id)
+            self.lineage.cancelled(message.task_id)
         else:
             # Whether it is an actor's call is known here alone: there `force` cannot be met, the rest can.
             self.cancel_task(task, force=message.force and task.actor is None, recursive=message.recursive)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sundog.exceptions import GetTimeoutError, LocalRayletDiedError, RaySystemError
 from sundog.net.packets import NoRoom, receive_buffer
+from sundog.owner.basics import Basics
 from sundog.owner.death_errors import child_cause
 from sundog.owner.rows import ROOM_AGAIN_S, Shape
 from sundog.wire import requests as ask
@@ -22,7 +23,7 @@ from sundog.wire.requests import Request
 from sundog.wire.row import Table
 
 if TYPE_CHECKING:
-    from sundog.owner.core import Owner
+    from sundog.owner.interfaces import Blocking
 
 A = TypeVar("A")
 _RPC = b"rpc"
@@ -47,8 +48,10 @@ _PROMPT = (
 class Control:
     """The node as seen from one process."""
 
-    def __init__(self, owner: Owner, session: dict[str, Any]) -> None:
-        self.owner = owner
+    getting: Blocking  # set by the owner, which builds it later
+
+    def __init__(self, basics: Basics, session: dict[str, Any]) -> None:
+        self.basics = basics
         self.session = session
         self.shm_root: str = session["shm_root"]
         self.receive_buffer = receive_buffer()
@@ -80,7 +83,7 @@ class Control:
         tries = 0
         while True:
             try:
-                self.owner.node.send(message, fds)
+                self.basics.node.send(message, fds)
             except NoRoom as error:
                 tries += 1
                 if tries > _ROOM_TRIES:
@@ -91,7 +94,7 @@ class Control:
                 time.sleep(ROOM_AGAIN_S)
                 continue
             except OSError:
-                if self.owner.closed is None and type(message) is Rpc:
+                if self.basics.closed is None and type(message) is Rpc:
                     raise self.lost_error() from None
             return
 
@@ -109,22 +112,22 @@ class Control:
             Exception: what the node answered with.
         """
         if timeout_s is None and isinstance(question, _PROMPT):
-            timeout_s = self.owner.config.gcs_server_request_timeout_seconds or None
+            timeout_s = self.basics.config.gcs_server_request_timeout_seconds or None
         number = next(self._requests)
         key = _RPC + number.to_bytes(8, "little")
-        with self.owner.lock:
-            self.owner.check_open()
+        with self.basics.lock:
+            self.basics.check_open()
             self._asked.add(number)
             self.send(Rpc(number, question.kind, question[1:]))
         try:
-            if not self.owner.getting.block_until(lambda: number in self._answers, key, timeout_s):
-                self.owner.check_open()
+            if not self.getting.block_until(lambda: number in self._answers, key, timeout_s):
+                self.basics.check_open()
                 raise GetTimeoutError(
                     f"The node did not answer {question.kind!r} within {timeout_s} s. It is stopped, or the machine is "
                     "overloaded. See: sundog status"
                 )
         finally:
-            with self.owner.lock:
+            with self.basics.lock:
                 self._asked.discard(number)
                 ok, value = self._answers.pop(number, (False, None))
         if not ok:
@@ -136,16 +139,16 @@ class Control:
     # ------------------------------------------------------------------ receiving (locked)
     def read(self) -> None:
         """Handle what the node sent."""
-        owner = self.owner
+        basics = self.basics
         for _ in range(64):
             try:
-                received = owner.node.receive()
+                received = basics.node.receive()
             except BlockingIOError:
                 return
             except OSError:
                 received = None
             if received is None:
-                owner.reactor.remove(owner.node.fileno())
+                basics.reactor.remove(basics.node.fileno())
                 if self.on_lost is not None:
                     self.on_lost()
                 return
@@ -159,7 +162,7 @@ class Control:
         number = message.number
         if number in self._asked:
             self._answers[number] = (message.ok, message.value)
-            self.owner.objects.announce(_RPC + number.to_bytes(8, "little"))
+            self.basics.objects.announce(_RPC + number.to_bytes(8, "little"))
 
     def _last_words(self) -> str:
         """The end of the node's log, if it says anything but that it was asked to stop."""

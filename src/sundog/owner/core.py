@@ -1,23 +1,24 @@
 """The owner: what a process knows of the refs it made and the refs it holds.
 
-Its constructor builds the parts, in the order in which they need each other::
+Its constructor builds the parts on the basics (`basics.py`: lock, objects, reactor, …), in this order. A part is
+given those before it that it needs; those after it, which it knows by an interface (`interfaces.py`), in `_connect`::
 
-    reactor     which thread reads the sockets                                        reactor.py
-    deliveries  what must not run under the lock                               deliveries.py
-    objects     values, waiters, references, frees                             objects.py, nested.py, unread.py
     control     requests to the node and its messages                          control.py
     room        room in the object store                                       room.py
-    agenda      what is done later: delayed attempts, deadlines                agenda.py, timeouts.py
     peers       values and reference counts of other processes' objects        peers.py
     getting     get, wait, and whatever else blocks                            getting.py, futures.py
     replies     what workers answer; retries; deaths of workers                replies.py
-    streams     generators                                                     streams.py
-    lineage     lost results made again by running their tasks                 lineage.py
+    memory      tasks whose worker was ended for memory                        memory.py
+    streams     generators                                                     streams.py, generators.py
+    lineage     lost results made again by running their tasks                 lineage.py, losses.py
+    timeouts    tasks that begin too late or run too long                      timeouts.py
+    cancels     tasks and calls that are cancelled                             cancels.py
+    frees       objects that the program frees itself                          frees.py
     arguments   packed, awaited                                                arguments.py
     dispatch    shapes of demand, leases, stealing                             dispatch.py, lanes.py
     tasks       functions, submitting                                          tasks.py
     actors      handles, calls, restarts                                       actors.py, lanes.py
-    waits       gets that last, and deadlocks                                  waits.py
+    long_waits  gets that last, and deadlocks                                  long_waits.py
 
 One lock (`lock`, an RLock, so that a signal that comes can ask whether this thread holds it) guards all of it.
 Nothing of the user's is pickled, unpickled or called under it. Runs in the driver and in every worker;
@@ -26,40 +27,32 @@ any thread may call the public verbs.
 
 from __future__ import annotations
 
-import threading
-import time
 from collections import deque
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sundog.config import Config
 from sundog.events import NoRing, Ring
-from sundog.ids import IdMaker
+from sundog.ids import PROCESS_BYTES
 from sundog.net.packets import Connection
-from sundog.owner import context, losses
+from sundog.owner import losses
 from sundog.owner.actors import ActorCalls
-from sundog.owner.agenda import Agenda
 from sundog.owner.arguments import Arguments
+from sundog.owner.basics import Basics
 from sundog.owner.cancels import Cancels
 from sundog.owner.control import Control
-from sundog.owner.deliveries import Deliveries
 from sundog.owner.dispatch import Dispatch
 from sundog.owner.frees import Frees
 from sundog.owner.getting import Getting
 from sundog.owner.lineage import Recovery
 from sundog.owner.long_waits import LongWaits
 from sundog.owner.memory import MemoryLosses
-from sundog.owner.objects import Objects
-from sundog.owner.pauses import Pauses
 from sundog.owner.peers import Peers
-from sundog.owner.reactor import Reactor
 from sundog.owner.replies import Replies
 from sundog.owner.room import Room
 from sundog.owner.rows import Task
 from sundog.owner.streams import Streams
 from sundog.owner.tasks import Tasks
 from sundog.owner.timeouts import Timeouts
-from sundog.owner.unread import UnreadErrors
 from sundog.store.segments import Segments
 
 if TYPE_CHECKING:
@@ -68,7 +61,7 @@ if TYPE_CHECKING:
     from sundog.owner.awaits import Awaits
 
 
-class Owner:
+class Owner(Basics):
     """The owner of one process. Made by `sundog.owner.assemble`, which gives it its place in the session."""
 
     def __init__(
@@ -81,92 +74,51 @@ class Owner:
         config: Config,
         session: dict[str, Any],
     ) -> None:
-        self.me = me
-        self.ids = IdMaker(me, int.from_bytes(context.facts.job_id, "little"))
-        self.config = config
-        self.node = node
-        self.segments = segments
-        self.ring = ring
-        self.lock = threading.RLock()
-        self.dropped_generators: deque[bytes] = deque()
-        self.closed: BaseException | None = None
-        self.notes_parents = False  # in a worker: tasks note which task or call has submitted them
-        # A worker plugs these in: which calls it runs beside each other, with their starts (several at a time only);
-        # what to do before and after it blocks in a get or wait.
-        self.running_calls: Callable[[], dict[bytes, float]] = dict
-        self.call_of: Callable[[Any], Any] = lambda _frame: None  # the call that a frame of the worker's runs
-        self.before_block: Callable[[], None] | None = None
-        self.after_block: Callable[[], None] | None = None
-        # What runs here may run what it waits for: given the missing objects, it says whether all are ready then.
-        self.run_here: Callable[[list[bytes]], bool] | None = None
-        self.reactor = Reactor(
-            self.lock,
-            self._after_round,
-            self._tick,
-            config.spin_us / 1e6,
-            max(0.005, config.idle_lease_ms / 1e3),
-        )
-        self.deliveries = Deliveries()
+        super().__init__(me, node, segments, ops, ring, config)
         self.awaits: Awaits | None = None  # from the first `await ref` on
-        self._make_objects(ops)
-        self._make_parts(session)
-
-    def _make_objects(self, ops: deque[bytes | tuple[bytes, ...]]) -> None:
-        config = self.config
-        self.unread = UnreadErrors(not config.ignore_unhandled_errors, self._deliver_if_open)
-        self.objects = objects = Objects(
-            self.me,
-            self.ids,
-            self.lock,
-            ops,
-            self.segments,
-            self.reactor,
-            self.ring,
-            self.unread,
-            inline_max=config.inline_max_bytes,
-            uncounted_allowed=bool(config.allow_out_of_band_object_ref_serialization),
-        )
-        objects.around = _Around(self)
-        # The same tables, one look-up nearer: they are read for every task.
-        self.ops = ops
-        self.refs = objects.refs
-        self.ready = objects.ready
-        self.table = objects.table
-        self.waiters = objects.waiters
-        self.dependents = objects.dependents
-        self.freed_early = objects.freed_early
-        self.inline_max = objects.inline_max
-        self.nested = objects.nested
-        self.reactor.watchful = lambda: bool(self.ready or self.refs.owned or self.refs.borrowed)
-        self.reactor.awaited = lambda: bool(self.waiters or self.dependents)
-
-    def _make_parts(self, session: dict[str, Any]) -> None:
         self.control = Control(self, session)
-        self.room = Room(self, session["store_bytes"])
-        self.pauses = Pauses()
-        self.agenda = Agenda(self.reactor, self.pauses)
-        self.peers = Peers(self)
-        self.getting = Getting(self)
-        self.replies = Replies(self)
-        self.memory = MemoryLosses(self)
-        self.streams = Streams(self)
-        self.lineage = Recovery(self)
-        self.timeouts = Timeouts(self)
-        self.cancels = Cancels(self)
-        self.frees = Frees(self)
-        self.arguments = Arguments(self)
-        self.dispatch = Dispatch(self)
-        self.tasks = Tasks(self, self.dispatch, self.arguments)
-        self.actors = ActorCalls(self)
-        self.long_waits = LongWaits(self)
+        self.room = Room(self, self.control, session["store_bytes"])
+        self.peers = Peers(self, self.control)
+        self.getting = Getting(self, self.peers)
+        self.replies = Replies(self, self.control)
+        self.memory = MemoryLosses(self, self.control, self.replies)
+        self.streams = Streams(self, self.peers, self.getting)
+        self.lineage = Recovery(self, self.peers, self.getting, self.replies, self.streams)
+        self.timeouts = Timeouts(self, self.control, self.replies)
+        self.cancels = Cancels(self, self.control, self.peers, self.getting, self.replies, self.lineage)
+        self.frees = Frees(self, self.peers, self.lineage)
+        self.arguments = Arguments(self, self.replies)
+        self.dispatch = Dispatch(self, self.control, self.replies, self.cancels)
+        self.tasks = Tasks(self, self.dispatch, self.arguments, self.streams, self.timeouts)
+        self.actors = ActorCalls(
+            self, self.control, self.peers, self.replies, self.timeouts, self.arguments, self.dispatch
+        )
+        self.long_waits = LongWaits(self, self.control, self.replies, self.dispatch, self.actors)
+        self._connect()
+
+    def _connect(self) -> None:
+        """Give each part those that were built after it (`interfaces.py`)."""
+        actors, dispatch, lineage, cancels = self.actors, self.dispatch, self.lineage, self.cancels
+        self.objects.around = _Around(self)
+        self.control.getting = self.getting
+        self.peers.actors = actors
+        self.getting.lineage, self.getting.long_waits = lineage, self.long_waits
+        replies = self.replies
+        replies.streams, replies.lineage, replies.memory = self.streams, lineage, self.memory
+        replies.dispatch, replies.actors = dispatch, actors
+        replies.cancels, replies.timeouts = cancels, self.timeouts
+        self.memory.dispatch = dispatch
+        self.streams.lineage, self.streams.cancels = lineage, cancels
+        lineage.arguments, lineage.dispatch, lineage.actors = self.arguments, dispatch, actors
+        self.timeouts.actors = dispatch.actors = actors
+        cancels.dispatch, cancels.actors = dispatch, actors
+        self.frees.dispatch, self.frees.actors = dispatch, actors
+        self.arguments.dispatch, self.arguments.actors = dispatch, actors
         self.reactor.patience_s = self.long_waits.patience_s
 
-    def _deliver_if_open(self, call: Callable[[bytes], None], meta: bytes) -> None:
-        if self.closed is None:
-            self.deliveries.bring(call, meta)
-
     # ------------------------------------------------------------------ rounds of the reactor (locked)
-    def _after_round(self) -> None:
+    def after_round(self) -> None:
+        """Count refs, drop generators that were dropped, send what can be sent."""
         if self.ops:
             self.objects.drain()
         while self.dropped_generators:
@@ -174,7 +126,8 @@ class Owner:
         self.dispatch.dispatch_all()
         self.actors.dispatch_all()
 
-    def _tick(self) -> None:
+    def tick(self) -> None:
+        """Give back leases that are not used."""
         self.dispatch.release_idle()
 
     # ------------------------------------------------------------------ for refs (`refs.Hooks`), any thread
@@ -190,29 +143,16 @@ class Owner:
         """A `concurrent.futures.Future` for an object."""
         from sundog.owner.futures import Futures  # for programs that ask for one
 
-        return Futures(self).of(oid)
+        return Futures(self, self.getting, self.lineage).of(oid)
 
     def await_of(self, oid: bytes) -> asyncio.Future[Any]:
         """A future of the running loop of asyncio for an object."""
         if self.awaits is None:
             from sundog.owner.awaits import Awaits  # for programs with asyncio
+            from sundog.owner.futures import Futures
 
-            self.awaits = Awaits(self)
+            self.awaits = Awaits(self, Futures(self, self.getting, self.lineage))
         return self.awaits.of(oid)
-
-    # ------------------------------------------------------------------ this process
-    def job_id(self) -> bytes:
-        """The job that this process works for."""
-        return context.facts.job_id
-
-    def check_open(self) -> None:
-        """Raises what ended this session, if it has ended."""
-        if self.closed is not None:
-            raise self.closed
-
-    def wall_s(self) -> float:
-        """Seconds on the wall clock, for what people read; bounds on time are measured on the monotonic one."""
-        return time.time()
 
 
 class _Around:
@@ -249,7 +189,11 @@ class _Around:
         return False
 
     def unknown(self, oid: bytes) -> BaseException:
-        return losses.unknown(self._owner, oid)
+        owner = self._owner
+        cause = owner.peers.dead.get(oid[:PROCESS_BYTES])
+        if cause is not None:
+            return losses.owner_died(owner.control, oid, cause)
+        return losses.unknown(owner.me, oid)
 
     def arguments_ready(self, task: Task) -> None:
         self._owner.arguments.enqueue(task)

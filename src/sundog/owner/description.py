@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from sundog.ids import PROCESS_BYTES, result_id, task_of
@@ -11,7 +12,7 @@ from sundog.owner.rows import QUEUED, SENT, WAITING, Task
 from sundog.wire.lanes import EXTRA_HIDDEN, EXTRA_NAME
 
 if TYPE_CHECKING:
-    from sundog.owner.core import Owner
+    from sundog.owner.basics import Basics
 
 _TOLD_MAX = 10_000
 _MISSING_MAX = 4
@@ -22,41 +23,44 @@ _STATES = {
 }
 
 
-def describe_objects(owner: Owner, pid: int, role: str, sites: dict[str, str]) -> list[dict[str, Any]]:
-    """One row for each object this process owns or holds (locked); `sites`: where its refs were made."""
-    owner.objects.drain()
+def describe_objects(
+    basics: Basics, scopes: Iterable[bytes], pid: int, role: str, sites: dict[str, str]
+) -> list[dict[str, Any]]:
+    """One row for each object this process owns or holds (locked); `scopes`: the
+    objects that stand for handles of actors; `sites`: where its refs were made."""
+    basics.objects.drain()
     facts = {"type": role.upper(), "pid": pid, "ip": "127.0.0.1"}
     tasks = [
-        task for task in list(owner.table.values()) if task.state in _STATES
+        task for task in list(basics.table.values()) if task.state in _STATES
     ]  # submitted without the lock
     used = {oid for task in tasks for oid in task.holds or ()}
     rows = []
     inner: set[bytes] = set()
-    pinned = owner.segments.viewed()
-    for oid in list(owner.ready):  # puts come without the lock
-        value = owner.objects.value(oid)
+    pinned = basics.segments.viewed()
+    for oid in list(basics.ready):  # puts come without the lock
+        value = basics.objects.value(oid)
         if value is None:
             continue
         inner.update(value[3] or ())
         location = value[2]
         size = sum(length for _, length in location[2]) if location else len(value[1])
-        status = "FINISHED" if oid[:PROCESS_BYTES] == owner.me else "NIL"
+        status = "FINISHED" if oid[:PROCESS_BYTES] == basics.me else "NIL"
         rows.append(_object(oid, size, status, sites, facts) | {"in_shared_memory": location is not None})
     for task in tasks:
         status = "SUBMITTED_TO_WORKER" if task.state == SENT else _STATES[task.state]
         returns = task.fn.returns if isinstance(task.fn.returns, int) else 1
         for index in range(1, returns + 1):
             oid = result_id(task.id, index)
-            if oid not in owner.freed_early:
+            if oid not in basics.freed_early:
                 rows.append(_object(oid, -1, status, sites, facts) | {"attempt_number": task.attempt + 1})
     # What others own and this process has not read, and the handles of actors, which are refs to one object each.
-    for oid in [oid for oid in list(owner.refs.borrowed) if oid not in owner.ready]:
+    for oid in [oid for oid in list(basics.refs.borrowed) if oid not in basics.ready]:
         rows.append(_object(oid, -1, "NIL", sites, facts))
-    for oid in list(owner.actors.scopes):
+    for oid in list(scopes):
         rows.append(_object(oid, -1, "NIL", sites, facts) | {"reference_type": "ACTOR_HANDLE"})
     for row in rows:
         oid = bytes.fromhex(row["object_id"])
-        held = owner.refs.owned.get(oid) or owner.refs.borrowed.get(oid)
+        held = basics.refs.owned.get(oid) or basics.refs.borrowed.get(oid)
         row["local_ref_count"] = held.local if held is not None else 1
         if row["reference_type"] == "LOCAL_REFERENCE":
             if oid in pinned:
@@ -83,17 +87,17 @@ def _object(
     }
 
 
-def describe_tasks(owner: Owner) -> list[dict[str, Any]]:
+def describe_tasks(basics: Basics) -> list[dict[str, Any]]:
     """Facts for `observe.task_states`: each task of ours that has not ended, and each call that runs here (locked).
 
     Beyond as many as a list may show, tasks are only counted: rows with a `count`.
     """
     rows: list[dict[str, Any]] = [
-        {"running": True, "task": task.hex(), "start_s": at_s, "worker": owner.me.hex(), "pid": os.getpid()}
-        for task, at_s in owner.running_calls().items()
+        {"running": True, "task": task.hex(), "start_s": at_s, "worker": basics.me.hex(), "pid": os.getpid()}
+        for task, at_s in basics.running_calls().items()
     ]
     more: Counter[tuple[str, str, str, str]] = Counter()
-    for task in list(owner.table.values()):  # submissions come without the lock
+    for task in list(basics.table.values()):  # submissions come without the lock
         lane = task.lane if task.state == SENT else None
         state = _STATES.get(task.state)
         if state is None or (task.extra is not None and EXTRA_HIDDEN in task.extra):
@@ -110,9 +114,9 @@ def describe_tasks(owner: Owner) -> list[dict[str, Any]]:
             continue
         rows.append(
             {
-                **task_facts(owner, task),
+                **task_facts(basics, task),
                 "state": state,
-                "missing": [oid.hex() for oid in task.deps or () if oid not in owner.ready][:_MISSING_MAX]
+                "missing": [oid.hex() for oid in task.deps or () if oid not in basics.ready][:_MISSING_MAX]
                 if task.state == WAITING
                 else [],
                 "parent": task.parent.hex() if task.parent else "",
@@ -125,14 +129,14 @@ def describe_tasks(owner: Owner) -> list[dict[str, Any]]:
     return rows
 
 
-def task_facts(owner: Owner, task: Task) -> dict[str, Any]:
+def task_facts(basics: Basics, task: Task) -> dict[str, Any]:
     """What its owner knows of a task, in words and numbers."""
     fn, link = task.fn, task.actor
     shape = fn.shape
     strategy: Any = shape.spec.strategy if shape is not None else ("",)
     return {
         "task": task.id.hex(),
-        "owner": owner.me.hex(),
+        "owner": basics.me.hex(),
         "attempt": task.attempt,
         "name": (task.extra or {}).get(EXTRA_NAME) or fn.name,
         "function": fn.function or fn.name,
@@ -144,14 +148,14 @@ def task_facts(owner: Owner, task: Task) -> dict[str, Any]:
     }
 
 
-def explain_missing(owner: Owner, oid: bytes) -> str:
+def explain_missing(basics: Basics, oid: bytes) -> str:
     """Why an object is not ready, as a clause that follows its id; empty if that is not known here.
 
     Cheap, for programs poll with `get(ref, timeout=0)`.
     """
-    if oid[:PROCESS_BYTES] != owner.me:
+    if oid[:PROCESS_BYTES] != basics.me:
         return f", which belongs to process {oid[:PROCESS_BYTES].hex()} and is not ready there"
-    task = owner.table.get(task_of(oid))
+    task = basics.table.get(task_of(oid))
     if task is None:
         return ""
     made = f", the result of {task.fn.name}(), "

@@ -21,7 +21,11 @@ from typing import TYPE_CHECKING, Any
 from sundog import events
 from sundog.ids import number_of
 from sundog.net import packets
+from sundog.owner.basics import Basics
+from sundog.owner.cancels import Cancels
+from sundog.owner.control import Control
 from sundog.owner.lanes import LeasedLane
+from sundog.owner.replies import Replies
 from sundog.owner.rows import ALWAYS, QUEUED, ROOM_AGAIN_S, SENT, Fn, Shape, Task
 from sundog.state.lease_spec import LeaseSpec
 from sundog.wire.control import LeaseGranted, OpenLane, Release, ReturnLease
@@ -30,7 +34,8 @@ from sundog.wire.lanes import EXTRA_ATTEMPT, FnWire, Item
 if TYPE_CHECKING:
     from collections import deque
 
-    from sundog.owner.core import Owner
+    from sundog.owner.interfaces import Calling
+
 
 _perf = time.perf_counter
 _UNKNOWN_S = 1.0
@@ -49,13 +54,18 @@ _AHEAD = 4  # packets of short tasks that may wait at a worker (docs/decisions/0
 class Dispatch:
     """The queues and lanes of one owner's normal tasks."""
 
-    def __init__(self, owner: Owner) -> None:
-        self.owner = owner
-        self.batch_max = owner.config.batch_max
-        self.packet_max = owner.config.packet_max_bytes
-        self.prefetch_s = owner.config.prefetch_ms / 1e3
+    actors: Calling  # set by the owner, which builds it later
+
+    def __init__(self, basics: Basics, control: Control, replies: Replies, cancels: Cancels) -> None:
+        self.basics = basics
+        self.control = control
+        self.replies = replies
+        self.cancels = cancels
+        self.batch_max = basics.config.batch_max
+        self.packet_max = basics.config.packet_max_bytes
+        self.prefetch_s = basics.config.prefetch_ms / 1e3
         self.ahead_s = _AHEAD * self.prefetch_s
-        self.idle_lease_s = owner.config.idle_lease_ms / 1e3
+        self.idle_lease_s = basics.config.idle_lease_ms / 1e3
         self.shapes: list[Shape] = []  # those with work, and some that had
         self.shapes_by_key: dict[int, Shape] = {}  # the same
         self.shapes_by_spec: dict[tuple[LeaseSpec, bool], Shape] = {}
@@ -69,9 +79,9 @@ class Dispatch:
     # ------------------------------------------------------------------ entry points
     def send_now(self, shape: Shape) -> None:
         """A worker of this shape idles (or there is none yet): send without looking at anything else."""
-        with self.owner.lock:
-            if self.owner.closed is not None:
-                self.owner.check_open()
+        with self.basics.lock:
+            if self.basics.closed is not None:
+                self.basics.check_open()
             self._dispatch(shape)
             if shape.queue or not shape.lanes:
                 self.look_at(shape)
@@ -79,14 +89,14 @@ class Dispatch:
 
     def kick(self) -> None:
         """Send what can be sent; also read what is there, unless a leader reads already."""
-        owner = self.owner
-        with owner.lock:
-            owner.check_open()
-            if not owner.reactor.leader:
-                owner.reactor.glance()
+        basics = self.basics
+        with basics.lock:
+            basics.check_open()
+            if not basics.reactor.leader:
+                basics.reactor.glance()
             else:
                 self.dispatch_all()
-                owner.actors.dispatch_all()
+                self.actors.dispatch_all()
 
     def dispatch_all(self) -> None:
         """Send queued tasks of every shape, and settle how many leases each needs."""
@@ -112,7 +122,7 @@ class Dispatch:
 
     def shape_for(self, spec: LeaseSpec, setup: dict[str, Any]) -> Shape:
         """The shape of this demand, made on first use."""
-        with self.owner.lock:
+        with self.basics.lock:
             key = (spec, bool(setup.get("capture")))
             shape = self.shapes_by_spec.get(key)
             if shape is None:
@@ -123,7 +133,7 @@ class Dispatch:
 
     def private_shape(self, spec: LeaseSpec, setup: dict[str, Any]) -> Shape:
         """A shape of one user's own: equal demands of others do not share its queue and its workers."""
-        with self.owner.lock:
+        with self.basics.lock:
             return Shape(next(self._keys), spec, setup)
 
     def _sweep_shapes(self) -> None:
@@ -141,7 +151,7 @@ class Dispatch:
     def _dispatch(self, shape: Shape) -> None:
         if shape.crew is not None and shape.crew.mustering:
             return
-        if shape.spent is not None and self.owner.segments.several:
+        if shape.spent is not None and self.basics.segments.several:
             self._dispatch_spread(shape, shape.spent)
             return
         queue, lanes = shape.queue, shape.lanes
@@ -238,7 +248,9 @@ class Dispatch:
             now = time.time()
             if len(items) > 1 or now - items[0][3] > _AT_ONCE_S:
                 last = float(number_of(items[-1][0]))
-                self.owner.ring.write(events.PACKET, items[0][0], len(items), last, now, now, 0, 0, 0.0, size)
+                self.basics.ring.write(
+                    events.PACKET, items[0][0], len(items), last, now, now, 0, 0, 0.0, size
+                )
             if inflight or len(tasks) > 1:
                 lane.shape.crowded = True  # type: ignore[union-attr]
             lane.load_s = load
@@ -260,9 +272,9 @@ class Dispatch:
 
     def _send(self, lane: LeasedLane, fns: list[FnWire | None] | None, items: list[Item]) -> bool:
         try:
-            return lane.send(fns, items, self.owner.control.shm_root)
+            return lane.send(fns, items, self.control.shm_root)
         except packets.NoRoom:
-            self.owner.agenda.after(ROOM_AGAIN_S, ALWAYS, self.dispatch_all)
+            self.basics.agenda.after(ROOM_AGAIN_S, ALWAYS, self.dispatch_all)
             return False
 
     # ------------------------------------------------------------------ stealing
@@ -280,7 +292,7 @@ class Dispatch:
             return
         late = _perf() - victim.last_s >= _STEAL_AFTER_S
         if victim.load_s <= self.prefetch_s and not late:
-            self.owner.reactor.start_ticking()  # look again soon: short tasks may be longer than they seemed
+            self.basics.reactor.start_ticking()  # look again soon: short tasks may be longer than they seemed
             return
         if victim.take_back(late):
             self._dispatch(shape)
@@ -293,7 +305,7 @@ class Dispatch:
             task.state = QUEUED
             task.lane = None
             if task.cancelled:  # the word of it went to a worker that has given it back, or died
-                self.owner.cancels.fail(task)
+                self.cancels.fail(task)
                 continue
             if late and task.fn.estimate_s >= 0:
                 # The estimate was wrong: let the next ones spread. One never seen to end stays unknown, and spreads.
@@ -320,13 +332,13 @@ class Dispatch:
                 # Each word of it wakes the node, and a worker may have to make room: not now.
                 if not self._untold:
                     self._untold = True
-                    self.owner.reactor.start_ticking()
+                    self.basics.reactor.start_ticking()
                 return
             self._tell_at = now + _TELL_S
         if need and not wanted:
             self._release_idle_elsewhere(shape)
         shape.wanted = need
-        self.owner.control.want(shape, need)
+        self.control.want(shape, need)
 
     def _need(self, shape: Shape) -> int:
         """How many leases more would help: one for each task that waits for a worker."""
@@ -346,19 +358,19 @@ class Dispatch:
         _, key, lease, worker, pid, accelerators = message
         shape = self.shapes_by_key.get(key)
         if shape is None:  # it was withdrawn when this was on its way
-            self.owner.control.send(Release(message.lease, True))
+            self.control.send(Release(message.lease, True))
             return
         shape.wanted = max(0, shape.wanted - 1)
         lane = self.lanes.get(worker)
         if lane is None or lane.retired:
             ours, theirs = packets.make_pair()
             lane = self.lanes[worker] = LeasedLane(worker, pid, ours, theirs, self.requeue)
-            self.owner.control.send(OpenLane(worker), (theirs.fileno(),))
-            buffer = self.owner.control.receive_buffer
-            self.owner.reactor.add(ours.fileno(), lane.reader(buffer, self.owner.replies.handle))
+            self.control.send(OpenLane(worker), (theirs.fileno(),))
+            buffer = self.control.receive_buffer
+            self.basics.reactor.add(ours.fileno(), lane.reader(buffer, self.replies.handle))
         lane.lease = lease
         now = time.time()
-        self.owner.ring.write(events.LEASED, worker, 0, now, now, now)
+        self.basics.ring.write(events.LEASED, worker, 0, now, now, now)
         lane.shape = shape
         lane.blocked = lane.reclaim = False
         lane.setup = dict(shape.setup, accelerators=accelerators, lease=lease)
@@ -367,7 +379,7 @@ class Dispatch:
         shape.lanes.append(lane)
         if shape.crew is not None and shape.crew.mustering and shape.queue:
             self._push(lane, shape.queue, 1)
-        self.owner.reactor.start_ticking()
+        self.basics.reactor.start_ticking()
 
     def reclaim(self, message: ReturnLease) -> None:
         """The node needs a lease back: send nothing more there, return it when what runs has ended."""
@@ -390,7 +402,7 @@ class Dispatch:
             if lane in shape.lanes:
                 shape.lanes.remove(lane)
             reusable = reusable and (shape.crew is None or not shape.crew.spoiled)
-        self.owner.control.send(Release(lane.lease, reusable))
+        self.control.send(Release(lane.lease, reusable))
         lane.lease = 0
         lane.shape = None
 
@@ -408,8 +420,10 @@ class Dispatch:
             self._untold = False
             for shape in self.shapes:
                 self._update_want(shape)
-        if not self.owner.actors.unopened and not self._untold:
-            self.owner.reactor.ticking = any(lane.inflight or not held(lane) for lane in self.leases.values())
+        if not self.actors.unopened and not self._untold:
+            self.basics.reactor.ticking = any(
+                lane.inflight or not held(lane) for lane in self.leases.values()
+            )
 
     def _release_idle_elsewhere(self, shape: Shape) -> None:
         for lane in list(self.leases.values()):

@@ -17,7 +17,7 @@ from sundog.wire.lanes import EXTRA_HIDDEN
 
 if TYPE_CHECKING:
     from sundog.events import NoRing, Ring
-    from sundog.owner.core import Owner
+    from sundog.owner.basics import Basics
     from sundog.owner.rows import Task
 
 # The first that an error is an instance of.
@@ -68,7 +68,7 @@ def note_error(
     ring.note("error", task=task_id.hex(), attempt=attempt, **facts)
 
 
-def note_failed(owner: Owner, task: Task, error: object, now: float, origin: bytes = b"") -> None:
+def note_failed(basics: Basics, task: Task, error: object, now: float, origin: bytes = b"") -> None:
     """Note a task that failed here, with all that a worker would have written of it.
 
     Args:
@@ -79,9 +79,9 @@ def note_failed(owner: Owner, task: Task, error: object, now: float, origin: byt
 
     if task.extra is not None and EXTRA_HIDDEN in task.extra:
         return
-    owner.ring.note(
+    basics.ring.note(
         "failed",
-        **task_facts(owner, task),
+        **task_facts(basics, task),
         end_s=now,
         waited=task.state == WAITING,
         error=error_type(error),
@@ -90,14 +90,16 @@ def note_failed(owner: Owner, task: Task, error: object, now: float, origin: byt
     )
 
 
-def note_unfinished(owner: Owner) -> None:
+def note_unfinished(basics: Basics) -> None:
     """Note what this process leaves behind when it leaves the session in good order: nobody will run it."""
-    now = owner.wall_s()
-    for task in list(owner.table.values()):
+    now = basics.wall_s()
+    for task in list(basics.table.values()):
         if task.state != DONE:
-            left = errors.WorkerCrashedError(f"Job {owner.job_id().hex()} ended before {task.fn.name}() did.")
-            note_failed(owner, task, left, now)
-    owner.ring.note("left", at_s=now)  # what it has not noted here was answered (observe/answered.py)
+            left = errors.WorkerCrashedError(
+                f"Job {basics.job_id().hex()} ended before {task.fn.name}() did."
+            )
+            note_failed(basics, task, left, now)
+    basics.ring.note("left", at_s=now)  # what it has not noted here was answered (observe/answered.py)
 
 
 def _text(error: Any) -> str:

@@ -19,7 +19,9 @@ from sundog.owner.call_sites import of_user
 from sundog.owner.objects import CopyLost
 
 if TYPE_CHECKING:
-    from sundog.owner.core import Owner
+    from sundog.events import NoRing, Ring
+    from sundog.owner.basics import Basics
+    from sundog.owner.interfaces import Blocking, Recovering
 
 
 _RECORDED_S = 1e-3  # a wait that is shorter is not worth an event
@@ -28,9 +30,10 @@ _RECORDED_S = 1e-3  # a wait that is shorter is not worth an event
 class ObjectFuture(Future[Any]):
     """The future of one object."""
 
-    def __init__(self, owner: Owner) -> None:
+    def __init__(self, basics: Basics, getting: Blocking) -> None:
         super().__init__()
-        self._owner = owner
+        self._basics = basics
+        self._getting = getting
         self._key = b"future" + id(self).to_bytes(8, "little")
         self._is_awaited = False
         self.site = 0  # the ring's number of the line that awaits it, in a driver
@@ -51,31 +54,33 @@ class ObjectFuture(Future[Any]):
             self._is_awaited = (
                 True  # before the question: the thread that completes it after that announces it
             )
-            self._owner.getting.block_until(self.done, self._key, timeout)
+            self._getting.block_until(self.done, self._key, timeout)
         return None if timeout is None else 0.0
 
     def announce(self) -> None:
         """It is done: tell the threads that wait."""
         if self._is_awaited:
-            with self._owner.lock:
-                self._owner.objects.announce(self._key)
-            self._owner.reactor.wake()
+            with self._basics.lock:
+                self._basics.objects.announce(self._key)
+            self._basics.reactor.wake()
 
 
 class Futures:
     """Makes the futures of one owner, and completes them."""
 
-    def __init__(self, owner: Owner) -> None:
-        self.owner = owner
-        self.objects = owner.objects
+    def __init__(self, basics: Basics, getting: Blocking, lineage: Recovering) -> None:
+        self.basics = basics
+        self.getting = getting
+        self.lineage = lineage
+        self.objects = basics.objects
 
     def of(self, oid: bytes) -> ObjectFuture:
         """A `concurrent.futures.Future` for an object."""
-        future = ObjectFuture(self.owner)
+        future = ObjectFuture(self.basics, self.getting)
         # The future's reader needs the object until it has been read.
         self.objects.ops.append((oid,))
-        if self.owner.before_block is None:  # a driver: what it waits for is recorded, as that of a get is
-            future.site, future.since_s = of_user(self.owner.ring, 0), time.time()
+        if self.basics.before_block is None:  # a driver: what it waits for is recorded, as that of a get is
+            future.site, future.since_s = of_user(self.basics.ring, 0), time.time()
         if self._ready_or_deliver(future, oid):
             self._resolve_future(future, oid)
         return future
@@ -84,10 +89,10 @@ class Futures:
         """Whether an object is ready; if not, the future gets it when it is."""
 
         def deliver(done_oid: bytes) -> None:
-            self.owner.deliveries.bring(self._resolve_future, future, done_oid)
+            self.basics.deliveries.bring(self._resolve_future, future, done_oid)
 
         with self.objects.lock:
-            self.owner.check_open()
+            self.basics.check_open()
             if oid not in self.objects.ready:
                 self.objects.ask_for(oid)
                 if oid not in self.objects.ready:
@@ -97,16 +102,16 @@ class Futures:
 
     def _resolve_future(self, future: ObjectFuture, oid: bytes) -> None:
         if future.site:
-            record_wait(self.owner, oid, future.site, future.since_s)
+            record_wait(self.basics.ring, oid, future.site, future.since_s)
         try:
             while True:
                 try:
                     if oid not in self.objects.ready:
-                        self.owner.check_open()
+                        self.basics.check_open()
                     value = self.objects.load(oid)
                     break
                 except CopyLost as lost:
-                    self.owner.lineage.lost_here(lost)
+                    self.lineage.lost_here(lost)
                     if not self._ready_or_deliver(future, oid):
                         return
         except BaseException as error:
@@ -118,9 +123,9 @@ class Futures:
         future.announce()
 
 
-def record_wait(owner: Owner, oid: bytes, site: int, since_s: float) -> None:
+def record_wait(ring: Ring | NoRing, oid: bytes, site: int, since_s: float) -> None:
     """A driver has waited for an object: recorded as a get is."""
     now = time.time()
     if now - since_s > _RECORDED_S:
         last = float(number_of(oid[:16]))
-        owner.ring.write(events.GET, oid[:16], site, last, since_s, now, 0, 0, 1.0)
+        ring.write(events.GET, oid[:16], site, last, since_s, now, 0, 0, 1.0)

@@ -6,7 +6,6 @@ Runs in the process that submitted the task, in whichever thread (or asyncio tas
 from __future__ import annotations
 
 import contextlib
-from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
@@ -15,7 +14,9 @@ from sundog.refs import Counterparts, ObjectRef
 if TYPE_CHECKING:
     import asyncio
 
-    from sundog.owner.core import Owner
+    from sundog.owner.objects import Objects
+    from sundog.owner.rows import Task
+    from sundog.owner.streams import Streams
 
 
 T_co = TypeVar("T_co", covariant=True)
@@ -32,10 +33,10 @@ class ObjectRefGenerator(Generic[T_co], metaclass=Counterparts):
     Iterate with ``for`` or ``async for``; closing or dropping it cancels what the task has not done yet.
     """
 
-    def __init__(self, task_id: bytes, owner: Owner, code: object = None, at: int = 0) -> None:
+    def __init__(self, task_id: bytes, streams: Streams, code: object = None, at: int = 0) -> None:
         self._task_id = task_id
         self._code, self._at = code, at  # where the task was submitted: the site of its items
-        self._owner: Owner | None = owner
+        self._streams: Streams | None = streams
 
     # ------------------------------------------------------------------ sync
     def __iter__(self) -> Iterator[ObjectRef[T_co]]:
@@ -45,27 +46,27 @@ class ObjectRefGenerator(Generic[T_co], metaclass=Counterparts):
         return self._next_sync(None)
 
     def _next_sync(self, timeout_s: float | None = None) -> ObjectRef[T_co]:
-        owner = self._live()
+        streams = self._live()
         found: Any = None
         key = b"gen:" + self._task_id
 
         def there() -> bool:
             nonlocal found
             if found is None:
-                with owner.lock:
-                    owner.check_open()
-                    found = owner.streams.take(self._task_id)
+                with streams.basics.lock:
+                    streams.basics.check_open()
+                    found = streams.take(self._task_id)
                     if found is None:
-                        stream = owner.streams.streams[self._task_id]
+                        stream = streams.streams[self._task_id]
                         if not any(getattr(each, "key", None) == key for each in stream.wakers):
-                            stream.wakers.append(_Announcer(owner, key))
+                            stream.wakers.append(_Announcer(streams.basics.objects, key))
             return found is not None
 
         def target() -> tuple[str, int, tuple[bytes, ...]]:
             return "next", 1, (self._task_id,)
 
-        if not there() and not owner.getting.block_until(there, key, timeout_s, target):
-            owner.check_open()
+        if not there() and not streams.getting.block_until(there, key, timeout_s, target):
+            streams.basics.check_open()
             return ObjectRef.nil()
         if found is False:
             raise StopIteration
@@ -76,19 +77,19 @@ class ObjectRefGenerator(Generic[T_co], metaclass=Counterparts):
         return self
 
     async def __anext__(self) -> ObjectRef[T_co]:
-        if self._owner is None:
+        if self._streams is None:
             raise StopAsyncIteration  # closed
-        owner = self._owner
+        streams = self._streams
         import asyncio
 
         loop = asyncio.get_running_loop()
         while True:
             waker = _LoopWaker(loop, asyncio.Event())
-            with owner.lock:
-                owner.check_open()
-                found = owner.streams.take(self._task_id)
+            with streams.basics.lock:
+                streams.basics.check_open()
+                found = streams.take(self._task_id)
                 if found is None:
-                    stream = owner.streams.streams[self._task_id]
+                    stream = streams.streams[self._task_id]
                     stream.wakers.append(waker)
             if found is False:
                 raise StopAsyncIteration
@@ -97,7 +98,7 @@ class ObjectRefGenerator(Generic[T_co], metaclass=Counterparts):
             try:
                 await waker.event.wait()
             except BaseException:
-                with owner.lock:  # it was given up, as by wait_for(): nobody is to be woken
+                with streams.basics.lock:  # it was given up, as by wait_for(): nobody is to be woken
                     if waker in stream.wakers:
                         stream.wakers.remove(waker)
                 raise
@@ -105,19 +106,18 @@ class ObjectRefGenerator(Generic[T_co], metaclass=Counterparts):
     # ------------------------------------------------------------------ the rest
     def is_finished(self) -> bool:
         """Whether the task has ended and every item was taken."""
-        owner = self._owner
-        if owner is None:
+        streams = self._streams
+        if streams is None:
             return True  # closed
-        with owner.lock:
-            return owner.streams.is_finished(self._task_id)
+        with streams.basics.lock:
+            return streams.is_finished(self._task_id)
 
     def next_ready(self) -> bool:
         """Whether the next item is there."""
-        owner = self._owner
-        if owner is None:
+        streams = self._streams
+        if streams is None:
             return False  # closed
-        with owner.lock:
-            streams = owner.streams
+        with streams.basics.lock:
             return streams.peek_ready(self._task_id) and not streams.is_finished(self._task_id)
 
     def completed(self) -> ObjectRef[None]:
@@ -126,12 +126,12 @@ class ObjectRefGenerator(Generic[T_co], metaclass=Counterparts):
         Raises:
             ValueError: the generator was closed.
         """
-        owner = self._owner
-        if owner is None:
+        streams = self._streams
+        if streams is None:
             raise ValueError(f"{self!r} was closed: ask for completed() before close().")
-        with owner.lock:
-            owner.objects.drain()
-            return ObjectRef(owner.streams.completion(self._task_id), self._code, self._at)
+        with streams.basics.lock:
+            streams.basics.objects.drain()
+            return ObjectRef(streams.completion(self._task_id), self._code, self._at)
 
     def task_id(self) -> Any:
         """The id of the task."""
@@ -141,10 +141,10 @@ class ObjectRefGenerator(Generic[T_co], metaclass=Counterparts):
 
     def close(self) -> None:
         """Take no more: what the task has not done yet is cancelled."""
-        owner, self._owner = self._owner, None
-        if owner is not None and owner.closed is None:
-            with owner.lock:
-                owner.streams.close(self._task_id)
+        streams, self._streams = self._streams, None
+        if streams is not None and streams.basics.closed is None:
+            with streams.basics.lock:
+                streams.close(self._task_id)
 
     async def aclose(self) -> None:
         """The same as `close`."""
@@ -166,17 +166,17 @@ class ObjectRefGenerator(Generic[T_co], metaclass=Counterparts):
         """Nor this."""
         raise NotImplementedError(_ONE_WAY)
 
-    def _live(self) -> Owner:
-        if self._owner is None:
+    def _live(self) -> Streams:
+        if self._streams is None:
             raise StopIteration
-        return self._owner
+        return self._streams
 
     def __del__(self) -> None:
-        owner = getattr(self, "_owner", None)
-        if owner is not None and owner.closed is None:
+        streams = getattr(self, "_streams", None)
+        if streams is not None and streams.basics.closed is None:
             # May run under the owner's lock, so only leave a note.
-            owner.dropped_generators.append(self._task_id)
-            owner.reactor.wake()
+            streams.basics.dropped_generators.append(self._task_id)
+            streams.basics.reactor.wake()
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError(
@@ -189,14 +189,14 @@ class ObjectRefGenerator(Generic[T_co], metaclass=Counterparts):
 
 
 class _Announcer:
-    __slots__ = ("key", "owner")
+    __slots__ = ("key", "objects")
 
-    def __init__(self, owner: Owner, key: bytes) -> None:
-        self.owner = owner
+    def __init__(self, objects: Objects, key: bytes) -> None:
+        self.objects = objects
         self.key = key
 
     def __call__(self) -> None:
-        self.owner.objects.announce(self.key)
+        self.objects.announce(self.key)
 
 
 class _LoopWaker:
@@ -211,18 +211,10 @@ class _LoopWaker:
             self.loop.call_soon_threadsafe(self.event.set)
 
 
-class DynamicObjectRefGenerator:
-    """The value of a num_returns="dynamic" task: iterates over refs to the items it yielded."""
-
-    def __init__(self, refs: list[ObjectRef[Any]]) -> None:
-        self._refs = deque(refs)
-
-    def __iter__(self) -> Iterator[ObjectRef[Any]]:
-        while self._refs:
-            yield self._refs.popleft()
-
-    def __len__(self) -> int:
-        return len(self._refs)
-
-
 StreamingObjectRefGenerator = ObjectRefGenerator
+
+
+def open_generator(streams: Streams, task: Task, code: object, at: int) -> ObjectRefGenerator[Any]:
+    """The generator for a task just submitted at this place."""
+    streams.open(task)
+    return ObjectRefGenerator(task.id, streams, code, at)

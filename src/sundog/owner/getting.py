@@ -16,15 +16,17 @@ from typing import TYPE_CHECKING, Any
 from sundog import event_facts, events
 from sundog.exceptions import GetTimeoutError
 from sundog.owner import context, interrupts, raised
+from sundog.owner.basics import Basics
 from sundog.owner.call_sites import of_user
 from sundog.owner.description import explain_missing
-from sundog.owner.long_waits import TARGETS_MAX, LongWait, Target
+from sundog.owner.long_waits import TARGETS_MAX, LongWait, LongWaits, Target
 from sundog.owner.objects import CopyLost
+from sundog.owner.peers import Peers
 from sundog.owner.rows import whole
 from sundog.serialize.pack import unpack
 
 if TYPE_CHECKING:
-    from sundog.owner.core import Owner
+    from sundog.owner.interfaces import Recovering
 
 _perf = time.perf_counter
 _time = time.time
@@ -35,22 +37,26 @@ _PENDING_MAX = 100  # ids that a timeout carries; a list of refs may have millio
 class Getting:
     """Blocking verbs of one owner."""
 
-    def __init__(self, owner: Owner) -> None:
-        self.owner = owner
-        self._name_get = owner.ring.name("get")
-        self._name_wait = owner.ring.name("wait")
+    lineage: Recovering  # set by the owner, which builds it later
+    long_waits: LongWaits
+
+    def __init__(self, basics: Basics, peers: Peers) -> None:
+        self.basics = basics
+        self.peers = peers
+        self._name_get = basics.ring.name("get")
+        self._name_wait = basics.ring.name("wait")
 
     # ------------------------------------------------------------------ get
     def get_one(self, oid: bytes, timeout_s: float | None) -> Any:
         """The value of one object."""
-        owner = self.owner
-        value = owner.ready.get(oid)
+        basics = self.basics
+        value = basics.ready.get(oid)
         if value is None:
             if timeout_s is None:
                 self._await_one(oid)
             else:
                 self._await_all([oid], timeout_s)
-            value = owner.ready.get(oid)
+            value = basics.ready.get(oid)
         if type(value) is bytes:
             try:
                 return unpack(value, None)
@@ -63,36 +69,36 @@ class Getting:
         deadline = None if timeout_s is None else _perf() + timeout_s
         while True:
             try:
-                return self.owner.objects.load(oid)
+                return self.basics.objects.load(oid)
             except CopyLost as lost:
-                self.owner.lineage.lost_here(lost)
+                self.lineage.lost_here(lost)
             self._await_all([oid], None if deadline is None else max(0.0, deadline - _perf()))
 
     def _await_one(self, oid: bytes) -> None:
         """Block until one object is ready: the path of a task at a time, so it is short."""
-        owner = self.owner
-        if owner.run_here is not None and owner.run_here([oid]):
+        basics = self.basics
+        if basics.run_here is not None and basics.run_here([oid]):
             return
         started = _time()
-        with owner.lock:
-            if owner.closed is not None:
-                owner.check_open()
-            if oid[:16] not in owner.table and oid not in owner.ready:
-                owner.objects.ask_for(oid)
-        ring, first, task = owner.ring, oid[:16], context.current_id() or b""
+        with basics.lock:
+            if basics.closed is not None:
+                basics.check_open()
+            if oid[:16] not in basics.table and oid not in basics.ready:
+                basics.objects.ask_for(oid)
+        ring, first, task = basics.ring, oid[:16], context.current_id() or b""
         site = of_user(ring, self._name_get, 3)
         event_facts.block(ring, events.GET, first, site, task, started)
         led = True
         try:
-            if owner.before_block is None:
-                led = owner.reactor.lead_one(owner.ready, oid, None)
-            elif owner.peers.unanswered:
+            if basics.before_block is None:
+                led = basics.reactor.lead_one(basics.ready, oid, None)
+            elif self.peers.unanswered:
                 led = False  # borrowed: whether the CPU is lent depends on what its owner says
             else:
                 try:
-                    led = owner.reactor.lead_one(owner.ready, oid, owner.before_block)
+                    led = basics.reactor.lead_one(basics.ready, oid, basics.before_block)
                 finally:
-                    owner.after_block()  # type: ignore[misc]
+                    basics.after_block()  # type: ignore[misc]
         finally:
             if led:
                 event_facts.unblock(ring, events.GET, first, site, task, started, _time())
@@ -102,7 +108,7 @@ class Getting:
 
     def get_many(self, oids: list[bytes], timeout_s: float | None) -> list[Any]:
         """The values of many objects; the first error in order is raised."""
-        find, load = self.owner.ready.get, self._load
+        find, load = self.basics.ready.get, self._load
         out: list[Any] = []
         # One look at each if all are ready: of very many, every look is at memory that is in no cache.
         for oid in oids:
@@ -126,16 +132,16 @@ class Getting:
 
         An error ends the wait early: Ray raises the first failed ref as soon as it is met in order.
         """
-        owner = self.owner
-        ready, table = owner.ready, owner.table
-        if timeout_s is None and not started and owner.run_here is not None:
-            owner.run_here(oids)
+        basics = self.basics
+        ready, table = basics.ready, basics.table
+        if timeout_s is None and not started and basics.run_here is not None:
+            basics.run_here(oids)
         started = started or _time()
-        with owner.lock:
-            owner.check_open()
+        with basics.lock:
+            basics.check_open()
             for oid in oids:
                 if oid not in ready and oid[:16] not in table:
-                    owner.objects.ask_for(oid)
+                    basics.objects.ask_for(oid)
         position = 0
         count = len(oids)
         failed: bytes | None = None
@@ -165,21 +171,21 @@ class Getting:
         def next_missing() -> bytes | None:
             return oids[position] if position < count else None
 
-        with self._noted(events.GET, oids, of_user(owner.ring, self._name_get, 3), started):
+        with self._noted(events.GET, oids, of_user(basics.ring, self._name_get, 3), started):
             there = self._block(done, next_missing, timeout_s, target, started)
         if not there:
-            owner.check_open()
+            basics.check_open()
             pending = [oid for oid in oids if oid not in ready]
             first = oids[min(position, count - 1)]
             raise GetTimeoutError(
                 f"get() gave up after {timeout_s} s: {len(pending)} of {count} objects were not ready, the first being "
-                f"{first.hex()}{explain_missing(owner, first)}. Why: sundog why {first.hex()}",
+                f"{first.hex()}{explain_missing(basics, first)}. Why: sundog why {first.hex()}",
                 object_ref_hex=first.hex(),
                 timeout_s=timeout_s,
                 pending=[oid.hex() for oid in pending[:_PENDING_MAX]],
             )
         if failed is not None:
-            owner.objects.load(failed)  # raises: what comes after it in the list may not be ready
+            basics.objects.load(failed)  # raises: what comes after it in the list may not be ready
 
     def await_objects(self, oids: list[bytes]) -> None:
         """Block until all are ready; raises the first error among them."""
@@ -190,7 +196,7 @@ class Getting:
         self, kind: int, oids: list[bytes], site: int, started: float, wanted: int = 0
     ) -> Iterator[None]:
         """Record that this thread waits, from the beginning on and however it ends."""
-        ring, task, first = self.owner.ring, context.current_id() or b"", oids[0][:16]
+        ring, task, first = self.basics.ring, context.current_id() or b"", oids[0][:16]
         event_facts.block(ring, kind, first, site, task, started)
         try:
             yield
@@ -213,10 +219,10 @@ class Getting:
         Raises:
             DeadlockError: it cannot.
         """
-        owner = self.owner
+        basics = self.basics
         deadline = limit = None if timeout_s is None else _perf() + timeout_s
-        paused_s = owner.pauses.total_s() if deadline is not None else 0.0
-        patience_s = owner.long_waits.patience_s
+        paused_s = basics.pauses.total_s() if deadline is not None else 0.0
+        patience_s = self.long_waits.patience_s
         if deadline is None and target is not None and patience_s is not None:
             waited_s = _time() - started if started else 0.0
             limit = _perf() + patience_s - min(max(waited_s, 0.0), patience_s)  # the clock may have been set
@@ -226,7 +232,7 @@ class Getting:
         def on_block() -> None:
             nonlocal blocked
             blocked = True
-            owner.before_block()  # type: ignore[misc]
+            basics.before_block()  # type: ignore[misc]
 
         def over() -> bool:
             nonlocal ended
@@ -234,51 +240,51 @@ class Getting:
             return ended or (long is not None and long.links is not None)
 
         try:
-            if owner.before_block is not None and owner.peers.unanswered:
+            if basics.before_block is not None and self.peers.unanswered:
                 self._hear_owners(over, limit)
             while True:
                 if interrupts.pending and interrupts.due():
                     if blocked:
                         blocked = False
-                        owner.after_block()  # type: ignore[misc]
+                        basics.after_block()  # type: ignore[misc]
                     interrupts.heed()
-                led = owner.reactor.lead(
-                    over, limit, on_block if owner.before_block and not blocked else None
+                led = basics.reactor.lead(
+                    over, limit, on_block if basics.before_block and not blocked else None
                 )
                 if led is None and not over():
-                    if owner.before_block is not None and not blocked:
+                    if basics.before_block is not None and not blocked:
                         on_block()
                     self._follow(missing, over, limit, long)
                 if over():
                     break
-                if owner.closed is not None or (deadline is not None and _perf() >= deadline):
-                    owed_s = owner.pauses.owed_s(paused_s) if owner.closed is None else 0.0
+                if basics.closed is not None or (deadline is not None and _perf() >= deadline):
+                    owed_s = basics.pauses.owed_s(paused_s) if basics.closed is None else 0.0
                     if not owed_s:
                         return over()
-                    paused_s = owner.pauses.total_s()
+                    paused_s = basics.pauses.total_s()
                     deadline = limit = _perf() + owed_s
                 if limit is not None and target is not None and _perf() >= limit:
                     limit, long = (
                         None,
-                        owner.long_waits.note(target, started or _time() - (patience_s or 0.0)),
+                        self.long_waits.note(target, started or _time() - (patience_s or 0.0)),
                     )
             if long is not None and long.links is not None and not ended:
                 raise long.error()
             return True
         finally:
             if long is not None:
-                owner.long_waits.forget(long)
-            if blocked and owner.after_block is not None:
-                owner.after_block()
+                self.long_waits.forget(long)
+            if blocked and basics.after_block is not None:
+                basics.after_block()
 
     def _hear_owners(self, over: Callable[[], bool], limit: float | None) -> None:
         """Wait for a moment until the owners of borrowed objects have said whether they are ready.
 
         What is ready takes no more than this answer, and no other process has to be started for the CPU meanwhile.
         """
-        unanswered = self.owner.peers.unanswered
+        unanswered = self.peers.unanswered
         until = _perf() + _ANSWER_S
-        self.owner.reactor.lead(
+        self.basics.reactor.lead(
             lambda: not unanswered or over(), until if limit is None else min(until, limit), None
         )
         unanswered.clear()  # an owner that has not answered is not waited for twice
@@ -291,7 +297,7 @@ class Getting:
         long: LongWait | None,
     ) -> None:
         """Wait until another thread, which reads, stores what `missing()` names (or stops reading)."""
-        owner = self.owner
+        basics = self.basics
         gate = threading.Lock()
         gate.acquire()
 
@@ -299,26 +305,26 @@ class Getting:
             with contextlib.suppress(RuntimeError):
                 gate.release()
 
-        with owner.lock:
-            if done() or owner.closed is not None:
+        with basics.lock:
+            if done() or basics.closed is not None:
                 return
             # Named under the lock: an object that came a moment ago is not announced again.
             oid = missing()
             if oid is None:
                 return
-            owner.waiters.setdefault(oid, []).append(open_gate)
+            basics.waiters.setdefault(oid, []).append(open_gate)
             if long is not None:
                 long.gate = open_gate
         left = -1.0 if deadline is None else max(0.0, deadline - _perf())
         try:
-            owner.reactor.wait_in(gate.acquire, True, left)
+            basics.reactor.wait_in(gate.acquire, True, left)
         finally:
-            with owner.lock:
-                callbacks = owner.waiters.get(oid)
+            with basics.lock:
+                callbacks = basics.waiters.get(oid)
                 if callbacks is not None and open_gate in callbacks:
                     callbacks.remove(open_gate)
                     if not callbacks:
-                        del owner.waiters[oid]
+                        del basics.waiters[oid]
 
     def block_until(
         self, done: Callable[[], bool], key: bytes, timeout_s: float | None, target: Target | None = None
@@ -329,8 +335,8 @@ class Getting:
     # ------------------------------------------------------------------ wait
     def wait(self, oids: list[bytes], count: int, timeout_s: float | None) -> list[bytes]:
         """The ids that are ready (at most `count`, in the order given), after at most `timeout_s`."""
-        owner = self.owner
-        ready = owner.ready
+        basics = self.basics
+        ready = basics.ready
         if timeout_s != 0:
             found = 0
             for oid in oids:
@@ -341,25 +347,25 @@ class Getting:
             else:
                 self._wait_for(oids, count, timeout_s)
         else:
-            with owner.lock:
-                owner.check_open()
+            with basics.lock:
+                basics.check_open()
                 for oid in oids:
                     if oid not in ready:
-                        owner.objects.ask_for(oid)
-                if not owner.reactor.leader:
-                    owner.reactor.pump()
+                        basics.objects.ask_for(oid)
+                if not basics.reactor.leader:
+                    basics.reactor.pump()
         out = []
         for oid in oids:
             if oid in ready:
                 out.append(oid)
                 if len(out) == count:
                     break
-        if owner.unread.oids:
-            owner.unread.oids.difference_update(out)
+        if basics.unread.oids:
+            basics.unread.oids.difference_update(out)
         return out
 
     def _wait_for(self, oids: list[bytes], count: int, timeout_s: float | None) -> None:
-        owner = self.owner
+        basics = self.basics
         started = _time()
         need = [count]
         key = b"wait" + id(need).to_bytes(8, "little")
@@ -367,33 +373,33 @@ class Getting:
         def arrived(_: bytes) -> None:
             need[0] -= 1
             if need[0] <= 0:
-                owner.objects.announce(key)
+                basics.objects.announce(key)
 
         registered = []
-        with owner.lock:
-            owner.check_open()
+        with basics.lock:
+            basics.check_open()
             for oid in oids:
-                if oid not in owner.ready:
-                    owner.objects.ask_for(oid)
-                if oid in owner.ready:
+                if oid not in basics.ready:
+                    basics.objects.ask_for(oid)
+                if oid in basics.ready:
                     need[0] -= 1
                 else:
-                    owner.waiters.setdefault(oid, []).append(arrived)
+                    basics.waiters.setdefault(oid, []).append(arrived)
                     registered.append(oid)
 
         def target() -> tuple[str, int, tuple[bytes, ...]] | None:
-            missing = [oid for oid in registered if oid not in owner.ready]
+            missing = [oid for oid in registered if oid not in basics.ready]
             return ("wait", need[0], tuple(missing)) if len(missing) <= TARGETS_MAX else None
 
         try:
-            with self._noted(events.WAIT, oids, of_user(owner.ring, self._name_wait), started, count):
+            with self._noted(events.WAIT, oids, of_user(basics.ring, self._name_wait), started, count):
                 self._block(lambda: need[0] <= 0, lambda: key, timeout_s, target)
-            owner.check_open()
+            basics.check_open()
         finally:
-            with owner.lock:
+            with basics.lock:
                 for oid in registered:
-                    callbacks = owner.waiters.get(oid)
+                    callbacks = basics.waiters.get(oid)
                     if callbacks is not None and arrived in callbacks:
                         callbacks.remove(arrived)
                         if not callbacks:
-                            del owner.waiters[oid]
+                            del basics.waiters[oid]

@@ -25,7 +25,7 @@ def report(owner: Owner, most: int) -> MemoryReport:
     sites = refs.creation_sites()
     found = []
     with owner.lock:
-        for row in describe_objects(owner, os.getpid(), context.facts.mode, sites):
+        for row in describe_objects(owner, owner.actors.scopes, os.getpid(), context.facts.mode, sites):
             oid = bytes.fromhex(row["object_id"])
             task = owner.table.get(task_of(oid))
             owned = owner.refs.owned.get(oid) if oid[:PROCESS_BYTES] == owner.me else None

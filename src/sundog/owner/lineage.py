@@ -22,15 +22,20 @@ from typing import TYPE_CHECKING, Any
 from sundog.exceptions import StreamingGeneratorReplayInconsistentError
 from sundog.ids import PROCESS_BYTES, index_of, result_id, task_of
 from sundog.owner import losses
+from sundog.owner.basics import Basics
+from sundog.owner.getting import Getting
 from sundog.owner.objects import CopyLost
+from sundog.owner.peers import Peers
+from sundog.owner.replies import Replies
 from sundog.owner.rows import WAITING, Task, Value, whole
+from sundog.owner.streams import Streams
 from sundog.state.lineage import FREED, Instruction, Lineage
 from sundog.store import copies
 from sundog.wire.lanes import ERROR, EXTRA_BACKPRESSURE, EXTRA_VALUES, OK
 from sundog.wire.peers import CopyGone
 
 if TYPE_CHECKING:
-    from sundog.owner.core import Owner
+    from sundog.owner.interfaces import Awaiting, Calling, Dispatching
 
 _ROW_BYTES = 600  # what a row takes besides the arguments of its task
 
@@ -38,9 +43,19 @@ _ROW_BYTES = 600  # what a row takes besides the arguments of its task
 class Recovery:
     """The lineage of one owner."""
 
-    def __init__(self, owner: Owner) -> None:
-        self.owner = owner
-        self.machine = Lineage(owner.config.max_lineage_bytes)
+    arguments: Awaiting  # set by the owner, which builds it later
+    dispatch: Dispatching
+    actors: Calling
+
+    def __init__(
+        self, basics: Basics, peers: Peers, getting: Getting, replies: Replies, streams: Streams
+    ) -> None:
+        self.basics = basics
+        self.peers = peers
+        self.getting = getting
+        self.replies = replies
+        self.streams = streams
+        self.machine = Lineage(basics.config.max_lineage_bytes)
         self.rebuilt = 0  # tasks that were run again for the sake of lost results
         self._kept: dict[bytes, Task] = {}
         # Items lost while their generator still runs: it passed them, so they come with its next run.
@@ -63,7 +78,7 @@ class Recovery:
 
     def freed(self, oid: bytes) -> None:
         """An object in a segment is not referred to any more (the caller carries out what follows)."""
-        task = self.owner.table.get(task_of(oid))
+        task = self.basics.table.get(task_of(oid))
         if task is not None and task.lossy:
             task.lossy.discard(oid)
         self._do(self.machine.freed(oid))
@@ -71,7 +86,7 @@ class Recovery:
     def give_up(self, oid: bytes) -> None:
         """The program freed an object of ours: it is never made again, for whatever would need it either."""
         task_id = task_of(oid)
-        task = self.owner.table.get(task_id) or self._kept.get(task_id)
+        task = self.basics.table.get(task_id) or self._kept.get(task_id)
         if task is not None:
             task.given_up = {*(task.given_up or ()), oid}
             if task.rebuilding is not None:
@@ -79,7 +94,7 @@ class Recovery:
         self.freed(oid)
 
     def _do(self, steps: Iterable[Instruction]) -> None:
-        refs = self.owner.refs
+        refs = self.basics.refs
         for kind, what in steps:
             if kind == "hold":
                 refs.hold(what)
@@ -91,27 +106,27 @@ class Recovery:
     # ------------------------------------------------------------------ copies that are gone
     def lost(self, oid: bytes, segment: str) -> None:
         """A reader found that this segment of an object is gone: have the object made again, or fail it."""
-        owner = self.owner
-        value = owner.objects.value(oid)
+        basics = self.basics
+        value = basics.objects.value(oid)
         if value is not None:
             if value[2] is None or value[2][0] != segment:
                 return  # another copy has come meanwhile
             self._let_go(oid, value)
-        if oid[:PROCESS_BYTES] == owner.me:
+        if oid[:PROCESS_BYTES] == basics.me:
             self.recover(oid, segment)
         else:
-            owner.peers.report_lost(oid, segment)
-        owner.objects.carry_out()
+            self.peers.report_lost(oid, segment)
+        basics.objects.carry_out()
 
     def lost_here(self, lost: CopyLost) -> None:
         """A thread of this process found a copy gone. Not locked."""
-        owner = self.owner
-        with owner.lock:
-            owner.check_open()
+        basics = self.basics
+        with basics.lock:
+            basics.check_open()
             if lost.segment:
                 self.lost(lost.oid, lost.segment)
-            owner.dispatch.dispatch_all()
-            owner.actors.dispatch_all()
+            self.dispatch.dispatch_all()
+            self.actors.dispatch_all()
 
     def next_copy(self, lost: CopyLost) -> Value:
         """Wait for the copy that follows a lost one; a hold on the object is left to the caller. Not locked.
@@ -119,17 +134,17 @@ class Recovery:
         Raises:
             ObjectLostError: there is none.
         """
-        owner = self.owner
-        owner.ops.append((lost.oid,))
+        basics = self.basics
+        basics.ops.append((lost.oid,))
         try:
             while True:
                 self.lost_here(lost)
-                owner.getting.await_objects([lost.oid])
-                found = owner.objects.value(lost.oid)
+                self.getting.await_objects([lost.oid])
+                found = basics.objects.value(lost.oid)
                 if found is not None:
                     return found
         except BaseException:
-            owner.ops.append(lost.oid)
+            basics.ops.append(lost.oid)
             raise
 
     def can_recover(self, oid: bytes) -> bool:
@@ -139,28 +154,28 @@ class Recovery:
     def lost_elsewhere(self, process: bytes, message: CopyGone) -> None:
         """A borrower could not open this segment of an object of ours: it gets the next copy."""
         self.lost(message.oid, message.segment)
-        self.owner.peers.asked_for(process, message.oid)
+        self.peers.asked_for(process, message.oid)
 
     def argument_lost(self, task: Task, oid: bytes, segment: str) -> None:
         """A worker could not open an argument, so the task did not begin: it waits for the argument again."""
-        owner = self.owner
+        basics = self.basics
         task.lane = None
         task.state = WAITING
         if task.actor is not None:
             task.actor.put_back(task)
         self.lost(oid, segment)
         if oid not in (task.deps or ()):
-            owner.replies.fail(task, whole(owner.ready[oid]))  # passed by value: nobody can make it again
+            self.replies.fail(task, whole(basics.ready[oid]))  # passed by value: nobody can make it again
             return
-        owner.arguments.await_all(task)
+        self.arguments.await_all(task)
 
     def recover(self, oid: bytes, segment: str = "") -> None:
         """Have an object of ours, which is not here, made again; or make it the error that says why not."""
-        owner = self.owner
-        task = owner.table.get(task_of(oid))
-        if not owner.config.lineage_pinning_enabled:
+        basics = self.basics
+        task = basics.table.get(task_of(oid))
+        if not basics.config.lineage_pinning_enabled:
             self._do(self.machine.freed(oid))
-            owner.objects.fail_object(oid, losses.not_allowed(owner, oid, segment))
+            basics.objects.fail_object(oid, losses.not_allowed(basics.segments, oid, segment))
             return
         if task is not None:
             self._join(task, oid)
@@ -168,57 +183,61 @@ class Recovery:
         failure = self._failure_of_generator(oid)
         if failure is not None:
             self._do(self.machine.freed(oid))
-            owner.objects.store(oid, failure)
+            basics.objects.store(oid, failure)
             return
         plan = self.machine.plan(oid, self._at_hand, self._refuses)
         if plan.chain:
-            error = losses.cannot_rebuild(owner, oid, segment, plan)
+            error = losses.cannot_rebuild(basics, self.machine, oid, segment, plan)
             self._do(self.machine.freed(oid))
-            owner.objects.fail_object(oid, error)
+            basics.objects.fail_object(oid, error)
             return
         tasks = [
             self._revive(task_id, self._with_lost(task_id, set(wanted))) for task_id, wanted in plan.steps
         ]
         for task in tasks:
-            owner.arguments.await_all(task)
+            self.arguments.await_all(task)
 
     def _failure_of_generator(self, oid: bytes) -> Value | None:
         """The error that ended the first run of the generator that made an object: the object shares its fate."""
-        owner = self.owner
-        stream = owner.streams.streams.get(task_of(oid))
+        basics = self.basics
+        stream = self.streams.streams.get(task_of(oid))
         if stream is None or stream.error_at is None or stream.task.rebuilding is not None:
             return None
-        value = owner.objects.value(result_id(stream.task.id, stream.error_at))
+        value = basics.objects.value(result_id(stream.task.id, stream.error_at))
         return value if value is not None and value[0] == ERROR and value[3] is None else None
 
     def cancelled(self, task_id: bytes) -> None:
         """The program cancelled a task that has ended: it does not run again."""
         task = self._kept.get(task_id)
-        if task is not None and task_id not in self.owner.table:
+        if task is not None and task_id not in self.basics.table:
             task.cancelled = True
 
     def _with_lost(self, task_id: bytes, wanted: set[bytes]) -> set[bytes]:
         """What is wanted of a task that runs again: what a reader missed, and what went with the same node."""
-        owner = self.owner
-        if owner.segments.several:
+        basics = self.basics
+        if basics.segments.several:
             for oid in self._live_results(task_id) - wanted:
-                value = owner.objects.value(oid)
-                if value is not None and value[2] is not None and copies.is_lost(owner.segments, value[2][0]):
+                value = basics.objects.value(oid)
+                if (
+                    value is not None
+                    and value[2] is not None
+                    and copies.is_lost(basics.segments, value[2][0])
+                ):
                     self._let_go(oid, value)
                     wanted.add(oid)
         return wanted
 
     def replaced(self, task: Task, oid: bytes, value: Value) -> bool:
         """An item that an earlier attempt of a generator made has come again: whether the new copy takes its place."""
-        owner = self.owner
+        basics = self.basics
         later = self._later.get(task.id)
-        old = owner.objects.value(oid)
+        old = basics.objects.value(oid)
         missed = later is not None and oid in later and old is None
         gone = (
             old is not None
             and old[2] is not None
-            and owner.segments.several
-            and copies.is_lost(owner.segments, old[2][0])
+            and basics.segments.several
+            and copies.is_lost(basics.segments, old[2][0])
         )
         if not missed and not gone:
             return False
@@ -228,19 +247,19 @@ class Recovery:
             self._let_go(oid, old)
         if value[2] is not None:
             task.lossy = {*(task.lossy or ()), oid}
-        owner.objects.store(oid, value)
+        basics.objects.store(oid, value)
         return True
 
     def _let_go(self, oid: bytes, value: Value) -> None:
         """Drop the value of an object whose copy is gone."""
-        owner = self.owner
+        basics = self.basics
         assert value[2] is not None
         segment = value[2][0]
-        del owner.ready[oid]
-        owner.nested.forget(oid)
+        del basics.ready[oid]
+        basics.nested.forget(oid)
         for inner in value[3] or ():
-            owner.refs.drop(inner)
-        owner.segments.abandon(segment, remove=oid[:PROCESS_BYTES] == owner.me)
+            basics.refs.drop(inner)
+        basics.segments.abandon(segment, remove=oid[:PROCESS_BYTES] == basics.me)
         maker = value[4]
         if maker is not None and not maker.retired:
             maker.freed.append((segment, value[2][1]))  # it may have it mapped for writing
@@ -251,19 +270,19 @@ class Recovery:
         """Want one more result of a task that runs."""
         if task.rebuilding is None or (not isinstance(task.fn.returns, int) and oid not in task.rebuilding):
             self._later.setdefault(task.id, set()).add(oid)
-            self.owner.streams.hurry(task)
+            self.streams.hurry(task)
         else:
             task.rebuilding.add(oid)
 
     def _at_hand(self, oid: bytes) -> bool:
-        owner = self.owner
-        if oid[:PROCESS_BYTES] != owner.me:
+        basics = self.basics
+        if oid[:PROCESS_BYTES] != basics.me:
             # Its owner's to give. If that is dead, or says that it is lost, the task that runs again gets this error.
             return True
-        value = owner.objects.value(oid)
+        value = basics.objects.value(oid)
         if value is not None:
             return value[0] == OK
-        return task_of(oid) in owner.table or owner.actors.is_scope(oid)
+        return task_of(oid) in basics.table or self.actors.is_scope(oid)
 
     def _refuses(self, oid: bytes) -> str:
         task = self._kept[task_of(oid)]
@@ -282,36 +301,36 @@ class Recovery:
         task.rebuilding = wanted
         task.state = WAITING
         task.lane = None
-        task.submit_s = self.owner.wall_s()
+        task.submit_s = self.basics.wall_s()
         self.rebuilt += 1
-        self.owner.table[task_id] = task
+        self.basics.table[task_id] = task
         if task.actor is not None:
             task.actor.put_back(task)  # a call that waits for it may be in the same queue
         return task
 
     def _hold(self, need: bytes) -> None:
         """Hold what a task that runs again needs; of what was freed meanwhile there is no hold left."""
-        owner, machine = self.owner, self.machine
+        basics, machine = self.basics, self.machine
         known = (
-            need[:PROCESS_BYTES] != owner.me
-            or need in owner.ready
-            or need in owner.refs.owned
+            need[:PROCESS_BYTES] != basics.me
+            or need in basics.ready
+            or need in basics.refs.owned
             or machine.is_live(need)
         )
         if known or task_of(need) not in machine.rows:
-            owner.refs.hold(need)
+            basics.refs.hold(need)
             return
-        owner.refs.hold_new(need)
-        owner.freed_early.discard(need)
+        basics.refs.hold_new(need)
+        basics.freed_early.discard(need)
         machine.revived(need)
-        task = owner.table.get(task_of(need))
+        task = basics.table.get(task_of(need))
         if task is not None:
             self._join(task, need)
 
     # ------------------------------------------------------------------ results that come again
     def arrived(self, task: Task, first: int, values: list[Any], lane: Any) -> None:
         """All results of a task that ran again, the first of which has the index `first`."""
-        owner = self.owner
+        basics = self.basics
         wanted, task.rebuilding = task.rebuilding or set(), None
         task.lossy = self._live(task)
         stored: list[tuple[bytes, Value]] = []
@@ -320,9 +339,9 @@ class Recovery:
             full = self._received(value, lane)
             if self._is_wanted(task, wanted, oid, full):
                 stored.append((oid, full))
-        owner.replies.done(task)
+        self.replies.done(task)
         for oid, full in stored:
-            owner.objects.store(oid, full)
+            basics.objects.store(oid, full)
         self._missing(task, wanted)
 
     def item(self, task: Task, index: int, value: Any, lane: Any) -> None:
@@ -332,17 +351,17 @@ class Recovery:
             task.lossy = self._live(task)
         full = self._received(value, lane)
         if self._is_wanted(task, task.rebuilding or set(), oid, full):
-            self.owner.objects.store(oid, full)
-        self.owner.objects.carry_out()
+            self.basics.objects.store(oid, full)
+        self.basics.objects.carry_out()
         if not task.rebuilding and not task.cancelled:
-            self.owner.streams.give_up(task)  # it may go on for ever
+            self.streams.give_up(task)  # it may go on for ever
 
     def ended(self, task: Task) -> None:
         """A generator that ran again has returned."""
         wanted, task.rebuilding = task.rebuilding or set(), None
         if task.lossy is None:
             task.lossy = self._live(task)
-        self.owner.replies.done(task)
+        self.replies.done(task)
         self._missing(task, wanted)
 
     def failed(self, task: Task, value: Value) -> None:
@@ -350,7 +369,7 @@ class Recovery:
         wanted, task.rebuilding = task.rebuilding or set(), None
         for oid in wanted:
             self._do(self.machine.freed(oid))
-            self.owner.objects.store(oid, value)  # or nothing, if nobody wants it any more
+            self.basics.objects.store(oid, value)  # or nothing, if nobody wants it any more
         self.resume(task)
 
     def was_stale_cancel(self, task: Task) -> bool:
@@ -361,15 +380,15 @@ class Recovery:
         task.lane = None
         if task.actor is not None:
             task.actor.put_back(task)
-        self.owner.arguments.await_all(task)
+        self.arguments.await_all(task)
         return True
 
     def resume(self, task: Task) -> None:
         """A task is done: what was lost of its results meanwhile is made again."""
         for oid in self._later.pop(task.id, ()):
-            if oid not in self.owner.ready and self.machine.is_live(oid):
+            if oid not in self.basics.ready and self.machine.is_live(oid):
                 self.recover(oid)
-        self.owner.objects.carry_out()
+        self.basics.objects.carry_out()
 
     def _live(self, task: Task) -> set[bytes]:
         return self._live_results(task.id)
@@ -380,29 +399,29 @@ class Recovery:
 
     def _received(self, value: Any, lane: Any) -> Value:
         if value[3]:
-            self.owner.refs.accept(lane.worker, value[3])
+            self.basics.refs.accept(lane.worker, value[3])
         return (*value, lane if value[2] else None)
 
     def _is_wanted(self, task: Task, wanted: set[bytes], oid: bytes, value: Value) -> bool:
         """Whether a result that came again is to be stored; if not, it is dropped here."""
         assert task.lossy is not None
-        owner = self.owner
+        basics = self.basics
         if oid in wanted:
             wanted.discard(oid)
-            if oid not in owner.freed_early:
+            if oid not in basics.freed_early:
                 # What has become small lives in our memory from now on and cannot be lost.
                 (task.lossy.add if value[2] is not None else task.lossy.discard)(oid)
                 return True
-            owner.freed_early.discard(oid)
+            basics.freed_early.discard(oid)
             task.lossy.discard(oid)
-        owner.objects.discard(value)
+        basics.objects.discard(value)
         return False
 
     def _missing(self, task: Task, wanted: set[bytes]) -> None:
         """What was wanted of a task, and did not come although it has ended."""
         for oid in wanted:
             self._do(self.machine.freed(oid))
-            self.owner.objects.fail_object(
+            self.basics.objects.fail_object(
                 oid,
                 StreamingGeneratorReplayInconsistentError(
                     f"Object {oid.hex()}, item {index_of(oid)} of {task.fn.name}() (task {task.id.hex()}), was lost, "

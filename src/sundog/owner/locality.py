@@ -15,11 +15,12 @@ from sundog.state.lease_spec import LeaseSpec
 from sundog.store import places
 
 if TYPE_CHECKING:
-    from sundog.owner.core import Owner
+    from sundog.owner.interfaces import Dispatching
     from sundog.owner.rows import Shape, Task, Value
+    from sundog.store.segments import Segments
 
 
-def near(owner: Owner, task: Task, values: list[tuple[bytes, Value]]) -> Shape:
+def near(segments: Segments, dispatch: Dispatching, task: Task, values: list[tuple[bytes, Value]]) -> Shape:
     """The shape of a task that prefers the node with the most bytes of these arguments."""
     shape = task.fn.shape
     assert shape is not None
@@ -30,19 +31,18 @@ def near(owner: Owner, task: Task, values: list[tuple[bytes, Value]]) -> Shape:
         location = value[2]
         if location is not None:
             size_bytes = sum([length for _, length in location[2]])
-            for tag in _nodes_with(owner, location[0]):
+            for tag in _nodes_with(segments, location[0]):
                 held[tag] = held.get(tag, 0) + size_bytes
     if not held:
         return shape
     wanted = prefix(max(held, key=lambda tag: held[tag]))
     if wanted == shape.spec.prefer:
         return shape
-    return owner.dispatch.shape_for(preferring(shape.spec, wanted), shape.setup)
+    return dispatch.shape_for(preferring(shape.spec, wanted), shape.setup)
 
 
-def _nodes_with(owner: Owner, name: str) -> set[str]:
+def _nodes_with(segments: Segments, name: str) -> set[str]:
     """Tags of the nodes that have a copy of a segment."""
-    segments = owner.segments
     found = {places.tag_of(name)}
     for root in places.other_roots(segments.base_root, ""):
         if os.path.exists(f"{root}/{name}"):

@@ -23,11 +23,13 @@ from typing import TYPE_CHECKING, Any
 from sundog.exceptions import DeadlockError
 from sundog.ids import PROCESS_BYTES, task_of
 from sundog.owner import context
+from sundog.owner.basics import Basics
+from sundog.owner.control import Control
 from sundog.owner.rows import QUEUED, WAITING, Task
 from sundog.wire.control import Deadlock, Stalled, TellWaits, WaitsTold
 
 if TYPE_CHECKING:
-    from sundog.owner.core import Owner
+    from sundog.owner.interfaces import Calling, Dispatching, Draining
     from sundog.state.wait_facts import Frame, RunSlot, TaskFact, Wait
 
 TARGETS_MAX = 1_000
@@ -80,9 +82,15 @@ class LongWait:
 class LongWaits:
     """The long waits of one process."""
 
-    def __init__(self, owner: Owner) -> None:
-        self.owner = owner
-        config = owner.config
+    def __init__(
+        self, basics: Basics, control: Control, replies: Draining, dispatch: Dispatching, actors: Calling
+    ) -> None:
+        self.basics = basics
+        self.control = control
+        self.replies = replies
+        self.dispatch = dispatch
+        self.actors = actors
+        config = basics.config
         self.patience_s = config.deadlock_check_s if config.enable_deadlock_check else None
         # A worker plugs in; it is given what the main thread runs, if the main thread waits.
         self.places: Callable[[bytes], Places] = lambda main_runs: ((), (), False)
@@ -93,17 +101,17 @@ class LongWaits:
     def note(self, target: Target, since_s: float) -> LongWait:
         """This thread has been blocked for long; the node is told that somebody is."""
         wait = LongWait(next(self._serials), target, since_s)
-        with self.owner.lock:
+        with self.basics.lock:
             self._long[wait.serial] = wait
-            self.owner.control.send(Stalled(len(self._long)))
+            self.control.send(Stalled(len(self._long)))
         return wait
 
     def forget(self, wait: LongWait) -> None:
         """It goes on."""
-        with self.owner.lock:
+        with self.basics.lock:
             del self._long[wait.serial]
-            if self.owner.closed is None:
-                self.owner.control.send(Stalled(len(self._long)))
+            if self.basics.closed is None:
+                self.control.send(Stalled(len(self._long)))
 
     # ------------------------------------------------------------------ from the node (locked)
     def deadlock(self, message: Deadlock) -> None:
@@ -129,15 +137,15 @@ class LongWaits:
             next((wait.runs for wait in self._long.values() if wait.thread == main), b"")
         )
         report = Report(waits, slots, queued, exclusive, self._facts(list(wanted)), self._other_threads())
-        self.owner.control.send(WaitsTold(message.number, report))
+        self.control.send(WaitsTold(message.number, report))
 
     def _read_replies(self) -> None:
         """Take what has come: a task whose reply lies in a socket is done."""
-        replies = self.owner.replies
-        for lane in list(self.owner.dispatch.lanes.values()):
+        replies = self.replies
+        for lane in list(self.dispatch.lanes.values()):
             if lane.inflight:
                 replies.drain_lane(lane)
-        for link in list(self.owner.actors.links.values()):
+        for link in list(self.actors.links.values()):
             if link.inflight and link.sock is not None:
                 replies.drain_lane(link)
                 if not link.inflight and not link.queue:
@@ -186,11 +194,11 @@ class LongWaits:
         found: dict[bytes, TaskFact] = {}
         while wanted and len(found) < TARGETS_MAX:
             task_id = wanted.pop()
-            task = self.owner.table.get(task_id)
+            task = self.basics.table.get(task_id)
             if task is None or task_id in found:
                 continue
             fact = found[task_id] = self._fact(task)
-            wanted += [task_of(each) for each in fact.needs if each[:PROCESS_BYTES] == self.owner.me]
+            wanted += [task_of(each) for each in fact.needs if each[:PROCESS_BYTES] == self.basics.me]
             if fact.ahead:
                 wanted.append(fact.ahead)
         return tuple(found.items())
@@ -200,7 +208,7 @@ class LongWaits:
 
         name = task.fn.name
         if task.state == WAITING:
-            ready = self.owner.ready
+            ready = self.basics.ready
             return TaskFact(
                 ARGUMENTS, name, needs=tuple(oid for oid in set(task.deps or ()) if oid not in ready)
             )

@@ -39,7 +39,7 @@ def _answer(owner: Owner, message: Look) -> None:
 
 
 def _stacks(owner: Owner) -> looks.ProcessStacks:
-    return stacks_here(owner.call_of, awaited_objects(owner))
+    return stacks_here(owner.call_of, awaited_objects(owner.objects))
 
 
 def _pulse(owner: Owner) -> looks.Pulse:

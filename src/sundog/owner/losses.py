@@ -18,15 +18,20 @@ from sundog.exceptions import (
     ReferenceCountingAssertionError,
 )
 from sundog.ids import PROCESS_BYTES, index_of, task_of
-from sundog.owner.rows import Task
+from sundog.owner.rows import Task, Value
 from sundog.state.lineage import EVICTED, FREED, Plan
 from sundog.wire.cause import Cause
+from sundog.wire.lanes import ERROR
 from sundog.wire.peers import FreedBy
 
 if TYPE_CHECKING:
-    from sundog.owner.core import Owner
+    from sundog.owner.basics import Basics
+    from sundog.owner.control import Control
+    from sundog.state.lineage import Lineage
+    from sundog.store.segments import Segments
 
 _CHAIN_SHOWN = 20
+_FREED_MARK = b"ObjectFreedError"
 
 
 def why_not(task: Task) -> str:
@@ -61,19 +66,19 @@ def _reason(why: str, is_put: bool) -> str:
     return "TASK_CANCELLED" if "cancelled" in why else "REF_NOT_FOUND"
 
 
-def not_allowed(owner: Owner, oid: bytes, segment: str) -> ObjectLostError:
+def not_allowed(segments: Segments, oid: bytes, segment: str) -> ObjectLostError:
     """The error for a lost object where nothing is computed again."""
     return ObjectReconstructionFailedError(
-        f"Object {oid.hex()} is lost: its segment {owner.segments.path(segment) if segment else ''} was removed, and "
+        f"Object {oid.hex()} is lost: its segment {segments.path(segment) if segment else ''} was removed, and "
         "lost objects are not computed again because lineage_pinning_enabled is off.",
         object_ref_hex=oid.hex(),
         reason="LINEAGE_DISABLED",
     )
 
 
-def cannot_rebuild(owner: Owner, oid: bytes, segment: str, plan: Plan) -> ObjectLostError:
+def cannot_rebuild(basics: Basics, lineage: Lineage, oid: bytes, segment: str, plan: Plan) -> ObjectLostError:
     """The error for an object whose copy is gone and that cannot be made again."""
-    where = f": its segment {owner.segments.path(segment)} was removed" if segment else ""
+    where = f": its segment {basics.segments.path(segment)} was removed" if segment else ""
     last = plan.chain[-1]
     is_put = index_of(last) == 0
     if oid == last and is_put:
@@ -82,13 +87,13 @@ def cannot_rebuild(owner: Owner, oid: bytes, segment: str, plan: Plan) -> Object
             "compute it again. Put it again, or let a task make it: what a task returns is made again by itself.",
             object_ref_hex=oid.hex(),
             object_id=oid.hex(),
-            owner_id=owner.me.hex(),
+            owner_id=basics.me.hex(),
             reason="PUT",
         )
     why = "a value from put() or an argument passed by value cannot be computed again" if is_put else plan.why
-    if owner.frees.has(last):
+    if is_freed(basics.objects.value(last)):
         why = FREED
-    chain = [(each.hex(), _made_by(owner, each)) for each in plan.chain]
+    chain = [(each.hex(), _made_by(lineage, each)) for each in plan.chain]
     lines = [
         f"\n  {'' if not depth else 'which needs '}object {each} of {maker}"
         for depth, (each, maker) in enumerate(chain)
@@ -101,18 +106,18 @@ def cannot_rebuild(owner: Owner, oid: bytes, segment: str, plan: Plan) -> Object
         f"\nThe last one cannot be had: {why}.{_advice(_reason(why, is_put))}",
         object_ref_hex=oid.hex(),
         object_id=oid.hex(),
-        owner_id=owner.me.hex(),
+        owner_id=basics.me.hex(),
         reason=_reason(why, is_put),
         reason_message=why,
         chain=chain,
     )
 
 
-def _made_by(owner: Owner, oid: bytes) -> str:
+def _made_by(lineage: Lineage, oid: bytes) -> str:
     if index_of(oid) == 0:
         return "put()"
     task_id = task_of(oid)
-    row = owner.lineage.machine.rows.get(task_id)
+    row = lineage.rows.get(task_id)
     return f"{row.name}() (task {task_id.hex()})" if row is not None else f"task {task_id.hex()}"
 
 
@@ -124,6 +129,11 @@ def _advice(reason: str) -> str:
     if reason == "LINEAGE_EVICTED":
         return " Raise max_lineage_bytes with init(_system_config=…), or hold fewer large results at a time."
     return ""
+
+
+def is_freed(value: Value | None) -> bool:
+    """Whether a value is the error of an object that the program freed."""
+    return value is not None and value[0] == ERROR and _FREED_MARK in value[1]
 
 
 def freed(oid: bytes, by: FreedBy) -> ObjectFreedError:
@@ -142,12 +152,11 @@ def freed(oid: bytes, by: FreedBy) -> ObjectFreedError:
     )
 
 
-def owner_died(owner: Owner, oid: bytes) -> OwnerDiedError:
-    """The error for an object whose owner is gone."""
+def owner_died(control: Control, oid: bytes, cause: Cause) -> OwnerDiedError:
+    """The error for an object whose owner is gone, for this cause."""
     process = oid[:PROCESS_BYTES]
-    cause = owner.peers.dead.get(process, Cause())
-    pid = events.pid_of(owner.control.ring_path(process))
-    log = owner.control.log_path(process)
+    pid = events.pid_of(control.ring_path(process))
+    log = control.log_path(process)
     output = f" Why: sundog why {process.hex()}." + (f" Its output: {log}" if os.path.exists(log) else "")
     return OwnerDiedError(
         f"Object {oid.hex()} cannot be read: process {process.hex()}{f' (pid {pid})' if pid else ''}, which owned "
@@ -162,11 +171,9 @@ def owner_died(owner: Owner, oid: bytes) -> OwnerDiedError:
     )
 
 
-def unknown(owner: Owner, oid: bytes) -> ObjectLostError:
+def unknown(me: bytes, oid: bytes) -> ObjectLostError:
     """The error for an object that its owner does not have."""
-    if oid[:PROCESS_BYTES] in owner.peers.dead:
-        return owner_died(owner, oid)
-    if oid[:PROCESS_BYTES] == owner.me:
+    if oid[:PROCESS_BYTES] == me:
         return ReferenceCountingAssertionError(
             f"Object {oid.hex()} was freed already: no counted ref to it was left when this one was used. "
             "Refs must travel through task arguments, results or put(); one that was pickled by hand in "

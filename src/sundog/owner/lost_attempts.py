@@ -16,16 +16,17 @@ from sundog.wire.lanes import EXTRA_NAME
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from sundog.owner.core import Owner
+    from sundog.owner.basics import Basics
+    from sundog.owner.control import Control
     from sundog.owner.rows import Task
 
 
-def record_lost(owner: Owner, tasks: Iterable[Task], worker: bytes) -> None:
+def record_lost(basics: Basics, control: Control, tasks: Iterable[Task], worker: bytes) -> None:
     """Record attempts that `worker` had begun, or may have, when it died."""
-    path = owner.control.ring_path(worker)
+    path = control.ring_path(worker)
     began, began_at = events.sent_last(path)
     sample = events.last_sample(path)
-    now = owner.wall_s()
+    now = basics.wall_s()
     for task in tasks:
         if task.state == DONE:
             continue
@@ -33,7 +34,7 @@ def record_lost(owner: Owner, tasks: Iterable[Task], worker: bytes) -> None:
         seen = sample.own_bytes if sample is not None and sample.task_id == task.id else 0
         # The process that died stands where a function's fingerprint would: both are written once per name.
         given = (task.extra or {}).get(EXTRA_NAME)
-        name = owner.ring.name(given or task.fn.name, worker.hex(), task.fn.name if given else "")
-        owner.ring.write(
+        name = basics.ring.name(given or task.fn.name, worker.hex(), task.fn.name if given else "")
+        basics.ring.write(
             events.LOST, task.id, name, task.submit_s, start, now, events.FAILED, task.attempt, 0.0, seen
         )

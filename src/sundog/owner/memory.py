@@ -12,14 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 from sundog import notices
 from sundog.exceptions import OutOfMemoryError
+from sundog.owner.basics import Basics
+from sundog.owner.control import Control
 from sundog.owner.lanes import Lane
+from sundog.owner.replies import Replies
 from sundog.owner.rows import Task
 from sundog.state import backoff
 from sundog.wire.cause import Cause
 from sundog.wire.control import Notice, RunningTold, TellRunning
 
 if TYPE_CHECKING:
-    from sundog.owner.core import Owner
+    from sundog.owner.interfaces import Dispatching
 
 _LONGEST_ATTEMPT = 4
 
@@ -27,16 +30,20 @@ _LONGEST_ATTEMPT = 4
 class MemoryLosses:
     """What memory took from one owner."""
 
-    def __init__(self, owner: Owner) -> None:
-        self.owner = owner
+    dispatch: Dispatching  # set by the owner, which builds it later
+
+    def __init__(self, basics: Basics, control: Control, replies: Replies) -> None:
+        self.basics = basics
+        self.control = control
+        self.replies = replies
 
     # ------------------------------------------------------------------ losing a task
     def lost(self, task: Task, lane: Lane, cause: Cause) -> None:
         """The worker of a task was ended for memory: try again after a while, or fail it."""
         if not self._may_retry(task, str(cause.facts.get("retry"))):
-            self.owner.replies.fail_with(task, error_of(task, lane, cause))
+            self.replies.fail_with(task, error_of(task, lane, cause))
             return
-        replies = self.owner.replies
+        replies = self.replies
         replies.begin_attempt(task)
         task.memory_attempt += 1
         # Admission keeps too many from starting again at once, so a long streak need not wait for ever longer.
@@ -49,7 +56,7 @@ class MemoryLosses:
         if task.retries == 0:
             return False
         if retry == FREE:
-            most = self.owner.config.task_oom_retries
+            most = self.basics.config.task_oom_retries
             return most < 0 or task.memory_attempt < most
         if retry == COUNTED and task.retries > 0:
             task.retries -= 1
@@ -59,15 +66,15 @@ class MemoryLosses:
     def running(self, message: TellRunning) -> None:
         """The node wants to know what runs on our workers: it has to choose one of them."""
         rows = []
-        for worker, lane in self.owner.dispatch.lanes.items():
+        for worker, lane in self.dispatch.lanes.items():
             task = next(iter(lane.inflight.values()), None)  # packets run in order: the oldest runs
             if task is not None:
                 rows.append((worker, task.id, task.fn.name, task.retries))
-        self.owner.control.send(RunningTold(message.token, rows))
+        self.control.send(RunningTold(message.token, rows))
 
     def notice(self, message: Notice) -> None:
         """The node has something to say to the user."""
-        self.owner.deliveries.bring(notices.warn, message.text)
+        self.basics.deliveries.bring(notices.warn, message.text)
 
 
 def error_of(task: Task, lane: Lane, cause: Cause) -> OutOfMemoryError:

@@ -104,5 +104,5 @@ def _describe_objects(owner: Owner, number: int, role: str) -> None:
     """Not under the lock: looking for the sites of refs may end objects of the user's."""
     sites = refs.creation_sites()
     with owner.lock:
-        rows = describe_objects(owner, os.getpid(), role, sites)
+        rows = describe_objects(owner, owner.actors.scopes, os.getpid(), role, sites)
         owner.control.send(control.Described(number, rows))

@@ -28,6 +28,8 @@ from sundog.net import packets
 from sundog.net import sockets as socket
 from sundog.net.packets import Connection
 from sundog.owner import losses
+from sundog.owner.basics import Basics
+from sundog.owner.control import Control
 from sundog.owner.rows import ALWAYS, ROOM_AGAIN_S, whole
 from sundog.wire.cause import Cause
 from sundog.wire.control import OpenPeer, PeerOpened
@@ -46,7 +48,7 @@ from sundog.wire.peers import (
 from sundog.wire.row import Table
 
 if TYPE_CHECKING:
-    from sundog.owner.core import Owner
+    from sundog.owner.interfaces import Calling
 
 _DEAD_MAX = 2_000
 ReferenceWord = tuple[
@@ -68,8 +70,11 @@ class Peer:
 class Peers:
     """All channels between this process and others."""
 
-    def __init__(self, owner: Owner) -> None:
-        self.owner = owner
+    actors: Calling  # set by the owner, which builds it later
+
+    def __init__(self, basics: Basics, control: Control) -> None:
+        self.basics = basics
+        self.control = control
         self._out: dict[bytes, Peer] = {}
         self._in: dict[int, tuple[bytes, Connection]] = {}
         self._wanted: set[bytes] = set()  # borrowed objects we asked for
@@ -86,16 +91,16 @@ class Peers:
         """Tell another process something; to a dead one it is lost, which is right."""
         if process in self.dead:
             return
-        if process == self.owner.me:
+        if process == self.basics.me:
             self.table.handle(message, process)
             return
         peer = self._out.get(process)
         if peer is None:
             ours, theirs = packets.make_pair()
-            self.owner.control.send(OpenPeer(process), (theirs.fileno(),))
+            self.control.send(OpenPeer(process), (theirs.fileno(),))
             theirs.close()
-            peer = self._out[process] = Peer(process, Connection(ours, self.owner.control.shm_root))
-            self.owner.reactor.add(ours.fileno(), lambda: self._read(process, peer.connection))
+            peer = self._out[process] = Peer(process, Connection(ours, self.control.shm_root))
+            self.basics.reactor.add(ours.fileno(), lambda: self._read(process, peer.connection))
         if peer.backlog:
             peer.backlog.append(message)
             return
@@ -116,10 +121,10 @@ class Peers:
         """When the socket takes more; or, for a message that is to be written to a file, when there may be room."""
         fd = peer.connection.fileno()
         if isinstance(error, packets.NoRoom):
-            self.owner.reactor.watch_writable(fd, None)
-            self.owner.agenda.after(ROOM_AGAIN_S, ALWAYS, self._flush, peer)
+            self.basics.reactor.watch_writable(fd, None)
+            self.basics.agenda.after(ROOM_AGAIN_S, ALWAYS, self._flush, peer)
         else:
-            self.owner.reactor.watch_writable(fd, lambda: self._flush(peer))
+            self.basics.reactor.watch_writable(fd, lambda: self._flush(peer))
 
     def _flush(self, peer: Peer) -> None:
         if self._out.get(peer.process) is not peer:
@@ -134,15 +139,15 @@ class Peers:
                 peer.backlog.clear()
                 break
             peer.backlog.popleft()
-        self.owner.reactor.watch_writable(peer.connection.fileno(), None)
+        self.basics.reactor.watch_writable(peer.connection.fileno(), None)
 
     # ------------------------------------------------------------------ receiving
     def opened(self, message: PeerOpened, fd: int) -> None:
         """Another process opened a channel to us."""
         process = message.process
-        connection = Connection(socket.socket(fileno=fd), self.owner.control.shm_root)
+        connection = Connection(socket.socket(fileno=fd), self.control.shm_root)
         self._in[fd] = (process, connection)
-        self.owner.reactor.add(fd, lambda: self._read(process, connection))
+        self.basics.reactor.add(fd, lambda: self._read(process, connection))
 
     def _read(self, process: bytes, connection: Connection) -> None:
         for _ in range(64):
@@ -159,7 +164,7 @@ class Peers:
 
     def _closed(self, process: bytes, connection: Connection) -> None:
         fd = connection.fileno()
-        self.owner.reactor.remove(fd)
+        self.basics.reactor.remove(fd)
         connection.close()
         self._in.pop(fd, None)
         peer = self._out.get(process)
@@ -176,21 +181,21 @@ class Peers:
 
     def counted(self, process: bytes, message: Borrow | Borrowed | Unborrow | Unhold) -> None:
         """A word of another process' reference table."""
-        owner = self.owner
-        if owner.ops:
-            owner.objects.drain()
+        basics = self.basics
+        if basics.ops:
+            basics.objects.drain()
         # What was freed before its task has ended has no hold left that could be counted.
-        known = message.oid in owner.ready if type(message) is Unborrow else self._has(message.oid)
-        owner.refs.on_message(process, message, known)
-        owner.objects.carry_out()
+        known = message.oid in basics.ready if type(message) is Unborrow else self._has(message.oid)
+        basics.refs.on_message(process, message, known)
+        basics.objects.carry_out()
 
     def _has(self, oid: bytes) -> bool:
-        owner = self.owner
+        basics = self.basics
         return (
-            oid in owner.ready
-            or task_of(oid) in owner.table
-            or oid in owner.refs.owned
-            or owner.actors.is_scope(oid)
+            oid in basics.ready
+            or task_of(oid) in basics.table
+            or oid in basics.refs.owned
+            or self.actors.is_scope(oid)
         )
 
     # ------------------------------------------------------------------ values
@@ -200,10 +205,10 @@ class Peers:
             return
         process = oid[:PROCESS_BYTES]
         if process in self.dead:
-            self.owner.objects.fail_object(oid, losses.owner_died(self.owner, oid))
+            self.basics.objects.fail_object(oid, losses.owner_died(self.control, oid, self.dead[process]))
             return
         self._wanted.add(oid)
-        lends = self.owner.before_block is not None
+        lends = self.basics.before_block is not None
         if lends:  # whether it keeps its CPU depends on the answer
             self.unanswered.add(oid)
         self.send(process, AskValue(oid, lends))
@@ -212,7 +217,7 @@ class Peers:
         """Tell the owner of a borrowed object that this copy of it is gone; it answers with the next one."""
         process = oid[:PROCESS_BYTES]
         if process in self.dead:
-            self.owner.objects.fail_object(oid, losses.owner_died(self.owner, oid))
+            self.basics.objects.fail_object(oid, losses.owner_died(self.control, oid, self.dead[process]))
             return
         self._wanted.add(oid)
         self.send(process, CopyGone(oid, segment))
@@ -221,27 +226,27 @@ class Peers:
         """The value of a borrowed object is here."""
         _, oid, flag, meta, location, inner = message
         if inner:
-            self.owner.refs.accept(process, inner)
-            self.owner.objects.carry_out()
+            self.basics.refs.accept(process, inner)
+            self.basics.objects.carry_out()
         self._wanted.discard(oid)
         self.unanswered.discard(oid)
         value = (flag, meta, location, inner, None)
-        if not self.owner.refs.is_known(oid):
+        if not self.basics.refs.is_known(oid):
             # Not held here any more (or not yet counted): births first, then look again.
-            self.owner.objects.drain()
-        if self.owner.refs.is_known(oid):
-            self.owner.objects.store(oid, value)
+            self.basics.objects.drain()
+        if self.basics.refs.is_known(oid):
+            self.basics.objects.store(oid, value)
         elif inner:
             for ref in inner:
-                self.owner.refs.drop(ref)
-            self.owner.objects.carry_out()
+                self.basics.refs.drop(ref)
+            self.basics.objects.carry_out()
 
     def asked_for(self, process: bytes, oid: bytes, *, tell_pending: bool = False) -> None:
         """Another process wants an object of ours: told now, or when it is ready (and now that it is not)."""
-        owner = self.owner
-        if oid not in owner.ready:
-            owner.objects.ask_for(oid)
-        if oid in owner.ready:
+        basics = self.basics
+        if oid not in basics.ready:
+            basics.objects.ask_for(oid)
+        if oid in basics.ready:
             self._tell(process, oid)
             return
         if tell_pending:
@@ -249,12 +254,12 @@ class Peers:
         askers = self._asked.get(oid)
         if askers is None:
             self._asked[oid] = [process]
-            owner.waiters.setdefault(oid, []).append(self._tell_all)
+            basics.waiters.setdefault(oid, []).append(self._tell_all)
         else:
             askers.append(process)
 
     def _tell_all(self, oid: bytes) -> None:
-        if self.owner.closed is not None:
+        if self.basics.closed is not None:
             return  # woken by the end of the session, not by a value
         for process in self._asked.pop(oid, ()):
             self._tell(process, oid)
@@ -263,17 +268,17 @@ class Peers:
         """An object of ours is free before it is there: its askers gave up, and it is not announced."""
         if self._asked.pop(oid, None) is None:
             return
-        callbacks = self.owner.waiters.get(oid)
+        callbacks = self.basics.waiters.get(oid)
         if callbacks is not None and self._tell_all in callbacks:
             callbacks.remove(self._tell_all)
             if not callbacks:
-                del self.owner.waiters[oid]
+                del self.basics.waiters[oid]
 
     def _tell(self, process: bytes, oid: bytes) -> None:
-        flag, meta, location, inner, _ = whole(self.owner.ready[oid])
-        self.owner.unread.oids.discard(oid)
+        flag, meta, location, inner, _ = whole(self.basics.ready[oid])
+        self.basics.unread.oids.discard(oid)
         if inner:
-            self.owner.refs.give(process, inner)
+            self.basics.refs.give(process, inner)
         self.send(process, TellValue(oid, flag, meta, location, inner))
 
     def forget(self, oid: bytes) -> None:
@@ -297,25 +302,25 @@ class Peers:
         if len(self.dead) > _DEAD_MAX:
             # Should anybody ask for it, the node tells of its death again.
             del self.dead[next(iter(self.dead))]
-        owner = self.owner
-        owner.objects.drain()
-        owner.refs.process_died(process)
-        owner.objects.carry_out()
+        basics = self.basics
+        basics.objects.drain()
+        basics.refs.process_died(process)
+        basics.objects.carry_out()
         for oid in [oid for oid in self._wanted if oid[:PROCESS_BYTES] == process]:
             self._wanted.discard(oid)
             self.unanswered.discard(oid)
-            owner.objects.fail_object(oid, losses.owner_died(owner, oid))
+            basics.objects.fail_object(oid, losses.owner_died(self.control, oid, cause))
 
     def _drop(self, connection: Connection) -> None:
         fd = connection.fileno()
         if fd >= 0:
-            self.owner.reactor.remove(fd)
+            self.basics.reactor.remove(fd)
             self._in.pop(fd, None)
             connection.close()
 
     def is_error(self, oid: bytes) -> bool:
         """Whether an object is ready and is an error."""
-        value = self.owner.objects.value(oid)
+        value = self.basics.objects.value(oid)
         return value is not None and value[0] == ERROR
 
     def close(self) -> None:

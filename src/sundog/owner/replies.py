@@ -16,17 +16,20 @@ from sundog.ids import RESULT_SUFFIX, result_id, task_of
 from sundog.net import packets
 from sundog.net import sockets as socket
 from sundog.owner import death_errors
+from sundog.owner.basics import Basics
+from sundog.owner.control import Control
 from sundog.owner.failures import note_failed
 from sundog.owner.lanes import Lane, LeasedLane
 from sundog.owner.lost_attempts import record_lost
 from sundog.owner.rows import DONE, QUEUED, Task, Value
+from sundog.owner.streams import Streams
 from sundog.state import backoff
 from sundog.state.lease_spec import GROUP_REMOVED
 from sundog.wire import lanes as wire
 from sundog.wire.cause import MEMORY, Cause
 
 if TYPE_CHECKING:
-    from sundog.owner.core import Owner
+    from sundog.owner.interfaces import Bounding, Calling, Cancelling, Dispatching, MemoryJudging, Recovering
 
 _perf = time.perf_counter
 _ESTIMATE_MIN_S = 1e-5
@@ -36,8 +39,17 @@ _NOT_THE_END = frozenset({wire.R_ITEM, wire.R_STARTED, wire.R_STACK})
 class Replies:
     """Handles replies and the deaths of workers for one owner."""
 
-    def __init__(self, owner: Owner) -> None:
-        self.owner = owner
+    streams: Streams  # set by the owner, which builds it later
+    dispatch: Dispatching
+    actors: Calling
+    cancels: Cancelling
+    lineage: Recovering
+    memory: MemoryJudging
+    timeouts: Bounding
+
+    def __init__(self, basics: Basics, control: Control) -> None:
+        self.basics = basics
+        self.control = control
         self.retries = 0
 
     # ------------------------------------------------------------------ the hot path
@@ -45,11 +57,11 @@ class Replies:
         """Take a packet of replies."""
         if type(batch) is tuple:
             batch = packets.read_big(batch[1], [])
-        owner = self.owner
-        if owner.ops:
-            owner.objects.drain()  # refs born from what we held must be counted before that hold goes
-        ready, table, inflight = owner.ready, owner.table, lane.inflight
-        waiters, dependents, early = owner.waiters, owner.dependents, owner.freed_early
+        basics = self.basics
+        if basics.ops:
+            basics.objects.drain()  # refs born from what we held must be counted before that hold goes
+        ready, table, inflight = basics.ready, basics.table, lane.inflight
+        waiters, dependents, early = basics.waiters, basics.dependents, basics.freed_early
         count = len(inflight)
         for task_id, kind, payload, seconds in batch:
             if kind:
@@ -78,7 +90,7 @@ class Replies:
                 continue
             ready[oid] = payload
             if (waiters and oid in waiters) or (dependents and oid in dependents):
-                owner.objects.announce(oid)
+                basics.objects.announce(oid)
         now = lane.last_s = _perf()
         if len(inflight) != count:
             lane.setup = None
@@ -86,7 +98,7 @@ class Replies:
             lane.load_s = 0.0
             lane.idle_since_s = now
             if lane.reclaim:
-                owner.dispatch.release(lane)  # type: ignore[arg-type]
+                self.dispatch.release(lane)  # type: ignore[arg-type]
 
     # ------------------------------------------------------------------ everything else
     def _slow(self, lane: Lane, task_id: bytes, kind: int, payload: Any, seconds: float) -> None:
@@ -101,16 +113,16 @@ class Replies:
             return
         if kind == wire.R_WORKER:
             # The node's word of it may come later, but whose refs these replies hold must be known now.
-            self.owner.actors.worker_known(lane, task_id, payload)
+            self.actors.worker_known(lane, task_id, payload)
             return
         if kind in _NOT_THE_END:
             task = lane.inflight.get(task_id)
             if task is None:
                 self._late(lane, kind, payload)
             elif kind == wire.R_ITEM:
-                self.owner.streams.item(task, payload[0], payload[1], lane)
+                self.streams.item(task, payload[0], payload[1], lane)
             elif kind == wire.R_STARTED:
-                self.owner.timeouts.started(task)
+                self.timeouts.started(task)
             else:
                 task.stack = payload
             return
@@ -124,43 +136,43 @@ class Replies:
             return
         if kind == wire.R_LOST:
             oid, segment, held = payload
-            self.owner.refs.reply_held(lane.worker, held)
+            self.basics.refs.reply_held(lane.worker, held)
             if task.cancelled:
-                self.owner.cancels.fail(task)
+                self.cancels.fail(task)
             else:
-                self.owner.lineage.argument_lost(task, oid, segment)
+                self.lineage.argument_lost(task, oid, segment)
             return
         values, held = payload
-        self.owner.refs.reply_held(lane.worker, held)
+        self.basics.refs.reply_held(lane.worker, held)
         task.fn.estimate_s = seconds if task.fn.estimate_s < 0 else (task.fn.estimate_s + seconds) / 2
         if task.rebuilding is not None:
             if kind == wire.R_END:
-                self.owner.lineage.ended(task)
+                self.lineage.ended(task)
             else:
-                self.owner.lineage.arrived(task, 2 if kind == wire.R_DYNAMIC else 1, values, lane)
+                self.lineage.arrived(task, 2 if kind == wire.R_DYNAMIC else 1, values, lane)
             return
         if kind == wire.R_END:
             self.done(task)
-            self.owner.streams.ended(task, values)
+            self.streams.ended(task, values)
             return
         if kind == wire.R_DYNAMIC:
             for value in values:
                 self._accept(lane, value)
             _note_lossy(task, 2, values)
             self.done(task)
-            self.owner.streams.dynamic(task, values, lane)
+            self.streams.dynamic(task, values, lane)
             return
         for value in values:
             self._accept(lane, value)
-        _note_lossy(task, 1, values, self.owner.freed_early)
+        _note_lossy(task, 1, values, self.basics.freed_early)
         self.done(task)
         for index, value in enumerate(values, 1):
-            self.owner.objects.store(result_id(task_id, index), value + (lane if value[2] else None,))
-        self.owner.objects.carry_out()
+            self.basics.objects.store(result_id(task_id, index), value + (lane if value[2] else None,))
+        self.basics.objects.carry_out()
 
     def _late(self, lane: Lane, kind: int, payload: Any) -> None:
         """The reply of a call that was given up: nobody wants it, but refs that came with it are counted."""
-        owner = self.owner
+        basics = self.basics
         values: list[Any] = []
         held: list[bytes] = []
         if kind == wire.R_ITEM:
@@ -173,63 +185,63 @@ class Replies:
             held = payload[1]
         elif kind == wire.R_LOST:
             held = payload[2]
-        owner.refs.reply_held(lane.worker, held)
+        basics.refs.reply_held(lane.worker, held)
         for value in values:
             self._accept(lane, value)
-            owner.objects.discard((*value, lane if value[2] else None))
-        owner.objects.carry_out()
+            basics.objects.discard((*value, lane if value[2] else None))
+        basics.objects.carry_out()
 
     def _accept(self, lane: Lane, value: Any) -> None:
         if value[3]:
-            self.owner.refs.accept(lane.worker, value[3])
+            self.basics.refs.accept(lane.worker, value[3])
 
     def done(self, task: Task) -> None:
         """A task has ended, one way or another: let go of what it held."""
         task.state = DONE
-        self.owner.table.pop(task.id, None)
+        self.basics.table.pop(task.id, None)
         if task.lossy is not None:
-            self.owner.lineage.finished(task)
+            self.lineage.finished(task)
         if task.holds is not None:
             self._drop_holds(task)
 
     def _drop_holds(self, task: Task) -> None:
-        refs = self.owner.refs
+        refs = self.basics.refs
         for oid in task.holds or ():
             refs.drop(oid)
         task.holds = None
-        self.owner.objects.carry_out()
+        self.basics.objects.carry_out()
 
     # ------------------------------------------------------------------ failing and retrying
     def _failed(
         self, lane: Lane, task: Task, retryable: Any, value: Any, held: list[bytes], made: Any = None
     ) -> None:
         """A task raised. `made`: what a generator, all of whose items make up the outcome, had yielded before."""
-        owner = self.owner
-        owner.refs.reply_held(lane.worker, held)
+        basics = self.basics
+        basics.refs.reply_held(lane.worker, held)
         again = retryable is True and not task.cancelled and self._may_retry(task)
-        stale = retryable in (None, wire.CANCELLED) and owner.lineage.was_stale_cancel(task)
+        stale = retryable in (None, wire.CANCELLED) and self.lineage.was_stale_cancel(task)
         cancelled = retryable is None or (retryable is True and task.cancelled)
         if made is not None and task.rebuilding is not None and not (again or stale or cancelled):
             first = 2 if task.fn.returns == "dynamic" else 1
-            owner.lineage.arrived(task, first, [*made, value], lane)
+            self.lineage.arrived(task, first, [*made, value], lane)
             return
         for each in (value, *(made or ())):
             self._accept(lane, each)
         if again or stale or cancelled:
-            owner.objects.discard((*value, None))
+            basics.objects.discard((*value, None))
             for each in made or ():
-                owner.objects.discard((*each, lane if each[2] else None))
-            owner.objects.carry_out()
+                basics.objects.discard((*each, lane if each[2] else None))
+            basics.objects.carry_out()
         if again:
             self.retry(task, backoff.EXCEPTION)
         elif stale:
             return  # it was sent once more
         elif cancelled:
             # One that would have been tried again ends by the cancel, not by this attempt's error.
-            owner.cancels.fail(task, "before it ran" if retryable is None else "before its next attempt")
+            self.cancels.fail(task, "before it ran" if retryable is None else "before its next attempt")
         else:
             if retryable != wire.CANCELLED:
-                owner.unread.raised(task)
+                basics.unread.raised(task)
             self.fail(task, value + (lane,), made, lane)
 
     def fail(self, task: Task, value: Value, made: Any = None, lane: Any = None) -> None:
@@ -238,39 +250,39 @@ class Replies:
             return
         returns = task.fn.returns
         if made:
-            _note_lossy(task, 2 if returns == "dynamic" else 1, made, self.owner.freed_early)
+            _note_lossy(task, 2 if returns == "dynamic" else 1, made, self.basics.freed_early)
         self.done(task)
         if task.rebuilding is not None:
-            self.owner.lineage.failed(task, value)
+            self.lineage.failed(task, value)
         elif isinstance(returns, int):
             for index, each in enumerate(made or (), 1):
-                self.owner.objects.store(result_id(task.id, index), each + (lane if each[2] else None,))
+                self.basics.objects.store(result_id(task.id, index), each + (lane if each[2] else None,))
             for index in range(len(made or ()) + 1, returns + 1):
-                self.owner.objects.store(result_id(task.id, index), value)
+                self.basics.objects.store(result_id(task.id, index), value)
         elif made is not None:
-            self.owner.streams.dynamic(task, [*made, value[:4]], lane)
+            self.streams.dynamic(task, [*made, value[:4]], lane)
         elif returns == "dynamic":
-            self.owner.objects.store(task.id + RESULT_SUFFIX, value)
+            self.basics.objects.store(task.id + RESULT_SUFFIX, value)
         else:
-            self.owner.streams.failed(task, value)
-            self.owner.lineage.resume(task)
+            self.streams.failed(task, value)
+            self.lineage.resume(task)
         if task.actor is not None:
-            self.owner.actors.settle(task.actor)
+            self.actors.settle(task.actor)
 
     def fail_with(self, task: Task, error: BaseException) -> None:
         """End a task with an error of the system's."""
         if task.state != DONE:
-            note_failed(self.owner, task, error, self.owner.wall_s())
-        value = self.owner.objects.error_value(error)
+            note_failed(self.basics, task, error, self.basics.wall_s())
+        value = self.basics.objects.error_value(error)
         if task.fn.returns == "streaming" and task.state != DONE:
-            self.owner.streams.of(task).error = value
+            self.streams.of(task).error = value
         self.fail(task, value)
 
     def fail_by_argument(self, task: Task, oid: bytes, value: Value) -> None:
         """End a task whose argument is an error: it ends with the same error, as an error of a task."""
-        note_failed(self.owner, task, None, self.owner.wall_s(), origin=task_of(oid))
+        note_failed(self.basics, task, None, self.basics.wall_s(), origin=task_of(oid))
         wrapped = death_errors.argument_error(task, value[1])
-        self.fail(task, value if wrapped is None else self.owner.objects.error_value(wrapped))
+        self.fail(task, value if wrapped is None else self.basics.objects.error_value(wrapped))
 
     def _may_retry(self, task: Task) -> bool:
         return task.retries != 0
@@ -285,9 +297,9 @@ class Replies:
     def requeue_later(self, task: Task, delay_s: float) -> None:
         """Queue an attempt that has been begun, after its delay."""
         if task.fn.queue_timeout_s is not None:
-            self.owner.timeouts.watch(task, delay_s)
+            self.timeouts.watch(task, delay_s)
         if delay_s:
-            self.owner.agenda.after(delay_s, task, self._requeue, task)
+            self.basics.agenda.after(delay_s, task, self._requeue, task)
         else:
             self._requeue(task)
 
@@ -302,17 +314,16 @@ class Replies:
     def _requeue(self, task: Task) -> None:
         link = task.actor
         if link is None:
-            self.owner.dispatch.look_at(task.fn.shape).queue.append(task)
+            self.dispatch.look_at(task.fn.shape).queue.append(task)
         elif link.state == "DEAD":  # it died while the call waited its delay
-            self.fail_with(task, self.owner.actors.died_error(link, task))
+            self.fail_with(task, self.actors.died_error(link, task))
         else:
             link.requeue([task])
 
     # ------------------------------------------------------------------ death of a worker
     def worker_died(self, worker: bytes, cause: Cause) -> None:
         """The node says that a worker is gone: take its last words, then retry or fail the rest."""
-        owner = self.owner
-        lane = owner.dispatch.lanes.pop(worker, None)
+        lane = self.dispatch.lanes.pop(worker, None)
         if lane is None:
             return
         self.drain_lane(lane)
@@ -321,7 +332,7 @@ class Replies:
         self.close_lane(lane)
         lost = self.sort_lost(worker, lane.inflight)
         lane.inflight = {}
-        record_lost(owner, lost, worker)
+        record_lost(self.basics, self.control, lost, worker)
         for task in lost:
             self._lost(task, lane, cause)
 
@@ -342,32 +353,32 @@ class Replies:
 
     def remove_unsent(self, worker: bytes) -> None:
         """Remove segments that a dead worker wrote for us without living to tell: no reply names them."""
-        owner = self.owner
-        for link in owner.actors.links.values():
+        basics = self.basics
+        for link in self.actors.links.values():
             if link.worker == worker and link.sock is not None:
                 self.drain_lane(link)
-        self.remove_unknown(owner.segments.made_by(worker))
+        self.remove_unknown(basics.segments.made_by(worker))
 
     def remove_unknown(self, made: set[str]) -> None:
         """Remove those segments of a dead worker's making that none of our objects is in."""
-        owner = self.owner
+        basics = self.basics
         if made:
-            values = list(owner.ready.values())
+            values = list(basics.ready.values())
             known = {value[2][0] for value in values if isinstance(value, tuple) and value[2] is not None}
             for name in made - known:
-                owner.segments.unlink(name)
+                basics.segments.unlink(name)
 
     def close_lane(self, lane: LeasedLane) -> None:
         """Forget a lane whose worker is gone."""
         lane.retired = True
         if lane.shape is not None and lane in lane.shape.lanes:
             lane.shape.lanes.remove(lane)
-        self.owner.dispatch.leases.pop(lane.lease, None)
+        self.dispatch.leases.pop(lane.lease, None)
         if lane.sock is not None:
-            self.owner.reactor.remove(lane.sock.fileno())
+            self.basics.reactor.remove(lane.sock.fileno())
         lane.close()
         for name, _ in lane.freed:
-            self.owner.segments.unlink(name)
+            self.basics.segments.unlink(name)
         lane.freed = []
 
     def sort_lost(self, worker: bytes, inflight: dict[bytes, Task]) -> list[Task]:
@@ -376,8 +387,8 @@ class Replies:
         A worker notes each start in its flight recorder, and runs a packet in order.
         """
         tasks = list(inflight.values())
-        ring = self.owner.control.ring_path(worker)
-        if not self.owner.config.record_enabled or events.pid_of(ring) is None:
+        ring = self.control.ring_path(worker)
+        if not self.basics.config.record_enabled or events.pid_of(ring) is None:
             return (
                 tasks  # it read them, and has left no evidence: the disk was full, or the folder was removed
             )
@@ -388,7 +399,7 @@ class Replies:
                 begun = position
         fresh = tasks[begun:]
         plain = [task for task in fresh if task.actor is None]
-        self.owner.dispatch.requeue(None, plain)
+        self.dispatch.requeue(None, plain)
         return [task for task in tasks if task not in plain] if len(plain) < len(tasks) else []
 
     def _lost(self, task: Task, lane: Lane, cause: Cause) -> None:
@@ -408,13 +419,13 @@ class Replies:
                 ),
             )
         elif cause.kind == MEMORY:
-            self.owner.memory.lost(task, lane, cause)
+            self.memory.lost(task, lane, cause)
         elif task.overdue:
-            self.owner.timeouts.killed(task)
+            self.timeouts.killed(task)
         elif self._may_retry(task):
             self.retry(task, backoff.CRASH)
         else:
-            output = self.owner.control.log_path(lane.worker)
+            output = self.control.log_path(lane.worker)
             self.fail_with(task, death_errors.task_error(task, lane.worker, lane.pid, cause, output))
 
 

@@ -20,11 +20,13 @@ import gc
 import itertools
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sundog import notices
 from sundog.exceptions import ObjectStoreFullError, RaySystemError
 from sundog.owner import interrupts
+from sundog.owner.basics import Basics
+from sundog.owner.control import Control
 from sundog.store.segments import RESTORED
 from sundog.wire.control import (
     StoreAsk,
@@ -38,23 +40,21 @@ from sundog.wire.control import (
     StoreTrimmed,
 )
 
-if TYPE_CHECKING:
-    from sundog.owner.core import Owner
-
 _KEY = b"room"
 
 
 class Room:
     """The node's store as one owner sees it."""
 
-    def __init__(self, owner: Owner, limit_bytes: int) -> None:
-        self.owner = owner
+    def __init__(self, basics: Basics, control: Control, limit_bytes: int) -> None:
+        self.basics = basics
+        self.control = control
         self.limit_bytes = limit_bytes
         self._numbers = itertools.count(1)
         self._asked: dict[int, tuple[int, int]] = {}  # number -> bytes asked for, and bytes to set aside
         self._answers: dict[int, Any] = {}
         self._got = 0  # all that the node ever granted
-        owner.segments.live_within(limit_bytes, self)
+        basics.segments.live_within(limit_bytes, self)
 
     # ------------------------------------------------------------------ asking (any thread, not locked)
     def obtain(self, missing: int, aside: int) -> bool:
@@ -65,7 +65,7 @@ class Room:
         """
 
         def question(number: int) -> StoreAsk:
-            credit = self.owner.segments.credit
+            credit = self.basics.segments.credit
             return StoreAsk(number, missing, credit.left + credit.reserved, self._got)
 
         verdict, text = self._ask(question, (missing, aside))
@@ -90,7 +90,7 @@ class Room:
         """
         place = self._ask(lambda number: StoreRestore(number, name, directly), (0, 0))
         if place == RESTORED:
-            return self.owner.segments.restored_path(name), 0
+            return self.basics.segments.restored_path(name), 0
         if place is not None and len(place) == 1:
             raise RaySystemError(
                 f"The object in segment {name} was spilled, and cannot be fetched from {place[0]}. It is not lost: "
@@ -100,12 +100,12 @@ class Room:
 
     def freed(self, name: str) -> None:
         """An object is free whose file the node has moved."""
-        if self.owner.closed is None:
-            self.owner.control.send(StoreFreed(name))
+        if self.basics.closed is None:
+            self.control.send(StoreFreed(name))
 
     def _ask(self, question: Callable[[int], StoreAsk | StoreRestore], sums: tuple[int, int]) -> Any:
-        owner = self.owner
-        if owner.lock._is_owned():  # type: ignore[attr-defined]
+        basics = self.basics
+        if basics.lock._is_owned():  # type: ignore[attr-defined]
             raise RaySystemError("Room was asked for under the owner's lock, where the answer cannot arrive.")
         number = next(self._numbers)
         key = _KEY + number.to_bytes(8, "little")
@@ -116,21 +116,21 @@ class Room:
             with contextlib.suppress(RuntimeError):
                 gate.release()
 
-        with owner.lock:
-            owner.check_open()
+        with basics.lock:
+            basics.check_open()
             self._asked[number] = sums
-            owner.waiters[key] = [open_gate]
-            owner.control.send(question(number))
+            basics.waiters[key] = [open_gate]
+            self.control.send(question(number))
         try:
             while True:
-                owner.reactor.wait_in(gate.acquire)
-                if number in self._answers or owner.closed is not None:
+                basics.reactor.wait_in(gate.acquire)
+                if number in self._answers or basics.closed is not None:
                     break
                 if interrupts.due():
                     interrupts.heed()
-            with owner.lock:
+            with basics.lock:
                 if number not in self._answers:
-                    owner.check_open()
+                    basics.check_open()
                 return self._answers.pop(number)
         except BaseException:
             self._abandon(number, key, sums)
@@ -138,12 +138,12 @@ class Room:
 
     def _abandon(self, number: int, key: bytes, sums: tuple[int, int]) -> None:
         """Nobody waits any more: what was set aside for them is plain credit."""
-        with self.owner.lock:
-            self.owner.waiters.pop(key, None)
+        with self.basics.lock:
+            self.basics.waiters.pop(key, None)
             self._asked.pop(number, None)
             answer = self._answers.pop(number, None)
             if answer is not None and answer[0] == "granted":
-                self.owner.segments.credit.granted(sums[0], -sums[1])
+                self.basics.segments.credit.granted(sums[0], -sums[1])
 
     # ------------------------------------------------------------------ the node's words (locked)
     def granted(self, message: StoreGrant) -> None:
@@ -152,7 +152,7 @@ class Room:
         missing, aside = self._asked.get(number, (0, 0))
         if verdict == "granted":
             self._got += amount
-            self.owner.segments.credit.granted(amount - missing, aside)
+            self.basics.segments.credit.granted(amount - missing, aside)
         self._answer(number, (verdict, text))
 
     def restored(self, message: StoreRestored) -> None:
@@ -162,16 +162,16 @@ class Room:
     def _answer(self, number: int, answer: Any) -> None:
         if self._asked.pop(number, None) is not None:
             self._answers[number] = answer
-            self.owner.objects.announce(_KEY + number.to_bytes(8, "little"))
+            self.basics.objects.announce(_KEY + number.to_bytes(8, "little"))
 
     def trim(self, message: StoreTrim) -> None:
         """Return what is not needed, and say what is looked at."""
-        segments = self.owner.segments
-        if self.owner.ops:
-            self.owner.objects.drain()  # a view that died a moment ago may free its object
+        segments = self.basics.segments
+        if self.basics.ops:
+            self.basics.objects.drain()  # a view that died a moment ago may free its object
         live, writing, free, used = segments.trim()
         reserved = segments.credit.surrender()
-        self.owner.control.send(StoreTrimmed(message.round, reserved, self._got, live, writing, free, used))
+        self.control.send(StoreTrimmed(message.round, reserved, self._got, live, writing, free, used))
 
     def collect(self, _message: StoreCollect) -> None:
         """Collect garbage, in a thread of its own: finalizers of the program run there, and may call `get`."""
@@ -180,15 +180,15 @@ class Room:
 
     def _collect(self) -> None:
         gc.collect()
-        with self.owner.lock:
-            if self.owner.closed is None:
-                self.owner.objects.drain()
+        with self.basics.lock:
+            if self.basics.closed is None:
+                self.basics.objects.drain()
 
     def notice(self, message: StoreNotice) -> None:
         """Show a line of the node's."""
         text = message.text
         warning = text.removeprefix("WARNING: ")
         if warning != text:
-            self.owner.deliveries.bring(notices.warn, warning)
+            self.basics.deliveries.bring(notices.warn, warning)
         else:
-            self.owner.deliveries.bring(notices.note, text)
+            self.basics.deliveries.bring(notices.note, text)

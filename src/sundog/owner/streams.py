@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 from sundog.exceptions import StreamingGeneratorReplayInconsistentError
 from sundog.ids import RESULT_SUFFIX, index_of, result_id, task_of
+from sundog.owner.basics import Basics
+from sundog.owner.getting import Getting
 from sundog.owner.lanes import Lane
+from sundog.owner.peers import Peers
 from sundog.owner.rows import DONE, Task, Value, slim
 from sundog.serialize.pack import pack
 from sundog.wire.lanes import OK
 from sundog.wire.peers import Consumed
 
 if TYPE_CHECKING:
-    from sundog.owner.core import Owner
+    from sundog.owner.interfaces import Cancelling, Recovering
 
 _COMPLETION = (1 << 32) - 1  # no generator gets that far: the index of the object that stands for its end
 _ALL = 1 << 62  # consumed, as far as the producer is concerned
@@ -57,20 +60,22 @@ class Stream:
 class Streams:
     """All generators of one owner."""
 
-    def __init__(self, owner: Owner) -> None:
-        self.owner = owner
+    lineage: Recovering  # set by the owner, which builds it later
+    cancels: Cancelling
+
+    def __init__(self, basics: Basics, peers: Peers, getting: Getting) -> None:
+        self.basics = basics
+        self.peers = peers
+        self.getting = getting
         self.streams: dict[bytes, Stream] = {}
 
-    def open(self, task: Task, code: Any, at: int) -> Any:
-        """The `ObjectRefGenerator` for a task just submitted at this place."""
-        from sundog.owner.generators import ObjectRefGenerator
-
-        with self.owner.lock:
+    def open(self, task: Task) -> None:
+        """Begin to keep the items of a task just submitted."""
+        with self.basics.lock:
             if task.id not in self.streams:
                 self.streams[task.id] = Stream(task)
             if task.state == DONE and self.streams[task.id].end is None:
                 self.streams[task.id].end = 0
-        return ObjectRefGenerator(task.id, self.owner, code, at)
 
     def of(self, task: Task) -> Stream:
         """The stream of a task (a worker may answer before `open` was called)."""
@@ -87,29 +92,29 @@ class Streams:
     # ------------------------------------------------------------------ from the worker (locked)
     def item(self, task: Task, index: int, value: Any, lane: Lane) -> None:
         """One item arrived. After a retry the first ones arrive again and are dropped."""
-        owner = self.owner
+        basics = self.basics
         if task.rebuilding is not None:
-            owner.lineage.item(task, index, value, lane)
+            self.lineage.item(task, index, value, lane)
             return
         stream = self.of(task)
         if value[3]:
-            owner.refs.accept(lane.worker, value[3])
+            basics.refs.accept(lane.worker, value[3])
         stored: Value = (*value, lane if value[2] else None)
         if stream.closed or index <= stream.arrived:
-            if not owner.lineage.replaced(task, result_id(task.id, index), stored):
-                owner.objects.discard(stored)
-            owner.objects.carry_out()
+            if not self.lineage.replaced(task, result_id(task.id, index), stored):
+                basics.objects.discard(stored)
+            basics.objects.carry_out()
             if index > stream.arrived:
                 stream.arrived = stream.given = index
             self.tell_consumed(task)
             return
         stream.arrived = index
         oid = result_id(task.id, index)
-        owner.refs.hold_new(oid)
+        basics.refs.hold_new(oid)
         if value[2] is not None:
             task.lossy = task.lossy or set()
             task.lossy.add(oid)
-        owner.objects.store(oid, stored)
+        basics.objects.store(oid, stored)
         self._wake(stream)
 
     def ended(self, task: Task, count: int) -> None:
@@ -125,13 +130,13 @@ class Streams:
                 yielded=count,
                 expected=stream.arrived,
             )
-            self.failed(task, self.owner.objects.error_value(error))
+            self.failed(task, self.basics.objects.error_value(error))
             return
         stream.end = stream.arrived
         self._complete(stream)
         self._wake(stream)
         self._maybe_forget(stream)
-        self.owner.lineage.resume(task)
+        self.lineage.resume(task)
 
     def failed(self, task: Task, value: Value) -> None:
         """The generator raised, or was lost: one more item, which is the error."""
@@ -142,8 +147,8 @@ class Streams:
         if not stream.closed:
             stream.arrived += 1
             oid = result_id(task.id, stream.arrived)
-            self.owner.refs.hold_new(oid)
-            self.owner.objects.store(oid, value)
+            self.basics.refs.hold_new(oid)
+            self.basics.objects.store(oid, value)
             stream.error_at = stream.arrived
             if task.cancelled and not value[3]:  # refs inside would be counted for the item alone
                 stream.error = value
@@ -157,24 +162,24 @@ class Streams:
 
         The refs inside of them were accepted before.
         """
-        from sundog.owner.generators import DynamicObjectRefGenerator
+        from sundog.owner.dynamic_items import DynamicObjectRefGenerator
         from sundog.refs import ObjectRef
 
-        owner = self.owner
+        basics = self.basics
         oids = []
         for index, value in enumerate(values, 2):
             oid = result_id(task.id, index)
             oids.append(oid)
-            owner.refs.hold_new(oid)
-            owner.ready[oid] = slim((*value, lane if value[2] else None))
+            basics.refs.hold_new(oid)
+            basics.ready[oid] = slim((*value, lane if value[2] else None))
         # The holds above become the container's; the refs built here only serve to be pickled.
         refs: list[ObjectRef[Any]] = [ObjectRef(oid, None) for oid in oids]
         for oid in oids:
-            owner.refs.hold(oid)
+            basics.refs.hold(oid)
         meta, _, inner = pack(DynamicObjectRefGenerator(refs), 1 << 62)
         del refs
-        owner.objects.store(task.id + RESULT_SUFFIX, (OK, meta, None, inner, None))
-        owner.objects.carry_out()
+        basics.objects.store(task.id + RESULT_SUFFIX, (OK, meta, None, inner, None))
+        basics.objects.carry_out()
 
     def _wake(self, stream: Stream) -> None:
         wakers, stream.wakers = stream.wakers, []
@@ -208,7 +213,7 @@ class Streams:
         worker = task.lane.worker
         count = _ALL if stream.hurried else stream.given
         if worker and count:
-            self.owner.peers.send(worker, Consumed(task.id, count))
+            self.peers.send(worker, Consumed(task.id, count))
 
     def hurry(self, task: Task) -> None:
         """Let a producer run on to its end: its consumer waits for a lost item, which is made again only after that."""
@@ -219,14 +224,14 @@ class Streams:
 
     def completion(self, task_id: bytes) -> bytes:
         """The object that becomes ready when the generator has ended, None or what ended it; one more hold of it."""
-        owner = self.owner
+        basics = self.basics
         oid = result_id(task_id, _COMPLETION)
-        owner.refs.hold_new(oid)
-        owner.freed_early.discard(oid)
+        basics.refs.hold_new(oid)
+        basics.freed_early.discard(oid)
         stream = self.streams.get(task_id)
-        if oid not in owner.ready:
+        if oid not in basics.ready:
             if stream is None or stream.end is not None:
-                owner.ready[oid] = slim(_NOTHING if stream is None else stream.error or _NOTHING)
+                basics.ready[oid] = slim(_NOTHING if stream is None else stream.error or _NOTHING)
             else:
                 stream.completion = True
         return oid
@@ -234,7 +239,7 @@ class Streams:
     def _complete(self, stream: Stream) -> None:
         if stream.completion:
             stream.completion = False
-            self.owner.objects.store(result_id(stream.task.id, _COMPLETION), stream.error or _NOTHING)
+            self.basics.objects.store(result_id(stream.task.id, _COMPLETION), stream.error or _NOTHING)
 
     def peek_ready(self, task_id: bytes) -> bool:
         """Whether `next()` would not block."""
@@ -253,8 +258,8 @@ class Streams:
             return
         stream.closed = True
         for index in range(stream.given + 1, stream.arrived + 1):
-            self.owner.refs.drop(result_id(task_id, index))
-        self.owner.objects.carry_out()
+            self.basics.refs.drop(result_id(task_id, index))
+        self.basics.objects.carry_out()
         if stream.end is None:
             stream.end = stream.arrived
             self._complete(stream)
@@ -269,8 +274,8 @@ class Streams:
             return
         stream.closed = True
         for index in range(stream.given + 1, stream.arrived + 1):
-            self.owner.refs.drop(result_id(task_id, index))
-        self.owner.objects.carry_out()
+            self.basics.refs.drop(result_id(task_id, index))
+        self.basics.objects.carry_out()
         stream.given = stream.arrived
         self.tell_consumed(stream.task)
         self._maybe_forget(stream)
@@ -279,7 +284,7 @@ class Streams:
         """Cancel a generator because nobody reads on: not its fault, so what it yielded can be made again."""
         if task.state != DONE and not task.cancelled:
             task.retries_at_close = task.retries
-        self.owner.cancels.cancel_task(task, force=False, recursive=True, quiet=True)
+        self.cancels.cancel_task(task, force=False, recursive=True, quiet=True)
 
     def _maybe_forget(self, stream: Stream) -> None:
         if stream.closed and stream.task.state == DONE:

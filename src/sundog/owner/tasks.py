@@ -15,18 +15,18 @@ from _blake2 import blake2b
 
 # As above: this is what `weakref` offers under the same name.
 from _weakref import ref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from sundog.ids import RESULT_SUFFIX, result_id
 from sundog.owner import by_value, context
 from sundog.owner.arguments import Arguments
+from sundog.owner.basics import Basics
 from sundog.owner.dispatch import Dispatch
 from sundog.owner.rows import WAITING, Code, Fn, Task
+from sundog.owner.streams import Streams
+from sundog.owner.timeouts import Timeouts
 from sundog.refs import ObjectRef
 from sundog.serialize.pack import pack_function
-
-if TYPE_CHECKING:
-    from sundog.owner.core import Owner
 
 _time = time.time
 _REF = ObjectRef
@@ -52,8 +52,14 @@ def _check_size(function: Any, name: str, size_bytes: int) -> None:
 class Tasks:
     """Functions and normal tasks of one owner, on their way into the queues of `dispatch`."""
 
-    def __init__(self, owner: Owner, dispatch: Dispatch, arguments: Arguments) -> None:
-        self.owner = owner
+    def __init__(
+        self, basics: Basics, dispatch: Dispatch, arguments: Arguments, streams: Streams, timeouts: Timeouts
+    ) -> None:
+        self.basics = basics
+        self.dispatch = dispatch
+        self.arguments = arguments
+        self.streams = streams
+        self.timeouts = timeouts
         self.dispatch = dispatch
         self.arguments = arguments
         self.batch_max = dispatch.batch_max
@@ -82,17 +88,17 @@ class Tasks:
             if captured:
                 # Refs in a closure live for good, and so does the definition: it may be sent again at any time,
                 # and what it left in a worker is not counted there.
-                self.owner.objects.check_uncounted(
+                self.basics.objects.check_uncounted(
                     captured[0], f"is captured by the remote function or class {name}"
                 )
-                with self.owner.lock:
-                    self.owner.objects.drain()
+                with self.basics.lock:
+                    self.basics.objects.drain()
                     for oid in captured:
-                        self.owner.refs.hold(oid)
+                        self.basics.refs.hold(oid)
             by_value.note_function(name, len(blob))
             if len(blob) >= _LARGE_FUNCTION_BYTES:
                 took = _time() - started
-                self.owner.ring.note("function", name=name, bytes=len(blob), seconds=took, at_s=started)
+                self.basics.ring.note("function", name=name, bytes=len(blob), seconds=took, at_s=started)
             _check_size(function, name, len(blob))
             code = Code(blake2b(blob, digest_size=16).digest(), blob)
             code.function = function if captured else self._while_it_lives(function)
@@ -127,20 +133,20 @@ class Tasks:
     # ------------------------------------------------------------------ submit
     def submit(self, fn: Fn, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Task:
         """Queue a task and return its row; the caller makes the refs."""
-        owner = self.owner
-        task_id = owner.ids.task()
+        basics = self.basics
+        task_id = basics.ids.task()
         task = Task(task_id, fn, None, _time())
-        if owner.notes_parents:
+        if basics.notes_parents:
             task.parent = context.current_id()
         if args or kwargs:
             self.arguments.pack(task, args, kwargs)
             if task.state == WAITING:
-                owner.table[task_id] = task
-                with owner.lock:
+                basics.table[task_id] = task
+                with basics.lock:
                     self.arguments.await_all(task)
                     self.dispatch.kick()
                 return task
-        owner.table[task_id] = task
+        basics.table[task_id] = task
         shape: Any = fn.shape
         queue, lanes = shape.queue, shape.lanes
         queue.append(task)
@@ -159,7 +165,7 @@ class Tasks:
     def refs_of(self, task: Task, code: Any, at: int) -> Any:
         """The refs that `.remote()`, called at this place, returns for a task."""
         if task.fn.queue_timeout_s is not None:
-            self.owner.timeouts.watch(task)
+            self.timeouts.watch(task)
         returns = task.fn.returns
         if returns == 1 and type(returns) is int:
             return ObjectRef(task.id + RESULT_SUFFIX, code, at)
@@ -169,4 +175,6 @@ class Tasks:
             return [ObjectRef(result_id(task.id, index), code, at) for index in range(1, returns + 1)]
         if returns == "dynamic":
             return ObjectRef(task.id + RESULT_SUFFIX, code, at)
-        return self.owner.streams.open(task, code, at)
+        from sundog.owner.generators import open_generator  # for programs with streaming tasks
+
+        return open_generator(self.streams, task, code, at)

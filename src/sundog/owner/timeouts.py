@@ -17,7 +17,10 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from sundog.exceptions import TaskQueueTimeoutError, TaskTimeoutError
+from sundog.owner.basics import Basics
+from sundog.owner.control import Control
 from sundog.owner.fault_dumps import SIGNAL as STACK_SIGNAL
+from sundog.owner.replies import Replies
 from sundog.owner.rows import SENT, WAITING, Fn, Task
 from sundog.state import backoff
 from sundog.wire.control import KillWorker
@@ -26,7 +29,7 @@ from sundog.wire.peers import Expire
 
 if TYPE_CHECKING:
     from sundog.options import MethodOptions, TaskOptions
-    from sundog.owner.core import Owner
+    from sundog.owner.interfaces import Calling
 
 _DUMP_S = 0.1
 _LOOKS = 20  # at a stack that is being written; a worker on a busy machine may take long to begin
@@ -46,39 +49,43 @@ def bind(fn: Fn, options: TaskOptions | MethodOptions, extra: dict[str, Any] | N
 class Timeouts:
     """The bounds of one owner's tasks."""
 
-    def __init__(self, owner: Owner) -> None:
-        self.owner = owner
-        self.grace_s = owner.config.timeout_grace_s
+    actors: Calling  # set by the owner, which builds it later
+
+    def __init__(self, basics: Basics, control: Control, replies: Replies) -> None:
+        self.basics = basics
+        self.control = control
+        self.replies = replies
+        self.grace_s = basics.config.timeout_grace_s
 
     # ------------------------------------------------------------------ before the start
     def watch(self, task: Task, delay_s: float = 0.0) -> None:
         """From now (and `delay_s`) on, an attempt has its queue_timeout_s to start."""
         bound_s = task.fn.queue_timeout_s
         if bound_s is not None:
-            with self.owner.lock:
-                self.owner.agenda.bound(delay_s + bound_s, task, self._not_begun, task, task.attempt)
+            with self.basics.lock:
+                self.basics.agenda.bound(delay_s + bound_s, task, self._not_begun, task, task.attempt)
 
     def _not_begun(self, task: Task, attempt: int) -> None:
         if task.attempt != attempt or task.began == attempt or task.cancelled:
             return
-        owner, lane = self.owner, task.lane
+        lane = task.lane
         why = self._waits_for(task)
         if task.state == SENT and lane is not None:
             # Unread packets can be taken back; what the worker has read, it alone can stop in time.
             lane.take_back()
         if task.state == SENT and lane is not None:
-            owner.actors.tell(lane, Expire(task.id, task.fn.name, task.fn.queue_timeout_s or 0.0, attempt))
+            self.actors.tell(lane, Expire(task.id, task.fn.name, task.fn.queue_timeout_s or 0.0, attempt))
             # It may have been handed back meanwhile, and stand in a queue here when the question arrives.
-            owner.agenda.after(_ASK_AGAIN_S, task, self._not_begun, task, attempt)
+            self.basics.agenda.after(_ASK_AGAIN_S, task, self._not_begun, task, attempt)
             return
-        owner.replies.fail_with(
+        self.replies.fail_with(
             task, queue_error(task.id, task.fn.name, attempt, task.fn.queue_timeout_s or 0.0, why)
         )
 
     def _waits_for(self, task: Task) -> str:
         """What a task that was not begun waits for."""
         if task.state == WAITING:
-            missing = [oid.hex() for oid in task.deps or () if oid not in self.owner.ready]
+            missing = [oid.hex() for oid in task.deps or () if oid not in self.basics.ready]
             shown = ", ".join(missing[:3])
             return f"it waits for arguments that are not ready: {shown}. Why: sundog why {task.id.hex()}"
         link = task.actor
@@ -95,7 +102,7 @@ class Timeouts:
         """Its worker says that an attempt began."""
         task.began = task.attempt
         if task.fn.timeout_s is not None:
-            self.owner.agenda.bound(
+            self.basics.agenda.bound(
                 task.fn.timeout_s + self.grace_s, task, self._did_not_stop, task, task.attempt
             )
 
@@ -110,27 +117,27 @@ class Timeouts:
         # Not a word of its worker: something there keeps Python from running. Its fault handler needs no Python.
         with contextlib.suppress(OSError):
             os.kill(lane.pid, STACK_SIGNAL)
-        self.owner.agenda.after(_DUMP_S, task, self._end, task, attempt, -1, _LOOKS)
+        self.basics.agenda.after(_DUMP_S, task, self._end, task, attempt, -1, _LOOKS)
 
     def _end(self, task: Task, attempt: int, size: int = -1, looks: int = 0) -> None:
         """End an overdue task once its stack is written: the file has not grown since the look before."""
         lane = task.lane
         if task.attempt != attempt or task.state != SENT or lane is None:
             return
-        path = self.owner.control.stack_path(lane.worker)
+        path = self.control.stack_path(lane.worker)
         now = size_of(path)
         if looks and (now != size or not now):
-            self.owner.agenda.after(_DUMP_S, task, self._end, task, attempt, now, looks - 1)
+            self.basics.agenda.after(_DUMP_S, task, self._end, task, attempt, now, looks - 1)
             return
         task.stack = task.stack or read_dump(path)
         if task.actor is None:
             task.overdue = True
-            self.owner.control.send(KillWorker(lane.worker, self._reason(task)))
+            self.control.send(KillWorker(lane.worker, self._reason(task)))
             return
         # Ending the process would end the actor, its state and the calls of others: that is for the user to decide.
         lane.inflight.pop(task.id, None)
         outcome = f"It did not stop within {self.grace_s:g} s and goes on in its actor; sundog.kill(actor) ends both."
-        self.owner.replies.fail_with(task, self._error(task, outcome, goes_on=True))
+        self.replies.fail_with(task, self._error(task, outcome, goes_on=True))
 
     def _reason(self, task: Task) -> str:
         return (
@@ -142,10 +149,10 @@ class Timeouts:
         """The worker of an overdue task is dead, as it had to be: try again, or fail."""
         task.overdue = False
         if task.fn.retry_timeout and task.retries != 0:
-            self.owner.replies.retry(task, backoff.TIMEOUT)
+            self.replies.retry(task, backoff.TIMEOUT)
             return
         outcome = f"It did not stop within {self.grace_s:g} s, so its worker was killed."
-        self.owner.replies.fail_with(task, self._error(task, outcome))
+        self.replies.fail_with(task, self._error(task, outcome))
 
     def _error(self, task: Task, outcome: str, *, goes_on: bool = False) -> TaskTimeoutError:
         lane = task.lane
@@ -159,7 +166,7 @@ class Timeouts:
             stack=task.stack,
             worker=lane.worker,
             pid=lane.pid,
-            output=self.owner.control.log_path(lane.worker),
+            output=self.control.log_path(lane.worker),
             goes_on=goes_on,
         )
 
