@@ -320,8 +320,9 @@ class Intake:
         self.ledger.count_columns(source.process_id.hex(), lambda _: self._texts[name][:2], alike)
         self.db.executemany(
             "INSERT INTO attempts(task_id, submit_s, start_s, end_s, attempt, flags, cpu_s, peak_bytes, kind, name, "
-            f"process, lease) SELECT ?1, ?2, ?3, ?4, ?8, ?7, ?9, CAST(?10 AS INTEGER), {alike.kind:d}, {name:d}, "
-            f"{source.id:d}, {source.lease:d} WHERE ?5 OR ?6 OR ?11",
+            "process, lease) SELECT task, submit, start, end_, attempt, flags, cpu, CAST(bytes AS INTEGER), "
+            f"{alike.kind:d}, {name:d}, {source.id:d}, {source.lease:d} FROM (SELECT ? task, ? submit, ? start, "
+            "? end_, ? number, ? kind, ? flags, ? attempt, ? cpu, ? bytes, ? slot)",
             events.EVENT.iter_unpack(slots.data),
         )
         self.zones.add_events(slots.data)

@@ -90,9 +90,9 @@ class Zones:
         """Write what was added, with the times of the rows."""
         for each in self._new:
             self._db.execute(
-                "INSERT OR REPLACE INTO zones SELECT ?1, ?2, ?3, ?4, ?5, min(submit_s), min(start_s), max(end_s) "
-                "FROM attempts WHERE id BETWEEN ?1 AND ?2",
-                (each.first, each.last, each.owner, each.low, each.high),
+                "INSERT OR REPLACE INTO zones SELECT ?, ?, ?, ?, ?, min(submit_s), min(start_s), max(end_s) "
+                "FROM attempts WHERE id BETWEEN ? AND ?",
+                (each.first, each.last, each.owner, each.low, each.high, each.first, each.last),
             )
         del self._new[:-1]
 
