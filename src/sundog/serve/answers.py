@@ -16,6 +16,7 @@ Headers = list[tuple[bytes, bytes]]
 _TEXT = (b"content-type", b"text/plain; charset=utf-8")
 _BYTES = (b"content-type", b"text/plain")
 _JSON = (b"content-type", b"application/json")
+PLAIN_KINDS = (_TEXT, _BYTES, _JSON)
 
 
 class Answer(NamedTuple):

@@ -297,6 +297,7 @@ class HTTPOptions(BaseModel):
     ssl_keyfile_password: str | None = None
     ssl_ca_certs: str | None = None
     num_proxies: int = Field(default_factory=lambda: int(setting("SUNDOG_SERVE_PROXIES", 1)), ge=1, le=64)
+    head_timeout_s: float = Field(default=30.0, gt=0)  # in which a client must have sent a request's head
 
     @field_validator("location", mode="before")
     @classmethod

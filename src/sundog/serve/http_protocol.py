@@ -1,21 +1,47 @@
 """uvicorn's HTTP protocol with bounds: headers and URLs of a limited size, and a limited time to send them.
 
 Owns the bounds, and the connection as requests see it (`Connection`): the head and the body of a short answer leave in
-one packet, and a request is told when its client goes away. In a proxy's loop.
+one packet, and a request is told when its client goes away. Which way a request takes is decided here (`quick.py`). In
+a proxy's loop.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-CONNECTION = "sundog.connection"  # in the scope of a request
+from sundog.serve.packed_http import scope_of
+from sundog.serve.quick import QuickRequest, begin_quick, scope_values
+from sundog.serve.rows import (
+    MODEL_ID_HEADER,
+    NO_DISCONNECT_HEADER,
+    REQUEST_ID_HEADER,
+    SESSION_ID_HEADER,
+    TIMEOUT_HEADER,
+)
+
+CONNECTION, CALL = "sundog.connection", "sundog.call"  # in the scope of a request
 HEAD_MAX_BYTES = 64 * 1024
-HEAD_TIMEOUT_S = 30.0
+_HEAD_TIMEOUT_S = 30.0
 # How long the rest of a refused request is read and dropped: closing with bytes unread could take the answer away.
 _LINGER_S = 2.0
+_HELD_MAX_BYTES = 64 * 1024  # of a body: a longer one takes the long way
+_REQUEST_ID = REQUEST_ID_HEADER.encode()
+_SPECIAL = (MODEL_ID_HEADER, SESSION_ID_HEADER, TIMEOUT_HEADER, NO_DISCONNECT_HEADER)
+_NOTED = frozenset(
+    [
+        _REQUEST_ID,
+        *(name.encode() for name in _SPECIAL),
+        *(name.replace("-", "_").encode() for name in _SPECIAL),
+        *(name.replace("_", "-").encode() for name in _SPECIAL),
+        b"expect",
+        b"x-forwarded-for",
+        b"x-forwarded-proto",
+    ]
+)
 
 
 class Connection:
@@ -55,12 +81,29 @@ class Connection:
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """Refuses clients whose request heads are too long or too slow."""
+    """Refuses clients whose request heads are too long or too slow, and gives plain requests the short way."""
 
     _head_bytes = 0
     _head_timer: Any = None
+    _idle_timer: Any = None
+    _idle_since_s = 0.0
     _is_refused = False
+    _in_head = False
+    _is_special = False  # the request asks for something that only the long way knows
+    _request_id: bytes | None = None
+    _method = ""
+    _keeps = True
+    _held: list[bytes] | None = None  # the body of a request that may take the short way
+    _quick: QuickRequest | None = None
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        app = self.config.app
+        options = getattr(app, "options", None)
+        self._head_timeout_s = getattr(options, "head_timeout_s", _HEAD_TIMEOUT_S)
+        self._front: Any = app if getattr(app, "has_short_way", False) and not self.root_path else None
+
+    # ------------------------------------------------------------------ the connection
     def connection_made(self, transport: Any) -> None:
         """A client has connected: its first request head must come in time."""
         self._connection = Connection(transport)
@@ -70,54 +113,41 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """The client is gone."""
         self._unwatch_head()
+        if self._idle_timer is not None:
+            self._idle_timer.cancel()
         super().connection_lost(exc)
+        if self._quick is not None:
+            self._quick.lost()
+            self._quick = None
         tell, self._connection.on_lost = self._connection.on_lost, None
         if tell is not None:
             tell()
 
+    def data_received(self, data: bytes) -> None:
+        """Bytes of the client; they are dropped once it was refused."""
+        if self._is_refused or self.transport.is_closing():
+            return
+        super().data_received(data)
+        if self._held is not None and not self.transport.is_closing():
+            self._give_up_short_way()  # more of its body is still to come
+        if self._in_head and self._head_timer is None and not self._is_refused:
+            self._watch_head()
+
+    def shutdown(self) -> None:
+        """The server ends: a request that runs is answered first."""
+        if self._quick is not None:
+            self._quick.keeps = False
+        else:
+            super().shutdown()
+
+    # ------------------------------------------------------------------ bounds
     def _watch_head(self) -> None:
-        self._unwatch_head()
-        self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self._refuse, 408, b"Request Timeout")
+        self._head_timer = self.loop.call_later(self._head_timeout_s, self._refuse, 408, b"Request Timeout")
 
     def _unwatch_head(self) -> None:
         if self._head_timer is not None:
             self._head_timer.cancel()
             self._head_timer = None
-
-    def on_message_begin(self) -> None:
-        """A request begins."""
-        self._head_bytes = 0
-        if self._head_timer is None:
-            self._watch_head()
-        super().on_message_begin()
-        self.scope[CONNECTION] = self._connection  # type: ignore[literal-required]
-
-    def on_url(self, url: bytes) -> None:
-        """A part of the URL."""
-        self._head_bytes += len(url)
-        if self._head_bytes > HEAD_MAX_BYTES:
-            self._refuse(414, b"URI Too Long")
-        if not self._is_refused:
-            super().on_url(url)
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """One header."""
-        self._head_bytes += len(name) + len(value)
-        if self._head_bytes > HEAD_MAX_BYTES:
-            self._refuse(431, b"Request Header Fields Too Large")
-        if not self._is_refused:
-            super().on_header(name, value)
-
-    def on_headers_complete(self) -> None:
-        """The head is there."""
-        self._unwatch_head()
-        if not self._is_refused and not self.transport.is_closing():
-            super().on_headers_complete()
-
-    def data_received(self, data: bytes) -> None:
-        """Bytes of the client; they are dropped once it was refused."""
-        if not self._is_refused and not self.transport.is_closing():
-            super().data_received(data)
 
     def _refuse(self, status: int, reason: bytes) -> None:
         self._unwatch_head()
@@ -132,3 +162,168 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self.loop.call_later(_LINGER_S, self.transport.close)  # or when the client closes its end
+
+    # ------------------------------------------------------------------ what the parser finds
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        self.url = b""
+        self.headers = []
+        self.expect_100_continue = self._is_special = False
+        self._request_id = None
+        self._head_bytes = 0
+        self._in_head = True
+
+    def on_url(self, url: bytes) -> None:
+        """A part of the URL."""
+        self._head_bytes += len(url)
+        if self._head_bytes > HEAD_MAX_BYTES:
+            self._refuse(414, b"URI Too Long")
+        if not self._is_refused:
+            self.url += url
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One header."""
+        self._head_bytes += len(name) + len(value)
+        if self._head_bytes > HEAD_MAX_BYTES:
+            self._refuse(431, b"Request Header Fields Too Large")
+        if self._is_refused:
+            return
+        name = name.lower()
+        if name in _NOTED:
+            if name == _REQUEST_ID:
+                self._request_id = value
+            else:
+                self._is_special = True
+                self.expect_100_continue |= name == b"expect" and value.lower() == b"100-continue"
+        self.headers.append((name, value))
+
+    def on_headers_complete(self) -> None:
+        """The head is there."""
+        self._in_head = False
+        self._unwatch_head()
+        if self._is_refused or self.transport.is_closing():
+            return
+        if self._quick is not None:  # a second request before the first is answered
+            self._quick.take_long_way()
+        parser, cycle = self.parser, self.cycle
+        if (
+            self._front is not None
+            and not self._is_special
+            and (cycle is None or cycle.response_complete)
+            and not self.flow.write_paused
+            and not parser.should_upgrade()
+            and parser.get_http_version() == "1.1"
+        ):
+            self._held = []
+            self._method = parser.get_method().decode("ascii")
+            self._keeps = parser.should_keep_alive()
+            return
+        self.scope = self._scope({})
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """A part of the body."""
+        if self._is_refused:
+            return
+        if self._held is None:
+            super().on_body(body)
+            return
+        self._held.append(body)
+        if len(body) > _HELD_MAX_BYTES:
+            self._give_up_short_way()
+
+    def on_message_complete(self) -> None:
+        """The request is whole."""
+        if self._is_refused:
+            return
+        held, self._held = self._held, None
+        if held is None:
+            super().on_message_complete()
+            return
+        body = b"".join(held) if held else b""
+        quick, values = begin_quick(self._front, self, self._method, self.headers, body, self._request_id)
+        if quick is None:
+            self.take_long_way(values, self.headers, body, False, self._keeps, None)
+        else:
+            quick.keeps = self._keeps
+            self._quick = quick
+
+    # ------------------------------------------------------------------ the two ways
+    def finish_quick(self, answer: bytes, keeps: bool) -> None:
+        """A request on the short way is answered."""
+        self._quick = None
+        transport = self._connection._transport
+        if transport.is_closing():
+            return
+        transport.write(answer)
+        self.server_state.total_requests += 1
+        if not keeps:
+            transport.close()
+            return
+        self._idle_since_s = self.loop.time()
+        if self._idle_timer is None:
+            self._idle_timer = self.loop.call_later(self.timeout_keep_alive, self._look_if_idle)
+
+    def _look_if_idle(self) -> None:
+        """One timer for all requests of the connection."""
+        self._idle_timer = None
+        is_busy = self._quick is not None or (self.cycle is not None and not self.cycle.response_complete)
+        now = self.loop.time()
+        left = self._idle_since_s + self.timeout_keep_alive - now
+        if is_busy or self._in_head or self._held is not None:
+            left = self.timeout_keep_alive
+        if left <= 0:
+            self.timeout_keep_alive_handler()
+        else:
+            self._idle_timer = self.loop.call_later(left, self._look_if_idle)
+
+    def on_response_complete(self) -> None:
+        """A request on the long way is answered."""
+        self._idle_since_s = self.loop.time()
+        super().on_response_complete()
+
+    def _give_up_short_way(self) -> None:
+        held, self._held = self._held, None
+        _, values = scope_values(self, self._method)
+        self.take_long_way(values, self.headers, b"".join(held or ()), True, self._keeps, None)
+
+    def take_long_way(
+        self, values: tuple[Any, ...], headers: Any, body: bytes, more: bool, keeps: bool, call: Any
+    ) -> None:
+        """Have uvicorn run a request as an ASGI app's; `call` is the one that it has made already, if any."""
+        self._quick = None
+        scope = self._scope(scope_of(values, headers))
+        scope[CALL] = call
+        cycle = RequestResponseCycle(
+            scope=scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=self.access_log,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=False,
+            keep_alive=keeps,
+            on_response=self.on_response_complete,
+        )
+        cycle.body += body
+        cycle.more_body = more
+        cycle.message_event.set()
+        self.cycle = cycle
+        self._start_asgi_task(cycle, self.app)
+
+    def _scope(self, values: dict[str, Any]) -> Any:
+        return {
+            "type": "http",
+            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
+            "http_version": "1.1",
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme,
+            "root_path": self.root_path,
+            "headers": self.headers,
+            "state": self.app_state.copy(),
+            CONNECTION: self._connection,
+            **values,
+        }

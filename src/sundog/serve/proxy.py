@@ -24,6 +24,7 @@ from sundog.serve.answers import Answer, Stream, answer_of, answer_to_error
 from sundog.serve.config import HTTPOptions
 from sundog.serve.imports import import_attr as _import_attr
 from sundog.serve.logs import AccessLog, configure
+from sundog.serve.packed_http import answer_from
 from sundog.serve.port import Giver, take
 from sundog.serve.proxy_metrics import ProxyMetrics
 from sundog.serve.request_ids import new_request_id, next_internal_id
@@ -68,6 +69,8 @@ class ProxyApp:
         self.ongoing = 0
         self.is_draining = False
         self.log: AccessLog | None = None
+        # Plain requests need no asyncio task (`quick.py`), unless there is a clock to be watched.
+        self.has_short_way = not options.request_timeout_s
 
     def match(self, path: str) -> Route | None:
         """The route with the longest prefix of a path."""
@@ -90,6 +93,12 @@ class ProxyApp:
             self._routers[route.prefix] = found
         return found
 
+    def begun(self) -> None:
+        """A request has begun."""
+        self.ongoing += 1
+        if self.ongoing == 1:
+            self.metrics.watch(lambda: self.ongoing)
+
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         began = time.perf_counter()
         root = self.options.root_path
@@ -103,9 +112,9 @@ class ProxyApp:
         if route is None:
             text = f"No application serves the path {path!r}. GET /-/routes lists the routes there are."
             await self._send_answer(scope, send, answer_of(text, 404), "")
-            self.metrics.ended("", scope, 404, "", time.perf_counter() - began)
+            self.metrics.ended("", scope.get("method", "WS"), 404, "", time.perf_counter() - began)
             return
-        self.ongoing += 1
+        self.begun()
         status = 500
         request = _Request(self, route, scope, receive, send, root)
         try:
@@ -113,9 +122,10 @@ class ProxyApp:
         finally:
             self.ongoing -= 1
             seconds = time.perf_counter() - began
-            self.metrics.ended(route.prefix, scope, status, route.app_name, seconds)
+            method = scope.get("method", "WS")
+            self.metrics.ended(route.prefix, method, status, route.app_name, seconds)
             if self.log is not None:
-                self.log.note(request.meta.request_id, scope.get("method", "WS"), path, str(status), seconds)
+                self.log.note(request.meta.request_id, method, path, str(status), seconds)
 
     async def _answer_itself(self, path: str, send: Any) -> None:
         if path == "/-/routes":
@@ -170,10 +180,23 @@ class _Request:
         text = {
             name.decode("latin-1").replace("_", "-"): value.decode("latin-1") for name, value in found.items()
         }
+        self.call: Any = scope.get("sundog.call")  # made on the short way
         self.request_id = text.get(REQUEST_ID_HEADER) or new_request_id()
         self.timeout_s = _seconds(text.get(TIMEOUT_HEADER), app.options.request_timeout_s)
         self.ignores_disconnect = text.get(NO_DISCONNECT_HEADER, "") in ("1", "true", "True", "?1")
-        self.meta = RequestMetadata(
+        self.meta = self._metadata(text) if self.call is None else self.call.meta
+        self.request_id = self.meta.request_id
+        self.sent_scope = {key: scope[key] for key in _SCOPE_KEYS if key in scope}
+        if route.prefix != "/":
+            self.sent_scope["root_path"] = root + route.prefix
+        self.has_begun = False
+        self.is_gone = False
+        self.stream: Any = None
+        self.waiter: asyncio.Future[Any] | None = None
+
+    def _metadata(self, text: dict[str, str]) -> RequestMetadata:
+        route = self.route
+        return RequestMetadata(
             self.request_id,
             next_internal_id(),
             "__call__",
@@ -184,14 +207,6 @@ class _Request:
             False,
             True,
         )
-        self.sent_scope = {key: scope[key] for key in _SCOPE_KEYS if key in scope}
-        if route.prefix != "/":
-            self.sent_scope["root_path"] = root + route.prefix
-        self.call: Any = None
-        self.has_begun = False
-        self.is_gone = False
-        self.stream: Any = None
-        self.waiter: asyncio.Future[Any] | None = None
 
     async def run(self) -> int:
         """Serve it; the status that the client saw."""
@@ -231,13 +246,15 @@ class _Request:
                 self.call.cancel()
 
     async def _serve(self) -> int:
-        if self.is_socket:
-            await self.receive()  # the connect message; the app's own is made in the replica
-            body, more = b"", False
-        else:
-            body, more = await self._first_body()
-        router = self.app.router_of(self.route)
-        self.call = router.assign_http(self.meta, self.sent_scope, body, more)
+        more = False
+        if self.call is None:
+            if self.is_socket:
+                await self.receive()  # the connect message; the app's own is made in the replica
+                body = b""
+            else:
+                body, more = await self._first_body()
+            router = self.app.router_of(self.route)
+            self.call = router.assign_http(self.meta, self.sent_scope, body, more)
         feeder: asyncio.Task[None] | None = None
         if more or self.is_socket:
             feeder = asyncio.ensure_future(self._feed())
@@ -318,7 +335,7 @@ class _Request:
                     raise
                 continue
             if not call.was_refused(stage, value):
-                return value  # type: ignore[no-any-return]
+                return answer_from(value) if type(value) is bytes else value
 
     async def _feed(self) -> None:
         """Hand on what the client sends, piece by piece: the next is read when the replica has taken the last."""
@@ -346,7 +363,7 @@ class _Request:
         if first.is_done:
             return status
         stream = self.stream = self.call.replica.actor.http_stream.options(
-            _generator_backpressure_num_objects=64
+            _generator_backpressure_num_objects=16
         ).remote(self.meta.internal_request_id)
         watching = None if self.is_socket else asyncio.ensure_future(self._watch(stream))
         try:

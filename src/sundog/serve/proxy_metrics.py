@@ -5,9 +5,11 @@ Owns the metrics. In a proxy's loop.
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
-from sundog.serve.replica_metrics import LATENCY_MS
+from sundog.serve.replica_metrics import LATENCY_MS, Level
 from sundog.util import metrics
 
 _TAGS = ("route", "method", "application", "status_code")
@@ -18,8 +20,17 @@ class ProxyMetrics:
 
     def __init__(self) -> None:
         self._made: tuple[Any, Any, Any] | None = None
+        self._level: Level | None = None
 
-    def ended(self, route: str, scope: dict[str, Any], status: int, app: str, seconds: float) -> None:
+    def watch(self, read: Callable[[], int]) -> None:
+        """A request has begun; `read` tells how many there are."""
+        if self._level is None:
+            gauge = metrics.Gauge("serve_num_ongoing_http_requests", "HTTP requests that this proxy is at.")
+            self._level = Level(asyncio.get_running_loop(), gauge, read)
+        if not self._level.is_watched:
+            self._level.watch()
+
+    def ended(self, route: str, method: str, status: int, app: str, seconds: float) -> None:
         """A request has been answered."""
         if self._made is None:
             self._made = (
@@ -36,7 +47,7 @@ class ProxyMetrics:
                 ),
             )
         requests, errors, latency = self._made
-        method, code = scope.get("method", "WS"), str(status)
+        code = str(status)
         tags = {"route": route, "method": method, "application": app, "status_code": code}
         requests.inc(tags=tags)
         latency.observe(seconds * 1000, tags=tags)

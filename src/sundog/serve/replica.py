@@ -30,12 +30,14 @@ from sundog.serve.deployment import DeploymentConfig
 from sundog.serve.exceptions import RayServeException
 from sundog.serve.exchange import Exchange
 from sundog.serve.logs import AccessLog, configure
-from sundog.serve.replica_metrics import ReplicaMetrics
+from sundog.serve.packed_http import pack_answer, unpack_request
+from sundog.serve.replica_metrics import Level, ReplicaMetrics
 from sundog.serve.rows import DeploymentID, Rejection, ReplicaID, RequestMetadata
 from sundog.serve.schema import LoggingConfig, ReplicaRank
 from sundog.serve.user_code import UserCode
 
 _IDLE_LOOK_S = 0.02
+_PLAIN = frozenset({str, bytes, dict, list, int, float, bool, type(None)})
 
 
 @dataclass
@@ -77,10 +79,12 @@ class ReplicaActor:
         self._user: UserCode | None = None
         self._ongoing = 0
         self._is_stopping = False
+        self._is_changing = False  # its user's config is about to change
         self._exchanges: dict[str, Exchange] = {}
         self._running: set[asyncio.Task[Any]] = set()
         self._log: AccessLog | None = None
         self._metrics = ReplicaMetrics(boot.replica_id)
+        self._level: Level | None = None
         self._making: asyncio.Future[ReplicaFacts] | None = None
 
     # ------------------------------------------------------------------ life
@@ -118,6 +122,10 @@ class ReplicaActor:
             metadata,
         )
         self._metrics.started()
+        running = self._metrics.gauge(
+            "serve_replica_processing_queries", "Requests that run in this replica."
+        )
+        self._level = Level(loop, running, lambda: self._ongoing)
         return facts
 
     async def _probe(self) -> None:
@@ -160,12 +168,28 @@ class ReplicaActor:
             or before.rank.rank != rank
             or before.world_size != world_size
         ):
+            await self._quiet(config.graceful_shutdown_timeout_s)
             await self._user.reconfigure(config.user_config, ReplicaRank(rank=rank, local_rank=rank))
+
+    async def _quiet(self, timeout_s: float) -> None:
+        """Wait until no request runs, so that none sees its state change; those that come meanwhile are refused."""
+        deadline = time.monotonic() + timeout_s
+        self._is_changing = True
+        try:
+            while self._ongoing and time.monotonic() < deadline:
+                await asyncio.sleep(_IDLE_LOOK_S)
+        finally:
+            self._is_changing = False
 
     async def check_health(self) -> dict[str, Any]:
         """Raises what the user's `check_health` raises; else what the replica says for routing and autoscaling."""
         assert self._user is not None
-        await self._user.ask("check_health")
+        try:
+            await self._user.ask("check_health")
+        except BaseException:
+            self._metrics.is_healthy(False)
+            raise
+        self._metrics.is_healthy(True)
         return {}
 
     async def routing_stats(self) -> dict[str, Any]:
@@ -206,12 +230,14 @@ class ReplicaActor:
 
     # ------------------------------------------------------------------ requests of handles
     def _refusal(self) -> Rejection | None:
-        if self._is_stopping or self._ongoing >= self._config.max_ongoing_requests:
+        if self._is_stopping or self._is_changing or self._ongoing >= self._config.max_ongoing_requests:
             return Rejection(self._ongoing, self._is_stopping)
         return None
 
     def _enter(self, meta: RequestMetadata) -> float:
         self._ongoing += 1
+        if self._level is not None and not self._level.is_watched:
+            self._level.watch()
         context.request_context.set(
             RequestContext(
                 meta.route,
@@ -285,12 +311,25 @@ class ReplicaActor:
 
     # ------------------------------------------------------------------ HTTP
     async def handle_http(
-        self, meta: RequestMetadata, scope: dict[str, Any], body: bytes, more: bool
-    ) -> Answer | Stream | Rejection:
-        """Run one HTTP request: its answer, or the beginning of one that is a stream."""
+        self,
+        meta: RequestMetadata | bytes,
+        scope: dict[str, Any] | None = None,
+        body: bytes = b"",
+        more: bool = False,
+    ) -> Answer | Stream | Rejection | bytes:
+        """Run one HTTP request: its answer, or the beginning of one that is a stream. Packed: its answer, packed."""
         refused = self._refusal()
         if refused is not None:
             return refused
+        if type(meta) is bytes:
+            meta, scope, body = unpack_request(meta)
+            answer = await self._handle_http(meta, scope, body, False)
+            return pack_answer(answer, scope["method"]) if type(answer) is Answer else answer
+        return await self._handle_http(meta, scope, body, more)  # type: ignore[arg-type]
+
+    async def _handle_http(
+        self, meta: RequestMetadata, scope: dict[str, Any], body: bytes, more: bool
+    ) -> Answer | Stream:
         user = self._user
         assert user is not None
         began = self._enter(meta)
@@ -439,6 +478,8 @@ class _Body:
 
 
 def _is_response(value: Any) -> bool:
+    if type(value) in _PLAIN:
+        return False
     from starlette.responses import Response
 
     return isinstance(value, Response)

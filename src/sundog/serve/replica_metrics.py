@@ -6,11 +6,13 @@ replica.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from sundog.serve.rows import ReplicaID
 from sundog.util import metrics
 
+_LEVEL_S = 0.5
 LATENCY_MS: list[float] = [
     1,
     2,
@@ -32,6 +34,27 @@ LATENCY_MS: list[float] = [
 ]
 
 
+class Level:
+    """A number that changes with each request, written twice a second while it is not zero. In a loop."""
+
+    def __init__(self, loop: Any, gauge: Any, read: Callable[[], int]) -> None:
+        self._loop, self._gauge, self._read = loop, gauge, read
+        self.is_watched = False
+
+    def watch(self) -> None:
+        """A request has begun: write the number from now on, until it is zero."""
+        self.is_watched = True
+        self._loop.call_later(_LEVEL_S, self._write)
+
+    def _write(self) -> None:
+        now = self._read()
+        self._gauge.set(now)
+        if now:
+            self._loop.call_later(_LEVEL_S, self._write)
+        else:
+            self.is_watched = False
+
+
 class ReplicaMetrics:
     """Counts requests, errors and milliseconds."""
 
@@ -43,10 +66,29 @@ class ReplicaMetrics:
             "application": where.app_name,
         }
         self._made: tuple[Any, Any, Any] | None = None
+        self._healthy: Any = None
+        self._was_healthy: bool | None = None
 
     def started(self) -> None:
         """The replica runs."""
         self._counter("serve_deployment_replica_starts", "Starts of this replica.").inc()
+        self.is_healthy(True)
+
+    def is_healthy(self, answer: bool) -> None:
+        """How its last health check went."""
+        if answer != self._was_healthy:
+            self._was_healthy = answer
+            if self._healthy is None:
+                self._healthy = self.gauge(
+                    "serve_deployment_replica_healthy", "1 if this replica is healthy."
+                )
+            self._healthy.set(int(answer))
+
+    def gauge(self, name: str, text: str) -> Any:
+        """A number of this replica that goes up and down."""
+        return metrics.Gauge(name, text, ("deployment", "replica", "application")).set_default_tags(
+            self._tags
+        )
 
     def _counter(self, name: str, text: str) -> Any:
         return metrics.Counter(

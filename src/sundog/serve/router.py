@@ -37,12 +37,14 @@ from sundog.serve.rows import (
     RunningReplicaInfo,
 )
 from sundog.serve.stages import stage_of
+from sundog.util import metrics
 
 if TYPE_CHECKING:
     from sundog.serve.client import Client
 
 _LOOK_AGAIN_S = 0.01  # while requests wait: places that other processes free are not announced
 _TRIES_MAX = 200
+_NO_MODEL = RequestMetadata("", "")
 
 
 class Replica:
@@ -95,7 +97,11 @@ class Router:
         self.custom: Any = None
         self.known = threading.Event()
         self._looking = False
+        self._backoff: Any = None  # the config whose pauses a user has chosen
+        self._pauses = 0
         self._queue_marks = 0
+        self._queue_gauge: Any = None
+        self._told_queue, self._told_s = 0, 0.0
         self._poked_s = 0.0
         self.answered: dict[str, list[float]] = {}
 
@@ -125,6 +131,8 @@ class Router:
 
     def _choose_router(self, targets: DeploymentTargets, first: bool) -> None:
         config = targets.router_config
+        chosen = config is not None and "initial_backoff_s" in config.model_fields_set
+        self._backoff = config if chosen else None
         if config is None or config.is_default_request_router():
             self.custom = None
         elif first or self.custom is None or self.custom.config != config:
@@ -174,6 +182,39 @@ class Router:
         self._place(call)
         return call
 
+    def place_quick(self, request: bytes) -> tuple[Replica, Any] | None:
+        """Send a packed HTTP request to a replica: the replica, and the ref of its answer. None: none takes it now."""
+        with self.lock:
+            if self.pending or self.custom is not None:
+                return None
+            replica = self._choose(_NO_MODEL)
+            if replica is None:
+                return None
+            self._count(replica, 1)
+        try:
+            return replica, replica.http.remote(request)
+        except BaseException:
+            self.release(replica)
+            return None  # the long way meets the same error, and tells of it
+
+    def quick_ended(self, replica: Replica, began: float) -> None:
+        """A packed request is answered."""
+        with self.lock:
+            self._count(replica, -1)
+            self._note(replica, began, failed=False)
+        if self.pending:
+            self.pump()
+
+    def adopt(
+        self, meta: RequestMetadata, args: tuple[Any, ...], replica: Replica, ref: Any, began: float
+    ) -> Call:
+        """A packed request that needs more care: the call that it is from now on."""
+        call = Call(self, meta, args, {})
+        stage = stage_of(ref)
+        call.sent(replica, ref, None, stage)
+        stage.add_done_callback(lambda done: self._ended(call, replica, done, began))
+        return call
+
     def _place(self, call: Call) -> None:
         with self.lock:
             replica = None
@@ -220,7 +261,23 @@ class Router:
             return board.total(targets.board_row)
         return len(self.pending)
 
+    def _tell_queue(self) -> None:
+        """The gauge of requests that wait: at each change to or from none, else ten times a second."""
+        count, now = len(self.pending), time.monotonic()
+        if bool(count) != bool(self._told_queue) or (count and now - self._told_s > 0.1):
+            if self._queue_gauge is None:
+                self._queue_gauge = metrics.Gauge(
+                    "serve_deployment_queued_queries",
+                    "Requests that wait for a replica, in this process.",
+                    ("deployment", "application"),
+                ).set_default_tags(
+                    {"deployment": self.deployment.name, "application": self.deployment.app_name}
+                )
+            self._queue_gauge.set(count)
+            self._told_queue, self._told_s = count, now
+
     def _mark_queue(self) -> None:
+        self._tell_queue()
         board, targets = self.client.board, self.targets
         if self.is_proxy and board is not None and targets is not None and targets.board_row >= 0:
             change = len(self.pending) - self._queue_marks
@@ -358,11 +415,14 @@ class Router:
                     if call.waiting_on is None:
                         call.waiting_on = self.client.run(self.custom.route(call))
             return
+        if self._backoff is not None and self._looking:
+            return  # the user has asked for pauses
         while True:
             with self.lock:
                 while self.pending and (self.pending[0].current is None or self.pending[0].current.done()):
                     self.pending.popleft()  # given up
                 if not self.pending:
+                    self._pauses = 0
                     self._mark_queue()
                     return
                 replica = self._choose(self.pending[0].meta)
@@ -377,7 +437,16 @@ class Router:
     def _look_soon(self) -> None:
         if not self._looking:
             self._looking = True
-            self.client.soon(self.client.loop.call_later, _LOOK_AGAIN_S, self._look)
+            self.client.soon(self.client.loop.call_later, self._pause_s(), self._look)
+
+    def _pause_s(self) -> float:
+        """How long to wait before the next look for a place."""
+        rules = self._backoff
+        if rules is None:
+            return _LOOK_AGAIN_S
+        pause_s = rules.initial_backoff_s * rules.backoff_multiplier**self._pauses
+        self._pauses += 1
+        return float(min(pause_s, rules.max_backoff_s))
 
     def _look(self) -> None:
         self._looking = False

@@ -13,6 +13,7 @@ import contextvars
 import inspect
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
+from types import CoroutineType
 from typing import Any
 
 from sundog.serve.answers import Answer, answer_to_error
@@ -33,8 +34,9 @@ class UserCode:
         self._in_threads = setting("RAY_SERVE_RUN_SYNC_IN_THREADPOOL", 1) != 0
         self._threads: ThreadPoolExecutor | None = None
         self._threads_max = 5
-        self._takes_request: bool | None = None
+        self._handlers: dict[str, tuple[Any, Any, bool]] = {}
         self._methods: dict[str, Any] = {}
+        self._asyncs: set[str] = set()  # those of the methods that are coroutines or generators
 
     @property
     def is_asgi(self) -> bool:
@@ -85,6 +87,8 @@ class UserCode:
         found = self._methods.get(name)
         if found is None:
             found = self._look_up(name)
+            if _is_async(found):
+                self._asyncs.add(name)
             self._methods[name] = found
         return found
 
@@ -113,11 +117,11 @@ class UserCode:
     async def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a method and wait for what it returns."""
         method = self.method(name)
-        if self._in_threads and not _is_async(method):
+        if self._in_threads and name not in self._asyncs:
             result = await self._in_thread(method, *args, **kwargs)
         else:
             result = method(*args, **kwargs)
-        if inspect.iscoroutine(result):
+        if type(result) is CoroutineType:
             result = await result
         if inspect.isgenerator(result) or inspect.isasyncgen(result):
             raise TypeError(
@@ -158,20 +162,22 @@ class UserCode:
     # ------------------------------------------------------------------ HTTP without an app
     async def call_http(self, scope: dict[str, Any], receive: Any, name: str = "__call__") -> Any:
         """Call the handler of a deployment that is no ASGI app; what it returns."""
+        found = self._handlers.get(name)
+        if found is None:
+            found = self._handlers[name] = self._handler(name)
+        method, request_type, is_threaded = found
+        args = () if request_type is None else (request_type(scope, receive),)
+        result = await self._in_thread(method, *args) if is_threaded else method(*args)
+        return await result if type(result) is CoroutineType else result
+
+    def _handler(self, name: str) -> tuple[Any, Any, bool]:
+        """A method, the class of the request that it takes (None: it takes none), and whether it runs in a thread."""
         from starlette.requests import Request
 
         method = self.method(name)
-        if self._takes_request is None:
-            parameters = inspect.signature(method).parameters.values()
-            self._takes_request = any(
-                each.kind not in (each.KEYWORD_ONLY, each.VAR_KEYWORD) for each in parameters
-            )
-        args = (Request(scope, receive),) if self._takes_request else ()
-        if self._in_threads and not _is_async(method):
-            result = await self._in_thread(method, *args)
-        else:
-            result = method(*args)
-        return await result if inspect.iscoroutine(result) else result
+        parameters = inspect.signature(method).parameters.values()
+        takes = any(each.kind not in (each.KEYWORD_ONLY, each.VAR_KEYWORD) for each in parameters)
+        return method, Request if takes else None, self._in_threads and not _is_async(method)
 
     # ------------------------------------------------------------------ other methods that users may define
     async def reconfigure(self, user_config: Any, rank: Any) -> None:

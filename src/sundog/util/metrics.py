@@ -22,6 +22,7 @@ from sundog import engines
 from sundog.observe.metric_files import Key, MetricFile
 from sundog.owner import context
 
+_TAGS_KEPT = 256  # sets of tags that a metric need not check and sort again
 _AGAIN_S = 1.0  # between two attempts to find room, or a session, for a series that has none
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*\Z")
 
@@ -231,6 +232,7 @@ class Metric:
         self._description = description
         self._tag_keys = tag_keys
         self._default_tags: dict[str, str] = {}
+        self._known_tags: dict[tuple[tuple[str, str], ...], Tags] = {}  # checked and sorted before
         self._definition = self._define(())
 
     def _define(self, boundaries: tuple[float, ...]) -> _Definition | None:
@@ -263,9 +265,22 @@ class Metric:
                 raise ValueError(f"Unrecognized tag key {key!r}; {self._name!r} has {self._tag_keys}.")
             _check_tag_value(key, value)
         self._default_tags = dict(default_tags)
+        self._known_tags.clear()
         return self
 
     def _tags(self, tags: dict[str, str] | None) -> Tags:
+        known = tuple(tags.items()) if tags else ()
+        try:
+            found = self._known_tags.get(known)
+        except TypeError:  # a value that is no string
+            found = None
+        if found is None:
+            found = self._checked_tags(tags)
+            if len(self._known_tags) < _TAGS_KEPT:
+                self._known_tags[known] = found
+        return found
+
+    def _checked_tags(self, tags: dict[str, str] | None) -> Tags:
         for key, value in (tags or {}).items():
             _check_tag_value(key, value)
         final = {**self._default_tags, **(tags or {})}

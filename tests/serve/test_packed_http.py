@@ -1,0 +1,82 @@
+"""Requests and answers as bytes."""
+
+from __future__ import annotations
+
+import pytest
+
+from sundog.serve.answers import Answer, answer_of
+from sundog.serve.packed_http import answer_from, pack_answer, pack_request, unpack_answer, unpack_request
+
+SCOPE = ("POST", "http", "/a b", b"/a%20b", b"q=1", "/a", ("127.0.0.1", 5), ("127.0.0.1", 8000))
+
+
+def test_a_request_comes_out_as_it_went_in() -> None:
+    headers = [(b"host", b"x"), (b"x-b", b"\xff")]
+    meta, scope, body = unpack_request(pack_request("id", "internal", "/a", "app", SCOPE, headers, b"body"))
+
+    assert (meta.request_id, meta.internal_request_id, meta.route, meta.app_name) == (
+        "id",
+        "internal",
+        "/a",
+        "app",
+    )
+    assert meta.is_http_request and meta.call_method == "__call__"
+    assert body == b"body"
+    assert scope["headers"] == headers
+    assert (scope["type"], scope["method"], scope["path"], scope["raw_path"]) == (
+        "http",
+        "POST",
+        "/a b",
+        b"/a%20b",
+    )
+    assert (scope["root_path"], scope["client"], scope["query_string"]) == (
+        "/a",
+        ("127.0.0.1", 5),
+        b"q=1",
+    )
+
+
+@pytest.mark.parametrize("value", ["text", b"bytes", {"a": 1}, None])
+def test_an_answer_comes_out_as_it_went_in(value: object) -> None:
+    answer = answer_of(value)
+    packed = pack_answer(answer, "GET")
+
+    assert isinstance(packed, bytes)
+    assert answer_from(packed) == answer
+
+
+def test_headers_of_an_answer_are_written_as_the_client_gets_them() -> None:
+    answer = Answer(201, [(b"X-A", b"b"), (b"Connection", b"close"), (b"content-length", b"2")], b"ok")
+    packed = pack_answer(answer, "GET")
+
+    assert isinstance(packed, bytes)
+    status, head, body, closes = unpack_answer(packed)
+    assert (status, body, closes) == (201, b"ok", True)
+    assert head == b"x-a: b\r\nconnection: close\r\ncontent-length: 2\r\n"
+
+
+def test_a_head_has_no_body_but_its_length() -> None:
+    packed = pack_answer(answer_of("four"), "HEAD")
+
+    assert isinstance(packed, bytes)
+    _, head, body, _ = unpack_answer(packed)
+    assert body == b"" and b"content-length: 4\r\n" in head
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(200, [], b"no length"),
+        Answer(200, [(b"content-length", b"3")], b"four"),
+        Answer(200, [(b"content-length", b"2"), (b"x", b"a\r\nb: c")], b"ok"),
+        Answer(200, [(b"content-length", b"2"), (b"x y", b"a")], b"ok"),
+        Answer(200, [(b"transfer-encoding", b"chunked")], b"ok"),
+        answer_of("x" * 100_000),
+    ],
+)
+def test_what_does_not_fit_stays_a_row(answer: Answer) -> None:
+    assert pack_answer(answer, "GET") is answer
+
+
+def test_an_answer_without_content_needs_no_length() -> None:
+    assert isinstance(pack_answer(Answer(204, [], b""), "GET"), bytes)
