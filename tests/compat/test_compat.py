@@ -55,6 +55,18 @@ def test_an_aliased_module_keeps_its_own_name_and_spec(module: str) -> None:
 
 
 @pytest.mark.usefixtures("as_ray")
+def test_a_decorator_is_not_hidden_by_the_module_of_its_name() -> None:
+    namespace: dict[str, object] = {}
+    exec(
+        "from ray import serve\nfrom ray.serve.deployment import Application\n"
+        "@serve.deployment\ndef hello(): return 'hello'\n"
+        "assert isinstance(hello.bind(), Application)",
+        namespace,
+    )
+    assert pickle.loads(pickle.dumps(namespace["serve"])) is load("sundog.serve")
+
+
+@pytest.mark.usefixtures("as_ray")
 def test_a_from_import_gives_the_same_classes() -> None:
     namespace: dict[str, object] = {}
     exec("from ray.exceptions import RayError\nimport ray.exceptions as errors", namespace)

@@ -10,9 +10,13 @@
 Needs the extra `sundog[serve]`. Owns the public names; docs/serve.md tells how to use them.
 """
 
+import sys as _sys
+from importlib import import_module as _import_module
+from types import ModuleType as _ModuleType
+
 try:
     import pydantic as _pydantic  # noqa: F401
-    import starlette as _starlette  # noqa: F401
+    import starlette.requests as _starlette  # noqa: F401  # with Ray, `import starlette` gives its requests too
     import uvicorn as _uvicorn  # noqa: F401
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError(
@@ -47,6 +51,24 @@ from sundog.serve.verbs import (
     start,
     status,
 )
+
+
+class _Package(_ModuleType):
+    """This package, where `deployment` is a decorator although a module has that name too.
+
+    `import ray.serve.deployment` of a program that runs on sundog sets the module as an attribute here.
+    """
+
+    def __setattr__(self, name: str, value: object) -> None:
+        if not (name in __all__ and isinstance(value, _ModuleType)):
+            super().__setattr__(name, value)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Picklers know plain modules alone. By name, as those: a closure may mention this package.
+        return _import_module, (self.__name__,)
+
+
+_sys.modules[__name__].__class__ = _Package
 
 __all__ = [
     "Application",

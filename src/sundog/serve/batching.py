@@ -45,7 +45,18 @@ class _Queue:
         self._task: asyncio.Task[None] | None = None
 
     def put(self, item: _Item) -> None:
-        """Add a call; the loop that makes batches runs while there are some."""
+        """Add a call; the loop that makes batches runs while there are some.
+
+        Raises:
+            RuntimeError: its value alone is more than a batch may be.
+        """
+        rules = self._rules
+        size = 1 if rules.batch_size_fn is None else rules.batch_size_fn([_single(item)])
+        if size > rules.max_batch_size:
+            raise RuntimeError(
+                f"A value of size {size} came to a function with @serve.batch whose max_batch_size is "
+                f"{rules.max_batch_size}. Send smaller values, or raise max_batch_size."
+            )
         self._items.append(item)
         self._came.set()
         if self._task is None or self._task.done():

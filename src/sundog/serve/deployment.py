@@ -206,7 +206,12 @@ class Deployment:
     """A class or function that replicas run, with its options. Made by `@serve.deployment`."""
 
     def __init__(
-        self, name: str, config: DeploymentConfig, replica_config: ReplicaConfig, given: set[str]
+        self,
+        name: str,
+        config: DeploymentConfig,
+        replica_config: ReplicaConfig,
+        given: set[str],
+        version: str | None = None,
     ) -> None:
         if not isinstance(name, str):
             raise TypeError("name must be a string.")
@@ -216,9 +221,10 @@ class Deployment:
         self._deployment_config = config
         self._replica_config = replica_config
         self._given = given  # options that somebody chose
+        self._version = version
 
     name = property(lambda self: self._name)
-    version = property(lambda self: None)
+    version = property(lambda self: self._version)
     func_or_class = property(lambda self: self._replica_config.definition)
     num_replicas = property(lambda self: self._deployment_config.num_replicas)
     user_config = property(lambda self: self._deployment_config.user_config)
@@ -252,11 +258,14 @@ class Deployment:
             TypeError: there is no such option.
             ValueError: a value is wrong, or two options exclude each other.
         """
-        given.pop("_internal", None)
+        is_internal = given.pop("_internal", False)
         init_args = given.pop("_init_args", _UNSET)
         init_kwargs = given.pop("_init_kwargs", _UNSET)
         given = {name: value for name, value in given.items() if value is not _UNSET}
-        return _make(self, func_or_class or self.func_or_class, init_args, init_kwargs, given)
+        version = given.pop("version", self._version) if is_internal else self._version
+        made = _make(self, func_or_class or self.func_or_class, init_args, init_kwargs, given)
+        made._version = version
+        return made
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Deployment):

@@ -176,6 +176,8 @@ def _wrapped(cls: Any, blob: bytes | None) -> Any:
 
     for name in ("__name__", "__qualname__", "__module__", "__doc__"):
         setattr(Ingress, name, getattr(cls, name))
+    Ingress.__annotations__ = inspect.get_annotations(cls)
+    Ingress.__wrapped__ = cls
     return Ingress
 
 

@@ -135,9 +135,8 @@ def spec_of(built: BuiltApplication, version: str | None = None) -> AppSpec:
             "placement_group_strategy": config.placement_group_strategy,
             "max_replicas_per_node": config.max_replicas_per_node,
         }
-        rows.append(
-            DeploymentSpec(each.name, each._deployment_config, code, process, version or random_name())
-        )
+        own = each.version or version or random_name()
+        rows.append(DeploymentSpec(each.name, each._deployment_config, code, process, own))
     return AppSpec(built.name, built.route_prefix, built.ingress, rows)
 
 
