@@ -19,7 +19,10 @@ from typing import Any
 
 from sundog.serve.answers import Answer, Stream
 
-_AHEAD_MAX = 256  # messages that an app may be ahead of the client
+# How far an app may be ahead of its client.
+_AHEAD_MAX = 256  # messages
+_AHEAD_MAX_BYTES = 4 * 1024 * 1024
+_TAKEN_MAX_BYTES = 1024 * 1024  # that are handed to the proxy at a time
 
 
 class Exchange:
@@ -33,6 +36,7 @@ class Exchange:
         self.status = 0
         self._inbox: deque[dict[str, Any]] = deque()
         self._outbox: deque[dict[str, Any]] = deque()
+        self._outbox_bytes = 0
         self._came = asyncio.Event()
         self._sent = asyncio.Event()
         self._taken = asyncio.Event()
@@ -62,6 +66,7 @@ class Exchange:
         if kind == "http.response.start":
             self.status = message["status"]
         self._outbox.append(message)
+        self._outbox_bytes += _size(message)
         if kind == "http.response.body" and not message.get("more_body", False):
             self._is_over = True
             if not self._decided.done() and len(self._outbox) == 2:
@@ -73,14 +78,18 @@ class Exchange:
         if kind in ("http.response.body", "websocket.accept", "websocket.close") or self.is_socket:
             self._stream()
         self._sent.set()
-        while len(self._outbox) > _AHEAD_MAX and not self._is_over:
+        while self._is_far_ahead() and not self._is_over:
             self._taken.clear()
             await self._taken.wait()
+
+    def _is_far_ahead(self) -> bool:
+        return len(self._outbox) > _AHEAD_MAX or self._outbox_bytes > _AHEAD_MAX_BYTES
 
     def _stream(self) -> None:
         """This is not a whole response: let the proxy ask for more."""
         if not self._decided.done():
-            self._decided.set_result(Stream(self._take(), self._is_over))
+            messages = self._take()
+            self._decided.set_result(Stream(messages, self._is_over and not self._outbox))
 
     def ended(self, task: asyncio.Task[Any]) -> None:
         """The app has returned, or raised."""
@@ -93,7 +102,8 @@ class Exchange:
             if self.error is not None:
                 self._decided.set_exception(self.error)
             elif self._outbox:
-                self._decided.set_result(Stream(self._take(), True))
+                messages = self._take()
+                self._decided.set_result(Stream(messages, not self._outbox))
             else:
                 self._decided.set_exception(RuntimeError("The ASGI app returned without a response."))
         self._sent.set()
@@ -110,8 +120,12 @@ class Exchange:
         self._came.set()
 
     def _take(self) -> list[dict[str, Any]]:
-        found = list(self._outbox)
-        self._outbox.clear()
+        found: list[dict[str, Any]] = []
+        size = 0
+        while self._outbox and (not found or size + _size(self._outbox[0]) <= _TAKEN_MAX_BYTES):
+            found.append(self._outbox.popleft())
+            size += _size(found[-1])
+        self._outbox_bytes -= size
         self._taken.set()
         return found
 
@@ -120,7 +134,12 @@ class Exchange:
         while not self._outbox and not self._is_over:
             self._sent.clear()
             await self._sent.wait()
-        return self._take(), self._is_over
+        messages = self._take()
+        return messages, self._is_over and not self._outbox
+
+
+def _size(message: dict[str, Any]) -> int:
+    return len(message.get("body") or message.get("bytes") or message.get("text") or b"")
 
 
 def _headers(start: dict[str, Any]) -> list[tuple[bytes, bytes]]:
