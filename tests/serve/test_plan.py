@@ -138,6 +138,28 @@ def test_an_update_whose_requests_fail_is_rolled_back() -> None:
     assert "50% of its requests failed" in plan.message
 
 
+def test_an_update_whose_requests_take_too_long_is_rolled_back_also_when_the_old_replicas_are_gone() -> None:
+    for is_late in (False, True):
+        plan = new_plan()
+        plan.deploy(target("v1", 1))
+        play(plan, 0)
+        plan.observe(plan.running()[0].id.unique_id, 100, 0, 1.0)
+        plan.deploy(target("v2", 1, rolling_update_config={"max_latency_ratio": 3, "min_requests": 10}))
+        start = next(each for each in plan.step(1) if isinstance(each, Start))
+        plan.started(start.row.id.unique_id, 1)
+        if is_late:
+            play(plan, 2)
+            assert versions(plan) == ["v2"]
+        plan.observe(start.row.id.unique_id, 10, 0, 0.2)  # twice as long: allowed
+        plan.step(3)
+        assert not plan.rolled_back
+        plan.observe(start.row.id.unique_id, 10, 0, 2.0)
+        play(plan, 4)
+
+        assert versions(plan) == ["v1"]
+        assert "times as long as before" in plan.message
+
+
 def test_a_canary_waits_until_it_is_promoted() -> None:
     plan = new_plan()
     plan.deploy(target("v1", 4))

@@ -125,6 +125,7 @@ class DeploymentPlan:
         self.has_run = False  # a replica of the present version has run
         self.retry_at = 0.0
         self.rolled_back = ""  # why, if the last update was
+        self.usual = (0, 0.0)  # requests of the version before, and their seconds, when the update began
 
     # ------------------------------------------------------------------ what users want
     def deploy(self, target: Target) -> None:
@@ -133,6 +134,7 @@ class DeploymentPlan:
         is_new = old is None or old.version != target.version
         if old is not None and is_new and self.has_run:
             self.previous = old
+            self.usual = self._answered(old.version)
         elif old is None:
             self.previous = None
         count = None if old is None or is_new else old.num_replicas
@@ -454,15 +456,19 @@ class DeploymentPlan:
         if rules.max_error_rate is not None and failed > rules.max_error_rate:
             self.roll_back(f"{failed:.0%} of its requests failed, more than {rules.max_error_rate:.0%}.")
             return
-        old = [each for each in self.replicas.values() if each.version == self.previous.version]
-        before = sum(each.requests for each in old)
+        # Replicas of the version before may be gone by now, so what they had answered at the beginning counts, too.
+        before, seconds = max(self.usual, self._answered(self.previous.version))
         if rules.max_latency_ratio is not None and before >= rules.min_requests:
             mean = sum(each.seconds for each in new) / asked
-            usual = sum(each.seconds for each in old) / before
+            usual = seconds / before
             if mean > usual * rules.max_latency_ratio:
                 self.roll_back(
                     f"its requests took {mean * 1000:.1f} ms, {mean / usual:.1f} times as long as before."
                 )
+
+    def _answered(self, version: str) -> tuple[int, float]:
+        rows = [each for each in self.replicas.values() if each.version == version]
+        return sum(each.requests for each in rows), sum(each.seconds for each in rows)
 
     def _settle(self, old: list[ReplicaRow]) -> None:
         """The status, once all is as it should be."""
