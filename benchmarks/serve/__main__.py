@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks.serve.load import Result, measure
+from benchmarks.serve.load import Result, generator, measure
 
 CASES: dict[str, tuple[str, bytes]] = {
     "no-op": ("/noop", b""),
@@ -75,14 +75,25 @@ def main() -> None:
     parser.add_argument("--ray", default="", help="a Python that has ray[serve]")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=2.0)
+    parser.add_argument(
+        "--starts", type=int, default=0, help="further starts of each, for the time of the start"
+    )
+    parser.add_argument("--cases", default="", help="only these, as in 'no-op,1 MB body'")
     given = parser.parse_args()
-    programs = [Program("sundog", sys.executable), Program("uvicorn", sys.executable)]
-    if given.ray:
-        programs.append(Program("ray", given.ray))
+    cases = {name: each for name, each in CASES.items() if not given.cases or name in given.cases.split(",")}
+    kinds = [("sundog", sys.executable), ("uvicorn", sys.executable)]
+    kinds += [("ray", given.ray)] if given.ray else []
+    starts: dict[str, list[float]] = {}
+    for _ in range(given.starts):
+        for which, python in kinds:
+            program = Program(which, python)
+            starts.setdefault(which, []).append(program.ready_s)
+            program.end()
+    programs = [Program(which, python) for which, python in kinds]
     found: dict[tuple[str, str], list[Result]] = {}
     try:
         for _ in range(given.rounds):
-            for case, (path, body) in CASES.items():
+            for case, (path, body) in cases.items():
                 for program in programs:
                     if program.which != "uvicorn" or case == "no-op":
                         result = measure(program.port, path, body, seconds=given.seconds)
@@ -93,8 +104,15 @@ def main() -> None:
     print("| case | server | requests/s | p50 ms | p99 ms | failed |\n|---|---|---:|---:|---:|---:|")
     for (case, which), rows in found.items():
         print(f"| {case} | {which} | {_row(rows)} |")
+    print(
+        f"load: {generator()}, 16 connections, {given.rounds} rounds of {given.seconds:g} s in turn, medians"
+    )
     for program in programs:
-        print(f"{program.which}: cold start to the first answer {program.ready_s:.2f} s")
+        seconds = [*starts.get(program.which, ()), program.ready_s]
+        print(
+            f"{program.which}: cold start to the first answer {statistics.median(seconds):.2f} s "
+            f"(median of {len(seconds)})"
+        )
 
 
 def _row(rows: list[Result]) -> str:

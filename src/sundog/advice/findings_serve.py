@@ -15,6 +15,7 @@ from sundog.advice.findings import Draft
 from sundog.advice.run import CREATE, Node, Run, with_
 from sundog.advice.source import Source, Sources, place_of
 
+_REQUESTS = ("handle_request", "handle_http")  # methods of a replica that run a request
 _LEAST_CALLS = 4
 _LEAST_S = 0.005  # a call that is shorter blocks nobody for long
 _UNBALANCED = 1.5
@@ -130,7 +131,7 @@ def batch_never_fills(run: Run, sources: Sources) -> Iterator[Draft]:
 
 # ---------------------------------------------------------------------- what a call is of, and where
 def _requests(calls: Sequence[Node]) -> list[Node]:
-    return [node for node in calls if node.name.rpartition(".")[2].startswith("handle_request")]
+    return [node for node in calls if node.name.rpartition(".")[2].startswith(_REQUESTS)]
 
 
 def _named(run: Run, actor: bytes, call: Node) -> tuple[str, str]:
