@@ -133,4 +133,4 @@ def test_a_packed_request_that_needs_care_becomes_a_call() -> None:
     again = [each for actor in actors for each in actor.answers if not each.done()]
     assert len(again) == 1
     again[0].set_result("done")
-    assert call.current.result() == "done"
+    assert call.current is not None and call.current.result() == "done"
