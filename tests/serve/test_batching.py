@@ -76,3 +76,34 @@ def test_wrong_options_are_told() -> None:
         serve.batch(max_batch_size=0)
     with pytest.raises(TypeError, match="batch_wait_timeout_s"):
         serve.batch(batch_wait_timeout_s="long")  # type: ignore[arg-type]
+
+
+def test_a_batch_has_requests_for_one_model() -> None:
+    from sundog.serve.context import RequestContext, request_context
+
+    @serve.batch(max_batch_size=6, batch_wait_timeout_s=60)
+    async def predict(values: list[int]) -> list[Any]:
+        await asyncio.sleep(0)
+        return [(serve.get_multiplexed_model_id(), sorted(values))] * len(values)
+
+    async def ask(value: int) -> Any:
+        request_context.set(RequestContext(multiplexed_model_id="ab"[value % 2]))
+        return await predict(value)
+
+    async def main() -> list[Any]:
+        return await asyncio.gather(*(asyncio.create_task(ask(each)) for each in range(6)))
+
+    assert asyncio.run(main()) == [("a", [0, 2, 4]), ("b", [1, 3, 5])] * 3
+
+
+def test_a_value_that_is_larger_than_a_batch_may_be_is_refused() -> None:
+    @serve.batch(max_batch_size=10, batch_wait_timeout_s=0, batch_size_fn=sum)
+    async def same(values: list[int]) -> list[int]:
+        return values
+
+    async def main() -> None:
+        assert await same(10) == 10
+        with pytest.raises(RuntimeError, match="size 11"):
+            await same(11)
+
+    asyncio.run(main())

@@ -66,8 +66,7 @@ class _Queue:
         while self._items:
             while len(self._running) >= self._rules.max_concurrent_batches:
                 await asyncio.wait(self._running, return_when=asyncio.FIRST_COMPLETED)
-            batch = await self._next_batch()
-            if batch:
+            for batch in _by_model(await self._next_batch()):
                 task = asyncio.get_running_loop().create_task(self._run(batch))
                 self._running.add(task)
                 task.add_done_callback(self._running.discard)
@@ -166,6 +165,14 @@ class _Queue:
 class _Failed:
     def __init__(self, error: BaseException) -> None:
         self.error = error
+
+
+def _by_model(batch: list[_Item]) -> list[list[_Item]]:
+    """A batch for each model that its requests name: the function has one model at a time."""
+    found: dict[str, list[_Item]] = {}
+    for item in batch:
+        found.setdefault(item.request.multiplexed_model_id, []).append(item)
+    return list(found.values())
 
 
 def _is_done(item: _Item) -> bool:

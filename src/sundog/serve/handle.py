@@ -500,6 +500,14 @@ class DeploymentHandle(Generic[T]):
         self.request_counter.inc(tags={"route": meta.route, "application": meta.app_name})
         return DeploymentBroadcastResponse(router, meta, args, kwargs)
 
+    def shutdown(self) -> None:
+        """Let go of what the handle knows of replicas; a later call asks again."""
+        self._router = None
+
+    async def shutdown_async(self) -> None:
+        """The same, for coroutines."""
+        self.shutdown()
+
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuild, (self.deployment_name, self.app_name, self.handle_options))
 

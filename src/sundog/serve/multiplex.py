@@ -11,15 +11,22 @@ import inspect
 from collections import OrderedDict
 from functools import wraps
 from typing import Any
+from weakref import WeakSet
 
 from sundog.serve.context import _get_internal_replica_context
+
+_kept: WeakSet[_Models] = WeakSet()  # of this process
+_ends: dict[
+    type, Any
+] = {}  # `__del__` of models' classes that are coroutines: Python itself must not call those
 
 
 class _Models:
     def __init__(self, load: Any, home: Any, is_method: bool, limit: int) -> None:
-        self._load, self._home, self._is_method, self._limit = load, home, is_method, limit
+        self._load, self.home, self.is_method, self._limit = load, home, is_method, limit
         self.models: OrderedDict[str, Any] = OrderedDict()
         self._lock = asyncio.Lock()
+        _kept.add(self)
 
     async def get(self, model_id: Any) -> Any:
         """A model, loaded if it is not."""
@@ -32,18 +39,29 @@ class _Models:
                 self.models.move_to_end(model_id)
                 return self.models[model_id]
             while self._limit > 0 and len(self.models) >= self._limit:
-                await self._unload()
-            owner = (self._home,) if self._is_method else ()
+                await self.unload()
+            owner = (self.home,) if self.is_method else ()
             self.models[model_id] = await self._load(*owner, model_id)
-            _tell(self._home)
+            _tell(self.home)
             return self.models[model_id]
 
-    async def _unload(self) -> None:
+    async def unload(self) -> None:
+        """Let the model go that has not been asked for longest; its `__del__` may be a coroutine."""
         _, model = self.models.popitem(last=False)
-        end = getattr(type(model), "__del__", None)
-        if end is not None and inspect.iscoroutinefunction(end):
-            await end(model)
-            type(model).__del__ = lambda _self: None
+        kind = type(model)
+        end = getattr(kind, "__del__", None)
+        if inspect.iscoroutinefunction(end):
+            _ends[kind] = end
+            kind.__del__ = lambda _self: None
+        if kind in _ends:
+            await _ends[kind](model)
+
+
+async def unload_all(home: Any) -> None:
+    """A replica ends, whose object is `home`: its models go first."""
+    for each in list(_kept):
+        while each.models and (each.home is home or not each.is_method):
+            await each.unload()
 
 
 def _tell(home: Any) -> None:

@@ -464,8 +464,8 @@ class Router:
     async def _resolve_then_send(self, call: Call) -> None:
         """Replace responses among the arguments by what they became."""
         try:
-            call.args = tuple([await _resolved(each) for each in call.args])
-            call.kwargs = {name: await _resolved(each) for name, each in call.kwargs.items()}
+            call.args = tuple([await self._resolved(each) for each in call.args])
+            call.kwargs = {name: await self._resolved(each) for name, each in call.kwargs.items()}
         except BaseException as error:
             call.fail(error)
             if not isinstance(error, Exception):
@@ -476,6 +476,26 @@ class Router:
                 self.resolving -= 1
         if call.current is not None and not call.current.done():
             self._place(call)
+
+    async def _resolved(self, value: Any) -> Any:
+        from sundog.serve.handle import DeploymentResponse, DeploymentResponseGenerator
+
+        if isinstance(value, DeploymentResponseGenerator):
+            raise RuntimeError(
+                "An argument of this call is a DeploymentResponseGenerator. A handle takes no streamed answer as an "
+                "argument: read its items first and pass those."
+            )
+        if not isinstance(value, DeploymentResponse):
+            return value
+        try:
+            return await value._to_object_ref()
+        except RayActorError as error:
+            if isinstance(error, RayTaskError):
+                raise
+            raise RayServeException(
+                f"The request to {self.deployment} was not sent. One of its arguments is an answer of "
+                f"{value._call.router.deployment}, whose replica died before it came: {error}"
+            ) from error
 
     # ------------------------------------------------------------------ questions
     def running(self) -> list[Replica]:
@@ -525,19 +545,6 @@ def _has_responses(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return any(isinstance(each, kinds) for each in args) or any(
         isinstance(each, kinds) for each in kwargs.values()
     )
-
-
-async def _resolved(value: Any) -> Any:
-    from sundog.serve.handle import DeploymentResponse, DeploymentResponseGenerator
-
-    if isinstance(value, DeploymentResponseGenerator):
-        raise RuntimeError(
-            "An argument of this call is a DeploymentResponseGenerator. A handle takes no streamed answer as an "
-            "argument: read its items first and pass those."
-        )
-    if isinstance(value, DeploymentResponse):
-        return await value._to_object_ref()
-    return value
 
 
 __all__ = ["Board", "Rejection", "Replica", "Router"]

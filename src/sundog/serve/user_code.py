@@ -20,6 +20,7 @@ from sundog.serve.answers import Answer, answer_to_error
 from sundog.serve.exceptions import RayServeException
 from sundog.serve.imports import setting
 from sundog.serve.ingress import AsgiIngress, start_app
+from sundog.serve.multiplex import unload_all
 
 _END = object()
 
@@ -215,7 +216,8 @@ class UserCode:
         return await made if inspect.isawaitable(made) else made
 
     async def end(self) -> None:
-        """Run `__del__`, once."""
+        """Let the models of the object go, and run its `__del__`, once."""
+        await unload_all(self.object)
         method = None if self.is_function else getattr(self.object, "__del__", None)
         if method is not None:
             made = method()

@@ -41,6 +41,9 @@ def test_handles_compose_stream_cancel_and_tell_errors(ray: ModuleType) -> None:
         def fail(self) -> None:
             raise ValueError("no")
 
+        def die(self) -> None:
+            os._exit(3)
+
     @serve.deployment(ray_actor_options={"num_cpus": 0})
     class Chain:
         def __init__(self, one: Any, two: Any) -> None:
@@ -50,8 +53,15 @@ def test_handles_compose_stream_cancel_and_tell_errors(ray: ModuleType) -> None:
             # a response as an argument
             return int(await self.two.add.remote(self.one.add.remote(value)))
 
+        async def lose(self) -> int:
+            return int(await self.two.add.remote(self.one.die.remote()))
+
     handle = serve.run(Chain.bind(Adder.bind(1), Adder.bind(10)))
     assert handle.remote(5).result() == 16
+    with pytest.raises(RayServeException, match=r"Adder_1'.* was not sent.*'Adder'"):
+        handle.lose.remote().result()
+    handle.shutdown()
+    eventually(lambda: handle.remote(5).result() == 16)
 
     adder = serve.get_deployment_handle("Adder_1", "default")
     assert list(adder.count.options(stream=True).remote(3)) == [0, 1, 2]
