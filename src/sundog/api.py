@@ -169,7 +169,13 @@ def init(
             said = init_context.started_text(context.facts.session["name"], totals)
         else:
             init_options.refuse_for_joined(
-                wanted, address, num_cpus=num_cpus, num_gpus=num_gpus, resources=resources, labels=labels
+                wanted,
+                address,
+                num_cpus=num_cpus,
+                num_gpus=num_gpus,
+                resources=resources,
+                labels=labels,
+                object_store_memory=object_store_memory,
             )
             runtime_env = init_options.take_part(job, wanted, runtime_env)
             started = local.join(sessions.resolve(wanted, config.temp_dir), config, job, log_to_driver=logs)

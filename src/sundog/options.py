@@ -37,6 +37,8 @@ _LABEL_VALUE = re.compile(rf"!?(in\(\s*{_NAME}(\s*,\s*{_NAME})*\s*\)|({_NAME})?)
 # that submits, if that group captures its children; None is no group.
 _GROUP_OPTIONS = ("placement_group", "placement_group_bundle_index", "placement_group_capture_child_tasks")
 _NONE_COUNTS = frozenset({"placement_group"})
+BOTH_PLACES = """placement_group= and scheduling_strategy= both say where to run: give the group as \
+scheduling_strategy=PlacementGroupSchedulingStrategy(group) alone."""
 _NEVER_NONE = frozenset({"retry_exceptions", "max_restarts", "get_if_exists"})  # as in Ray
 _NO_NONE_IN_OPTIONS = _NEVER_NONE | {"max_retries", "max_task_retries", "max_pending_calls"}
 
@@ -561,10 +563,7 @@ def _check_group_options(values: Mapping[str, Any]) -> None:
         "default",
         None,
     ):
-        raise ValueError(
-            "placement_group= and scheduling_strategy= both say where to run: give the group as "
-            "scheduling_strategy=PlacementGroupSchedulingStrategy(group) alone."
-        )
+        raise ValueError(BOTH_PLACES)
     plain = {"placement_group": "default", "placement_group_bundle_index": -1}
     used = [name for name in _GROUP_OPTIONS if name in values and values[name] != plain.get(name)]
     if used:

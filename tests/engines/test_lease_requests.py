@@ -41,7 +41,13 @@ def test_strategies_are_told_in_the_words_of_the_scheduler() -> None:
 
     assert strategy_of(None) == strategy_of("DEFAULT") == ("default",)
     assert strategy_of("SPREAD") == ("spread",)
-    assert strategy_of(NodeAffinitySchedulingStrategy(node.hex(), soft=True)) == ("node", node, True)
+    for soft, options, when_full in (
+        (True, {}, "wait"),
+        (True, {"_spill_on_unavailable": True}, "spill"),
+        (False, {"_fail_on_unavailable": True}, "fail"),
+    ):
+        strategy = NodeAffinitySchedulingStrategy(node.hex(), soft=soft, **options)
+        assert strategy_of(strategy) == ("node", node, soft, when_full)
     assert strategy_of(NodeLabelSchedulingStrategy({"a": In("x", "y")}, soft={"b": DoesNotExist()})) == (
         "labels",
         (("a", "in", ("x", "y")),),

@@ -379,3 +379,21 @@ def test_a_group_is_not_ready_once_it_was_removed(ray: ModuleType) -> None:
     with pytest.raises(ray.exceptions.RayError) as caught:
         ray.get(ready, timeout=120)
     assert not isinstance(caught.value, TimeoutError)
+
+
+@pytest.mark.parametrize("strategy", ["SPREAD", "DEFAULT"])
+def test_a_group_in_options_beside_a_strategy_of_the_decorator_is_refused(
+    ray: ModuleType, strategy: str
+) -> None:
+    group = ray.util.placement_group([{"CPU": 1}])
+
+    @ray.remote(scheduling_strategy=strategy)
+    def task() -> None: ...
+
+    @ray.remote(scheduling_strategy=strategy)
+    class Actor: ...
+
+    with pytest.warns(DeprecationWarning):
+        for made in (task.options(placement_group=group), Actor.options(placement_group=group)):
+            with pytest.raises(ValueError, match="both say where to run"):
+                made.remote()

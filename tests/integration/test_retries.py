@@ -170,3 +170,27 @@ def test_methods_are_retried_for_exceptions_of_the_users_own_modules(ray: Module
     name, itself = ray.get(flaky.name_and_self.remote(), timeout=GET_S)
     assert name == "Flaky.name_and_self"
     assert ray.get(itself.call.remote(), timeout=GET_S) == 2
+
+
+def test_a_variable_sets_how_often_tasks_are_tried_again_that_do_not_say_it(
+    ray_session: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("RAY_TASK_MAX_RETRIES", "1")
+    ray = ray_session(num_cpus=2, runtime_env={"env_vars": {"RAY_TASK_MAX_RETRIES": "1"}})
+    log = tmp_path / "runs"
+
+    @ray.remote
+    def dies() -> None:
+        with open(log, "a") as file:
+            file.write("x")
+        os._exit(1)
+
+    @ray.remote
+    def parent() -> None:
+        ray.get(dies.remote())
+
+    for call, runs in ((dies, 2), (dies.options(max_retries=0), 1), (parent.options(max_retries=0), 2)):
+        log.write_text("")
+        with pytest.raises(sundog.exceptions.WorkerCrashedError):
+            ray.get(call.remote(), timeout=120)
+        assert len(log.read_text()) == runs

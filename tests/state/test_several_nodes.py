@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sundog.state.leases import Grant, GroupReady, Instruction, Leases, LeaseSpec, StartWorker
+from sundog.state.leases import Grant, GroupReady, Infeasible, Instruction, Leases, LeaseSpec, StartWorker
 
 HEAD, OTHER, THIRD = b"node-1", b"node-2", b"node-3"
 A = b"owner-a"
@@ -148,3 +148,21 @@ def test_actors_that_hold_nothing_while_they_live_are_spread() -> None:
         leases.worker_started(name + b"-w", node_id, "env", float(number))
         found.append(node_id)
     assert sorted(found) == [HEAD, HEAD, OTHER, OTHER]
+
+
+def on_node(node_id: bytes, soft: bool, when_full: str) -> LeaseSpec:
+    return LeaseSpec(ONE.resources, ONE.env_key, strategy=("node", node_id, soft, when_full))
+
+
+def test_work_for_a_full_node_waits_or_goes_elsewhere_or_fails_as_it_asks() -> None:
+    for soft, when_full, elsewhere, fails in (
+        (True, "wait", [], False),
+        (True, "spill", [HEAD], False),
+        (False, "wait", [], False),
+        (False, "fail", [], True),
+    ):
+        leases = machine(HEAD, OTHER, cpus=1.0)
+        assert started_on(leases.want(A, "f", on_node(OTHER, soft, when_full), 1, 0.0)) == [OTHER]
+        out = leases.want(b"owner-b", "f", on_node(OTHER, soft, when_full), 1, 1.0)
+        assert started_on(out) == elsewhere
+        assert any(isinstance(told, Infeasible) for told in out) == fails

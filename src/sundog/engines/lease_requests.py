@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from sundog.accelerator_kinds import check_shares
-from sundog.options import ActorOptions, TaskOptions, is_a
+from sundog.options import BOTH_PLACES, ActorOptions, TaskOptions, is_a
 from sundog.owner import context
 from sundog.state.lease_spec import LeaseSpec
 
@@ -30,6 +30,7 @@ def strategy_of(given: Any) -> tuple[object, ...]:
             "node",
             bytes.fromhex(node_id) if isinstance(node_id, str) else bytes(node_id),
             bool(given.soft),
+            "spill" if given._spill_on_unavailable else "fail" if given._fail_on_unavailable else "wait",
         )
     if is_a(given, "NodeLabelSchedulingStrategy"):
         return ("labels", _conditions(given.hard), _conditions(given.soft))
@@ -39,6 +40,8 @@ def strategy_of(given: Any) -> tuple[object, ...]:
 def _group_of(options: TaskOptions | ActorOptions) -> tuple[Any, int, bool]:
     """The placement group asked for ("default", None or a group), the bundle, and whether it captures."""
     given = options.scheduling_strategy
+    if given is not None and options.placement_group not in ("default", None):
+        raise ValueError(BOTH_PLACES)  # one from the decorator, one from .options()
     if given is None:
         asked: Any = options
     elif is_a(given, "PlacementGroupSchedulingStrategy"):

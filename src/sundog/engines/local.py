@@ -54,6 +54,8 @@ _GOODBYE_S = 2.0
 _SLICES = 20
 _STARVED_S = 30.0  # arbitrary: how long a node may take to say goodbye that gets no processor
 
+_DEFAULTS = TaskOptions()
+
 
 class LocalEngine:
     """One process' view of its session."""
@@ -71,6 +73,7 @@ class LocalEngine:
         self._cpu_s = time.process_time()
         self.joined_s = time.time()  # when the program's own time in the session began
         self._environments: dict[str, str] = {}
+        self._default_retries: int | None = None
         self.creations = Creations(self)
         self.create_actor = self.creations.create
         self.refusals = Refusals(owner)
@@ -109,7 +112,7 @@ class LocalEngine:
             returns = "streaming" if generator else 1
         fn.returns = returns
         fn.one = returns == 1
-        fn.max_retries = options.max_retries
+        fn.max_retries = self._max_retries(options)
         retry = options.retry_exceptions
         fn.retry_exceptions = _dumps_types(tuple(retry)) if isinstance(retry, (list, tuple)) else bool(retry)
         fn.max_calls = options.max_calls
@@ -132,6 +135,24 @@ class LocalEngine:
         fn.shape = self.owner.dispatch.shape_for(spec, setup)
         self.owner.tasks.number(fn)
         return fn
+
+    def _max_retries(self, options: TaskOptions) -> int:
+        """What the function says, else RAY_TASK_MAX_RETRIES, which a runtime_env may have set for this process.
+
+        Raises:
+            ValueError: the variable holds no number.
+        """
+        if options.max_retries != _DEFAULTS.max_retries:
+            return options.max_retries
+        if self._default_retries is None:
+            text = config_module.user_environ().get("RAY_TASK_MAX_RETRIES") or str(options.max_retries)
+            try:
+                self._default_retries = max(int(text), -1)
+            except ValueError:
+                raise ValueError(
+                    f"RAY_TASK_MAX_RETRIES={text!r}: it is a whole number, -1 for no limit."
+                ) from None
+        return self._default_retries
 
     def crew(self, options: TaskOptions, size: int, *, spoiled: bool) -> Crew:
         """So many workers for tasks with these options, held until they are given back."""

@@ -142,7 +142,7 @@ class ActorKeeper:
             advice = (
                 "That actor is dead, but handles to it are held: drop them, or kill() it, to free the name."
                 if row is not None and row.state == DEAD
-                else "Choose another name, use that actor by get_actor() or get_if_exists=True, or kill() it first."
+                else "Please use a different name, that actor by get_actor() or get_if_exists=True, or kill() it first."
             )
             raise ActorAlreadyExistsError(
                 f"The name {name!r} is taken in namespace {namespace!r} by actor {taken.existing_id.hex()}. {advice}",

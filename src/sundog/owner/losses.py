@@ -70,7 +70,7 @@ def not_allowed(segments: Segments, oid: bytes, segment: str) -> ObjectLostError
     """The error for a lost object where nothing is computed again."""
     return ObjectReconstructionFailedError(
         f"Object {oid.hex()} is lost: its segment {segments.path(segment) if segment else ''} was removed, and "
-        "lost objects are not computed again because lineage_pinning_enabled is off.",
+        "lost objects are not computed again because lineage_pinning_enabled is off (LINEAGE_DISABLED).",
         object_ref_hex=oid.hex(),
         reason="LINEAGE_DISABLED",
     )
@@ -103,7 +103,7 @@ def cannot_rebuild(basics: Basics, lineage: Lineage, oid: bytes, segment: str, p
         lines[half:-half] = [f"\n  … {len(lines) - 2 * half} more …"]
     return ObjectReconstructionFailedError(
         f"Object {oid.hex()} is lost{where}, and could not be computed again:{''.join(lines)}"
-        f"\nThe last one cannot be had: {why}.{_advice(_reason(why, is_put))}",
+        f"\nThe last one cannot be had: {why} ({_reason(why, is_put)}).{_advice(_reason(why, is_put))}",
         object_ref_hex=oid.hex(),
         object_id=oid.hex(),
         owner_id=basics.me.hex(),

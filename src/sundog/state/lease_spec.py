@@ -18,7 +18,7 @@ class LeaseSpec:
     ``permanent`` marks a lease for life (an actor's): it is never asked back, and nothing is kept free for a
     request that could only be met after it ends.
 
-    ``strategy`` is one of ``("default",)``, ``("spread",)``, ``("node", node_id, soft)``,
+    ``strategy`` is one of ``("default",)``, ``("spread",)``, ``("node", node_id, soft, when full)``,
     ``("pg", pg_id, bundle_index)`` with index -1 for any bundle, and ``("labels", hard, soft)`` where hard
     and soft are tuples of conditions as in ``labels.py``.
 

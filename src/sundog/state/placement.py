@@ -69,7 +69,9 @@ def _anywhere(
 
 
 def _on_node(shape: Shape, nodes: Mapping[bytes, Node]) -> None:
-    _, node_id, soft = shape.spec.strategy
+    _, node_id, soft, *full = (
+        shape.spec.strategy
+    )  # what to do while the node is full: "wait", "spill" or "fail"
     node = nodes.get(node_id) if isinstance(node_id, bytes) else None
     reason = ""
     if node is None:
@@ -80,8 +82,16 @@ def _on_node(shape: Shape, nodes: Mapping[bytes, Node]) -> None:
         reason = f"the labels of node {node.node_id.hex()} do not match {shape.spec.label_selector!r}"
     elif not node.pool.could_fit(shape.need):
         reason = f"node {node.node_id.hex()} does not have {describe(shape.need)} in total"
+    elif full == ["fail"] and not node.pool.fits(shape.need):
+        reason = f"node {node.node_id.hex()} does not have {describe(shape.need)} free now"
+    if full == ["fail"]:
+        shape.epoch = -1  # the next request looks again
     if node is not None and not reason:
-        shape.candidates = [(node.pool, node)]
+        if full == ["spill"]:
+            _anywhere(shape, nodes)
+            shape.tiers.insert(0, [(node.pool, node)])
+        else:
+            shape.candidates = [(node.pool, node)]
     elif soft:
         _anywhere(shape, nodes)
     else:

@@ -30,6 +30,7 @@ from sundog.util.state.schema import (
     WorkerState,
     column,
     detail_column,
+    shown_duration,
     shown_size,
     shown_time,
 )
@@ -125,13 +126,7 @@ class Humanify:
 
     timestamp = staticmethod(shown_time)
     memory = staticmethod(shown_size)
-
-    @staticmethod
-    def duration(ms: float) -> str:
-        """Milliseconds as hours, minutes and seconds."""
-        from datetime import timedelta
-
-        return str(timedelta(milliseconds=ms))
+    duration = staticmethod(shown_duration)
 
 
 @dataclass

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 
@@ -40,6 +40,15 @@ def shown_size(size_bytes: float) -> str:
     return f"{size_bytes:.3f} B"
 
 
+def shown_duration(milliseconds: float) -> str:
+    """How long something took.
+
+    >>> shown_duration(1500)
+    '0:00:01.500000'
+    """
+    return str(timedelta(milliseconds=milliseconds))
+
+
 def _shown_resources(resources: dict[str, float]) -> dict[str, Any]:
     return {name: shown_size(each) if "memory" in name else each for name, each in resources.items()}
 
@@ -55,7 +64,7 @@ class StateSchema:
     @classmethod
     def list_columns(cls, detail: bool = True) -> list[str]:
         """Name the columns, in order."""
-        return [f.name for f in fields(cls) if detail or not f.metadata["detail"]]
+        return [f.name for f in fields(cls) if detail or not f.metadata.get("detail")]
 
     @classmethod
     def columns(cls) -> set[str]:
@@ -70,7 +79,7 @@ class StateSchema:
     @classmethod
     def filterable_columns(cls) -> set[str]:
         """Name the columns that may stand in a filter."""
-        return {f.name for f in fields(cls) if f.metadata["filterable"]}
+        return {f.name for f in fields(cls) if f.metadata.get("filterable")}
 
     @classmethod
     def detail_columns(cls) -> set[str]:
@@ -268,7 +277,7 @@ class RuntimeEnvState(StateSchema):
 
     runtime_env: dict[str, Any] = column()
     success: bool = column()
-    creation_time_ms: float | None = column(filterable=False)
+    creation_time_ms: float | None = column(filterable=False, shown=shown_duration)
     node_id: str = column()
     ref_cnt: int | None = detail_column()
     error: str | None = detail_column(filterable=True)
