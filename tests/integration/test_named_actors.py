@@ -404,3 +404,56 @@ except ValueError:
     print("hidden")
 """
     ) == ["hidden"]
+
+
+def test_what_a_detached_actor_has_started_goes_on_when_the_program_ends(
+    head: sessions.SessionInfo, tmp_path: Path
+) -> None:
+    gate, runs = tmp_path / "gate", tmp_path / "runs"
+    program = """
+        import os, sys, time
+        ray.init(address=sys.argv[1], namespace="n")
+
+        @ray.remote(num_cpus=0)
+        def put():
+            return ray.put("put by a task")
+
+        @ray.remote(num_cpus=0)
+        def child(gate, runs):
+            with open(runs, "a") as file:
+                file.write("x")
+            while not os.path.exists(gate):
+                time.sleep(0.01)
+            return "done"
+
+        @ray.remote(num_cpus=0)
+        class Helper:
+            def pid(self):
+                return os.getpid()
+
+        @ray.remote(num_cpus=0)
+        class Holder:
+            def begin(self, gate, runs):
+                self.helper, self.made, self.child = Helper.remote(), put.remote(), child.remote(gate, runs)
+                ray.get(self.made)
+                return ray.get(self.helper.pid.remote())
+
+            def ends(self):
+                return ray.get(ray.get(self.made)), ray.get(self.child), ray.get(self.helper.pid.remote())
+
+        holder = Holder.options(name="holder", lifetime="detached").remote()
+        print(ray.get(holder.begin.remote(*sys.argv[2:])))
+        while not os.path.exists(sys.argv[3]):
+            time.sleep(0.01)
+    """
+    with drivers.running(program, head.address, str(gate), str(runs)) as driver:
+        helper = int(driver.line())
+        assert driver.process.wait(GET_S) == 0
+    sundog.init(address=head.address, namespace="n")
+    try:
+        gate.write_text("")
+        holder = sundog.get_actor("holder")
+        assert sundog.get(holder.ends.remote(), timeout=GET_S) == ("put by a task", "done", helper)
+        assert runs.read_text() == "x"
+    finally:
+        sundog.shutdown()

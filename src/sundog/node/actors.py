@@ -108,11 +108,6 @@ class ActorKeeper:
         """How many descriptors wait here for an actor to have a worker."""
         return sum(len(lanes) for lanes in self._lanes.values())
 
-    def is_detached_worker(self, worker: bytes) -> bool:
-        """Whether a worker hosts a detached actor."""
-        row = self.actors.on_worker(worker)
-        return row is not None and row.detached
-
     # ------------------------------------------------------------------ messages of processes
     def register(
         self, process: Process, actor_id: bytes, name: str, namespace: str, options: dict[str, Any]

@@ -425,10 +425,9 @@ class Node:
             if environment.job_id == job.job_id and not self.keeper.uses(env_key):
                 del self.workers.environments[env_key]
         self.workers.job_ended(job)
-        for process in list(self.processes.values()):
-            if process.kind == "worker" and process.job_id == job.job_id:
-                if not self.keeper.is_detached_worker(process.process_id):
-                    self.workers.kill(process.process_id, "its job ended")
+        workers = self.workers.of_job(job.job_id)
+        for process_id in workers - self.workers.outliving(workers):
+            self.workers.kill(process_id, "its job ended")
 
     def process_died(self, process: Process, cause: Cause) -> None:
         """Tell the machines and everyone who dealt with a process that it is gone."""
@@ -542,10 +541,9 @@ class Node:
 
     def bye(self, process: Process, _message: Bye) -> None:
         """A driver leaves in good order: it gets the last of what its workers printed."""
-        for each in self.processes.values():
-            if each.kind == "worker" and each.job_id == process.job_id:
-                if not self.keeper.is_detached_worker(each.process_id):
-                    self.logs.finish(each.process_id)  # it ends with its job: a last line needs no newline
+        workers = self.workers.of_job(process.job_id)
+        for process_id in workers - self.workers.outliving(workers):
+            self.logs.finish(process_id)  # it ends with its job: a last line needs no newline
         self._flush_logs()
         self.memory.deaths.summarise()
         process.line.send(Goodbye())  # it closes its end when it has read all of it
@@ -581,7 +579,7 @@ class Node:
             self.keeper.granted(step)
             return
         owner = self.processes.get(step.owner)
-        worker.state, worker.served = "leased", True
+        worker.state, worker.served, worker.serves = "leased", True, step.owner
         if owner is not None:
             owner.peers.add(step.worker)
             worker.peers.add(step.owner)

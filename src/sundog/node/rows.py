@@ -32,6 +32,7 @@ class Process:
     peers: set[bytes] = field(default_factory=set)  # processes to tell of its death
     node_id: bytes = b""  # of the node that it runs on
     served: bool = False  # has run tasks, and may own objects of theirs
+    serves: bytes = b""  # the process whose tasks it has run last
 
 
 @plain()

@@ -169,6 +169,27 @@ class Workers:
         kept = {environment.job_id for environment in self.environments.values()}
         self.ended_jobs = {job_id: each for job_id, each in self.ended_jobs.items() if job_id in kept}
 
+    def of_job(self, job_id: bytes) -> set[bytes]:
+        """The workers of a program."""
+        found = self.node.processes.values()
+        return {each.process_id for each in found if each.kind == "worker" and each.job_id == job_id}
+
+    def outliving(self, workers: set[bytes]) -> set[bytes]:
+        """Of a program's workers those that go on when it ends: detached actors, and what these have started."""
+        actors, processes = self.node.keeper.actors, self.node.processes
+        started_by: dict[bytes, bytes] = {}
+        kept = set()
+        for worker in workers:
+            row = actors.on_worker(worker)
+            started_by[worker] = row.owner if row is not None else processes[worker].serves
+            if row is not None and row.detached:
+                kept.add(worker)
+        found = kept
+        while found:
+            found = {worker for worker in workers - kept if started_by[worker] in kept}
+            kept |= found
+        return kept
+
     def start_now(self, instruction: StartWorker) -> None:
         """Have a worker forked for an environment."""
         node = self.node
