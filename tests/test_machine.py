@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from sundog import machine
@@ -91,6 +92,14 @@ def test_a_process_that_is_gone_has_nothing() -> None:
     assert machine.title(2**22 + 1) == ""
     assert not machine.is_stopped(2**22 + 1)
     assert not machine.wants_processor(2**22 + 1)
+    assert machine.processor_seconds(2**22 + 1) == 0.0
+
+
+def test_the_time_of_a_process_is_what_the_system_counts_for_it() -> None:
+    before = machine.processor_seconds(os.getpid())
+    while time.process_time() < before + 0.1:
+        pass
+    assert machine.processor_seconds(os.getpid()) > before
 
 
 def test_a_process_that_runs_wants_a_processor_and_one_that_waits_does_not() -> None:

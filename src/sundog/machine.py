@@ -1,4 +1,4 @@
-"""What the kernel says of memory: of the machine, of the control groups this process is in, of processes.
+"""What the kernel says of the machine, of the control groups this process is in, and of processes: memory, and time.
 
 Owns the reading of /proc and of cgroup v1 and v2, nested ones too. Counted is what cannot be reclaimed: a full page
 cache is no shortage, shared memory is in use. Refuses: deciding anything, and keeping state between readings. Runs
@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 _UNLIMITED = 1 << 60  # v1 says "no limit" by a number about as large as an address space
 _CGROUPS = "/sys/fs/cgroup"
 
@@ -209,3 +210,13 @@ def physical_cores() -> int:
             _read(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list").strip() or str(cpu)
         )
     return max(1, len(cores))
+
+
+def processor_seconds(pid: int) -> float:
+    """What a process has used of the processors, all its threads together; 0 if it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            fields = file.read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
+    except (OSError, IndexError, ValueError):
+        return 0.0

@@ -31,7 +31,6 @@ from sundog.wire.requests import ListRows, LookAt, Status
 
 FUNCTIONS_MAX = 500
 OTHERS = "(others)"
-_TICK = os.sysconf("SC_CLK_TCK")
 
 Labels = Mapping[str, str]
 
@@ -142,7 +141,7 @@ class Looker:
         return list(told)
 
     def _process(self, who: Who, row: Any, now: float) -> Process:
-        spent = _processor_seconds(who.pid)
+        spent = machine.processor_seconds(who.pid)
         at_s, before = self._spent.get(who.pid, (now, spent))
         self._spent[who.pid] = (now, spent)
         share = max(0.0, (spent - before) / (now - at_s)) if now > at_s else 0.0
@@ -257,15 +256,6 @@ def _bounded(functions: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
         return functions
     kept = sorted(functions, key=lambda name: -functions[name]["count"])[:FUNCTIONS_MAX]
     return {name: functions[name] for name in kept}
-
-
-def _processor_seconds(pid: int) -> float:
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            fields = file.read().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICK
-    except (OSError, IndexError, ValueError):
-        return 0.0
 
 
 # ---------------------------------------------------------------------- families

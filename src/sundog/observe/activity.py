@@ -25,7 +25,6 @@ from sundog.wire.requests import LookAt, Request, Status
 
 PATIENCE_S = 0.5
 _SMOOTH = 0.3  # the weight of the newest rate
-_TICK = os.sysconf("SC_CLK_TCK")
 _TITLE = "sundog::"
 
 Ask = Callable[[Request[Any]], Any]
@@ -205,7 +204,7 @@ class Watcher:
         return functions
 
     def _worker(self, who: Who, calls: tuple[Call, ...], now: float) -> Worker:
-        spent = _processor_seconds(who.pid)
+        spent = machine.processor_seconds(who.pid)
         at_s, before = self._spent.get(who.pid, (now, spent))
         self._spent[who.pid] = (now, spent)
         share = (spent - before) / (now - at_s) if now > at_s else 0.0
@@ -226,15 +225,6 @@ class Watcher:
         before, self._busy = self._busy, (total, total - idle)
         passed = total - before[0]
         return (total - idle - before[1]) / passed if before[0] and passed > 0 else 0.0
-
-
-def _processor_seconds(pid: int) -> float:
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
-            fields = file.read().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / _TICK
-    except (OSError, IndexError, ValueError):
-        return 0.0
 
 
 def _titled(who: Who) -> tuple[Call, ...]:

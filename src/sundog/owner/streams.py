@@ -253,13 +253,9 @@ class Streams:
 
     def close(self, task_id: bytes) -> None:
         """The consumer wants no more: drop what waits and cancel the task."""
-        stream = self.streams.get(task_id)
-        if stream is None or stream.closed:
+        stream = self._let_go(task_id)
+        if stream is None:
             return
-        stream.closed = True
-        for index in range(stream.given + 1, stream.arrived + 1):
-            self.basics.refs.drop(result_id(task_id, index))
-        self.basics.objects.carry_out()
         if stream.end is None:
             stream.end = stream.arrived
             self._complete(stream)
@@ -269,16 +265,23 @@ class Streams:
 
     def drop(self, task_id: bytes) -> None:
         """The generator is gone, so nobody will ask for its items. Its task goes on, and waits for nobody."""
+        stream = self._let_go(task_id)
+        if stream is None:
+            return
+        stream.given = stream.arrived
+        self.tell_consumed(stream.task)
+        self._maybe_forget(stream)
+
+    def _let_go(self, task_id: bytes) -> Stream | None:
+        """Drop the items that wait for a consumer; None if that was done before, or nothing is known of the stream."""
         stream = self.streams.get(task_id)
         if stream is None or stream.closed:
-            return
+            return None
         stream.closed = True
         for index in range(stream.given + 1, stream.arrived + 1):
             self.basics.refs.drop(result_id(task_id, index))
         self.basics.objects.carry_out()
-        stream.given = stream.arrived
-        self.tell_consumed(stream.task)
-        self._maybe_forget(stream)
+        return stream
 
     def give_up(self, task: Task) -> None:
         """Cancel a generator because nobody reads on: not its fault, so what it yielded can be made again."""
