@@ -320,12 +320,6 @@ def _after_fork_in_child() -> None:
         refs.plug(None)
 
 
-def forget_fork() -> None:
-    """The zygote forks on purpose: its children are proper workers."""
-    global _forked_from
-    _forked_from = None
-
-
 os.register_at_fork(after_in_child=_after_fork_in_child)
 
 

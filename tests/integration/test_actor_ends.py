@@ -26,7 +26,15 @@ IN_ORDER = ["shutdown", "del", "atexit"]
 
 def make(ray: ModuleType, kind: str, **options: Any) -> Any:
     """An actor class that notes each of its last steps in a file."""
+    if kind == "threads":
+        options["max_concurrency"] = 3
+    if kind == "groups":
+        options["concurrency_groups"] = {"io": 1}
+    cls = make_asyncio() if kind == "asyncio" else make_sync()
+    return ray.remote(**options)(cls) if options else ray.remote(cls)
 
+
+def make_noting() -> Any:
     class Noting:
         def __init__(self, path: Path) -> None:
             import atexit
@@ -40,7 +48,11 @@ def make(ray: ModuleType, kind: str, **options: Any) -> Any:
         def __del__(self) -> None:
             note(self.path, "del")
 
-    class Sync(Noting):
+    return Noting
+
+
+def make_sync() -> Any:
+    class Sync(make_noting()):  # type: ignore[misc]
         def pid(self) -> int:
             return os.getpid()
 
@@ -67,7 +79,11 @@ def make(ray: ModuleType, kind: str, **options: Any) -> Any:
         def end_the_process(self) -> None:
             sys.exit(0)
 
-    class Asyncio(Noting):
+    return Sync
+
+
+def make_asyncio() -> Any:
+    class Asyncio(make_noting()):  # type: ignore[misc]
         async def pid(self) -> int:
             return os.getpid()
 
@@ -91,12 +107,7 @@ def make(ray: ModuleType, kind: str, **options: Any) -> Any:
         async def end_the_process(self) -> None:
             sys.exit(0)
 
-    if kind == "threads":
-        options["max_concurrency"] = 3
-    if kind == "groups":
-        options["concurrency_groups"] = {"io": 1}
-    cls = Asyncio if kind == "asyncio" else Sync
-    return ray.remote(**options)(cls) if options else ray.remote(cls)
+    return Asyncio
 
 
 def note(path: Path, word: str) -> None:

@@ -19,7 +19,7 @@ from sundog.node.store import StoreKeeper
 from sundog.node.workers import Workers
 from sundog.state.instructions import StartWorker
 from sundog.state.store import Spilled
-from sundog.state.store_steps import Place
+from sundog.state.store_steps import SpillPlace
 
 
 class FakeLoop:
@@ -143,6 +143,6 @@ def test_owners_hear_of_spilled_results_whose_maker_died(tmp_path: Path) -> None
     node.processes[owner] = SimpleNamespace(line=SimpleNamespace(send=sent.append))
     theirs = f"{owner.hex()}-{maker.hex()}-1"
     for name in (theirs, f"{owner.hex()}-{owner.hex()}-1", f"{maker.hex()}-{maker.hex()}-1"):
-        keeper.store.entries[name] = Spilled(Place("file", 0, 1))
+        keeper.store.entries[name] = Spilled(SpillPlace("file", 0, 1))
     keeper.tell_unsent(maker)
     assert sent == [("store_unsent", [theirs])]

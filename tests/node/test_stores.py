@@ -11,7 +11,7 @@ import pytest
 from sundog.config import Config
 from sundog.node.stores import Stores
 from sundog.state.store import Spilled
-from sundog.state.store_steps import Place
+from sundog.state.store_steps import SpillPlace
 
 HEAD, OTHER = b"h" * 16, bytes.fromhex("0b0b0b0b") + b"o" * 12
 
@@ -49,7 +49,7 @@ def test_an_object_is_restored_by_the_store_that_spilled_it_else_by_its_home(sto
     assert stores.holding("aa-bb-1@0b0b0b0b", HEAD) is other
     assert stores.holding("aa-bb-1", OTHER) is stores.head
 
-    stores.head.store.entries["aa-bb-1@0b0b0b0b"] = Spilled(Place("/disk/file", 0, 10))
+    stores.head.store.entries["aa-bb-1@0b0b0b0b"] = Spilled(SpillPlace("/disk/file", 0, 10))
     assert stores.holding("aa-bb-1@0b0b0b0b", OTHER) is stores.head
 
 

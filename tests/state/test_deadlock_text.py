@@ -17,7 +17,7 @@ from sundog.state.wait_facts import (
     TaskFact,
     Wait,
 )
-from sundog.state.waits import Builder, World, cycle, knot, stuck
+from sundog.state.wait_graph import Builder, World, cycle, knot, stuck
 
 DRIVER, ONE, TWO = (bytes([number]) * 8 for number in range(1, 4))
 PIDS = {DRIVER: Who(100), ONE: Who(101, "Left"), TWO: Who(102, "Right")}

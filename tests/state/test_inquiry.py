@@ -9,8 +9,8 @@ import pytest
 from sundog.state.deadlock_text import Who, compose
 from sundog.state.inquiry import ANSWER_S, CONFIRM_S, LAST_PAUSE_S, Ask, Break, Search, Surroundings
 from sundog.state.wait_facts import CALL, Frame, Holder, Lack, Report, Shortage, TaskFact
-from sundog.state.waits import World
-from tests.state.test_waits import DRIVER, ONE, THREE, TWO, actors_in_a_ring, get, running, task
+from sundog.state.wait_graph import World
+from tests.state.test_wait_graph import DRIVER, ONE, THREE, TWO, actors_in_a_ring, get, running, task
 
 
 class Play:

@@ -4,35 +4,35 @@ from __future__ import annotations
 
 from sundog.state.bundles import Groups
 from sundog.state.lease_spec import LeaseSpec
-from sundog.state.nodes import Node
+from sundog.state.nodes import NodeState
 from sundog.state.placement import choose, find_candidates
 from sundog.state.resources import Pool, demand_of
-from sundog.state.shapes import Shape
+from sundog.state.shapes import SpecQueue
 
 
-def nodes(*cpus: float) -> dict[bytes, Node]:
+def nodes(*cpus: float) -> dict[bytes, NodeState]:
     made = {}
     for number, count in enumerate(cpus):
         name = b"node-%d" % number
-        made[name] = Node(name, Pool(demand_of((("CPU", count),))), {"zone": f"z{number}"})
+        made[name] = NodeState(name, Pool(demand_of((("CPU", count),))), {"zone": f"z{number}"})
     return made
 
 
-def shape(cpus: float = 1.0, strategy: tuple[object, ...] = ("default",), **fields: object) -> Shape:
-    return Shape(LeaseSpec((("CPU", cpus),), "env", strategy, **fields))  # type: ignore[arg-type]
+def shape(cpus: float = 1.0, strategy: tuple[object, ...] = ("default",), **fields: object) -> SpecQueue:
+    return SpecQueue(LeaseSpec((("CPU", cpus),), "env", strategy, **fields))  # type: ignore[arg-type]
 
 
-def placed(one: Shape, where: dict[bytes, Node]) -> list[bytes]:
+def placed(one: SpecQueue, where: dict[bytes, NodeState]) -> list[bytes]:
     find_candidates(one, where, Groups())
     return [node.node_id for _, node in one.candidates]
 
 
-def taken(one: Shape) -> bytes | None:
+def taken(one: SpecQueue) -> bytes | None:
     found = choose(one, 0.0)
     return None if found is None else found[1].node_id
 
 
-def draw(node: Node, cpus: float) -> None:
+def draw(node: NodeState, cpus: float) -> None:
     assert node.pool.take(demand_of((("CPU", cpus),))) is not None
 
 

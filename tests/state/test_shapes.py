@@ -5,18 +5,18 @@ from __future__ import annotations
 import itertools
 
 from sundog.state.lease_spec import LeaseSpec
-from sundog.state.shapes import Shape, Want
+from sundog.state.shapes import SpecQueue, Want
 
 SPEC = LeaseSpec((("CPU", 1.0),), "env")
 
 
-def want(shape: Shape, job: str, owner: bytes, key: str = "f", count: int = 9) -> Want:
+def want(shape: SpecQueue, job: str, owner: bytes, key: str = "f", count: int = 9) -> Want:
     made = Want(owner, key, shape, job, count, since=0.0, turn=0)
     shape.add(made)
     return made
 
 
-def served(shape: Shape, turns: int) -> list[Want]:
+def served(shape: SpecQueue, turns: int) -> list[Want]:
     heads = []
     for _ in range(turns):
         head = shape.head()
@@ -27,7 +27,7 @@ def served(shape: Shape, turns: int) -> list[Want]:
 
 
 def test_jobs_take_turns_however_many_owners_each_has() -> None:
-    shape = Shape(SPEC)
+    shape = SpecQueue(SPEC)
     for owner in (b"1", b"2", b"3"):
         want(shape, "many", owner)
     want(shape, "one", b"9")
@@ -38,7 +38,7 @@ def test_jobs_take_turns_however_many_owners_each_has() -> None:
 
 
 def test_owners_of_a_job_take_turns_and_so_do_their_keys() -> None:
-    shape = Shape(SPEC)
+    shape = SpecQueue(SPEC)
     first, second = want(shape, "j", b"1", "f"), want(shape, "j", b"1", "g")
     other = want(shape, "j", b"2")
 
@@ -46,7 +46,7 @@ def test_owners_of_a_job_take_turns_and_so_do_their_keys() -> None:
 
 
 def test_a_want_that_has_all_it_wants_leaves_the_queue() -> None:
-    shape = Shape(SPEC)
+    shape = SpecQueue(SPEC)
     done = want(shape, "j", b"1", count=0)
 
     shape.rotate(done)
@@ -55,7 +55,7 @@ def test_a_want_that_has_all_it_wants_leaves_the_queue() -> None:
 
 
 def test_a_promoted_want_is_served_next() -> None:
-    shape = Shape(SPEC)
+    shape = SpecQueue(SPEC)
     wants = [want(shape, f"job {number}", b"1") for number in range(3)]
 
     shape.promote(wants[2])
@@ -65,7 +65,7 @@ def test_a_promoted_want_is_served_next() -> None:
 
 
 def test_a_want_comes_to_the_front_after_a_bounded_number_of_others() -> None:
-    shape = Shape(SPEC)
+    shape = SpecQueue(SPEC)
     for job, owner in itertools.product("ab", (b"1", b"2")):
         want(shape, job, owner)
     late = want(shape, "a", b"3")
@@ -74,7 +74,7 @@ def test_a_want_comes_to_the_front_after_a_bounded_number_of_others() -> None:
 
 
 def test_to_remove_what_is_not_there_is_harmless() -> None:
-    shape = Shape(SPEC)
+    shape = SpecQueue(SPEC)
     gone = want(shape, "j", b"1")
     shape.remove(gone)
     shape.remove(gone)
@@ -83,8 +83,8 @@ def test_to_remove_what_is_not_there_is_harmless() -> None:
 
 
 def test_a_shape_needs_what_it_holds_and_what_its_placement_asks_for() -> None:
-    shape = Shape(LeaseSpec((("GPU", 1.0),), "env", placement=(("CPU", 1.0), ("GPU", 0.5))))
+    shape = SpecQueue(LeaseSpec((("GPU", 1.0),), "env", placement=(("CPU", 1.0), ("GPU", 0.5))))
 
     assert dict(shape.need).keys() == {"CPU", "GPU"}
     assert dict(shape.need)["GPU"] == dict(shape.hold)["GPU"]
-    assert shape.with_gpu and not Shape(SPEC).with_gpu
+    assert shape.with_gpu and not SpecQueue(SPEC).with_gpu

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sundog.state.store_steps import Place
+from sundog.state.store_steps import SpillPlace
 from sundog.store import spill
 from sundog.store.folders import Destination
 from sundog.store.segments import RESTORED
@@ -30,11 +30,11 @@ def check_round_trip(target: Target, folder: Path) -> None:
     assert target.holds(url) and not target.holds("/elsewhere/spilled-0")
     for name, offset, length in moved:
         assert len(contents[name]) <= length < len(contents[name]) + 4096  # the hole behind it is not copied
-        spill.restore(target, Place(url, offset, length), str(folder), name)
+        spill.restore(target, SpillPlace(url, offset, length), str(folder), name)
         assert (folder / RESTORED / name).read_bytes()[: len(contents[name])] == contents[name]
     target.delete(url)
     with pytest.raises(FileNotFoundError):
-        spill.restore(target, Place(url, *moved[0][1:]), str(folder), "a2")
+        spill.restore(target, SpillPlace(url, *moved[0][1:]), str(folder), "a2")
     assert not list((folder / RESTORED).glob(".part*"))
     assert not (folder / RESTORED / "a2").exists()
 
@@ -75,7 +75,7 @@ def test_a_file_that_was_cut_short_is_as_good_as_gone(tmp_path: Path) -> None:
     url, moved = target.write("spilled-0", [segment(tmp_path, "a", b"x" * 9000, 9000)])
     os.truncate(url, 100)
     with pytest.raises(FileNotFoundError):
-        spill.restore(target, Place(url, *moved[0][1:]), str(tmp_path), "a")
+        spill.restore(target, SpillPlace(url, *moved[0][1:]), str(tmp_path), "a")
 
 
 def test_a_scan_measures_objects_and_the_rest_and_removes_what_it_is_told_to(tmp_path: Path) -> None:

@@ -104,7 +104,6 @@ class Line:
         self._on_message = on_message
         self._on_closed = on_closed
         self._backlog: deque[tuple[object, tuple[int, ...]]] = deque()
-        self._then: Callable[[], None] | None = None
         self._no_room = False
         self.closed = False
         loop.add(connection.fileno(), self._read)
@@ -151,15 +150,6 @@ class Line:
                 return
             self._backlog.popleft()
         self.loop.when_writable(self.connection.fileno(), None)
-        if self._then is not None:
-            self._then()
-
-    def when_sent(self, then: Callable[[], None]) -> None:
-        """Call `then` once everything queued so far is on its way."""
-        if self._backlog:
-            self._then = then
-        else:
-            then()
 
     def _read(self) -> None:
         for _ in range(32):

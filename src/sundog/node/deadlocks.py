@@ -28,7 +28,7 @@ class Deadlocks:
 
     def _begin(self) -> Search:
         from sundog.state.inquiry import Search, Surroundings
-        from sundog.state.waits import World
+        from sundog.state.wait_graph import World
 
         self._search = Search(
             Surroundings(World(self.node.leases.shortage, self._actor_place), self._everyone, self._who)

@@ -57,11 +57,6 @@ class LineParser:
         self.next_part: int | None = None
         self._held = b""
 
-    @property
-    def held_bytes(self) -> int:
-        """How much of an unfinished line waits for its newline."""
-        return len(self._held)
-
     def feed(self, chunk: bytes) -> list[tuple[str, str]]:
         """Take the next bytes of the file and return the lines that they complete."""
         data = self._held + chunk if self._held else chunk

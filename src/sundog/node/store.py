@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 from sundog.node.rows import Process
 from sundog.state import store_steps as machine
 from sundog.state.store import Store
-from sundog.state.store_steps import Place, Step
+from sundog.state.store_steps import SpillPlace, Step
 from sundog.store import places
 from sundog.store.folders import Destination, destinations
 from sundog.store.segments import RESTORED
@@ -359,7 +359,7 @@ class StoreKeeper:
         else:
             self._fetch(step, place)
 
-    def _fetch(self, step: machine.Here, place: Place) -> None:
+    def _fetch(self, step: machine.Here, place: SpillPlace) -> None:
         """No room in memory for an object that is far away: it is read from the disk behind the store."""
         path = f"{self.folders[0]}/fetched-{next(self._files)}"
         target = self._target_of(place.url)
@@ -410,7 +410,7 @@ class StoreKeeper:
         targets = self._all_targets()
         return targets[job % len(targets)]
 
-    def _is_local(self, place: Place) -> bool:
+    def _is_local(self, place: SpillPlace) -> bool:
         return any(place.url.startswith(f"{folder}/") for folder in self.folders)
 
     def _target_of(self, url: str) -> Target:

@@ -44,7 +44,7 @@ class Crew:
         self, owner: Owner, size: int, spec: LeaseSpec, setup: dict[str, Any], spoiled: bool
     ) -> None:
         self._owner = owner
-        self._row = rows.Crew(size, spoiled)
+        self._row = rows.CrewTerms(size, spoiled)
         self._shape = owner.dispatch.private_shape(spec, setup)
         self._shape.crew = self._row
 

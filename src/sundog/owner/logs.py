@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TextIO, TypeAlias
 
 from sundog.plain import field, plain
@@ -281,9 +281,3 @@ def _pattern(setting: str, text: str) -> re.Pattern[str] | None:
         raise ValueError(
             f"The setting {setting} is {text!r}, which is no regular expression: {error}."
         ) from None
-
-
-def feed_all(logs: DriverLogs, batches: Iterable[BatchTuple], now: float | None = None) -> None:
-    """Feed several batches in order."""
-    for batch in batches:
-        logs.feed(batch, now)

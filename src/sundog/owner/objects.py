@@ -23,7 +23,7 @@ from sundog.owner.nested import Nested
 from sundog.owner.reactor import Reactor
 from sundog.owner.rows import Stored, Task, Value, slim, whole
 from sundog.owner.unread import UnreadErrors
-from sundog.refs import ObjectRef, collectors
+from sundog.refs import collectors
 from sundog.serialize.pack import pack, unpack
 from sundog.state.references import References
 from sundog.store.segments import Segments
@@ -382,10 +382,6 @@ class Objects:
             self.fail_object(oid, self.around.unknown(oid))
 
     # ------------------------------------------------------------------ refs
-    def new_ref(self, oid: bytes) -> ObjectRef[Any]:
-        """A ref to an object of ours whose maker's hold it takes over."""
-        return ObjectRef(oid, None)
-
     def pin_forever(self, oid: bytes) -> None:
         """A ref was pickled by hand: its object stays until shutdown.
 

@@ -33,7 +33,6 @@ from sundog.owner.control import Control
 from sundog.owner.rows import ALWAYS, ROOM_AGAIN_S, whole
 from sundog.wire.cause import Cause
 from sundog.wire.control import OpenPeer, PeerOpened
-from sundog.wire.lanes import ERROR
 from sundog.wire.peers import (
     AskValue,
     Borrow,
@@ -317,11 +316,6 @@ class Peers:
             self.basics.reactor.remove(fd)
             self._in.pop(fd, None)
             connection.close()
-
-    def is_error(self, oid: bytes) -> bool:
-        """Whether an object is ready and is an error."""
-        value = self.basics.objects.value(oid)
-        return value is not None and value[0] == ERROR
 
     def close(self) -> None:
         """Close all channels."""

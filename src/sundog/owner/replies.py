@@ -133,15 +133,25 @@ class Replies:
         lane.load_s -= task.estimate_s
         if kind == wire.R_ERROR:
             self._failed(lane, task, *payload)
-            return
-        if kind == wire.R_LOST:
+        elif kind == wire.R_LOST:
             oid, segment, held = payload
             self.basics.refs.reply_held(lane.worker, held)
             if task.cancelled:
                 self.cancels.fail(task)
             else:
                 self.lineage.argument_lost(task, oid, segment)
-            return
+        else:
+            self._returned(lane, task, kind, payload, seconds)
+
+    def _returned(
+        self,
+        lane: Lane,
+        task: Task,
+        kind: int,
+        payload: tuple[list[wire.WireValue], list[bytes]],
+        seconds: float,
+    ) -> None:
+        """A task has returned: large or several values, refs in them, or the end of a generator."""
         values, held = payload
         self.basics.refs.reply_held(lane.worker, held)
         task.fn.estimate_s = seconds if task.fn.estimate_s < 0 else (task.fn.estimate_s + seconds) / 2
@@ -167,7 +177,7 @@ class Replies:
         _note_lossy(task, 1, values, self.basics.freed_early)
         self.done(task)
         for index, value in enumerate(values, 1):
-            self.basics.objects.store(result_id(task_id, index), value + (lane if value[2] else None,))
+            self.basics.objects.store(result_id(task.id, index), value + (lane if value[2] else None,))
         self.basics.objects.carry_out()
 
     def _late(self, lane: Lane, kind: int, payload: Any) -> None:

@@ -192,10 +192,10 @@ class Shape:
         self.spent: set[int] | None = set() if spec.strategy == ("spread",) else None
         self.wanted = 0  # leases the node believes we want
         self.crowded = False  # some lane has more than the task it runs
-        self.crew: Crew | None = None  # the workers are held, so many and no more
+        self.crew: CrewTerms | None = None  # the workers are held, so many and no more
 
 
-class Crew:
+class CrewTerms:
     """How many workers a shape holds for itself, from the first task to the end of the crew (owner/crews.py)."""
 
     __slots__ = ("mustering", "open", "size", "spoiled")

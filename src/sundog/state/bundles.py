@@ -21,7 +21,7 @@ from sundog.accelerator_kinds import GPU
 from sundog.exceptions import RaySystemError
 from sundog.plain import field, plain
 from sundog.state import labels
-from sundog.state.nodes import Node
+from sundog.state.nodes import NodeState
 from sundog.state.resources import CPU, Demand, Holding, Pool, demand_of, slots_of
 from sundog.state.shapes import Reservation
 
@@ -38,7 +38,7 @@ class Bundle:
     """One placed bundle: what it drew from its node, and the pool that leases draw from in turn."""
 
     index: int
-    node: Node
+    node: NodeState
     holding: Holding
     pool: Pool
 
@@ -84,7 +84,7 @@ class Group:
         todo = [index for index in range(len(self.demands)) if index not in self.bundles]
         return sorted(todo, key=lambda index: (_size(self.demands[index]), -index), reverse=True)
 
-    def accepts(self, index: int, node: Node) -> bool:
+    def accepts(self, index: int, node: NodeState) -> bool:
         return index >= len(self.selectors) or labels.matches(node.labels, self.selectors[index])
 
 
@@ -165,7 +165,7 @@ class Groups:
             self._names[namespace, name] = group
         return True
 
-    def place(self, group: Group, nodes: Sequence[Node], now: float) -> bool:
+    def place(self, group: Group, nodes: Sequence[NodeState], now: float) -> bool:
         """Set aside every bundle of ``group`` that has none yet, if all of them find a node now."""
         chosen = choose_nodes(group, nodes)
         if chosen is None:
@@ -198,7 +198,7 @@ class Groups:
             del self._groups[self._removed.popitem(last=False)[0]]
         return bundles
 
-    def node_lost(self, node: Node, now: float) -> None:
+    def node_lost(self, node: NodeState, now: float) -> None:
         """Forget the bundles on ``node``; their groups look for another place."""
         for group in self._live.values():
             lost = [index for index, bundle in group.bundles.items() if bundle.node is node]
@@ -210,7 +210,9 @@ class Groups:
                 self._incomplete[group.pg_id] = group
 
 
-def choose_nodes(group: Group, nodes: Sequence[Node], *, empty: bool = False) -> dict[int, Node] | None:
+def choose_nodes(
+    group: Group, nodes: Sequence[NodeState], *, empty: bool = False
+) -> dict[int, NodeState] | None:
     """Return bundle → node for every unplaced bundle, or None when they cannot all be placed now.
 
     ``empty`` plans as if nobody else used the nodes: whether, and where, the group could ever be.
@@ -220,9 +222,9 @@ def choose_nodes(group: Group, nodes: Sequence[Node], *, empty: bool = False) ->
     return _choose(group, nodes, empty=empty)
 
 
-def _in_one_domain(group: Group, nodes: Sequence[Node], *, empty: bool) -> dict[int, Node] | None:
+def _in_one_domain(group: Group, nodes: Sequence[NodeState], *, empty: bool) -> dict[int, NodeState] | None:
     """Try the nodes of one value of the group's label after the other; where a part of it is already, only there."""
-    domains: dict[str, list[Node]] = {}
+    domains: dict[str, list[NodeState]] = {}
     for node in nodes:
         if group.topology in node.labels:
             domains.setdefault(node.labels[group.topology], []).append(node)
@@ -232,7 +234,7 @@ def _in_one_domain(group: Group, nodes: Sequence[Node], *, empty: bool) -> dict[
     return next((plan for plan in plans if plan is not None), None)
 
 
-def _choose(group: Group, nodes: Sequence[Node], *, empty: bool) -> dict[int, Node] | None:
+def _choose(group: Group, nodes: Sequence[NodeState], *, empty: bool) -> dict[int, NodeState] | None:
     todo = group.unplaced()
     twins = [(node, node.pool.copy(empty=empty)) for node in nodes if not node.draining]
     used = [bundle.node for bundle in group.bundles.values()]
@@ -248,10 +250,10 @@ def _choose(group: Group, nodes: Sequence[Node], *, empty: bool) -> dict[int, No
     return _spread(group, todo, twins, used)
 
 
-Twins = list[tuple[Node, Pool]]
+Twins = list[tuple[NodeState, Pool]]
 
 
-def _on_one(group: Group, todo: list[int], twins: Twins) -> dict[int, Node] | None:
+def _on_one(group: Group, todo: list[int], twins: Twins) -> dict[int, NodeState] | None:
     for node, pool in twins:
         trial = pool.copy()
         if all(_draw(group, index, node, trial) for index in todo):
@@ -259,8 +261,8 @@ def _on_one(group: Group, todo: list[int], twins: Twins) -> dict[int, Node] | No
     return None
 
 
-def _on_few(group: Group, todo: list[int], twins: Twins) -> dict[int, Node] | None:
-    chosen: dict[int, Node] = {}
+def _on_few(group: Group, todo: list[int], twins: Twins) -> dict[int, NodeState] | None:
+    chosen: dict[int, NodeState] = {}
     left, twins = list(todo), list(twins)
     while left and twins:
         takes: list[tuple[int, int, list[int]]] = []
@@ -276,8 +278,10 @@ def _on_few(group: Group, todo: list[int], twins: Twins) -> dict[int, Node] | No
     return None if left else chosen
 
 
-def _spread(group: Group, todo: list[int], twins: Twins, used: list[Node]) -> dict[int, Node] | None:
-    chosen: dict[int, Node] = {}
+def _spread(
+    group: Group, todo: list[int], twins: Twins, used: list[NodeState]
+) -> dict[int, NodeState] | None:
+    chosen: dict[int, NodeState] = {}
     loads = {node.node_id: used.count(node) for node, _ in twins}
     for index in todo:
         for node, pool in sorted(twins, key=lambda twin: (loads[twin[0].node_id], twin[1].used_share())):
@@ -290,7 +294,7 @@ def _spread(group: Group, todo: list[int], twins: Twins, used: list[Node]) -> di
     return chosen
 
 
-def _match(group: Group, todo: list[int], twins: Twins) -> dict[int, Node] | None:
+def _match(group: Group, todo: list[int], twins: Twins) -> dict[int, NodeState] | None:
     """Give each bundle a node of its own: a bipartite matching by augmenting paths."""
     fits = {
         index: [
@@ -316,7 +320,7 @@ def _match(group: Group, todo: list[int], twins: Twins) -> dict[int, Node] | Non
     return {index: twins[slot][0] for slot, index in taken.items()}
 
 
-def _draw(group: Group, index: int, node: Node, pool: Pool) -> bool:
+def _draw(group: Group, index: int, node: NodeState, pool: Pool) -> bool:
     demand = group.demands[index]
     if not group.accepts(index, node) or not pool.fits(demand, group):
         return False

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from sundog.state.wait_facts import BEHIND, Holder, Lack, Wait
-from sundog.state.waits import NOBODY, Builder, Vertex
+from sundog.state.wait_graph import NOBODY, Builder, Vertex
 
 
 class Who(NamedTuple):

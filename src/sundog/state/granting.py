@@ -29,9 +29,9 @@ from sundog.state.instructions import (
     StartWorker,
     StopWorker,
 )
-from sundog.state.nodes import Lease, Node, Worker
+from sundog.state.nodes import Lease, NodeState, Worker
 from sundog.state.resources import Pool, from_units
-from sundog.state.shapes import Shape, Want
+from sundog.state.shapes import SpecQueue, Want
 from sundog.state.tenants import Tenants
 
 SHAPES_KEPT = 1024
@@ -44,15 +44,15 @@ class Granting:
     def __init__(self, starting_max: int, worker_max: int) -> None:
         self._starting_max = starting_max
         self._worker_max = worker_max
-        self._nodes: dict[bytes, Node] = {}
+        self._nodes: dict[bytes, NodeState] = {}
         self._workers: dict[bytes, Worker] = {}
         self._gone: OrderedDict[bytes, None] = OrderedDict()
         self._leases: dict[int, Lease] = {}
         self._owned: dict[bytes, dict[int, Lease]] = {}
         self._held: Counter[tuple[bytes, Hashable]] = Counter()
         self._wants: dict[bytes, dict[Hashable, Want]] = {}
-        self._shapes: dict[LeaseSpec, Shape] = {}
-        self._waiting: dict[Shape, None] = {}
+        self._shapes: dict[LeaseSpec, SpecQueue] = {}
+        self._waiting: dict[SpecQueue, None] = {}
         self._groups = Groups()
         self._reserved: list[Pool] = []
         self._lease_count = 0
@@ -64,12 +64,12 @@ class Granting:
 
     # ------------------------------------------------------------------ requests
 
-    def _shape(self, spec: LeaseSpec) -> Shape:
+    def _shape(self, spec: LeaseSpec) -> SpecQueue:
         shape = self._shapes.get(spec)
         if shape is None:
             if len(self._shapes) >= SHAPES_KEPT:
                 self._shapes = {shape.spec: shape for shape in self._shapes.values() if shape}
-            shape = self._shapes[spec] = Shape(spec)
+            shape = self._shapes[spec] = SpecQueue(spec)
         return shape
 
     def _set_count(self, want: Want, count: int, now: float, out: list[Instruction]) -> None:
@@ -135,7 +135,7 @@ class Granting:
             self._waiting.pop(shape, None)
             self._lift(shape)
 
-    def _lift(self, shape: Shape) -> bool:
+    def _lift(self, shape: SpecQueue) -> bool:
         """Keep nothing for ``shape`` any longer; whether something was kept."""
         if shape.reservation is None:
             return False
@@ -145,7 +145,7 @@ class Granting:
                 pool.unreserve()
         return True
 
-    def _look(self, shape: Shape) -> None:
+    def _look(self, shape: SpecQueue) -> None:
         shape.epoch = self._epoch
         placement.find_candidates(shape, self._nodes, self._groups)
 
@@ -170,7 +170,7 @@ class Granting:
             if node.pending:
                 self._start_workers(node, now, out)
 
-    def _schedule(self, shapes: Iterable[Shape], now: float, out: list[Instruction]) -> None:
+    def _schedule(self, shapes: Iterable[SpecQueue], now: float, out: list[Instruction]) -> None:
         lifted = True
         while lifted:  # once more if room that was kept for somebody has been left to all
             lifted = False
@@ -203,7 +203,7 @@ class Granting:
             if lifted:
                 shapes = tuple(self._waiting)
 
-    def _assign(self, shape: Shape, want: Want, now: float, out: list[Instruction]) -> bool:
+    def _assign(self, shape: SpecQueue, want: Want, now: float, out: list[Instruction]) -> bool:
         if shape.epoch != self._epoch:
             self._look(shape)
         place = placement.choose(shape, now)
@@ -234,7 +234,7 @@ class Granting:
             self._start_workers(node, now, out)
         return True
 
-    def _allowed(self, shape: Shape, pool: Pool, now: float) -> Want | None:
+    def _allowed(self, shape: SpecQueue, pool: Pool, now: float) -> Want | None:
         """The first want in turn that may have a lease from this pool: one that is held back holds up no other."""
         tenants, gate = self.tenants, self.gate
         for want in shape:
@@ -313,7 +313,7 @@ class Granting:
             worker.node.drop_pending(lease)
             self._grant(lease, worker, now, out)
 
-    def _start_workers(self, node: Node, now: float, out: list[Instruction]) -> None:
+    def _start_workers(self, node: NodeState, now: float, out: list[Instruction]) -> None:
         """Start what the assigned leases of ``node`` lack, within bounds, in turn for each env_key."""
         started = True
         while started and node.starting_count < self._starting_max:
@@ -332,17 +332,17 @@ class Granting:
                 out.append(StartWorker(node.node_id, env_key))
                 started = True
 
-    def _full(self, node: Node) -> bool:
+    def _full(self, node: NodeState) -> bool:
         return self._worker_max > 0 and node.process_count() >= self._worker_max
 
-    def _evict(self, node: Node, out: list[Instruction]) -> bool:
+    def _evict(self, node: NodeState, out: list[Instruction]) -> bool:
         """Stop the longest idle worker, which suits nobody who waits; whether there was one."""
         if not node.idle:
             return False
         self._stop(node.idle[next(iter(node.idle))], "room for another environment", out)
         return True
 
-    def _start_ended(self, node: Node, env_key: str) -> bool:
+    def _start_ended(self, node: NodeState, env_key: str) -> bool:
         count = node.starting.get(env_key, 0)
         if count == 0:
             return False
@@ -370,7 +370,7 @@ class Granting:
         if len(self._gone) > GONE_KEPT:
             self._gone.popitem(last=False)
 
-    def _reclaim_process(self, node: Node, now: float, out: list[Instruction]) -> None:
+    def _reclaim_process(self, node: NodeState, now: float, out: list[Instruction]) -> None:
         """All processes that may exist are taken, and someone waits: ask for one back, once a second."""
         if not node.pending or not self._full(node) or node.starting_count or node.idle:
             return

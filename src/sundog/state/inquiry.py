@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from sundog.ids import PROCESS_BYTES, TASK_BYTES
 from sundog.state.deadlock_text import Who, links
 from sundog.state.wait_facts import ARGUMENTS, BEHIND, Report
-from sundog.state.waits import NOBODY, Builder, Vertex, World, cycle, knot, stuck
+from sundog.state.wait_graph import NOBODY, Builder, Vertex, World, cycle, knot, stuck
 
 SETTLE_S = 0.05
 """Between the first word of a stall and the questions: the others of a cycle stall at about the same time."""

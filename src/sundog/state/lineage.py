@@ -1,6 +1,6 @@
 """What can be computed again: which finished tasks are kept for the sake of their results, as a pure machine.
 
-Owns one `Row` for each finished task with a result that can be lost (it lives in a segment, not in its owner's
+Owns one `KeptTask` for each finished task with a result that can be lost (it lives in a segment, not in its owner's
 memory). Refuses to run anything: it says what to hold, what to let go, and which tasks to run again in which
 order. Every owner has one `Lineage`, called under the owner's lock.
 
@@ -38,7 +38,7 @@ EVICTED = "its lineage was dropped to stay within max_lineage_bytes"
 FREED = "the program freed it with sundog.internal.free()"
 
 
-class Row:
+class KeptTask:
     """A finished task whose results may be lost."""
 
     __slots__ = ("held", "live", "made_from", "name", "needed", "size_bytes", "why_not")
@@ -79,7 +79,7 @@ class Lineage:
     def __init__(self, max_bytes: int) -> None:
         self.max_bytes = max_bytes
         self.bytes = 0
-        self.rows: dict[bytes, Row] = {}
+        self.rows: dict[bytes, KeptTask] = {}
         self._full: dict[bytes, None] = {}  # tasks that can run again, the oldest first
 
     # ------------------------------------------------------------------ events
@@ -99,7 +99,7 @@ class Lineage:
             why_not: why it cannot be run again; then nothing but this word is kept.
         """
         out: list[Instruction] = []
-        row = Row(name, set(live), size_bytes, why_not)
+        row = KeptTask(name, set(live), size_bytes, why_not)
         before = self.rows.pop(task_id, None)
         self.rows[task_id] = row
         if not why_not:
@@ -187,7 +187,7 @@ class Lineage:
         return (*row.made_from, *row.held)
 
     # ------------------------------------------------------------------ inner parts
-    def _take_needs(self, row: Row, needs: Iterable[bytes], out: list[Instruction]) -> None:
+    def _take_needs(self, row: KeptTask, needs: Iterable[bytes], out: list[Instruction]) -> None:
         made_from, held = [], []
         for need in dict.fromkeys(needs):
             maker = self.rows.get(task_of(need))
@@ -199,11 +199,11 @@ class Lineage:
                 made_from.append(need)
         row.made_from, row.held = tuple(made_from), tuple(held)
 
-    def _remove(self, task_id: bytes, row: Row, out: list[Instruction]) -> None:
+    def _remove(self, task_id: bytes, row: KeptTask, out: list[Instruction]) -> None:
         del self.rows[task_id]
         self._leave(task_id, row, out)
 
-    def _leave(self, task_id: bytes, row: Row, out: list[Instruction]) -> None:
+    def _leave(self, task_id: bytes, row: KeptTask, out: list[Instruction]) -> None:
         """Let go of what a row needs, and of the rows that only it needed, however long the chain."""
         pending = [(task_id, row)]
         while pending:

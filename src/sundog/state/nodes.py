@@ -12,13 +12,13 @@ from collections.abc import Hashable
 
 from sundog.plain import field, plain
 from sundog.state.resources import Holding, Pool
-from sundog.state.shapes import Shape, Want
+from sundog.state.shapes import SpecQueue, Want
 
 
 @plain(eq=False)
 class Worker:
     worker: bytes
-    node: Node
+    node: NodeState
     env_key: str
     lease: Lease | None = None
     blocked: bool = False
@@ -31,7 +31,7 @@ class Worker:
     with_gpu: bool | None = None
     """Whether what it served had a share of an accelerator. None: it has served nobody yet, and may serve either."""
 
-    def suits(self, shape: Shape) -> bool:
+    def suits(self, shape: SpecQueue) -> bool:
         """Whether it may serve ``shape``: libraries see the GPUs of their first moment, so the kinds never mix."""
         return self.with_gpu is None or self.with_gpu == shape.with_gpu
 
@@ -43,9 +43,9 @@ class Lease:
     lease: int
     owner: bytes
     key: Hashable
-    shape: Shape
+    shape: SpecQueue
     want: Want
-    node: Node
+    node: NodeState
     pool: Pool
     holding: Holding
     since: float
@@ -71,7 +71,7 @@ class Backoff:
 
 
 @plain(eq=False)
-class Node:
+class NodeState:
     node_id: bytes
     pool: Pool
     labels: dict[str, str]
@@ -101,7 +101,7 @@ class Node:
         """Return the processes that count against the limit: neither the blocked nor the dying."""
         return len(self.workers) - self.stopping_count - self.blocked_count + self.starting_count
 
-    def can_serve(self, shape: Shape, now: float) -> bool:
+    def can_serve(self, shape: SpecQueue, now: float) -> bool:
         """Whether a worker for ``shape`` is idle here or may be started: not while such starts fail."""
         env_key = shape.spec.env_key
         backoff = self.backoffs.get(env_key) if self.backoffs else None
@@ -118,7 +118,7 @@ class Node:
         self._idle_by_env.setdefault(worker.env_key, OrderedDict())[key] = worker
         self._idle_by_owner.setdefault((worker.env_key, worker.last_owner), OrderedDict())[key] = worker
 
-    def take_idle(self, shape: Shape, owner: bytes) -> Worker | None:
+    def take_idle(self, shape: SpecQueue, owner: bytes) -> Worker | None:
         """Return an idle worker that suits ``shape`` for ``owner``, no longer idle.
 
         LIFO: a warm worker keeps its imports and functions, and those at the other end can expire.

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Mapping
 from sundog.state import labels
 from sundog.state.bundles import CREATED, REMOVED, Groups
 from sundog.state.instructions import GROUP_REMOVED
-from sundog.state.nodes import Node
+from sundog.state.nodes import NodeState
 from sundog.state.resources import Pool, describe
-from sundog.state.shapes import Shape
+from sundog.state.shapes import SpecQueue
 
 PACK_UNTIL = 0.5
 """A node is filled up to this share before the next one is used; beyond it, the emptiest comes first."""
@@ -23,7 +23,7 @@ PACK_UNTIL = 0.5
 Conditions = Iterable[tuple[object, ...]]
 
 
-def find_candidates(shape: Shape, nodes: Mapping[bytes, Node], groups: Groups) -> None:
+def find_candidates(shape: SpecQueue, nodes: Mapping[bytes, NodeState], groups: Groups) -> None:
     """Set where ``shape`` may run among these nodes and groups, or why it may not."""
     shape.candidates, shape.tiers, shape.infeasible, shape.waiting_for = [], [], "", ""
     if any(node.draining for node in nodes.values()):
@@ -42,13 +42,13 @@ def find_candidates(shape: Shape, nodes: Mapping[bytes, Node], groups: Groups) -
 
 
 def _anywhere(
-    shape: Shape,
-    nodes: Mapping[bytes, Node],
+    shape: SpecQueue,
+    nodes: Mapping[bytes, NodeState],
     hard: tuple[tuple[object, ...], ...] = (),
     soft: tuple[tuple[object, ...], ...] = (),
 ) -> None:
     spec = shape.spec
-    allowed: list[Node] = []
+    allowed: list[NodeState] = []
     for selector in (spec.label_selector, *spec.fallbacks):
         conditions = hard + selector
         found = [node for node in nodes.values() if not conditions or labels.matches(node.labels, conditions)]
@@ -68,7 +68,7 @@ def _anywhere(
         shape.infeasible = f"no node has {describe(shape.need)} in total"
 
 
-def _on_node(shape: Shape, nodes: Mapping[bytes, Node]) -> None:
+def _on_node(shape: SpecQueue, nodes: Mapping[bytes, NodeState]) -> None:
     _, node_id, soft, *full = (
         shape.spec.strategy
     )  # what to do while the node is full: "wait", "spill" or "fail"
@@ -98,7 +98,7 @@ def _on_node(shape: Shape, nodes: Mapping[bytes, Node]) -> None:
         shape.infeasible = reason
 
 
-def _in_group(shape: Shape, groups: Groups) -> None:
+def _in_group(shape: SpecQueue, groups: Groups) -> None:
     _, pg_id, index = shape.spec.strategy
     group = groups.get(pg_id) if isinstance(pg_id, bytes) else None
     if group is None:
@@ -122,7 +122,7 @@ def _in_group(shape: Shape, groups: Groups) -> None:
         shape.waiting_for = "its placement group to be placed"
 
 
-def choose(shape: Shape, now: float) -> tuple[Pool, Node] | None:
+def choose(shape: SpecQueue, now: float) -> tuple[Pool, NodeState] | None:
     """Return the pool, among those with room for ``shape`` now, that it should draw from."""
     candidates, need = shape.candidates, shape.need
     if len(candidates) == 1:
@@ -137,7 +137,7 @@ def choose(shape: Shape, now: float) -> tuple[Pool, Node] | None:
     return None
 
 
-def _rank(shape: Shape, open_now: list[tuple[Pool, Node]]) -> tuple[Pool, Node]:
+def _rank(shape: SpecQueue, open_now: list[tuple[Pool, NodeState]]) -> tuple[Pool, NodeState]:
     kind, spec = shape.spec.strategy[0], shape.spec
     if not shape.with_gpu:
         # What needs no GPU leaves places that have some to those who do, as far as it can.

@@ -52,7 +52,7 @@ class Owned:
         self.borrowers: dict[bytes, int] = {}
 
 
-class Borrowed:
+class BorrowedRef:
     """An object of someone else's that this process holds."""
 
     __slots__ = ("debts", "local", "pending", "registered")
@@ -74,7 +74,7 @@ class References:
     def __init__(self, me: bytes) -> None:
         self.me = me
         self.owned: dict[bytes, Owned] = {}
-        self.borrowed: dict[bytes, Borrowed] = {}
+        self.borrowed: dict[bytes, BorrowedRef] = {}
         self._child: dict[tuple[bytes, bytes], int] = {}  # (receiver, object) -> holds kept for it
         self._of: dict[bytes, set[bytes]] = {}  # process -> owned objects it borrows
         self._dead: dict[bytes, None] = {}  # in the order of their deaths
@@ -98,7 +98,7 @@ class References:
         else:
             entry = self.borrowed.get(oid)
             if entry is None:
-                entry = self.borrowed[oid] = Borrowed()
+                entry = self.borrowed[oid] = BorrowedRef()
             entry.local += 1
 
     def hold_new(self, oid: bytes) -> None:
@@ -128,7 +128,7 @@ class References:
             del self.owned[oid]
             self._out.append(("free", oid))
 
-    def _settle_borrowed(self, oid: bytes, entry: Borrowed) -> None:
+    def _settle_borrowed(self, oid: bytes, entry: BorrowedRef) -> None:
         # While a registration is on its way the entry stays: the answer settles it.
         if entry.local > 0 or entry.pending:
             return
@@ -281,7 +281,7 @@ class References:
         elif after <= 0 < before:
             self.drop(oid)
 
-    def _register(self, oid: bytes, entry: Borrowed, giver: bytes) -> None:
+    def _register(self, oid: bytes, entry: BorrowedRef, giver: bytes) -> None:
         if entry.registered or oid[:PROCESS_BYTES] in self._dead:
             # Known to the owner already; or there is no owner left that could ever answer.
             self._send(giver, ("unhold", oid))
@@ -303,7 +303,7 @@ class References:
         self._pay(oid, entry)
         self._settle_borrowed(oid, entry)
 
-    def _pay(self, oid: bytes, entry: Borrowed) -> None:
+    def _pay(self, oid: bytes, entry: BorrowedRef) -> None:
         debts, entry.debts = entry.debts, []
         for giver in debts:
             self._send(giver, ("unhold", oid))

@@ -1,6 +1,6 @@
 """Queues of waiting requests: one queue for each distinct ``LeaseSpec``.
 
-Owns: ``Want`` (how many more leases one owner wants for one key), and ``Shape`` (all wants of one spec, in
+Owns: ``Want`` (how many more leases one owner wants for one key), and ``SpecQueue`` (all wants of one spec, in
 the order in which they are served). Within a shape service rotates between jobs, then between the owners of
 the job, then between the keys of the owner; so every want comes to the front after a bounded number of
 grants to others. Refuses: resources and workers.
@@ -19,14 +19,14 @@ from sundog.state.instructions import LeaseSpec
 from sundog.state.resources import Demand, Pool, at_least_both, demand_of
 
 if TYPE_CHECKING:
-    from sundog.state.nodes import Lease, Node
+    from sundog.state.nodes import Lease, NodeState
 
 
 @plain(eq=False)
 class Want:
     owner: bytes
     key: Hashable
-    shape: Shape
+    shape: SpecQueue
     job: str
     count: int
     """How many more leases are wanted, those in ``pending`` included."""
@@ -58,7 +58,7 @@ class Reservation:
     reclaimed_at: float = float("-inf")
 
 
-class Shape:
+class SpecQueue:
     """All wants of one spec, and where that spec could run."""
 
     __slots__ = (
@@ -81,8 +81,8 @@ class Shape:
         self.with_gpu = any(name in KINDS for name, _ in self.hold)
         self.need: Demand = at_least_both(self.hold, demand_of(spec.placement))
         self.epoch = -1  # of the topology that the next four were worked out for
-        self.candidates: list[tuple[Pool, Node]] = []
-        self.tiers: list[list[tuple[Pool, Node]]] = []  # of the candidates: the first with room is taken
+        self.candidates: list[tuple[Pool, NodeState]] = []
+        self.tiers: list[list[tuple[Pool, NodeState]]] = []  # of the candidates: the first with room is taken
         self.infeasible = ""
         self.waiting_for = ""
         self.reservation: Reservation | None = None

@@ -17,29 +17,29 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from sundog.state.bundles import Group, choose_nodes
 from sundog.state.instructions import Reclaim
-from sundog.state.nodes import Lease, Node
+from sundog.state.nodes import Lease, NodeState
 from sundog.state.resources import CPU, Demand, Pool
-from sundog.state.shapes import Reservation, Shape, Want
+from sundog.state.shapes import Reservation, SpecQueue, Want
 
 PATIENCE_S = 0.2
 ROUND_S = 1.0
 WINDOW_S = 5.0
 WINDOW_MAX_S = 80.0
 
-Claims = list[tuple[Pool, Node, Demand]]
+Claims = list[tuple[Pool, NodeState, Demand]]
 Held = Mapping[tuple[bytes, Hashable], int]
 """(owner, key) → leases that it has."""
 
 
 def reserve(
-    shapes: Iterable[Shape],
+    shapes: Iterable[SpecQueue],
     groups: Iterable[Group],
-    nodes: Sequence[Node],
+    nodes: Sequence[NodeState],
     reserved: list[Pool],
     held: Held,
     now: float,
     entitled: Callable[[Want], bool] = lambda _want: True,
-) -> list[tuple[Shape | Group, Claims]]:
+) -> list[tuple[SpecQueue | Group, Claims]]:
     """Work out anew which pools are kept for whom, and return it, the neediest request first.
 
     Args:
@@ -51,7 +51,7 @@ def reserve(
         pool.unreserve()
     reserved.clear()
     # Those who have nothing at all come before those who want more, then the older ones.
-    starving: list[tuple[bool, float, int, Shape | Group]] = []
+    starving: list[tuple[bool, float, int, SpecQueue | Group]] = []
     for shape in shapes:
         want = neediest(shape, held)
         if shape.candidates and now - want.since >= PATIENCE_S and entitled(want):
@@ -59,7 +59,7 @@ def reserve(
     for group in groups:
         if now - group.since >= PATIENCE_S:
             starving.append((False, group.since, len(starving), group))
-    kept: list[tuple[Shape | Group, Claims]] = []
+    kept: list[tuple[SpecQueue | Group, Claims]] = []
     hopeless: set[object] = (
         set()
     )  # groups that are alike: what is kept for others only makes it worse for the next
@@ -86,7 +86,7 @@ def reserve(
     return kept
 
 
-def neediest(shape: Shape, held: Held) -> Want:
+def neediest(shape: SpecQueue, held: Held) -> Want:
     """Return the first want in turn that has no lease yet, else the first; ``shape`` must have some."""
     first: Want | None = None
     for want in shape:
@@ -97,7 +97,7 @@ def neediest(shape: Shape, held: Held) -> Want:
     return first
 
 
-def _paused(holder: Shape | Group, now: float) -> bool:
+def _paused(holder: SpecQueue | Group, now: float) -> bool:
     kept = holder.reservation
     if kept is None:
         return False
@@ -108,8 +108,8 @@ def _paused(holder: Shape | Group, now: float) -> bool:
     return now < kept.paused_until
 
 
-def _claim_of_shape(shape: Shape, before: Mapping[int, object]) -> Claims:
-    best: tuple[tuple[bool, int], Pool, Node] | None = None
+def _claim_of_shape(shape: SpecQueue, before: Mapping[int, object]) -> Claims:
+    best: tuple[tuple[bool, int], Pool, NodeState] | None = None
     for pool, node in shape.candidates:
         if pool.reserved_for is not None or not _without_permanent(pool, node, shape.need):
             continue
@@ -122,13 +122,13 @@ def _claim_of_shape(shape: Shape, before: Mapping[int, object]) -> Claims:
     return [(best[1], best[2], shape.need)]
 
 
-def _claims_of_group(group: Group, nodes: Sequence[Node]) -> Claims:
+def _claims_of_group(group: Group, nodes: Sequence[NodeState]) -> Claims:
     free_nodes = [node for node in nodes if node.pool.reserved_for is None]
     chosen = choose_nodes(group, free_nodes, empty=True)
     if chosen is None:
         return []
     sums: dict[bytes, Counter[str]] = {}
-    by_id: dict[bytes, Node] = {}
+    by_id: dict[bytes, NodeState] = {}
     for index, node in chosen.items():
         by_id[node.node_id] = node
         sums.setdefault(node.node_id, Counter()).update(dict(group.demands[index]))
@@ -138,7 +138,7 @@ def _claims_of_group(group: Group, nodes: Sequence[Node]) -> Claims:
     return claims if all(_without_permanent(pool, node, need) for pool, node, need in claims) else []
 
 
-def _without_permanent(pool: Pool, node: Node, need: Demand) -> bool:
+def _without_permanent(pool: Pool, node: NodeState, need: Demand) -> bool:
     """Whether ``need`` fits once all that ever ends has ended: else keeping room would idle the node."""
     left = Counter(pool.totals)
     if pool is node.pool:
@@ -151,7 +151,7 @@ def _without_permanent(pool: Pool, node: Node, need: Demand) -> bool:
 
 
 def reclaim(
-    kept: Iterable[tuple[Shape | Group, Claims]],
+    kept: Iterable[tuple[SpecQueue | Group, Claims]],
     owned: Mapping[bytes, Mapping[int, Lease]],
     held: Held,
     now: float,
@@ -163,7 +163,7 @@ def reclaim(
         if kept_for is None or now - kept_for.reclaimed_at < ROUND_S:
             continue
         floor = 0
-        if isinstance(holder, Shape):
+        if isinstance(holder, SpecQueue):
             want = neediest(holder, held)
             if (want.owner, want.key) in held:
                 # It only wants more: take from those alone who then still have as much as it has.
@@ -179,7 +179,7 @@ def reclaim(
 
 def _ask_back(
     pool: Pool,
-    node: Node,
+    node: NodeState,
     missing: dict[str, int],
     floor: int,
     owned: Mapping[bytes, Mapping[int, Lease]],

@@ -36,12 +36,12 @@ from sundog.state.store_steps import (
     Evict,
     Granted,
     Here,
-    Place,
     Refused,
     Restore,
     Scan,
     Seen,
     Spill,
+    SpillPlace,
     Step,
     Trim,
 )
@@ -78,7 +78,7 @@ class RoomWant:
 class Spilled:
     """An object that has a copy on disk."""
 
-    place: Place
+    place: SpillPlace
     restored: bool = False
     restoring: bool = False
     used_at: float = 0.0
@@ -500,7 +500,7 @@ class Store:
         for name in dropped:
             self._used.pop(name, None)
         for name, offset, length in moved:
-            self.entries[name] = Spilled(Place(url, offset, length))
+            self.entries[name] = Spilled(SpillPlace(url, offset, length))
             self._used.pop(name, None)
             self.figures.spilled_objects += 1
             self.figures.spilled_bytes += length

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Place(NamedTuple):
+class SpillPlace(NamedTuple):
     """Where the bytes of a spilled object are."""
 
     url: str
@@ -73,7 +73,7 @@ class Restore(NamedTuple):
     """Copy an object back into shared memory."""
 
     name: str
-    place: Place
+    place: SpillPlace
 
 
 class Here(NamedTuple):
@@ -81,7 +81,7 @@ class Here(NamedTuple):
 
     process: bytes
     number: int
-    place: Place | None
+    place: SpillPlace | None
     lost: bool
 
 

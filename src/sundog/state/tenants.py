@@ -13,9 +13,9 @@ from collections import Counter
 from collections.abc import Iterable
 
 from sundog.plain import plain
-from sundog.state.nodes import Lease, Node
+from sundog.state.nodes import Lease, NodeState
 from sundog.state.resources import CPU, Pool, from_units, to_units
-from sundog.state.shapes import Shape, Want
+from sundog.state.shapes import SpecQueue, Want
 from sundog.state.starvation import may_ask_back
 
 _WEIGHT = 1.0
@@ -115,7 +115,9 @@ class Tenants:
         self._held[lease.lease] = (found[0], units)
         self.cpu[found[0]] += units - found[1]
 
-    def returned(self, lease: Lease, nodes: Iterable[Node], waiting: Iterable[Shape], now: float) -> None:
+    def returned(
+        self, lease: Lease, nodes: Iterable[NodeState], waiting: Iterable[SpecQueue], now: float
+    ) -> None:
         """An owner gives a lease back by itself; called before `gave`. If its tenant is within its share, keep it."""
         tenant, units = lease.want.job, lease.holding.cpu
         if not units or not self.several() or tenant not in self._terms or lease.reclaimed_for:
@@ -128,7 +130,7 @@ class Tenants:
 
     # ------------------------------------------------------------------ who may have more
     def keeps_from(
-        self, want: Want, pool: Pool, nodes: Iterable[Node], waiting: Iterable[Shape], now: float
+        self, want: Want, pool: Pool, nodes: Iterable[NodeState], waiting: Iterable[SpecQueue], now: float
     ) -> str:
         """Why a want beyond its tenant's share must leave what is free to others who have just returned it; or ""."""
         if not self._kept:
@@ -181,14 +183,16 @@ class Tenants:
             )
         return ""
 
-    def entitled(self, want: Want, nodes: Iterable[Node], waiting: Iterable[Shape]) -> bool:
+    def entitled(self, want: Want, nodes: Iterable[NodeState], waiting: Iterable[SpecQueue]) -> bool:
         """Whether a tenant may have others asked to make room for it: it has nothing, or less than its share."""
         if not self.several():
             return True
         used, need = self.cpu[want.job], cpu_of(want.shape)
         return not used or used + need <= self._share(want.job, nodes, waiting)
 
-    def to_ask_back(self, want: Want, nodes: Iterable[Node], waiting: Iterable[Shape]) -> list[Lease]:
+    def to_ask_back(
+        self, want: Want, nodes: Iterable[NodeState], waiting: Iterable[SpecQueue]
+    ) -> list[Lease]:
         """Leases of tenants with more than their share, to be asked back for a tenant with less. The oldest first.
 
         As many as the want lacks, and no more than its share; those on their way back count. Nobody is brought below
@@ -218,7 +222,7 @@ class Tenants:
                 chosen.append(lease)
         return chosen
 
-    def _takers(self, nodes: list[Node], pools: set[int], but: str) -> list[Lease]:
+    def _takers(self, nodes: list[NodeState], pools: set[int], but: str) -> list[Lease]:
         found = [
             lease
             for node in nodes
@@ -228,7 +232,7 @@ class Tenants:
         ]
         return sorted(found, key=lambda lease: (-self.rank(lease.want), lease.lease))
 
-    def _share(self, tenant: str, nodes: Iterable[Node], waiting: Iterable[Shape]) -> float:
+    def _share(self, tenant: str, nodes: Iterable[NodeState], waiting: Iterable[SpecQueue]) -> float:
         """Units of CPU that a tenant is entitled to, among those who have or want any."""
         total = sum(node.pool.totals.get(CPU, 0) for node in nodes)
         active = {tenant, *self.cpu, *self._kept, *(want.job for shape in waiting for want in shape)}
@@ -239,7 +243,7 @@ class Tenants:
         return terms.weight if terms is not None else _WEIGHT
 
     # ------------------------------------------------------------------ for people
-    def rows(self, waiting: Iterable[Shape]) -> list[TenantRow]:
+    def rows(self, waiting: Iterable[SpecQueue]) -> list[TenantRow]:
         """What each tenant has and waits for."""
         unmet: Counter[str] = Counter()
         for shape in waiting:
@@ -261,11 +265,11 @@ class Tenants:
         ]
 
 
-def cpu_of(shape: Shape) -> int:
+def cpu_of(shape: SpecQueue) -> int:
     """Units of CPU that a lease of this shape holds."""
     return units_of(shape, CPU)
 
 
-def units_of(shape: Shape, resource: str) -> int:
+def units_of(shape: SpecQueue, resource: str) -> int:
     """Units of a resource that a lease of this shape holds."""
     return next((units for name, units in shape.hold if name == resource), 0)

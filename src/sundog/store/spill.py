@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import Any, Protocol
 
 from sundog.isolation import find_packages
-from sundog.state.store_steps import Place, Seen
+from sundog.state.store_steps import Seen, SpillPlace
 from sundog.store.credit import PAGE
 from sundog.store.folders import Destination
 from sundog.store.segments import RESTORED
@@ -34,7 +34,7 @@ class Target(Protocol):
     def write(self, file: str, sources: list[tuple[str, str]]) -> tuple[str, list[Moved]]:
         """Copy segments (name, path) into one new file; returns its URL. One that is gone is left out."""
 
-    def read(self, place: Place, path: str) -> None:
+    def read(self, place: SpillPlace, path: str) -> None:
         """Copy an object's bytes into a new file. Raises FileNotFoundError if they are gone."""
 
     def delete(self, url: str) -> None:
@@ -81,7 +81,7 @@ class FolderTarget:
             os.close(out)
         return path, moved
 
-    def read(self, place: Place, path: str) -> None:
+    def read(self, place: SpillPlace, path: str) -> None:
         """See `Target`."""
         given = os.open(place.url, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -138,7 +138,7 @@ class UrlTarget:
             raise
         return f"{self.prefix}/{file}", moved
 
-    def read(self, place: Place, path: str) -> None:
+    def read(self, place: SpillPlace, path: str) -> None:
         """See `Target`."""
         fs, _ = self._fs()
         with open(path, "wb") as out:
@@ -225,7 +225,7 @@ def scan(shm_root: str, remove: list[str]) -> tuple[dict[str, Seen], int]:
     return found, other
 
 
-def restore(target: Target, place: Place, shm_root: str, name: str) -> None:
+def restore(target: Target, place: SpillPlace, shm_root: str, name: str) -> None:
     """Bring an object back under its name; nobody sees it before it is whole."""
     folder = f"{shm_root}/{RESTORED}"
     os.makedirs(folder, mode=0o700, exist_ok=True)

@@ -66,7 +66,8 @@ class ActorLife:
         self.serving.construct = lambda: self._construct(actor_id, incarnation, spec)
         self.serving.wake()
 
-    def _construct(self, actor_id: bytes, incarnation: int, spec: dict[str, Any]) -> None:
+    def _become(self, actor_id: bytes, incarnation: int, spec: dict[str, Any]) -> None:
+        """From now on this process is the process of an actor."""
         facts, executor, owner = context.facts, self.executor, self.owner
         apply_lease(spec["setup"])
         note_lease(owner.ring, spec["setup"])
@@ -80,6 +81,27 @@ class ActorLife:
         executor.gates.actor_limit = spec["unread_max"]
         executor.actor_retry = spec.get("retry_exceptions", False)
         executor.inspection.become_actor(spec.get("inspect"))
+
+    def _construction_failed(
+        self, actor_id: bytes, incarnation: int, spec: dict[str, Any], error: BaseException
+    ) -> None:
+        """The constructor raised: the node hears of it, and this process ends."""
+        self.executor.inspection.construction_failed(spec, actor_id, incarnation, error)
+        stored = RayTaskError.from_exception(
+            error,
+            function_name=f"{spec['class_name']}.__init__",
+            pid=os.getpid(),
+            task_id=actor_id.hex(),
+            skip_frames_of=(),
+        )
+        note_error(self.owner.ring, actor_id, incarnation, stored)
+        meta, _, _ = pack(stored, 1 << 62)
+        self.serving.stopping = "its constructor failed"
+        self.owner.control.send(ActorFailed(actor_id, incarnation, meta, str(stored)[:_TEXT_MAX]))
+
+    def _construct(self, actor_id: bytes, incarnation: int, spec: dict[str, Any]) -> None:
+        executor, owner = self.executor, self.owner
+        self._become(actor_id, incarnation, spec)
         received: list[bytes] = []
         start = owner.wall_s()
         creator: bytes = spec["owner"]
@@ -113,18 +135,7 @@ class ActorLife:
             self.serving.stopping = executor.exit_after
         except BaseException as error:
             failed |= events.FAILED
-            executor.inspection.construction_failed(spec, actor_id, incarnation, error)
-            stored = RayTaskError.from_exception(
-                error,
-                function_name=f"{spec['class_name']}.__init__",
-                pid=os.getpid(),
-                task_id=actor_id.hex(),
-                skip_frames_of=(),
-            )
-            note_error(owner.ring, actor_id, incarnation, stored)
-            meta, _, _ = pack(stored, 1 << 62)
-            self.serving.stopping = "its constructor failed"
-            owner.control.send(ActorFailed(actor_id, incarnation, meta, str(stored)[:_TEXT_MAX]))
+            self._construction_failed(actor_id, incarnation, spec, error)
         else:
             executor.inspection.capsules.constructed(spec)
             shown = self._note_actor(actor_id, concurrent is not None)

@@ -507,7 +507,6 @@ class Executor:
     ) -> None:
         """Queue the reply for a task that raised, and note the error beside the record of the attempt."""
         made: list[wire.WireValue] | None = None
-        in_order = False
         if type(error) is Partial:
             made, error = error.made, error.error
             self.unsent.sent()
@@ -531,31 +530,13 @@ class Executor:
         overdue = self.deadlines.error_of(task_id)
         if overdue is not None:
             error.__traceback__ = None
-            stored: BaseException = overdue
             error = overdue  # what retry_exceptions is asked about
-            self.interrupting = None
-            self.cancelled.discard(task_id)
-            self.owner.cancels.cancel_late(task_id)
-        elif isinstance(error, _CANCELS) or (self.cancel_wins and task_id in self.cancelled):
-            stored = TaskCancelledError(
-                f"Task {name} ({task_id.hex()}) was cancelled while it ran.", task_id=task_id.hex()
-            )
-            if type(error) is not exits.CallCancelled:  # it ended where it was, and its traceback says where
-                stored = self.error_of(stored.with_traceback(error.__traceback__), name, task_id)
-            retry = wire.CANCELLED
-            in_order = self.actor_id is None
-        elif isinstance(error, SystemExit):
-            in_order = exits.is_in_order(error)
-            stored, retry = exits.error_of(error, name, task_id), True
-            if self.exit_after is None:
-                self.exit_code = exits.exit_code(error)
-                self.exit_after = exits.told(error, f"{name}()")
+            stored, in_order = error, False
+            self._forget_cancel(task_id)
         else:
-            stored = self.error_of(error, name, task_id)
+            stored, retry, in_order = self._outcome(task_id, name, error, retry)
         if task_id in self.cancelled or self.interrupting == task_id:
-            self.interrupting = None
-            self.cancelled.discard(task_id)
-            self.owner.cancels.cancel_late(task_id)
+            self._forget_cancel(task_id)
         if isinstance(retry, (tuple, list)):
             retry = isinstance(error, tuple(retry))
         # Its frames hold the arguments; a frozen class sets nothing.
@@ -570,6 +551,30 @@ class Executor:
         lane.reply((task_id, wire.R_ERROR, payload, seconds), size, self.shm_root)
         if self.exit_after is not None and self.actor_id is None:
             lane.reply((task_id, wire.R_EXIT, None, 0.0), 16, self.shm_root)
+
+    def _outcome(
+        self, task_id: bytes, name: str, error: BaseException, retry: Any
+    ) -> tuple[BaseException, Any, bool]:
+        """What the owner is told of an error: the error to store, whether to try again, whether it ended in order."""
+        if isinstance(error, _CANCELS) or (self.cancel_wins and task_id in self.cancelled):
+            stored: BaseException = TaskCancelledError(
+                f"Task {name} ({task_id.hex()}) was cancelled while it ran.", task_id=task_id.hex()
+            )
+            if type(error) is not exits.CallCancelled:  # it ended where it was, and its traceback says where
+                stored = self.error_of(stored.with_traceback(error.__traceback__), name, task_id)
+            return stored, wire.CANCELLED, self.actor_id is None
+        if isinstance(error, SystemExit):
+            if self.exit_after is None:
+                self.exit_code = exits.exit_code(error)
+                self.exit_after = exits.told(error, f"{name}()")
+            return exits.error_of(error, name, task_id), True, exits.is_in_order(error)
+        return self.error_of(error, name, task_id), retry, False
+
+    def _forget_cancel(self, task_id: bytes) -> None:
+        """The task has ended: an interrupt that comes now is not for it, and its late children end too."""
+        self.interrupting = None
+        self.cancelled.discard(task_id)
+        self.owner.cancels.cancel_late(task_id)
 
     def packed_error(self, lane: AnswerLane, error: BaseException) -> wire.WireValue:
         """An error on its way out."""

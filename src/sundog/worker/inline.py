@@ -44,7 +44,7 @@ class _Answers(AnswerLane):
 
     __slots__ = ()
 
-    def flush(self, spill_dir: str) -> None:
+    def flush(self, shm_root: str) -> None:
         """Nothing is sent: the run takes them."""
 
 

@@ -69,7 +69,8 @@ def run(spec: dict[str, Any], control_fd: int, lifeline: int) -> None:
             os._exit(code)
 
 
-def _serve(spec: dict[str, Any], control_fd: int) -> int:
+def _join(spec: dict[str, Any], control_fd: int) -> Owner:
+    """Become a worker of the session: its facts, its output, its limits, its owner."""
     session: dict[str, Any] = spec["session"]
     job: JobSpec = spec["job"]
     worker_id: bytes = spec["worker_id"]
@@ -100,6 +101,11 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     )
     if session.get("node_tag"):
         owner.ring.note("home", node=session["node_id"].hex())
+    return owner
+
+
+def _build(owner: Owner) -> tuple[Executor, ActorLife]:
+    """Make what runs tasks and calls here, and tell the owner of it."""
     global _executor
     executor = _executor = Executor(owner)
     serving = Serving(owner, executor)
@@ -122,9 +128,16 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     owner.control.on_lost = lambda: os._exit(1)
     owner.peers.table = owner.peers.table.joined(messages.from_peers(owner, life, executor))
     owner.peers.on_death = executor.gates.owner_died
+    return executor, life
+
+
+def _serve(spec: dict[str, Any], control_fd: int) -> int:
+    owner = _join(spec, control_fd)
+    executor, life = _build(owner)
+    config = owner.config
     engines.plug_later(lambda: _make_engine(owner, executor))
     _apply_runtime_env(owner, spec)
-    if job.compat:
+    if spec["job"].compat:
         from importlib import import_module
 
         import_module("sundog.compat").install()

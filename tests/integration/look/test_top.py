@@ -43,6 +43,50 @@ def pane(app: Top) -> str:
     return "\n".join(strip.text for strip in app.query_one("#pane", RichLog).lines)
 
 
+async def choose(app: Top, pid: str) -> None:
+    """Move the cursor to the row of a worker."""
+    table: DataTable[str] = app.query_one("#workers", DataTable)
+    table.move_cursor(row=next(i for i, row in enumerate(cells(app, "workers")) if row[0] == pid))
+
+
+async def drive(app: Top, pids: dict[str, str]) -> None:
+    """Look at the two tasks that wait, cancel the first, kill the worker of the second."""
+    async with app.run_test(size=(160, 50)) as pilot:
+
+        def function(name: str) -> dict[str, str]:
+            from sundog.cli.top_rows import FUNCTION_COLUMNS
+
+            rows = [dict(zip(FUNCTION_COLUMNS, row)) for row in cells(app, "functions")]
+            return next((row for row in rows if row["function"] == name), {})
+
+        await until(lambda: function("quick").get("done") == "5", pilot.pause)
+        await until(lambda: function("waits").get("running") == "2", pilot.pause)
+        await until(lambda: [r for r in cells(app, "workers") if r[0] == pids["first"]], pilot.pause)
+        head = str(app.query_one("#head", Static).render())
+        assert "2 running" in head and "objects" in head and "cores" in head
+        await pilot.press("p")
+        await choose(app, pids["first"])
+        await pilot.press("d")
+        await until(lambda: "waits (" in pane(app), pilot.pause)
+        await pilot.press("l")
+        await until(lambda: "a line of first" in pane(app), pilot.pause)
+        await pilot.press("escape", "s")
+        assert not app.query_one("#pane").display
+        await choose(app, pids["first"])
+        await pilot.press("c")
+        await until(lambda: isinstance(app.screen, Confirm), pilot.pause)
+        await pilot.press("y")
+        await choose(app, pids["second"])
+        await pilot.press("k")
+        await until(lambda: isinstance(app.screen, Confirm), pilot.pause)
+        await pilot.press("n")  # not yet
+        await pilot.press("k")
+        await until(lambda: isinstance(app.screen, Confirm), pilot.pause)
+        await pilot.press("y", "p")
+        await until(lambda: function("waits").get("failed") == "2", pilot.pause)
+        await pilot.press("q")
+
+
 def test_the_screen_shows_what_runs_and_its_keys_look_cancel_and_kill(
     ray: ModuleType, tmp_path: Path
 ) -> None:
@@ -63,47 +107,7 @@ def test_the_screen_shows_what_runs_and_its_keys_look_cancel_and_kill(
     pids = {path.name.split("-")[1]: path.name.split("-")[2] for path in tmp_path.glob("in-*")}
     app = Top(sessions.open_session(), 0.1)
 
-    async def choose(pid: str) -> None:
-        table: DataTable[str] = app.query_one("#workers", DataTable)
-        table.move_cursor(row=next(i for i, row in enumerate(cells(app, "workers")) if row[0] == pid))
-
-    async def drive() -> None:
-        async with app.run_test(size=(160, 50)) as pilot:
-
-            def function(name: str) -> dict[str, str]:
-                from sundog.cli.top_rows import FUNCTION_COLUMNS
-
-                rows = [dict(zip(FUNCTION_COLUMNS, row)) for row in cells(app, "functions")]
-                return next((row for row in rows if row["function"] == name), {})
-
-            await until(lambda: function("quick").get("done") == "5", pilot.pause)
-            await until(lambda: function("waits").get("running") == "2", pilot.pause)
-            await until(lambda: [r for r in cells(app, "workers") if r[0] == pids["first"]], pilot.pause)
-            head = str(app.query_one("#head", Static).render())
-            assert "2 running" in head and "objects" in head and "cores" in head
-            await pilot.press("p")
-            await choose(pids["first"])
-            await pilot.press("d")
-            await until(lambda: "waits (" in pane(app), pilot.pause)
-            await pilot.press("l")
-            await until(lambda: "a line of first" in pane(app), pilot.pause)
-            await pilot.press("escape", "s")
-            assert not app.query_one("#pane").display
-            await choose(pids["first"])
-            await pilot.press("c")
-            await until(lambda: isinstance(app.screen, Confirm), pilot.pause)
-            await pilot.press("y")
-            await choose(pids["second"])
-            await pilot.press("k")
-            await until(lambda: isinstance(app.screen, Confirm), pilot.pause)
-            await pilot.press("n")  # not yet
-            await pilot.press("k")
-            await until(lambda: isinstance(app.screen, Confirm), pilot.pause)
-            await pilot.press("y", "p")
-            await until(lambda: function("waits").get("failed") == "2", pilot.pause)
-            await pilot.press("q")
-
-    asyncio.run(drive())
+    asyncio.run(drive(app, pids))
     with pytest.raises(ray.exceptions.TaskCancelledError):
         ray.get(first)
     with pytest.raises(ray.exceptions.WorkerCrashedError, match="a user ended it with `sundog top`"):

@@ -13,7 +13,7 @@ from sundog.state import actors as A
 from sundog.state import placement
 from sundog.state.actors import Actors
 from sundog.state.leases import Grant, Infeasible, Leases, LeaseSpec
-from sundog.state.nodes import Node
+from sundog.state.nodes import NodeState
 from sundog.state.resources import CPU, UNIT, Holding, Pool, to_units
 
 REMOVED_GROUP = "removed"
@@ -244,7 +244,7 @@ class Books:
             assert row.state in (A.ALIVE, A.DEAD) or row.asked, f"{row} hangs"
 
 
-def check_node(leases: Leases, node: Node) -> None:
+def check_node(leases: Leases, node: NodeState) -> None:
     """The pools of a node add up, and its lists agree with each other."""
     owed: dict[int, tuple[Pool, dict[str, int], dict[int, int]]] = {id(node.pool): _all_of(node.pool)}
     for group in leases._groups:

@@ -19,7 +19,7 @@ from sundog.state.wait_facts import (
     TaskFact,
     Wait,
 )
-from sundog.state.waits import NOBODY, Builder, Clause, Graph, Vertex, World, cycle, knot, stuck
+from sundog.state.wait_graph import NOBODY, Builder, Clause, Graph, Vertex, World, cycle, knot, stuck
 
 DRIVER, ONE, TWO, THREE = (bytes([number]) * 8 for number in range(1, 5))
 NO_WORLD = World(lambda owner, key: None, lambda actor: ("", b""))
