@@ -332,7 +332,7 @@ class ActorClassWithOptions(_Creates[T]):
 
 
 def _rebuild_class(
-    cls: type[T], options: ActorOptions, native: dict[Any, Any] | None = None
+    cls: type[T], options: ActorOptions, native: dict[object, object] | None = None
 ) -> ActorClass[T]:
     made = ActorClass(cls, options)
     made._native = native or {}

@@ -316,7 +316,7 @@ class _DecoratedMethod(ActorMethod[P, Out]):
             lambda args, kwargs: call(*args, **kwargs)
         )
 
-    def remote(self, *args: Any, **kwargs: Any) -> Any:
+    def remote(self, *args: object, **kwargs: object) -> Any:
         """Call the method, through its decorator."""
         return self._invoke(args, kwargs)
 

@@ -174,7 +174,7 @@ class Cluster:
         sundog.init(address=self.address, namespace=namespace, ignore_reinit_error=True)
         self.connected = True
 
-    def add_node(self, wait: bool = True, **node_args: Any) -> ClusterNode:
+    def add_node(self, wait: bool = True, **node_args: object) -> ClusterNode:
         """Start a node; the first one is the head.
 
         Args:
@@ -244,7 +244,7 @@ class Cluster:
 
     def _rows(self) -> list[dict[str, Any]]:
         assert self.head_node is not None
-        rows: list[dict[str, Any]] = sessions.request(self.head_node.session, ask.Nodes())
+        rows: list[dict[str, object]] = sessions.request(self.head_node.session, ask.Nodes())
         return rows
 
     def wait_for_nodes(self, timeout: float = 30) -> None:

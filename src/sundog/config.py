@@ -52,7 +52,7 @@ _TRUE = frozenset({"1", "true", "yes", "on"})
 _FALSE = frozenset({"0", "false", "no", "off"})
 
 
-def _setting(default: Any, doc: str, *, low: float | None = None, high: float | None = None) -> Any:
+def _setting(default: object, doc: str, *, low: float | None = None, high: float | None = None) -> Any:
     """Declare one field: its default, what it does, and the range that makes sense."""
     return field(default=default, metadata={"doc": doc, "low": low, "high": high})
 
@@ -528,7 +528,7 @@ def _unknown_key(key: object, known: list[str]) -> str:
     )
 
 
-def _parse(source: str, value: object, type_name: str, metadata: Mapping[str, Any]) -> object:
+def _parse(source: str, value: object, type_name: str, metadata: Mapping[str, object]) -> object:
     """Turn a variable's text, or a value given in Python, into the field's type; errors name `source`."""
     try:
         parsed = _CONVERT[type_name](value)

@@ -28,7 +28,9 @@ _NO_COMPILED = (
 class DAGNode:
     """One call of a graph, bound to its arguments, which may be other nodes or have nodes in them."""
 
-    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], options: dict[str, Any]) -> None:
+    def __init__(
+        self, args: tuple[object, ...], kwargs: dict[str, object], options: dict[str, object]
+    ) -> None:
         self._bound_args = tuple(args)
         self._bound_kwargs = dict(kwargs)
         self._bound_options = dict(options)
@@ -50,7 +52,7 @@ class DAGNode:
         """A name of this node that pickling does not change."""
         return self._stable_uuid
 
-    def execute(self, *args: Any, _ray_cache_refs: bool = False, **kwargs: Any) -> Any:
+    def execute(self, *args: object, _ray_cache_refs: bool = False, **kwargs: object) -> Any:
         """Run the graph that ends in this node, with what its InputNode stands for.
 
         Returns:
@@ -58,7 +60,7 @@ class DAGNode:
         """
         return _Execution(args, kwargs).run(self)
 
-    def experimental_compile(self, *args: Any, **kwargs: Any) -> Any:
+    def experimental_compile(self, *args: object, **kwargs: object) -> Any:
         """Out of scope."""
         raise NotImplementedError(_NO_COMPILED)
 
@@ -70,11 +72,11 @@ class DAGNode:
         kwargs = {name: execution.resolve(each) for name, each in self._bound_kwargs.items()}
         return args, kwargs
 
-    def __reduce_ex__(self, _protocol: Any) -> Any:
+    def __reduce_ex__(self, _protocol: object) -> Any:
         return (_rebuild, (type(self), dict(self.__dict__)))
 
 
-def _rebuild(kind: type[DAGNode], state: dict[str, Any]) -> DAGNode:
+def _rebuild(kind: type[DAGNode], state: dict[str, object]) -> DAGNode:
     node = object.__new__(kind)
     node.__dict__.update(state)
     return node
@@ -83,7 +85,7 @@ def _rebuild(kind: type[DAGNode], state: dict[str, Any]) -> DAGNode:
 class _Execution:
     """One run of a graph: what it was given, and what each node has become."""
 
-    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(self, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         self.args, self.kwargs = args, kwargs
         self._done: dict[str, Any] = {}
 
@@ -93,7 +95,7 @@ class _Execution:
             self._done[key] = node._run(self)
         return self._done[key]
 
-    def resolve(self, value: Any) -> Any:
+    def resolve(self, value: object) -> Any:
         return substitute(value, (DAGNode,), self.run)
 
 
@@ -154,17 +156,17 @@ class ClassNode(DAGNode):
 class _UnboundMethod:
     """`node.method`, before `.bind()`."""
 
-    def __init__(self, actor: ClassNode, name: str, options: dict[str, Any]) -> None:
+    def __init__(self, actor: ClassNode, name: str, options: dict[str, object]) -> None:
         self._actor, self._name, self._options = actor, name, options
 
-    def bind(self, *args: Any, **kwargs: Any) -> ClassMethodNode:
+    def bind(self, *args: object, **kwargs: object) -> ClassMethodNode:
         node = ClassMethodNode(
             self._actor, self._name, args, kwargs, self._options, previous=self._actor._last_call
         )
         self._actor._last_call = node
         return node
 
-    def options(self, **options: Any) -> _UnboundMethod:
+    def options(self, **options: object) -> _UnboundMethod:
         return _UnboundMethod(self._actor, self._name, options)
 
     def __getattr__(self, name: str) -> Any:
@@ -219,7 +221,7 @@ class ClassMethodNode(DAGNode):
 class DAGInputData:
     """What `execute()` was given, when that is more than one value: by position, or by name."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         self._args, self._kwargs = list(args), kwargs
 
     def __getitem__(self, key: int | str) -> Any:
@@ -233,7 +235,7 @@ class DAGInputData:
 class InputNode(DAGNode):
     """Stands for what `execute()` will be given. Made in a `with` block; ``x[0]``, ``x["k"]`` and ``x.k`` are parts."""
 
-    def __init__(self, *args: Any, input_type: Any = None, **kwargs: Any) -> None:
+    def __init__(self, *args: object, input_type: object = None, **kwargs: object) -> None:
         if args or kwargs:
             raise ValueError("InputNode takes no arguments: execute() gets the input.")
         super().__init__((), {}, {})
@@ -245,7 +247,7 @@ class InputNode(DAGNode):
         self._in_context = True
         return self
 
-    def __exit__(self, *error: Any) -> None:
+    def __exit__(self, *error: object) -> None:
         return None
 
     def __getattr__(self, name: str) -> InputAttributeNode:

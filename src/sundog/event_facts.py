@@ -102,7 +102,7 @@ def unblock(
             raise
 
 
-def _write_waited(ring: AnyRing, fields: tuple[Any, ...]) -> None:
+def _write_waited(ring: AnyRing, fields: tuple[object, ...]) -> None:
     index = ring.next()
     at = events.HEADER_BYTES + index % ring.capacity * events.EVENT_BYTES
     try:

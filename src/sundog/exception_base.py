@@ -131,8 +131,8 @@ class RayTaskError(RayError):
         pid: int | None = None,
         ip: str | None = None,
         actor_repr: str | None = None,
-        actor_id: Any = None,
-        **facts: Any,
+        actor_id: object = None,
+        **facts: object,
     ) -> None:
         # Past RayError's constructor, which is about messages; this error's message is its traceback.
         Exception.__init__(self, function_name, traceback_str, cause)
@@ -224,7 +224,7 @@ class RayTaskError(RayError):
         return _rebuild_task_error, (plain, pack(self.cause), state, is_dual)
 
 
-def _rebuild_error(cls: type[RayError], args: tuple[Any, ...], state: dict[str, Any]) -> RayError:
+def _rebuild_error(cls: type[RayError], args: tuple[object, ...], state: dict[str, object]) -> RayError:
     error: RayError = bare_instance(cls, RayError())
     error.args = args
     error.__dict__.update(state)
@@ -232,7 +232,7 @@ def _rebuild_error(cls: type[RayError], args: tuple[Any, ...], state: dict[str, 
 
 
 def _rebuild_task_error(
-    cls: type[RayTaskError], packed: dict[str, Any], state: dict[str, Any], dual: bool
+    cls: type[RayTaskError], packed: dict[str, object], state: dict[str, object], dual: bool
 ) -> RayTaskError:
     error: RayTaskError = bare_instance(cls, RayError())
     cause = unpack(packed)
@@ -241,11 +241,11 @@ def _rebuild_task_error(
     return error.as_instanceof_cause() if dual else error
 
 
-def _hex(value: Any) -> Any:
+def _hex(value: object) -> Any:
     return value.hex() if isinstance(value, bytes) else value
 
 
-def _first_id(facts: dict[str, Any]) -> str:
+def _first_id(facts: dict[str, object]) -> str:
     """The id that `sundog why` can be asked about; "" if an error is about nothing that has one."""
     for name, digits in _ASKED:
         value = facts.get(name)

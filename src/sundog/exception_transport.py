@@ -128,7 +128,7 @@ def _safe(show: Callable[[Any], str], value: object) -> str:
         return f"<{type(value).__qualname__}, whose {show.__name__}() fails>"
 
 
-def bare_instance(cls: type[Any], like: BaseException) -> Any:
+def bare_instance(cls: type[object], like: BaseException) -> Any:
     """An instance of `cls` that runs no constructor written in Python; only C knows how to lay it out."""
     args = (like.message, like.exceptions) if isinstance(like, BaseExceptionGroup) else ()
     for base in cls.__mro__:
@@ -142,11 +142,11 @@ def bare_instance(cls: type[Any], like: BaseException) -> Any:
 
 def args_of(exc: BaseException) -> tuple[Any, ...]:
     """The arguments of an exception, whatever its class has put in the place of `args`."""
-    found: tuple[Any, ...] = _ARGS.__get__(exc)
+    found: tuple[object, ...] = _ARGS.__get__(exc)
     return found
 
 
-def set_args(exc: BaseException, args: tuple[Any, ...]) -> None:
+def set_args(exc: BaseException, args: tuple[object, ...]) -> None:
     """Set them, even if the class is frozen."""
     _ARGS.__set__(exc, args)
 
@@ -191,14 +191,14 @@ def _control_flow() -> tuple[type[BaseException], ...]:
 
 
 @lru_cache(maxsize=256)
-def _dual_class(plain: type[Any], cause_class: type[BaseException], is_stand_in: bool) -> type[Any]:
+def _dual_class(plain: type[object], cause_class: type[BaseException], is_stand_in: bool) -> type[Any]:
     namespace = {"__module__": plain.__module__, "__doc__": plain.__doc__, "_dual_of": cause_class}
     # A frozen or comparable dataclass would make an error that cannot pass a with-block, or be hashed.
     namespace |= {
         name: getattr(BaseException, name) for name in ("__setattr__", "__delattr__", "__hash__", "__eq__")
     }
     name = f"{plain.__name__}({cause_class.__name__})"
-    bases: tuple[type[Any], ...] = (plain, cause_class)
+    bases: tuple[type[object], ...] = (plain, cause_class)
     if (
         is_stand_in
     ):  # the exception itself could not be unpickled here: `except UnserializableException` catches it
@@ -218,7 +218,7 @@ def _native_fields(exc: BaseException) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not missing}
 
 
-def _set_fields(target: BaseException, values: dict[str, Any]) -> None:
+def _set_fields(target: BaseException, values: dict[str, object]) -> None:
     for name, value in values.items():
         try:
             setattr(target, name, value)

@@ -58,11 +58,11 @@ class _Options:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"cannot assign to {name!r}: options do not change, .merged() makes others")
 
-    def __setstate__(self, state: tuple[None, dict[str, Any]]) -> None:
+    def __setstate__(self, state: tuple[None, dict[str, object]]) -> None:
         for name, value in state[1].items():
             object.__setattr__(self, name, value)
 
-    def merged(self, **overrides: Any) -> Self:
+    def merged(self, **overrides: object) -> Self:
         """A copy with some options replaced; only those are checked.
 
         Raises:
@@ -224,7 +224,7 @@ class MethodOptions(_Options):
     _num_objects_per_yield: int | None = None
 
 
-def parse_task_options(given: Mapping[str, Any]) -> TaskOptions:
+def parse_task_options(given: Mapping[str, object]) -> TaskOptions:
     """Check the options of a remote function.
 
     Raises:
@@ -234,12 +234,12 @@ def parse_task_options(given: Mapping[str, Any]) -> TaskOptions:
     return TaskOptions(**_checked(_KINDS[TaskOptions], given))
 
 
-def parse_actor_options(given: Mapping[str, Any]) -> ActorOptions:
+def parse_actor_options(given: Mapping[str, object]) -> ActorOptions:
     """Check the options of an actor class; errors as in `parse_task_options`."""
     return ActorOptions(**_checked(_KINDS[ActorOptions], given))
 
 
-def parse_method_options(given: Mapping[str, Any]) -> MethodOptions:
+def parse_method_options(given: Mapping[str, object]) -> MethodOptions:
     """Check the options of an actor's method; errors as in `parse_task_options`."""
     return MethodOptions(**_checked(_KINDS[MethodOptions], given))
 
@@ -261,7 +261,7 @@ def _wrong_type(name: str, wanted: str, value: object) -> TypeError:
     return TypeError(f"{name}= takes {wanted}, not {type(value).__name__} ({value!r}).")
 
 
-def _amount(name: str, value: Any) -> float:
+def _amount(name: str, value: object) -> float:
     """An amount of a resource."""
     if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
         raise _wrong_type(name, "a number", value)
@@ -275,7 +275,7 @@ def _amount(name: str, value: Any) -> float:
     return amount
 
 
-def _unreserved(name: str, value: Any) -> float:
+def _unreserved(name: str, value: object) -> float:
     amount = _amount(name, value)
     warnings.warn(
         f"{name}= of an actor reserves nothing: objects that do not fit in the object store are spilled.",
@@ -285,7 +285,7 @@ def _unreserved(name: str, value: Any) -> float:
     return amount
 
 
-def _seconds(name: str, value: Any) -> float:
+def _seconds(name: str, value: object) -> float:
     """A bound on time."""
     if isinstance(value, (str, bytes, bool)) or not hasattr(value, "__float__"):
         raise _wrong_type(name, "a number of seconds", value)
@@ -311,7 +311,7 @@ def _whole(low: int, meaning: str, *, default_at: int | None = None) -> _Check:
 
 
 def _instance(wanted: type, words: str) -> _Check:
-    def check(name: str, value: Any) -> Any:
+    def check(name: str, value: object) -> Any:
         if not isinstance(value, wanted):
             raise _wrong_type(name, words, value)
         # A copy: the caller may go on to change the dict it passed.
@@ -320,7 +320,7 @@ def _instance(wanted: type, words: str) -> _Check:
     return check
 
 
-def _filled_text(name: str, value: Any) -> str:
+def _filled_text(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise _wrong_type(name, "a string", value)
     if not value:
@@ -416,7 +416,7 @@ def check_labels(name: str, value: object) -> dict[str, str]:
     return dict(value)
 
 
-def _fallbacks(name: str, value: Any) -> list[dict[str, Any]]:
+def _fallbacks(name: str, value: object) -> list[dict[str, Any]]:
     """What else would do, the best first: dicts of options, of which `label_selector` is the only one so far."""
     if not isinstance(value, list):
         raise _wrong_type(name, "a list of dicts of options", value)
@@ -432,7 +432,7 @@ def _fallbacks(name: str, value: Any) -> list[dict[str, Any]]:
     return checked
 
 
-def _profile(name: str, value: Any) -> str:
+def _profile(name: str, value: object) -> str:
     """How to measure a task: one of four, or `line:NAME,NAME` for functions that it calls, too."""
     kind, colon, names = value.partition(":") if isinstance(value, str) else (value, "", "")
     if kind == "line" and colon and all(each.strip() for each in names.split(",")):
@@ -443,7 +443,7 @@ def _profile(name: str, value: Any) -> str:
 def _one_of(*allowed: str) -> _Check:
     words = ", ".join(f'"{each}"' for each in allowed) + " or None"
 
-    def check(name: str, value: Any) -> str:
+    def check(name: str, value: object) -> str:
         if not isinstance(value, str):
             raise _wrong_type(name, words, value)
         if value not in allowed:
@@ -453,7 +453,7 @@ def _one_of(*allowed: str) -> _Check:
     return check
 
 
-def _groups(name: str, value: Any) -> dict[str, int]:
+def _groups(name: str, value: object) -> dict[str, int]:
     """Threads per concurrency group, from a dict or from Ray's list of {"name", "max_concurrency"}."""
     if isinstance(value, list):
         try:
@@ -519,7 +519,7 @@ class _Kind:
     """One of the three classes with what is needed to check its options fast."""
 
     def __init__(
-        self, noun: str, options: type[Any], decorator_only: frozenset[str], **checks: _Check
+        self, noun: str, options: type[object], decorator_only: frozenset[str], **checks: _Check
     ) -> None:
         self.noun = noun
         self.article = "an" if noun[0] == "a" else "a"
@@ -538,14 +538,14 @@ _KINDS: dict[type[Any], _Kind] = {
 }
 
 
-def _refuse_none(kind: _Kind, names: frozenset[str], given: Mapping[str, Any]) -> None:
+def _refuse_none(kind: _Kind, names: frozenset[str], given: Mapping[str, object]) -> None:
     if kind.noun != "method" and not names.isdisjoint(given):
         for name in [name for name in names if name in given and given[name] is None]:
             raise TypeError(f"{name}=None is not allowed: leave the option out to have its default.")
 
 
-def _checked(kind: _Kind, given: Mapping[str, Any]) -> dict[str, Any]:
-    values: dict[str, Any] = {}
+def _checked(kind: _Kind, given: Mapping[str, object]) -> dict[str, Any]:
+    values: dict[str, object] = {}
     _refuse_none(kind, _NEVER_NONE, given)
     for name, value in given.items():
         check = kind.checks.get(name)
@@ -558,7 +558,7 @@ def _checked(kind: _Kind, given: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def _check_group_options(values: Mapping[str, Any]) -> None:
+def _check_group_options(values: Mapping[str, object]) -> None:
     if values.get("scheduling_strategy") is not None and values.get("placement_group", "default") not in (
         "default",
         None,

@@ -128,12 +128,12 @@ class RemoteFunction(Generic[P, Out]):
 
     def _remote(
         self,
-        args: Sequence[Any] | None = None,
-        kwargs: Mapping[str, Any] | None = None,
+        args: Sequence[object] | None = None,
+        kwargs: Mapping[str, object] | None = None,
         **options: Unpack[TaskKeywords],
     ) -> Any:
         """Run as a task, with arguments in a list and a dict, and options for this call alone."""
-        chosen: RemoteFunction[..., Any] = self.options(**options) if options else self
+        chosen: RemoteFunction[..., object] = self.options(**options) if options else self
         return chosen.remote(*(args or ()), **(kwargs or {}))
 
     def _bind(self) -> LocalEngine:
@@ -163,9 +163,9 @@ class RemoteFunction(Generic[P, Out]):
     def options(
         self, *, num_returns: int, **overrides: Unpack[TaskKeywords]
     ) -> RemoteFunction[P, list[ObjectRef[Any]]]: ...
-    def options(self, **overrides: Any) -> RemoteFunction[P, Any]:
+    def options(self, **overrides: object) -> RemoteFunction[P, Any]:
         """The same function with other options."""
-        made: RemoteFunction[P, Any] = RemoteFunction(self._function, self._options.merged(**overrides))
+        made: RemoteFunction[P, object] = RemoteFunction(self._function, self._options.merged(**overrides))
         made._native = self._native
         return made
 
@@ -190,16 +190,16 @@ def _decorated(decorator: Callable[[Invoke], Invoke], call: Callable[..., Any]) 
     """`.remote` of a function that has a decorator of its own for how it is called: on this side, not in the task."""
     invoke = decorator(lambda args, kwargs: call(*args, **kwargs))
 
-    def remote(*args: Any, **kwargs: Any) -> Any:
+    def remote(*args: object, **kwargs: object) -> Any:
         return invoke(args, kwargs)
 
     return remote
 
 
 def _rebuild(
-    function: Callable[P, object], options: TaskOptions, native: dict[Any, Any] | None = None
+    function: Callable[P, object], options: TaskOptions, native: dict[object, object] | None = None
 ) -> RemoteFunction[P, Any]:
-    made: RemoteFunction[P, Any] = RemoteFunction(function, options)
+    made: RemoteFunction[P, object] = RemoteFunction(function, options)
     made._native = native or {}
     return made
 

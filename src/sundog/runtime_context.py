@@ -297,7 +297,7 @@ def _function_name() -> str | None:
     return f"{type(actor).__module__}.{getattr(getattr(type(actor), running.name, None), '__qualname__', running.name)}"
 
 
-def _full_name(function: Any, cls: type | None = None) -> str | None:
+def _full_name(function: object, cls: type | None = None) -> str | None:
     owner = cls or (type(function.__self__) if hasattr(function, "__self__") else None)
     name = getattr(function, "__name__", None)
     if name is None:
@@ -310,7 +310,7 @@ def _full_name(function: Any, cls: type | None = None) -> str | None:
     return ".".join([module, *([owner.__name__] if owner is not None else []), name])
 
 
-def _unwrapped(function: Any) -> Any:
+def _unwrapped(function: object) -> Any:
     """The function behind its wrappers and its binding to an instance."""
     function = getattr(function, "__func__", function)
     while hasattr(function, "__wrapped__"):

@@ -79,7 +79,7 @@ def timeline(filename: str | None = None) -> list[dict[str, Any]] | None:
 
     with opened(_folder()) as index:
         if filename is None:
-            found: list[dict[str, Any]] = json.loads("".join(pieces(index)))
+            found: list[dict[str, object]] = json.loads("".join(pieces(index)))
             return found
         with open(filename, "w", encoding="utf-8") as file:
             file.writelines(pieces(index))

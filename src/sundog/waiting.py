@@ -16,7 +16,7 @@ W = TypeVar("W")
 
 
 def wait_mixed(
-    engine: LocalEngine, refs_and_generators: list[Any], num_returns: int, timeout_s: float | None
+    engine: LocalEngine, refs_and_generators: list[object], num_returns: int, timeout_s: float | None
 ) -> tuple[list[Any], list[Any]]:
     """The waitables that are ready (at most `num_returns`) and all others, each in the order given."""
     waiting = _Waiting(engine.owner, refs_and_generators, num_returns)

@@ -92,7 +92,7 @@ def elsewhere(*, start: bool = False) -> ForeignEngine | None:
     return foreign
 
 
-def init_elsewhere(asked: dict[str, Any]) -> dict[str, Any]:
+def init_elsewhere(asked: dict[str, object]) -> dict[str, Any]:
     """`init()` of a program on another system, or one that is in such a session already: what it returns.
 
     Raises:

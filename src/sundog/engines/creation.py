@@ -36,12 +36,12 @@ class Creations:
 
     def create(
         self,
-        cls: Any,
+        cls: object,
         class_name: str,
         options: ActorOptions,
         data: HandleData,
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
     ) -> tuple[bytes, bool]:
         """Create an actor; returns its id and whether it is new (get_if_exists may find one).
 
@@ -113,7 +113,7 @@ class Creations:
             "handle": pack(data, 1 << 62)[0],
         }
 
-    def _note_site(self, actor_id: bytes, class_name: str, registration: dict[str, Any]) -> None:
+    def _note_site(self, actor_id: bytes, class_name: str, registration: dict[str, object]) -> None:
         """Record where in the user's program the actor is created."""
         owner = self.owner
         site = registration["call_site"] = _users_site()

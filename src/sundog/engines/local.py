@@ -102,12 +102,12 @@ class LocalEngine:
         return key
 
     # ------------------------------------------------------------------ functions
-    def bind(self, function: Any, name: str, options: TaskOptions, *, generator: bool) -> Fn:
+    def bind(self, function: object, name: str, options: TaskOptions, *, generator: bool) -> Fn:
         """A function with options, ready to be submitted many times."""
         own = name.rpartition(".")[2]  # as Ray has it: without the scopes around it
         fn = self.owner.tasks.make_fn(function, options.name or own)
         fn.function = own
-        returns: Any = options.num_returns
+        returns: object = options.num_returns
         if returns is None:
             returns = "streaming" if generator else 1
         fn.returns = returns
@@ -408,7 +408,7 @@ def join(info: sessions.SessionInfo, config: Config, job: JobSpec, *, log_to_dri
     return _become_driver(process_id, connection, session, config, job_id, job, log_to_driver, None)
 
 
-def settled(own: Config, session: dict[str, Any]) -> Config:
+def settled(own: Config, session: dict[str, object]) -> Config:
     """The settings of a program that joins: those of its session, but for what the program itself set otherwise."""
     default = Config()
     chosen = {name: value for name, value in as_dict(own).items() if value != getattr(default, name)}

@@ -10,7 +10,6 @@ import os
 import pickle
 import signal
 import time
-from typing import Any
 
 from sundog import config as config_module
 from sundog import early
@@ -64,7 +63,7 @@ def start_member(
         "shm_root": shm_root,
         "spill_folders": [f"{info.path}/spilled_objects"],
     }
-    params: dict[str, Any] = {
+    params: dict[str, object] = {
         "session": session,
         "member": True,
         "node_id": node_id.hex(),

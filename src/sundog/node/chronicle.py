@@ -53,7 +53,7 @@ class Chronicle:
             self._fact("node", row["node_id"], row=row, cores=machine.physical_cores())
             self._sample()
 
-    def _fact(self, kind: str, subject: str, **facts: Any) -> None:
+    def _fact(self, kind: str, subject: str, **facts: object) -> None:
         self.node.records.fact(kind, subject=subject, **facts)
 
     # ------------------------------------------------------------------ lives
@@ -64,7 +64,7 @@ class Chronicle:
                 if row["node_id"] == node_id.hex():
                     self._fact("node", row["node_id"], row=row)
 
-    def process_died(self, process: Process, row: dict[str, Any], cause: Cause) -> None:
+    def process_died(self, process: Process, row: dict[str, object], cause: Cause) -> None:
         """A process is gone: its last row, and why."""
         self._fact(
             "worker",
@@ -88,7 +88,7 @@ class Chronicle:
                 row["serialized_runtime_env"] = json.dumps(env)
             self._fact("actor", actor_id.hex(), row=row, owner=found.owner.hex())
 
-    def job_changed(self, job: Job, row: dict[str, Any]) -> None:
+    def job_changed(self, job: Job, row: dict[str, object]) -> None:
         """A driver joined, or left."""
         if row.get("end_time") and self.node.records.enabled:
             self._begin()  # of a session that is shorter than that

@@ -161,7 +161,7 @@ class _Limited:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, signal.SIGKILL)
 
-    def _note(self, users: list[User], used: int, **changes: Any) -> None:
+    def _note(self, users: list[User], used: int, **changes: object) -> None:
         largest = f"pid {users[0][0]}, {users[0][2]}: {users[0][1] / 1e6:,.1f} MB" if users else ""
         self.verdict = replaced(self.verdict, used_bytes=used, largest=largest, **changes)
         job_verdicts.write(f"{self._session}/jobs/{self.tenant}", self.verdict)

@@ -49,7 +49,7 @@ class Learning:
         elif path != self._path:
             self._unlearn("drivers have different import paths")
 
-    def environment_came(self, runtime_env: dict[str, Any]) -> None:
+    def environment_came(self, runtime_env: dict[str, object]) -> None:
         """A runtime environment will be used: its variables and paths hold before its workers import anything."""
         if runtime_env:
             self._unlearn("runtime environments are used")

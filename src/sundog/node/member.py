@@ -33,7 +33,7 @@ from sundog.wire import members, versions
 from sundog.wire.row import Table, on
 
 
-def run(params: dict[str, Any], zygote: tuple[int, int], lifeline_write: int) -> None:
+def run(params: dict[str, object], zygote: tuple[int, int], lifeline_write: int) -> None:
     """Be a member until the node is to end. `lifeline_write` stays open until then: its closing ends the workers."""
     with contextlib.suppress(OSError):
         os.setsid()

@@ -455,7 +455,7 @@ class Node:
         self.memory.died(process, cause)
 
     # ------------------------------------------------------------------ messages (the table: messages.py)
-    def from_process(self, process: Process, message: tuple[Any, ...], fds: list[int]) -> None:
+    def from_process(self, process: Process, message: tuple[object, ...], fds: list[int]) -> None:
         """Handle one message of a driver, worker or command."""
         try:
             if self.table.handle(message, process, fds=fds):
@@ -587,7 +587,7 @@ class Node:
             owner.line.send(LeaseGranted(step.key, step.lease, step.worker, worker.pid, step.accelerators))
 
 
-def run(params: dict[str, Any], zygote: tuple[int, int], lifeline_read: int, lifeline_write: int) -> None:
+def run(params: dict[str, object], zygote: tuple[int, int], lifeline_read: int, lifeline_write: int) -> None:
     """Run a node to its end. `lifeline_write` stays open until then: its closing ends the workers."""
     with contextlib.suppress(OSError):
         os.setsid()

@@ -57,7 +57,7 @@ class Asker(NamedTuple):
     process: Process
     number: int
 
-    def answer(self, value: Any) -> None:
+    def answer(self, value: object) -> None:
         """Send the answer."""
         self.process.line.send(Answer(self.number, True, value))
 
@@ -463,7 +463,7 @@ class Requests:
         """Ask every process for its rows; answer when all who live have, or after a while."""
         token = next(self._tokens)
         asked = {p.process_id for p in self.node.processes.values() if p.pid}
-        rows: list[dict[str, Any]] = []
+        rows: list[dict[str, object]] = []
 
         def finish() -> None:
             if self._gathering.pop(token, None) is not None:
@@ -528,7 +528,7 @@ class Requests:
             resources = dict(step.spec.placement or step.spec.resources)
             process.line.send(ActorInfeasible(row.spec["class_name"], resources, step.reason))
 
-    def environment_failed(self, env_key: str, text: str, facts: dict[str, Any]) -> None:
+    def environment_failed(self, env_key: str, text: str, facts: dict[str, object]) -> None:
         """A runtime environment cannot be set up: fail what waits for it."""
         environment = self.node.workers.environments.get(env_key)
         if environment is None or environment.error:

@@ -330,7 +330,7 @@ class StoreKeeper:
     def _release(self, job: int, paths: list[str]) -> None:
         """Remove files from memory. Not on this thread: to free the pages of a gigabyte takes a while."""
 
-        def released(_result: Any, _error: BaseException | None) -> None:
+        def released(_result: object, _error: BaseException | None) -> None:
             self.do(self.store.released(job, self.node.now()))
 
         self._in_thread(lambda: _unlink_all(paths), released)
@@ -341,7 +341,7 @@ class StoreKeeper:
         target = self._target_of(step.place.url)
         began = self.node.now()
 
-        def restored(_: Any, error: BaseException | None) -> None:
+        def restored(_: object, error: BaseException | None) -> None:
             if error is not None:
                 self.node.log(f"{step.name} cannot be restored from {step.place.url}: {error!r}")
             else:
@@ -368,7 +368,7 @@ class StoreKeeper:
             os.makedirs(self.folders[0], mode=0o700, exist_ok=True)
             target.read(place, path)
 
-        def fetched(_: Any, error: BaseException | None) -> None:
+        def fetched(_: object, error: BaseException | None) -> None:
             if error is not None:
                 self.node.log(f"{place.url} cannot be fetched: {error!r}")
             answer = (path, 0) if error is None else None if _is_loss(error) else (f"{place.url}: {error}",)

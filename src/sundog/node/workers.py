@@ -86,7 +86,7 @@ class Workers:
             if line is not None:
                 line.send(message)
 
-    def heard_zygote(self, message: tuple[Any, ...], _fds: list[int]) -> None:
+    def heard_zygote(self, message: tuple[object, ...], _fds: list[int]) -> None:
         """A zygote, this node's or a member's, says something."""
         self.table.handle(message)
 

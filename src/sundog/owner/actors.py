@@ -159,7 +159,7 @@ class ActorCalls:
         elif not link.inflight:
             link.keep = None
 
-    def call(self, link: ActorLane, fn: Fn, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Task:
+    def call(self, link: ActorLane, fn: Fn, args: tuple[object, ...], kwargs: dict[str, object]) -> Task:
         """Queue a call and send it if it can be.
 
         Raises:
@@ -401,7 +401,7 @@ class ActorCalls:
         link.inflight.clear()
         return lost
 
-    def _sort_out(self, link: ActorLane, lost: list[Task], cause: Any, was_alive: bool) -> None:
+    def _sort_out(self, link: ActorLane, lost: list[Task], cause: object, was_alive: bool) -> None:
         """The calls made to an actor that restarts: try again what may be, fail the rest, keep the order.
 
         Calls without retries fail with the life that they were made to, begun or not: the next life starts from
@@ -443,7 +443,7 @@ class ActorCalls:
             error = self.died_error(link, task, may_have_run)
         self.replies.fail_with(task, error)
 
-    def _unavailable(self, link: ActorLane, task: Task, cause: Any, begun: bool) -> RayError:
+    def _unavailable(self, link: ActorLane, task: Task, cause: object, begun: bool) -> RayError:
         return death_errors.call_error(
             task, link.name, link.actor_id, link.pid, cause, _text(cause), begun=begun
         )
@@ -462,7 +462,7 @@ class ActorCalls:
                 return refused
         what = f"{task.fn.name}() was not completed. " if task is not None else ""
         cause = link.cause
-        facts: dict[str, Any] = {
+        facts: dict[str, object] = {
             "actor_id": link.actor_id.hex(),
             "actor_name": link.name,
             "pid": link.pid or None,
@@ -484,7 +484,7 @@ def _group_of(task: Task) -> str:
     return str(task.extra.get(EXTRA_GROUP, "")) if task.extra else ""
 
 
-def _text(cause: Any) -> str:
+def _text(cause: object) -> str:
     if isinstance(cause, Cause):
         return cause.text()
     if isinstance(cause, bytes):

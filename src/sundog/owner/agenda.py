@@ -44,7 +44,7 @@ class Agenda:
     def __len__(self) -> int:
         return len(self._heap)
 
-    def after(self, delay_s: float, task: Ends, call: Callable[..., None], *args: Any) -> None:
+    def after(self, delay_s: float, task: Ends, call: Callable[..., None], *args: object) -> None:
         """Call `call(*args)` in `delay_s` seconds, under the lock, unless `task` is done by then (locked)."""
         heap = self._heap
         if len(heap) >= self._prune_at:
@@ -56,11 +56,11 @@ class Agenda:
         if heap[0][0] == due_s:
             self._set(due_s)
 
-    def bound(self, delay_s: float, task: Ends, call: Callable[..., None], *args: Any) -> None:
+    def bound(self, delay_s: float, task: Ends, call: Callable[..., None], *args: object) -> None:
         """As `after`, for a bound on time: while somebody debugs a task of this session, its clock stands still."""
         self.after(delay_s, task, self._over, task, self._pauses.total_s(), call, args)
 
-    def _over(self, task: Ends, before_s: float, call: Callable[..., None], args: tuple[Any, ...]) -> None:
+    def _over(self, task: Ends, before_s: float, call: Callable[..., None], args: tuple[object, ...]) -> None:
         pauses = self._pauses
         owed_s = pauses.owed_s(before_s)
         if owed_s:

@@ -40,7 +40,7 @@ class Arguments:
         self.basics = basics
         self.replies = replies
 
-    def pack(self, task: Task, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def pack(self, task: Task, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         """Pickle the arguments of a task; afterwards it is WAITING if it has top-level refs."""
         if not kwargs:
             for arg in args:
@@ -53,7 +53,7 @@ class Arguments:
                     return
         self._pack_carefully(task, args, kwargs)
 
-    def _pack_carefully(self, task: Task, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def _pack_carefully(self, task: Task, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         """Pickle arguments that need care: top-level refs become slots, large ones an object of their own."""
         basics = self.basics
         deps: list[bytes] = []
@@ -61,7 +61,7 @@ class Arguments:
             args = tuple([_slot(arg, deps) if type(arg) is _REF else arg for arg in args])
         if kwargs and any(type(arg) is _REF for arg in kwargs.values()):
             kwargs = {key: _slot(arg, deps) if type(arg) is _REF else arg for key, arg in kwargs.items()}
-        payload: Any = [args, kwargs] if kwargs else args
+        payload: object = [args, kwargs] if kwargs else args
         started = _time()
         meta, buffers, inner = basics.objects.pack_value(payload, f"an argument of {task.fn.name}()")
         holds = deps + inner if inner else list(deps)

@@ -51,7 +51,7 @@ def note_arguments(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], siz
             _note(name, value, size_bytes)
 
 
-def _note(name: str, value: Any, total_bytes: int) -> None:
+def _note(name: str, value: object, total_bytes: int) -> None:
     size = getattr(value, "nbytes", total_bytes)
     if not isinstance(size, int) or size < LARGE_BYTES:
         return
@@ -93,7 +93,7 @@ def note_function(name: str, size_bytes: int) -> None:
     )
 
 
-def likeness(args: tuple[Any, ...], kwargs: dict[str, Any]) -> float:
+def likeness(args: tuple[object, ...], kwargs: dict[str, object]) -> float:
     """A number that is the same if the largest argument is passed again, and most likely another for others.
 
     Made of which object it is (an address may be used again) and of a few of its bytes or items (two arrays may begin
@@ -109,7 +109,7 @@ def likeness(args: tuple[Any, ...], kwargs: dict[str, Any]) -> float:
     return float(crc32(_part_of(largest), crc32(f"{id(largest)} {most}".encode())))
 
 
-def _size_of(value: Any, depth: int) -> int:
+def _size_of(value: object, depth: int) -> int:
     """About how many bytes a value has: of arrays exactly, of containers and objects by what they hold."""
     try:
         size = getattr(value, "nbytes", None)
@@ -117,7 +117,7 @@ def _size_of(value: Any, depth: int) -> int:
             return size
         if isinstance(value, str | bytes | bytearray):
             return len(value)
-        held: Collection[Any]
+        held: Collection[object]
         if isinstance(value, dict):
             held = value.values()
         elif isinstance(value, list | tuple | set | frozenset):

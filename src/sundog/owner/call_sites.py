@@ -25,7 +25,7 @@ _ours: set[int] = set()  # the globals of modules of sundog, by their numbers
 MARK = "@"  # before the function's name, where the fingerprint of its code would stand
 
 
-def note(ring: Ring | NoRing, fn: Fn, task_id: bytes, code: Any, at: int) -> None:
+def note(ring: Ring | NoRing, fn: Fn, task_id: bytes, code: object, at: int) -> None:
     """A function is submitted from here from now on."""
     fn.site_code, fn.site_at = code, at
     now = _time()
@@ -54,7 +54,7 @@ def of_user(ring: Ring | NoRing, otherwise: int, depth: int = 1) -> int:
     return otherwise
 
 
-def _is_ours(names: dict[str, Any]) -> bool:
+def _is_ours(names: dict[str, object]) -> bool:
     name = names.get("__name__")
     if type(name) is not str or not name.startswith("sundog."):
         return False
@@ -62,7 +62,7 @@ def _is_ours(names: dict[str, Any]) -> bool:
     return True
 
 
-def _number(ring: Ring | NoRing, code: Any, at: int) -> int:
+def _number(ring: Ring | NoRing, code: object, at: int) -> int:
     if len(ring.sites) >= _SITES_MAX:
         ring.sites.clear()
     number = ring.name(site_of(code, at))

@@ -41,7 +41,7 @@ class Crew:
     """The workers of one pool. `spoiled`: they were prepared for it, and serve nobody else afterwards."""
 
     def __init__(
-        self, owner: Owner, size: int, spec: LeaseSpec, setup: dict[str, Any], spoiled: bool
+        self, owner: Owner, size: int, spec: LeaseSpec, setup: dict[str, object], spoiled: bool
     ) -> None:
         self._owner = owner
         self._row = rows.CrewTerms(size, spoiled)
@@ -71,7 +71,7 @@ class Crew:
             self._owner.dispatch.dispatch_all()
 
     # ------------------------------------------------------------------ many at a time
-    def submit(self, fn: Fn, items: list[Any]) -> list[ObjectRef[Any]]:
+    def submit(self, fn: Fn, items: list[object]) -> list[ObjectRef[Any]]:
         """One task for each item, which is its argument; sent together."""
         owner, tasks = self._owner, self._owner.tasks
         code, at = _getframe(1).f_code, _getframe(1).f_lasti

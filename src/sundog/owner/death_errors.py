@@ -28,7 +28,7 @@ _STATUS_S = 0.5
 
 def facts_of(cause: Cause) -> dict[str, Any]:
     """What an error carries of a cause."""
-    facts: dict[str, Any] = dict(cause.facts)
+    facts: dict[str, object] = dict(cause.facts)
     facts.update(exit_code=cause.exit_code, signal=cause.signal, cause=cause.text())
     if cause.last_line:
         facts["last_line"] = cause.last_line
@@ -75,7 +75,7 @@ def task_error(task: Task, worker: bytes, pid: int, cause: Cause, output: str) -
 
 
 def call_error(
-    task: Task, actor: str, actor_id: bytes, pid: int, cause: Any, told: str, *, begun: bool = True
+    task: Task, actor: str, actor_id: bytes, pid: int, cause: object, told: str, *, begun: bool = True
 ) -> RayError:
     """The error of a call that an actor had in hand when it died, or that comes between two of its lives.
 

@@ -73,7 +73,7 @@ def describe_objects(
 
 
 def _object(
-    oid: bytes, size: int, status: str, sites: dict[str, str], facts: dict[str, Any]
+    oid: bytes, size: int, status: str, sites: dict[str, str], facts: dict[str, object]
 ) -> dict[str, Any]:
     return {
         "object_id": oid.hex(),
@@ -92,7 +92,7 @@ def describe_tasks(basics: Basics) -> list[dict[str, Any]]:
 
     Beyond as many as a list may show, tasks are only counted: rows with a `count`.
     """
-    rows: list[dict[str, Any]] = [
+    rows: list[dict[str, object]] = [
         {"running": True, "task": task.hex(), "start_s": at_s, "worker": basics.me.hex(), "pid": os.getpid()}
         for task, at_s in basics.running_calls().items()
     ]

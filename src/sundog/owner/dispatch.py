@@ -120,7 +120,7 @@ class Dispatch:
             self.shapes.append(shape)
         return shape
 
-    def shape_for(self, spec: LeaseSpec, setup: dict[str, Any]) -> Shape:
+    def shape_for(self, spec: LeaseSpec, setup: dict[str, object]) -> Shape:
         """The shape of this demand, made on first use."""
         with self.basics.lock:
             key = (spec, bool(setup.get("capture")))
@@ -131,7 +131,7 @@ class Dispatch:
                 shape = self.shapes_by_spec[key] = self.look_at(Shape(next(self._keys), spec, setup))
             return shape
 
-    def private_shape(self, spec: LeaseSpec, setup: dict[str, Any]) -> Shape:
+    def private_shape(self, spec: LeaseSpec, setup: dict[str, object]) -> Shape:
         """A shape of one user's own: equal demands of others do not share its queue and its workers."""
         with self.basics.lock:
             return Shape(next(self._keys), spec, setup)

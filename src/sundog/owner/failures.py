@@ -9,7 +9,7 @@ once per failure; never on the path of a task that ends well.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog import exceptions as errors
 from sundog.owner.rows import DONE, WAITING
@@ -62,7 +62,7 @@ def note_error(
     Args:
         in_order: it was ended on purpose, by a cancel or `sys.exit(0)`.
     """
-    facts: dict[str, Any] = {"type": error_type(error), "message": _text(error)}
+    facts: dict[str, object] = {"type": error_type(error), "message": _text(error)}
     if in_order:
         facts["in_order"] = True
     ring.note("error", task=task_id.hex(), attempt=attempt, **facts)
@@ -102,7 +102,7 @@ def note_unfinished(basics: Basics) -> None:
     basics.ring.note("left", at_s=now)  # what it has not noted here was answered (observe/answered.py)
 
 
-def _text(error: Any) -> str:
+def _text(error: object) -> str:
     try:
         if isinstance(error, errors.RayTaskError):
             text = error.remote_text()

@@ -109,7 +109,7 @@ class Getting:
     def get_many(self, oids: list[bytes], timeout_s: float | None) -> list[Any]:
         """The values of many objects; the first error in order is raised."""
         find, load = self.basics.ready.get, self._load
-        out: list[Any] = []
+        out: list[object] = []
         # One look at each if all are ready: of very many, every look is at memory that is in no cache.
         for oid in oids:
             value = find(oid)

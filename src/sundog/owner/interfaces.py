@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from sundog.exceptions import RayError
 from sundog.owner.lanes import ActorLane, Lane, LeasedLane
@@ -39,7 +39,7 @@ class Dispatching(Protocol):
     def look_at(self, shape: Shape | None) -> Shape:
         """A shape is about to have work: it may have been forgotten while it had none."""
 
-    def shape_for(self, spec: LeaseSpec, setup: dict[str, Any]) -> Shape:
+    def shape_for(self, spec: LeaseSpec, setup: dict[str, object]) -> Shape:
         """The shape of this demand, made on first use."""
 
     def requeue(self, lane: LeasedLane | None, tasks: list[Task], late: bool = True) -> None:
@@ -89,10 +89,10 @@ class Recovering(Protocol):
     def argument_lost(self, task: Task, oid: bytes, segment: str) -> None:
         """A worker could not open an argument: its task waits for it again."""
 
-    def arrived(self, task: Task, first: int, values: list[Any], lane: Lane) -> None:
+    def arrived(self, task: Task, first: int, values: list[object], lane: Lane) -> None:
         """All results of a task that ran again."""
 
-    def item(self, task: Task, index: int, value: Any, lane: Lane) -> None:
+    def item(self, task: Task, index: int, value: object, lane: Lane) -> None:
         """One item of a generator that runs again."""
 
     def ended(self, task: Task) -> None:

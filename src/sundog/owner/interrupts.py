@@ -63,7 +63,7 @@ class Wake(BaseException):
 
 
 # ---------------------------------------------------------------------- the handlers of the program
-def install(lock: Any) -> None:
+def install(lock: object) -> None:
     """Call the program's handlers from now on, and those that it will set; on the main thread.
 
     Args:
@@ -91,7 +91,7 @@ def uninstall() -> None:
             _set(number, _handlers[number])
 
 
-def _signal(number: int, handler: Any) -> Any:
+def _signal(number: int, handler: object) -> Any:
     """Stands for `_signal.signal`."""
     if number == fault_dumps.SIGNAL:
         fault_dumps.give_up()
@@ -223,7 +223,7 @@ def _disarm() -> None:
         frame.f_trace = None
 
 
-def _trace(frame: FrameType, event: str, _: Any) -> Any:
+def _trace(frame: FrameType, event: str, _: object) -> Any:
     """Python's trace function while a frame is watched."""
     global _from_trace, _deciding
     deciding, _deciding = _deciding, True

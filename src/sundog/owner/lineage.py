@@ -328,7 +328,7 @@ class Recovery:
             self._join(task, need)
 
     # ------------------------------------------------------------------ results that come again
-    def arrived(self, task: Task, first: int, values: list[Any], lane: Any) -> None:
+    def arrived(self, task: Task, first: int, values: list[object], lane: object) -> None:
         """All results of a task that ran again, the first of which has the index `first`."""
         basics = self.basics
         wanted, task.rebuilding = task.rebuilding or set(), None
@@ -344,7 +344,7 @@ class Recovery:
             basics.objects.store(oid, full)
         self._missing(task, wanted)
 
-    def item(self, task: Task, index: int, value: Any, lane: Any) -> None:
+    def item(self, task: Task, index: int, value: object, lane: object) -> None:
         """One item of a generator that runs again."""
         oid = result_id(task.id, index)
         if task.lossy is None:

@@ -8,7 +8,7 @@ whichever thread reads the sockets.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog import notices
 from sundog.exceptions import OutOfMemoryError
@@ -79,7 +79,7 @@ class MemoryLosses:
 
 def error_of(task: Task, lane: Lane, cause: Cause) -> OutOfMemoryError:
     """The error of a task that was ended for memory for the last time."""
-    facts: dict[str, Any] = dict(cause.facts)
+    facts: dict[str, object] = dict(cause.facts)
     facts.update(
         task_id=task.id.hex(),
         worker_id=lane.worker.hex(),

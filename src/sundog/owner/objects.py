@@ -280,7 +280,7 @@ class Objects:
         return (ERROR, meta, None, None, None)
 
     # ------------------------------------------------------------------ put
-    def put(self, value: Any) -> bytes:
+    def put(self, value: object) -> bytes:
         """Store a value; returns its object id (with the one implicit hold of its maker)."""
         try:
             meta, buffers, inner = pack(value, self.inline_max)
@@ -321,7 +321,7 @@ class Objects:
         if self.reactor.dormant:
             self.reactor.rouse()
 
-    def pack_value(self, value: Any, what: str) -> tuple[bytes, Any, Any]:
+    def pack_value(self, value: object, what: str) -> tuple[bytes, Any, Any]:
         """Pickle a value.
 
         Raises:
@@ -333,7 +333,7 @@ class Objects:
             raise self.unpackable(value, error, what) from error
 
     @staticmethod
-    def unpackable(value: Any, error: Exception, what: str) -> TypeError:
+    def unpackable(value: object, error: Exception, what: str) -> TypeError:
         """The error that names the member of a value because of which it could not be pickled."""
         from sundog.serialize.inspect import explain
 

@@ -393,7 +393,7 @@ class Reactor:
         self.wait_in(self.outer.poll, timeout)
         return not interrupts.due()
 
-    def wait_in(self, block: Callable[..., Any], *args: Any) -> None:
+    def wait_in(self, block: Callable[..., Any], *args: object) -> None:
         """Block in a call of C code, with nothing of ours half done; the main thread leaves it when a handler waits."""
         if get_ident() == interrupts.main:
             interrupts.wait_in(block, *args)

@@ -122,7 +122,7 @@ class _Search:
 
 def _running_variables() -> dict[int, tuple[object, str]]:
     """What the variables of all running functions hold, but those of sundog and of the thread that looks."""
-    found: dict[int, tuple[Any, str]] = {}
+    found: dict[int, tuple[object, str]] = {}
     frames = sys._current_frames()
     frames.pop(threading.get_ident(), None)
     for innermost in list(frames.values()):
@@ -139,7 +139,7 @@ def _running_variables() -> dict[int, tuple[object, str]]:
     return found
 
 
-def _is_ours(holder: Any, target: Any, way: tuple[str, ...]) -> bool:
+def _is_ours(holder: object, target: object, way: tuple[str, ...]) -> bool:
     """Whether a referrer is part of the search itself, or a frame (whose variables are known)."""
     if isinstance(holder, FrameType):
         return True
@@ -196,7 +196,7 @@ def _edge(holder: Any, target: Any) -> tuple[bool, str]:
     return kind.__module__.startswith(_INNER_PARTS), text
 
 
-def _dict_edge(holder: dict[Any, Any], target: Any) -> tuple[bool, str]:
+def _dict_edge(holder: dict[object, object], target: object) -> tuple[bool, str]:
     key = next((key for key, value in list(holder.items()) if value is target), _MARK)
     module = sys.modules.get(str(holder.get("__name__"))) if "__builtins__" in holder else None
     if "__builtins__" in holder or module is not None:
@@ -218,7 +218,7 @@ def _suspended_edge(holder: Any, target: Any) -> tuple[bool, str]:
     return True, f"variable {name} of the suspended {what} {place}"
 
 
-def _instance_edge(holder: Any, target: Any) -> str:
+def _instance_edge(holder: object, target: object) -> str:
     name = type(holder).__qualname__
     try:
         attributes = object.__getattribute__(holder, "__dict__")
@@ -269,14 +269,14 @@ def _arrays_over(everything: list[Any], exported: dict[str, Any]) -> dict[str, l
     return found
 
 
-def _values(container: Any) -> Iterator[Any]:
+def _values(container: object) -> Iterator[Any]:
     try:
         yield from gc.get_referents(container)
     except RuntimeError:
         return
 
 
-def _over(array: Any, names: dict[int, str]) -> str:
+def _over(array: object, names: dict[int, str]) -> str:
     """The object over whose bytes an array lies; "" if over none of these."""
     base = array
     for _ in range(_BASES_MAX):

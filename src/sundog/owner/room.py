@@ -159,7 +159,7 @@ class Room:
         """Where an object is that was brought back."""
         self._answer(message.number, message.place)
 
-    def _answer(self, number: int, answer: Any) -> None:
+    def _answer(self, number: int, answer: object) -> None:
         if self._asked.pop(number, None) is not None:
             self._answers[number] = answer
             self.basics.objects.announce(_KEY + number.to_bytes(8, "little"))

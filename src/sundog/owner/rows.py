@@ -182,7 +182,7 @@ class Shape:
 
     __slots__ = ("crew", "crowded", "key", "lanes", "queue", "setup", "spec", "spent", "wanted")
 
-    def __init__(self, key: int, spec: LeaseSpec, setup: dict[str, Any]) -> None:
+    def __init__(self, key: int, spec: LeaseSpec, setup: dict[str, object]) -> None:
         self.key = key
         self.spec = spec
         self.setup = setup

@@ -39,7 +39,7 @@ FUNCTION_MAX_BYTES = (
 )
 
 
-def _check_size(function: Any, name: str, size_bytes: int) -> None:
+def _check_size(function: object, name: str, size_bytes: int) -> None:
     if size_bytes < FUNCTION_MAX_BYTES:
         return
     kind = "actor" if isinstance(function, type) else "remote function"
@@ -67,7 +67,7 @@ class Tasks:
         self._codes: dict[int, Code] = {}  # id(function) -> its code; until the function dies
 
     # ------------------------------------------------------------------ functions and shapes
-    def make_fn(self, function: Any, name: str) -> Fn:
+    def make_fn(self, function: object, name: str) -> Fn:
         """Export a function or class (pickled once per definition).
 
         Raises:
@@ -107,7 +107,7 @@ class Tasks:
         fn.code = code
         return fn
 
-    def _while_it_lives(self, function: Any) -> Any:
+    def _while_it_lives(self, function: object) -> Any:
         """What has a function's code forgotten when the function dies; the function itself if that cannot be told."""
         codes, key = self._codes, id(function)
 
@@ -162,7 +162,7 @@ class Tasks:
             self.dispatch.kick()
         return task
 
-    def refs_of(self, task: Task, code: Any, at: int) -> Any:
+    def refs_of(self, task: Task, code: object, at: int) -> Any:
         """The refs that `.remote()`, called at this place, returns for a task."""
         if task.fn.queue_timeout_s is not None:
             self.timeouts.watch(task)

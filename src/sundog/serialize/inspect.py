@@ -43,7 +43,7 @@ class FailureTuple:
         parent: what holds it; None if it is the value itself.
     """
 
-    def __init__(self, obj: Any, path: tuple[str, ...], parent: Any) -> None:
+    def __init__(self, obj: object, path: tuple[str, ...], parent: object) -> None:
         self.obj = obj
         self.path = path
         self.parent = parent
@@ -68,10 +68,10 @@ class _Member:
     holder: _Member | None = None
     depth: int = 0
 
-    def inside(self, value: Any, label: str, suffix: str) -> _Member:
+    def inside(self, value: object, label: str, suffix: str) -> _Member:
         return _Member(value, label, self.expression + suffix, self.origin, self, self.depth + 1)
 
-    def captured(self, value: Any, name: str, origin: str) -> _Member:
+    def captured(self, value: object, name: str, origin: str) -> _Member:
         way = f" (reached through {self.expression})" if self.holder is not None else ""
         return _Member(value, name, name, origin + way, self, self.depth + 1)
 
@@ -127,7 +127,7 @@ class _Search:
         return time.thread_time() > self.deadline
 
 
-def _attempt(value: Any) -> Exception | None:
+def _attempt(value: object) -> Exception | None:
     """Why `value` cannot be pickled; None if it can."""
     import cloudpickle  # late: this module is imported by programs that never fail
 

@@ -105,7 +105,7 @@ def _remember_array(value: Any, meta: bytes) -> None:
         _array_type = kind
 
 
-def _dump(value: Any, buffers: Buffers, sent: list[bytes], thawed_max: int = _THAWED_MAX) -> bytes:
+def _dump(value: object, buffers: Buffers, sent: list[bytes], thawed_max: int = _THAWED_MAX) -> bytes:
     """The stream of a value; buffers for shared memory are added to `buffers`, the others are in the stream."""
     if not _taught and _STARLETTE in modules:
         _teach_starlette()
@@ -141,7 +141,7 @@ def _dump(value: Any, buffers: Buffers, sent: list[bytes], thawed_max: int = _TH
     return _finish(value, meta, thawed, buffers, sent)
 
 
-def _finish(value: Any, stream: bytes, thawed: Buffers, buffers: Buffers, sent: list[bytes]) -> bytes:
+def _finish(value: object, stream: bytes, thawed: Buffers, buffers: Buffers, sent: list[bytes]) -> bytes:
     """Make a small array read-only for its readers, as a large one is.
 
     Else a program that works on small data would fail on large. An array over bytes is such an array, and the pickler
@@ -195,7 +195,7 @@ class _Parts:
         return (load_parts, (self.stream, self.parts))
 
 
-def load_parts(stream: bytes, parts: list[Any]) -> Any:
+def load_parts(stream: bytes, parts: list[object]) -> Any:
     """What `_with_parts` wrote."""
     if b"numpy" in stream:
         parts = [
@@ -311,7 +311,7 @@ def _teach_starlette() -> None:
 _custom: dict[type, Any] = {}
 
 
-def _restore(deserializer: Callable[[Any], Any], state: Any) -> Any:
+def _restore(deserializer: Callable[[Any], Any], state: object) -> Any:
     return deserializer(state)
 
 
@@ -320,7 +320,7 @@ def register_serializer(
 ) -> None:
     """Pickle instances of `cls` through `serializer`, and rebuild them through `deserializer`."""
 
-    def reduce(instance: Any) -> tuple[Any, ...]:
+    def reduce(instance: object) -> tuple[Any, ...]:
         return _restore, (deserializer, serializer(instance))
 
     _custom.setdefault(cls, copyreg.dispatch_table.get(cls))

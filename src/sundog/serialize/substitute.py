@@ -44,7 +44,7 @@ def _through_pickle(value: Any, kinds: tuple[type, ...], replace: Callable[[Any]
     found = False
 
     class Taker(cloudpickle.Pickler):  # type: ignore[misc]
-        def persistent_id(self, each: Any) -> int | None:
+        def persistent_id(self, each: object) -> int | None:
             nonlocal found
             if isinstance(each, kinds):
                 found = True

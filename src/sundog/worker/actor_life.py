@@ -234,7 +234,7 @@ class ActorLife:
         return None
 
 
-def own_repr(actor: Any) -> str:
+def own_repr(actor: object) -> str:
     """What an actor calls itself: its `repr`, if its class defines one that works; else ""."""
     if actor is None or getattr(type(actor), "__repr__", None) is object.__repr__:
         return ""

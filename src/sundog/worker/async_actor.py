@@ -211,7 +211,7 @@ class AsyncServing(Serving):
         received: list[bytes] = []
         failed = attempt = out = 0
         name: str = what
-        returns: Any = 1
+        returns: object = 1
         try:
             if extra is not None:
                 name = extra.get(wire.EXTRA_NAME, what)
@@ -318,7 +318,9 @@ class AsyncServing(Serving):
         if self.executor.exit_after is not None or self._finish is not None:
             self._maybe_stop()
 
-    async def _stream(self, lane: AnswerLane, task_id: bytes, name: str, result: Any, extra: Any) -> int:
+    async def _stream(
+        self, lane: AnswerLane, task_id: bytes, name: str, result: object, extra: object
+    ) -> int:
         gates, results = self.executor.gates, self.executor.results
         per_yield, limit = bounds_of(extra)
         turn = _AsyncGate(self.loop)
@@ -509,5 +511,5 @@ async def _as_async(result: Any) -> Any:
             await asyncio.sleep(0)
 
 
-def _is_large(args: Any) -> bool:
+def _is_large(args: object) -> bool:
     return type(args) is not bytes or len(args) > _MANY_BYTES

@@ -44,7 +44,7 @@ class Run(Coroutine[Any, Any, None]):
         self._context: Context | None = None
         self.task: Any = None
 
-    def send(self, value: Any) -> Any:
+    def send(self, value: object) -> Any:
         """One step of the task: as many calls as end without waiting, or one step of the call that waited."""
         if self._coro is not None:
             return self._context.run(self._coro.send, value)  # type: ignore[union-attr]

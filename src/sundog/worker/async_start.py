@@ -11,7 +11,9 @@ from typing import Any
 from sundog.signatures import is_coroutine
 
 
-def make_in_loop(cls: Any, positional: Any, named: Any, loop: asyncio.AbstractEventLoop | None) -> Any:
+def make_in_loop(
+    cls: object, positional: object, named: object, loop: asyncio.AbstractEventLoop | None
+) -> Any:
     """An instance of the class, made while the loop runs.
 
     Args:

@@ -55,7 +55,7 @@ class Breakpoints:
             sys.breakpointhook = self._hook
 
     # ------------------------------------------------------------------ stops
-    def _hook(self, *args: Any, **kwargs: Any) -> Any:
+    def _hook(self, *args: object, **kwargs: object) -> Any:
         self.stop(sys._getframe(1), *args, **kwargs)
 
     def stop(self, frame: FrameType, *args: object, **kwargs: object) -> Any:

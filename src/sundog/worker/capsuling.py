@@ -203,7 +203,7 @@ class _Bounded(io.BytesIO):
         return super().write(data)
 
 
-def _bounded_pickle(value: Any, max_bytes: int) -> bytes:
+def _bounded_pickle(value: object, max_bytes: int) -> bytes:
     """The pickle of a value; b"" if it has none, or a longer one."""
     import cloudpickle
 

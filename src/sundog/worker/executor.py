@@ -451,7 +451,7 @@ class Executor:
         return _loads(retry) if isinstance(retry, bytes) else retry
 
     # ------------------------------------------------------------------ results
-    def pack_result(self, result: Any, name: str) -> Any:
+    def pack_result(self, result: object, name: str) -> Any:
         """Pickle a result; raises TypeError that names the member which cannot be."""
         try:
             return pack(result, self.owner.inline_max)

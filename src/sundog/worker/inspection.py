@@ -99,7 +99,7 @@ class Inspection:
 
         return run
 
-    def _profiled(self, kind: str, function: Any, name: str) -> Any:
+    def _profiled(self, kind: str, function: object, name: str) -> Any:
         is_all = kind.startswith(ALL)
         kind, _, names = kind.removeprefix(ALL).partition(":")
         if is_all:
@@ -120,7 +120,7 @@ class Inspection:
         self._returned(lane, item, name, result)
         return result
 
-    def _returned(self, lane: AnswerLane, item: wire.Item, name: str, result: Any) -> None:
+    def _returned(self, lane: AnswerLane, item: wire.Item, name: str, result: object) -> None:
         before = self._before.pop(item[0], None)
         try:
             from sundog.capsules.capture import outcome_of_result
@@ -155,7 +155,7 @@ class Inspection:
             context.running.reset(token)
 
     def construction_failed(
-        self, spec: dict[str, Any], actor_id: bytes, attempt: int, error: BaseException
+        self, spec: dict[str, object], actor_id: bytes, attempt: int, error: BaseException
     ) -> None:
         """The constructor of an actor raised; its context is still set."""
         if not isinstance(error, Exception):

@@ -49,7 +49,7 @@ class _Told(Exception):
     """Ends a worker whose trouble is printed and told already."""
 
 
-def run(spec: dict[str, Any], control_fd: int, lifeline: int) -> None:
+def run(spec: dict[str, object], control_fd: int, lifeline: int) -> None:
     """Be a worker; does not return."""
     code = 1
     try:

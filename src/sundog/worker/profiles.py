@@ -62,7 +62,7 @@ class Profiler:
         finally:
             self._leave(token, name)
 
-    def _leave(self, token: Any, name: str) -> None:
+    def _leave(self, token: object, name: str) -> None:
         try:
             self.leave(token, name)
             self._calls += 1
@@ -96,14 +96,14 @@ class Profiler:
     def enter(self, name: str) -> Any:
         """A call begins."""
 
-    def wrapped(self, function: Any) -> Any:
+    def wrapped(self, function: object) -> Any:
         """What is called instead of the function."""
         return function
 
-    def choose(self, function: Any, names: tuple[str, ...], *, only: bool) -> None:
+    def choose(self, function: object, names: tuple[str, ...], *, only: bool) -> None:
         """Look at functions of these names too, where this one calls them; `only`: not at others, not at itself."""
 
-    def leave(self, token: Any, name: str) -> None:
+    def leave(self, token: object, name: str) -> None:
         """A call has ended."""
 
     def part(self) -> Part:
@@ -127,7 +127,7 @@ class _Sampled(Profiler):
                 self._sampler.start()
             self._sampler.only = set(self._threads)
 
-    def leave(self, token: Any, name: str) -> None:
+    def leave(self, token: object, name: str) -> None:
         with self._lock:
             self._threads.remove(threading.get_ident())
             sampler = self._sampler
@@ -166,7 +166,7 @@ class _ByLine(Profiler):
         self._chosen: set[Any] = set()  # functions that are looked at wherever they are called
         self._around: set[Any] = set()  # remote functions that are run for what they call, and not looked at
 
-    def choose(self, function: Any, names: tuple[str, ...], *, only: bool) -> None:
+    def choose(self, function: object, names: tuple[str, ...], *, only: bool) -> None:
         own = getattr(function, "__func__", function)
         with self._lock:
             if own in self._around or own in self._wrapped or not self._begin():
@@ -195,11 +195,11 @@ class _ByLine(Profiler):
             self._profiler.enable_by_count()
         return bool(self._chosen)
 
-    def leave(self, token: Any, name: str) -> None:
+    def leave(self, token: object, name: str) -> None:
         if token:
             self._profiler.disable_by_count()
 
-    def wrapped(self, function: Any) -> Any:
+    def wrapped(self, function: object) -> Any:
         own = getattr(function, "__func__", function)
         if own in self._around:
             return function

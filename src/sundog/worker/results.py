@@ -115,7 +115,7 @@ class Results:
             return each
         raise ValueError(f"{name}() has num_returns=1 but yielded 0 values.")
 
-    def _pack(self, lane: AnswerLane, name: str, value: Any, index: int) -> wire.WireValue:
+    def _pack(self, lane: AnswerLane, name: str, value: object, index: int) -> wire.WireValue:
         meta, buffers, inner = self.executor.pack_result(value, name)
         return self.executor.value_of(lane, meta, buffers, inner, index)
 
@@ -190,7 +190,7 @@ class Results:
                 raise KeyboardInterrupt if executor.actor_id is None else CallCancelled
         return not gate.abandoned
 
-    def send_item(self, lane: AnswerLane, task_id: bytes, index: int, each: Any, name: str) -> None:
+    def send_item(self, lane: AnswerLane, task_id: bytes, index: int, each: object, name: str) -> None:
         """Send one item of a generator."""
         executor = self.executor
         if index > self.items_max:
@@ -208,7 +208,7 @@ class Results:
             executor.item_waits()  # the next item may be long in coming
 
     def send_group(
-        self, lane: AnswerLane, task_id: bytes, last: int, each: Any, name: str, count: int
+        self, lane: AnswerLane, task_id: bytes, last: int, each: object, name: str, count: int
     ) -> bool:
         """Send the objects of one yield, the last of them with the index `last`.
 
@@ -239,7 +239,7 @@ def bounds_of(extra: Any) -> tuple[int, int]:
     return extra.get(wire.EXTRA_PER_YIELD, 1), extra.get(wire.EXTRA_BACKPRESSURE, 0)
 
 
-def _told(yielded: Any) -> str:
+def _told(yielded: object) -> str:
     kind = type(yielded).__name__
     return (
         f"a {kind} of {len(yielded)}"
@@ -248,7 +248,7 @@ def _told(yielded: Any) -> str:
     )
 
 
-def _items(name: str, returns: str, result: Any) -> Any:
+def _items(name: str, returns: str, result: object) -> Any:
     """What a task returned whose results come one by one."""
     if hasattr(result, "__next__"):
         return result
@@ -261,7 +261,7 @@ def _items(name: str, returns: str, result: Any) -> Any:
     return iter(result)
 
 
-def _close(generator: Any) -> None:
+def _close(generator: object) -> None:
     close = getattr(generator, "close", None)
     if close is not None:
         close()

@@ -264,7 +264,7 @@ class Serving:
         while len(early) > _EARLY_MAX:
             del early[next(iter(early))]
 
-    def apply_setup(self, setup: dict[str, Any]) -> None:
+    def apply_setup(self, setup: dict[str, object]) -> None:
         """Prepare the process for a lease (GPU ids, thread counts, placement group)."""
         from sundog.worker.setup import apply_lease, note_lease
 
@@ -484,11 +484,11 @@ class Serving:
         )
         meta, _, _ = pack(error, 1 << 62)
         # Not retryable, nor an error of its own: its owner knows its name, and says so.
-        payload: Any = (None, (wire.ERROR, meta, None, None), [])
+        payload: object = (None, (wire.ERROR, meta, None, None), [])
         lane.reply((task_id, wire.R_ERROR, payload, 0.0), len(meta), self.shm_root)
         lane.flush(self.shm_root)
 
-    def interrupt(self, _signal: int, _frame: Any) -> None:
+    def interrupt(self, _signal: int, _frame: object) -> None:
         """SIGINT in the main thread: raise in the task that is to be cancelled, if it still runs."""
         if self.executor.on_signal is not None:
             self.executor.on_signal(_frame)

@@ -115,7 +115,7 @@ def note_lease(ring: Ring | NoRing, setup: dict[str, Any]) -> None:
     ring.write(events.LEASE, b"", ring.name(text, "lease"), now, now, now)
 
 
-def lease_text(resources: dict[str, float], group: str, env: dict[str, Any]) -> str:
+def lease_text(resources: dict[str, float], group: str, env: dict[str, object]) -> str:
     """What a lease holds, as JSON; without the values of variables that look like secrets.
 
     >>> lease_text({"CPU": 1.0}, "", {})

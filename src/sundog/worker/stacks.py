@@ -26,7 +26,7 @@ def of_thread(ident: int, *, only_users: bool = False) -> str:
     return _format(frames, only_users)
 
 
-def of_coroutine(coroutine: Any) -> str:
+def of_coroutine(coroutine: object) -> str:
     """Where a suspended coroutine waits, through everything that it awaits."""
     frames = []
     while coroutine is not None:
