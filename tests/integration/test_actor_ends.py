@@ -52,7 +52,7 @@ def make_noting() -> Any:
 
 
 def make_sync() -> Any:
-    class Sync(make_noting()):  # type: ignore[misc]
+    class Sync(make_noting()):
         def pid(self) -> int:
             return os.getpid()
 
@@ -83,7 +83,7 @@ def make_sync() -> Any:
 
 
 def make_asyncio() -> Any:
-    class Asyncio(make_noting()):  # type: ignore[misc]
+    class Asyncio(make_noting()):
         async def pid(self) -> int:
             return os.getpid()
 

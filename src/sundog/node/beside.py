@@ -1,7 +1,7 @@
 """Programs that the node starts beside itself, each with a listening socket: the head process, and that for figures.
 
 Owns how they are started: an interpreter of our own modules only, no terminal, a log file, one socket at a fixed
-descriptor. Refuses to watch them: who starts one keeps its pid. Runs in the node, main thread.
+descriptor. Refuses to watch them: the part that starts one keeps its pid. Runs in the node, main thread.
 """
 
 from __future__ import annotations

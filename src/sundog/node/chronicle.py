@@ -25,7 +25,7 @@ _SCAN_MAX = 2000  # segments: beyond, the store is measured every tenth time
 
 
 def _without_secrets(runtime_env: dict[str, Any]) -> dict[str, Any]:
-    from sundog.secrecy import for_records  # for those who use environments
+    from sundog.secrecy import for_records  # for sessions with runtime environments
 
     return for_records(runtime_env)
 

@@ -1,6 +1,6 @@
 """Deadlocks, on the node's side: questions to processes and their answers, carried for `state.inquiry.Search`.
 
-Owns the timer between its rounds, and what the node knows that the search asks for: who holds a resource, where an
+Owns the timer between its rounds, and what the node knows that the search asks for: the holders of a resource, where an
 actor is, which processes there are. Runs on the node's only thread; while no process reports a get that has been
 blocked for long, it does nothing at all, and has not even loaded the search.
 """

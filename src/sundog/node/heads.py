@@ -84,7 +84,7 @@ class HeadKeeper:
         remove_head(self.node.session["path"])
 
     def stop(self) -> None:
-        """The session ends: let the head process say so to those who listen, for a moment."""
+        """The session ends: let the head process tell its clients, for a moment."""
         if self.listener is None:
             return
         if self.pid:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @plain()
 class _Open:
-    """A question, who has not answered, and what the others said."""
+    """A question, the processes that have not answered, and what the others said."""
 
     asked: dict[bytes, Who]
     told: list[tuple[Who, object]]
@@ -39,7 +39,7 @@ class Looks:
         self._open: dict[int, _Open] = {}
 
     def ask(self, request: LookAt, answer: Callable[[tuple[list[tuple[Who, Any]], list[Who]]], None]) -> None:
-        """Ask every process, or those with these ids; `answer` gets what they told, and who did not in time."""
+        """Ask every process, or those with these ids; `answer` gets what they told, and which did not answer."""
         only = request.only
         token = next(self._tokens)
         states = self.node.requests.listings.states()
@@ -48,7 +48,7 @@ class Looks:
             for process in self.node.processes.values()
             if process.pid
             and (not only or process.process_id.hex() in only)
-            # One that starts runs nothing, and would make everybody who watches wait for it.
+            # One that starts runs nothing, and would make every command that watches wait for it.
             and not (request.question == PULSE and process.state == "starting")
         }
 

@@ -65,7 +65,7 @@ def _watch_signals() -> int:
 
 
 def _join(params: dict[str, Any], zygote_pid: int, zygote_fd: int) -> Connection:
-    """Tell the head who we are and hand it our zygote.
+    """Tell the head the id and resources of this node, and hand it our zygote.
 
     Raises:
         ConnectionError: the head is gone, or refuses.

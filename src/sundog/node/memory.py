@@ -120,7 +120,7 @@ class MemoryKeeper:
         return next(self._tokens)
 
     def runs(self, process: Process, message: RunningTold) -> None:
-        """An owner says what runs on the workers it has leased: to whoever asked."""
+        """An owner says what runs on the workers it has leased: given to the callback of the question."""
         self.rounds.runs(process, message)
         self.jobs.runs(process, message)
 

@@ -1,4 +1,4 @@
-"""Profiles of running processes, as the node knows them: who is told to begin and to end.
+"""Profiles of running processes, as the node knows them: which processes are told to begin and to end.
 
 Owns the specs of those that run. A worker that starts meanwhile is told too, if the profile is of the whole
 session. Runs on the node's only thread.

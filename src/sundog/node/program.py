@@ -244,7 +244,7 @@ class Node:
                 return
             self._connected(sock)
         except (BlockingIOError, ConnectionError):
-            pass  # whoever it was has gone again
+            pass  # the process that connected has gone again
         except OSError as error:
             # No descriptor is left. Whoever knocks goes on knocking, and must not take all our time.
             self.log(f"a connection cannot be accepted now: {error}")
@@ -335,7 +335,7 @@ class Node:
 
     # ------------------------------------------------------------------ connections
     def _connected(self, sock: socket.socket, kind: str = "client") -> None:
-        """A driver or a command connects; its first message says who it is."""
+        """A driver or a command connects; its first message says which process it is."""
         connection = Connection(sock, self.session["shm_root"])
         process = Process(b"", kind, None, b"")  # type: ignore[arg-type]
         process.line = Line(
@@ -415,7 +415,7 @@ class Node:
                 self.requests.listings.job_ended(job)
                 self._end_job(job)
         elif process.kind != "driver":
-            return  # a command; but the one that started us may also be killed before it said who it is
+            return  # a command; but the one that started us may also be killed before its first message
         if not self.persistent and not self.jobs:
             self.stop("its last driver is gone")
 
@@ -430,7 +430,7 @@ class Node:
             self.workers.kill(process_id, "its job ended")
 
     def process_died(self, process: Process, cause: Cause) -> None:
-        """Tell the machines and everyone who dealt with a process that it is gone."""
+        """Tell the machines, and every process that dealt with a process, that it is gone."""
         now = self.now()
         self.records.process_died(process.process_id)
         self.remains.add(process, failed=not cause.intended)

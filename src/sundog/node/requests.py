@@ -437,14 +437,14 @@ class Requests:
         if request.what in ("objects", "tasks"):
             self._gather(asker, request.what, request.patience_s)
             return _LATER
-        self.node.records.write_early()  # who asks also reads the records, for what the node has forgotten
+        self.node.records.write_early()  # the asker also reads the records, for what the node has forgotten
         name = request.what.replace("-", "_")
         if name not in _LISTS:
             raise ValueError(f"There is no list of {request.what!r}.")
         return getattr(self.listings, name)(), []
 
     def _look_at(self, asker: Asker, request: ask.LookAt) -> Later:
-        """What processes tell of themselves now (`wire/looks.py`), and who did not answer in time."""
+        """What processes tell of themselves now (`wire/looks.py`), and which of them did not answer in time."""
         self.looks.ask(request, asker.answer)
         return _LATER
 
@@ -460,7 +460,7 @@ class Requests:
         return True
 
     def _gather(self, asker: Asker, what: str, patience_s: float) -> None:
-        """Ask every process for its rows; answer when all who live have, or after a while."""
+        """Ask every process for its rows; answer when all that live have, or after a while."""
         token = next(self._tokens)
         asked = {p.process_id for p in self.node.processes.values() if p.pid}
         rows: list[dict[str, object]] = []

@@ -1,7 +1,7 @@
 """A session on disk: what it publishes, and the sweep of stale ones.
 
 A session holds two locks for life, one in its folder and one in its shared memory (open file descriptions that the
-node inherits; `store/folders.py`), so "stale" is certain: whoever can take the lock knows that no node lives there.
+node inherits; `store/folders.py`), so "stale" is certain: a process that gets the lock knows that no node lives there.
 Used by the node; the driver's side is in `sundog.engines.sessions`.
 """
 

@@ -10,7 +10,7 @@
 Messages are handled on the node's only thread. What touches a disk runs in a few threads, which are started when
 the store is short for the first time; their results come back through an eventfd. A spilled segment leaves shared
 memory by a rename on the main thread, after its copy is complete: from then on, and not before, the table knows
-it, so a reader who finds no file always gets a true answer. If the rename fails the object was freed meanwhile, and
+it, so a reader that finds no file always gets a true answer. If the rename fails the object was freed meanwhile, and
 the copy is forgotten.
 """
 
@@ -306,7 +306,7 @@ class StoreKeeper:
                 process.line.send(StoreNotice(f"WARNING: {text}"))
 
     def _limit_text(self, tenant: str) -> str:
-        """What a job at its limit should know: the limit, who holds most, what to do."""
+        """What a job at its limit should know: the limit, which process holds most, what to do."""
         quotas = self.store.quotas
         rows = [f"{self._holder(row.process)} {row.bytes / 1e6:,.1f} MB" for row in quotas.holders(tenant)]
         return (
@@ -452,7 +452,7 @@ class StoreKeeper:
             self._done.popleft()()
 
     def lost(self) -> None:
-        """The node of this store is gone: whoever waits for an object of it is told so."""
+        """The node of this store is gone: every process that waits for an object of it is told so."""
         for entry in self.store.entries.values():
             for process_id, number in entry.askers:
                 self._send(process_id, StoreRestored(number, None))

@@ -96,7 +96,7 @@ class Workers:
         process = self.node.processes.pop(message.worker, None)
         if process is not None:
             process.line.close()
-        from sundog.system import process_limit  # for those who need it
+        from sundog.system import process_limit  # loaded only when a fork fails
 
         self.node.failed_starts.say(f"{message.reason}. {process_limit.text()}")
         self.node.do(self.node.leases.worker_start_failed(node_id, env_key, self.node.now()))

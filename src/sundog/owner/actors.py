@@ -142,7 +142,7 @@ class ActorCalls:
             self.peers.send(worker, message)
 
     def tell(self, lane: Lane, message: ToPeer) -> None:
-        """Send a message to the worker behind a lane, now or as soon as we know who it is (locked)."""
+        """Send a message to the worker behind a lane, now or as soon as its process is known (locked)."""
         if lane.worker:
             self.peers.send(lane.worker, message)
         else:
@@ -379,7 +379,7 @@ class ActorCalls:
     def _begun(self, link: ActorLane, lost: list[Task]) -> set[bytes]:
         """Which of its calls a dead worker may have begun."""
         if not link.worker:
-            return set()  # it never said who it is: it had not taken a call out of its socket
+            return set()  # the worker never told its id: it had not taken a call out of its socket
         return evidence.begun_calls(
             self.control.ring_path(link.worker),
             [task.id for task in lost],

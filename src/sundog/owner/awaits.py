@@ -245,7 +245,7 @@ class _Loop:
         if epoll is None:
             return
         with self.reactor.lock:
-            # Every get tells whoever stands by that it reads now: nobody may find a closed descriptor there.
+            # Every get mutes the epoll that stands by: it must never find a closed descriptor there.
             if self.reactor.stander is self and not self.reactor.closed:
                 self.reactor.stand_by(None)
             self.epoll = None

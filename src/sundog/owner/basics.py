@@ -2,7 +2,7 @@
 
 ::
 
-    me, ids, config     who this process is in its session
+    me, ids, config     the id of this process, what makes ids of tasks and objects, the settings
     lock, closed        the one lock of all tables; why the session has ended, if it has
     reactor             which thread reads the sockets                          reactor.py
     deliveries          what must not run under the lock                        deliveries.py

@@ -40,7 +40,7 @@ _KEY = b"cancel"
 
 
 class Round:
-    """One recursive cancel: whom to answer when all have been told, and how many answers are to come."""
+    """One recursive cancel: the process to answer when all workers have been told, and how many answers are to come."""
 
     __slots__ = ("left", "number", "process")
 
@@ -178,7 +178,7 @@ class Cancels:
             self._kill(lane)
 
     def _behind_another(self, task: Task, lane: Lane) -> bool:
-        """Whether the worker runs another task of ours first, by its flight recorder: that one must not be killed."""
+        """Whether the worker runs another task of ours first, by its flight recorder: it must not be killed."""
         if len(lane.inflight) < 2:
             return False
         running, _ = events.sent_last(self.control.ring_path(lane.worker))

@@ -117,7 +117,7 @@ def child_cause(pid: int) -> Cause | None:
         try:
             found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
-            return None  # started by somebody else, who alone is told
+            return None  # started by another process, and the kernel tells its status to that process alone
         if found is not None:
             if found.si_code == os.CLD_EXITED:
                 return Cause(exit_code=found.si_status, kind=EXIT)

@@ -57,7 +57,7 @@ def error_type(error: object) -> str:
 def note_error(
     ring: Ring | NoRing, task_id: bytes, attempt: int, error: BaseException, *, in_order: bool = False
 ) -> None:
-    """Note why an attempt failed; its record is written by whoever ran it.
+    """Note why an attempt failed; its record is written by the process that ran it.
 
     Args:
         in_order: it was ended on purpose, by a cancel or `sys.exit(0)`.
@@ -107,7 +107,7 @@ def _text(error: object) -> str:
         if isinstance(error, errors.RayTaskError):
             text = error.remote_text()
         elif isinstance(error, errors.RayError) and type(error).__str__ is errors.RayError.__str__:
-            text = error.message  # without what to ask next: whoever reads this has asked
+            text = error.message  # without the next command: the reader of this text has run it
         else:
             text = str(error)
         return _COLOURS.sub("", text)

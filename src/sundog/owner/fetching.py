@@ -31,7 +31,7 @@ def wait_local(owner: Owner, oids: list[bytes], count: int, timeout_s: float | N
         unready = [oid for oid in rest if oid not in owner.ready]
         need = min(count - len(here), len(unready))
         if away or not unready:
-            owner.getting.wait(oids, 1, 0)  # whoever frees room is heard of here
+            owner.getting.wait(oids, 1, 0)  # reads the sockets: a message that room is free is handled here
             time.sleep(_AGAIN_S if left_s is None else min(_AGAIN_S, left_s))
         else:
             owner.getting.wait(unready, need, left_s)

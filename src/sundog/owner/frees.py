@@ -1,4 +1,4 @@
-"""Objects that the program frees itself, whoever still has a ref to them: `sundog.internal.free`, carried out.
+"""Objects that the program frees itself, though processes may have refs to them: `sundog.internal.free`, carried out.
 
 Owns the way from that call to an `ObjectFreedError` in every process that has a ref. Refuses what counting references
 does: nothing here looks whether some process needs the object. Runs under the owner's lock, in drivers and workers.

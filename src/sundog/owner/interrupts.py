@@ -117,7 +117,7 @@ def _getsignal(number: int) -> object:
 
 
 def _forked() -> None:
-    """In a child process: whoever forked is its main thread, and holds no lock that matters."""
+    """In a child process: the thread that forked is its main thread, and holds no lock that matters."""
     global main, _lock, _asleep
     if main:
         main, _lock, _asleep = get_ident(), None, False

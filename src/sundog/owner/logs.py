@@ -110,7 +110,7 @@ def _write(stream: TextIO, text: str) -> None:
 
 @plain()
 class _Seen:
-    """One text within its window: who said it first, and what has been counted since."""
+    """One text within its window: the process that printed it first, and what has been counted since."""
 
     since: float
     line: str
@@ -132,7 +132,8 @@ class DriverLogs:
         job_id: show this job only; None shows all.
         hint: said once, beside the first count: how to switch folding off.
         local_ip: batches from this address carry no `ip=` in their prefix.
-        prefixed: put who said it before each line; the lines of a job with a `LoggingConfig` say that themselves.
+        prefixed: put the name and pid of the printer before each line; the lines of a job with a `LoggingConfig` have
+            them already.
         window_s: how long repetitions are counted before they are told.
         allow: a pattern; lines in which it is found are never folded.
         skip: a pattern; lines in which it is found are not shown at all, unless `allow` is found too.

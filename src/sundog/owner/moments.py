@@ -97,7 +97,7 @@ def _is_of_future(frame: FrameType) -> bool:
 
 
 def is_finaliser(frame: FrameType) -> bool:
-    """Whether what is raised in a frame is lost, whoever wrote it: Python calls it when an object dies."""
+    """Whether what is raised in a frame is lost, in the user's code as in ours: Python calls it when an object dies."""
     return frame.f_code.co_name in _FINALISERS
 
 

@@ -8,7 +8,7 @@ never blocks: what the socket does not take waits in a queue until it does.
 
     AskValue(oid) ─► owner of oid ─► TellValue(oid, …)      a borrowed ref is read
     CopyGone(oid, segment) ─► owner of oid                  its copy is gone: answered by the next one
-    FreeObjects(oids) ─► owner ─► ObjectsFreed(oids)        the program frees objects: told to all who may have values
+    FreeObjects(oids) ─► owner ─► ObjectsFreed(oids)        the program frees objects: told to all that may have values
     Borrow, Borrowed, Unborrow, Unhold                      the reference tables (state/references.py)
     CancelTask(task) ─► worker ─► CancelTold                to the worker that runs a task
     Consumed(task, items)                                   the same
@@ -112,7 +112,7 @@ class Peers:
             pass  # its death is announced by the node
 
     def send_all(self, message: ToPeer) -> None:
-        """Tell everyone with whom there is a channel: all that were ever given a value are among them."""
+        """Tell every process to which there is a channel: all that were ever given a value are among them."""
         for process in {*self._out, *(process for process, _ in self._in.values())}:
             self.send(process, message)
 

@@ -86,7 +86,7 @@ class Reactor:
         self.outer = select.epoll()
         self._epfd = self.ep.fileno()
         self.bg.register(self._epfd, _IN)
-        self.standby = self.bg  # readable for whoever reads while no thread leads
+        self.standby = self.bg  # readable for the loop or thread that reads while no thread leads
         self.stander: Stander | None = None  # the loop of asyncio that does; None: the background thread
         self._stander_read_s = 0.0
         self._pumper: Stander | None = None

@@ -148,7 +148,7 @@ class Replies:
         lane: Lane,
         task: Task,
         kind: int,
-        payload: tuple[list[wire.WireValue], list[bytes]],
+        payload: Any,
         seconds: float,
     ) -> None:
         """A task has returned: large or several values, refs in them, or the end of a generator."""

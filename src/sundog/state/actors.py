@@ -87,7 +87,7 @@ class Terminate(ActorInstruction):
 
 @plain(frozen=True)
 class Publish(ActorInstruction):
-    """Tell everyone who holds a handle. ``worker`` is where to send calls: set only when ALIVE.
+    """Tell every process that holds a handle. ``worker`` is where to send calls: set only when ALIVE.
 
     ``cause`` is what ``worker_died``, ``kill``, ``init_failed`` (the error's bytes), … were given, or a
     short word (``"out_of_scope"``, ``"owner_died"``); None while nothing went wrong.

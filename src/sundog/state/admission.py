@@ -55,7 +55,7 @@ class Admission:
         self._estimates: dict[str, int] = {}
         self._largest = 0
         self._ended: dict[str, float] = {}  # function → when a run of it was last ended for memory
-        self._held: dict[Hashable, float] = {}  # who is held back, and since when (or since one was let in)
+        self._held: dict[Hashable, float] = {}  # wants held back, and since when (or since one was let in)
         self.decisions: deque[Decision] = deque(maxlen=KEPT_DECISIONS)
 
     def observed(self, function_name: str, peak_bytes: int) -> None:

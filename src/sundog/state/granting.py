@@ -161,7 +161,7 @@ class Granting:
     # ------------------------------------------------------------------ assigning
 
     def _schedule_all(self, now: float, out: list[Instruction]) -> None:
-        """Resources may have become free: give them to those who wait, the longest waiting first."""
+        """Resources may have become free: give them to the wants, the longest waiting first."""
         if self._groups.incomplete:
             self._place_groups(now, out)
         if self._waiting:
@@ -336,7 +336,7 @@ class Granting:
         return self._worker_max > 0 and node.process_count() >= self._worker_max
 
     def _evict(self, node: NodeState, out: list[Instruction]) -> bool:
-        """Stop the longest idle worker, which suits nobody who waits; whether there was one."""
+        """Stop the longest idle worker, which suits no want; whether there was one."""
         if not node.idle:
             return False
         self._stop(node.idle[next(iter(node.idle))], "room for another environment", out)

@@ -58,7 +58,7 @@ class Surroundings(NamedTuple):
 
 
 class _Round:
-    """One round: reports so far, and who has yet to answer."""
+    """One round: reports so far, and the processes that have yet to answer."""
 
     def __init__(self, number: int, now: float) -> None:
         self.number = number

@@ -1,6 +1,6 @@
 """The session's table of small values under keys, by namespace. A pure machine: the node holds one.
 
-Owns the values; they live as long as the session. Refuses nothing: who asks has checked types.
+Owns the values; they live as long as the session. Refuses nothing: the caller has checked the types.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ class KeyValues:
         self._tables: dict[bytes, dict[bytes, bytes]] = {}
 
     def put(self, namespace: bytes, key: bytes, value: bytes, overwrite: bool) -> bool:
-        """Set a value; whether the key had one before. Without `overwrite` that one stays."""
+        """Set a value; whether the key had one before. Without `overwrite` the old value stays."""
         table = self._tables.setdefault(namespace, {})
         known = key in table
         if overwrite or not known:

@@ -416,7 +416,7 @@ class Leases(Granting):
         return self.tenants.rows(self._waiting)
 
     def tick(self, now: float) -> list[Instruction]:
-        """Let time pass: collect idle workers, retry failed starts, look after those who starve."""
+        """Let time pass: collect idle workers, retry failed starts, look after requests that starve."""
         out: list[Instruction] = []
         for node in self._nodes.values():
             self._collect_idle(node, now, out)
@@ -479,7 +479,7 @@ class Leases(Granting):
         return next((node.workers[owner] for node in self._nodes.values() if owner in node.workers), None)
 
     def shortage(self, owner: bytes, key: Hashable) -> Shortage | None:
-        """Return what a waiting request lacks and who has it; None if it may go on without anybody's help."""
+        """Return what a waiting request lacks and which leases have it; None if it may go on without anybody's help."""
         from sundog.state import shortage  # seldom needed, and start-up counts
 
         want = self._wants.get(owner, {}).get(key)

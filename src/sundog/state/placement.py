@@ -2,7 +2,7 @@
 
 Owns: the meaning of scheduling strategies and label selectors: the pools that a spec could ever draw from,
 the reason when there is none, and the choice among those that have room now.
-Refuses: drawing from a pool, and knowing who waits.
+Refuses: drawing from a pool, and knowing which requests wait.
 Runs in the node program, on its only thread.
 """
 
@@ -140,7 +140,7 @@ def choose(shape: SpecQueue, now: float) -> tuple[Pool, NodeState] | None:
 def _rank(shape: SpecQueue, open_now: list[tuple[Pool, NodeState]]) -> tuple[Pool, NodeState]:
     kind, spec = shape.spec.strategy[0], shape.spec
     if not shape.with_gpu:
-        # What needs no GPU leaves places that have some to those who do, as far as it can.
+        # What needs no GPU leaves nodes that have some to requests that do, as far as it can.
         open_now = [place for place in open_now if not place[0].slots] or open_now
     if kind == "spread":
         return min(

@@ -97,7 +97,7 @@ class SpecQueue:
                 yield from keys.values()
 
     def add(self, want: Want) -> None:
-        """Queue ``want`` (again): it is served when all who wait now have had their turn."""
+        """Queue ``want`` (again): it is served when all wants that wait now have had their turn."""
         self._jobs.setdefault(want.job, OrderedDict()).setdefault(want.owner, OrderedDict()).setdefault(
             want.key, want
         )

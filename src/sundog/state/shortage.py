@@ -76,7 +76,7 @@ def _holders(pool: Pool, node: NodeState, name: str, groups: list[Group]) -> Ite
             continue
         units = dict(lease.holding.units).get(name, 0)
         if units:
-            # A lease without a worker yet belongs to nobody who could wait: its key is unknown everywhere.
+            # A lease without a worker yet belongs to no process that could wait: its key is unknown everywhere.
             kind = "task" if lease.key.__class__ is not bytes else "actor"
             yield Holder(kind, lease.worker.worker if lease.worker is not None else b"", units)
     if pool is node.pool:

@@ -50,7 +50,7 @@ def reserve(
     for pool in reserved:
         pool.unreserve()
     reserved.clear()
-    # Those who have nothing at all come before those who want more, then the older ones.
+    # Owners that have nothing at all come before owners that want more, then the older requests.
     starving: list[tuple[bool, float, int, SpecQueue | Group]] = []
     for shape in shapes:
         want = neediest(shape, held)
@@ -166,7 +166,7 @@ def reclaim(
         if isinstance(holder, SpecQueue):
             want = neediest(holder, held)
             if (want.owner, want.key) in held:
-                # It only wants more: take from those alone who then still have as much as it has.
+                # It only wants more: take only from owners that then still have as much as it has.
                 floor = len(owned[want.owner]) + 1
             holder.promote(want)
         for pool, node, need in claims:

@@ -3,7 +3,7 @@
 Owns, for each job that has a limit: its processes, and the room that is left to it. An object counts for the job of the
 process that owns it, credit for the job of the process that holds it. As the store's own pool, room is an upper bound
 that shrinks with each grant, and is counted anew at each scan (`store.py`); what a job's limit makes short is freed by
-spilling objects of that job, never of another one. Refuses to decide who waits and what is spilled: ``Store`` does.
+spilling objects of that job, never of another one. Refuses to decide what waits and what is spilled: ``Store`` does.
 Pure. Runs in the node program, on its only thread; without limits each question is one look at an empty dictionary.
 """
 

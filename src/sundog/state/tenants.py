@@ -55,7 +55,7 @@ class TenantRow:
 
 
 class Tenants:
-    """All tenants of a session. The empty name is whoever is no tenant: it has a weight like any other."""
+    """All tenants of a session. The empty name stands for all that is no tenant: it has a weight like any other."""
 
     def __init__(self) -> None:
         self._terms: dict[str, Terms] = {}
@@ -132,7 +132,7 @@ class Tenants:
     def keeps_from(
         self, want: Want, pool: Pool, nodes: Iterable[NodeState], waiting: Iterable[SpecQueue], now: float
     ) -> str:
-        """Why a want beyond its tenant's share must leave what is free to others who have just returned it; or ""."""
+        """Why a want beyond its tenant's share must leave what is free to tenants that have just returned it; or ""."""
         if not self._kept:
             return ""
         self._kept = {tenant: each for tenant, each in self._kept.items() if each[0] and now < each[1]}
@@ -233,7 +233,7 @@ class Tenants:
         return sorted(found, key=lambda lease: (-self.rank(lease.want), lease.lease))
 
     def _share(self, tenant: str, nodes: Iterable[NodeState], waiting: Iterable[SpecQueue]) -> float:
-        """Units of CPU that a tenant is entitled to, among those who have or want any."""
+        """Units of CPU that a tenant is entitled to, among the tenants that have or want any."""
         total = sum(node.pool.totals.get(CPU, 0) for node in nodes)
         active = {tenant, *self.cpu, *self._kept, *(want.job for shape in waiting for want in shape)}
         return total * self._weight(tenant) / sum(self._weight(each) for each in active)

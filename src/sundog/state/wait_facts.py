@@ -2,7 +2,7 @@
 
 Owns: values only. ``Report`` is one process' answer: its gets and waits that have lasted, the places where it
 runs calls, and where those of its own tasks are that somebody waits for. ``Shortage`` is the lease machine's:
-what a request lacks, and who has it. Refuses: judging; ``waits.py`` does.
+what a request lacks, and who has it. Refuses: judging; ``wait_graph.py`` does.
 Made by owners (``owner/long_waits.py``), by workers (their slots) and by the lease machine; read in the node.
 """
 
@@ -76,7 +76,7 @@ class Report(NamedTuple):
 
 
 class Holder(NamedTuple):
-    """Somebody who has some of a resource."""
+    """A process, lease or group that has some of a resource."""
 
     kind: str  # "task", "actor" or "group"
     key: bytes  # the worker's process id, or the placement group's id
@@ -84,7 +84,7 @@ class Holder(NamedTuple):
 
 
 class Lack(NamedTuple):
-    """One resource that a request is short of in one place, and who has it there."""
+    """One resource that a request is short of in one place, and the holders of it there."""
 
     resource: str
     asked: float

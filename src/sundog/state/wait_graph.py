@@ -240,7 +240,7 @@ class Builder:
         return vertex
 
     def _nobody(self) -> None:
-        """If every thread of every process waits, then nobody is there who could remove an idle holder."""
+        """If every thread of every process waits, then no thread is there that could remove an idle holder."""
         if self.everyone - set(self.reports):
             return
         children: list[tuple[Vertex, int]] = []

@@ -1,7 +1,7 @@
 """Our end of a lane: the functions that an owner has sent, and the replies that go back to it.
 
 Owns what belongs to one owner in this worker. Replies are queued by whichever thread ran the task and leave in
-packets; who decides when is `serving.py` and its kin.
+packets; `serving.py` and its kin decide when.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ _MANY_BYTES = MOVED_LEAST_BYTES // 2
 
 
 class Group:
-    """Calls of one concurrency group: how many may run, how many do, who waits."""
+    """Calls of one concurrency group: how many may run, how many do, which wait."""
 
     __slots__ = ("limit", "running", "waiting")
 

@@ -7,7 +7,7 @@ here. A deadline rings in the reader thread (or in the main thread, if it reads)
                                        a thread cannot be interrupted: its call is answered and goes on unheard
     expire(task) from its owner: begun ──► R_STARTED       not begun ──► R_ERROR now, and skipped when its turn comes
 
-`begin` and `expire` may meet in two threads: whoever takes the lock first decides, so that a task which was said not
+`begin` and `expire` may meet in two threads: the first to take the lock decides, so that a task which was said not
 to have been begun never is.
 """
 

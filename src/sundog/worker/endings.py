@@ -6,7 +6,7 @@ Owns the order of the last steps, `SIGTERM`, and the time that they may take::
 
 An actor ends like this by `exit_actor()`, `__ray_terminate__`, `sys.exit()`, its last handle, `SIGTERM`; a worker
 of tasks when it has run `max_calls` times, was idle, or got `SIGTERM`. `kill()`, a crash and the end of the job leave
-nothing time: no step runs. Refuses to decide who ends: `serving.py` and its kin do. Runs in the main thread.
+nothing time: no step runs. Refuses to decide when a worker ends: `serving.py` and its kin do. Runs in the main thread.
 """
 
 from __future__ import annotations

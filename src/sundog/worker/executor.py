@@ -55,7 +55,7 @@ class Executor:
         self.shm_root = owner.control.shm_root
         self.ring: Ring | NoRing = owner.ring
         self.meter = Meter(owner.ring)
-        self.sampler: Any = None  # plugged in by the process: it looks at who serves
+        self.sampler: Any = None  # plugged in by the process: it looks at the serving of the moment
         self.title = Title()
         self.named: tuple[bytes, str] = (b"", "")  # what `_run_any` runs, if it runs one thing at a time
         self.codes: dict[bytes, Any] = {}
@@ -530,13 +530,14 @@ class Executor:
         overdue = self.deadlines.error_of(task_id)
         if overdue is not None:
             error.__traceback__ = None
-            error = overdue  # what retry_exceptions is asked about
-            stored, in_order = error, False
-            self._forget_cancel(task_id)
+            stored: BaseException = overdue
+            error, in_order = overdue, False  # what retry_exceptions is asked about
         else:
             stored, retry, in_order = self._outcome(task_id, name, error, retry)
-        if task_id in self.cancelled or self.interrupting == task_id:
-            self._forget_cancel(task_id)
+        if overdue is not None or task_id in self.cancelled or self.interrupting == task_id:
+            self.interrupting = None
+            self.cancelled.discard(task_id)
+            self.owner.cancels.cancel_late(task_id)
         if isinstance(retry, (tuple, list)):
             retry = isinstance(error, tuple(retry))
         # Its frames hold the arguments; a frozen class sets nothing.
@@ -569,12 +570,6 @@ class Executor:
                 self.exit_after = exits.told(error, f"{name}()")
             return exits.error_of(error, name, task_id), True, exits.is_in_order(error)
         return self.error_of(error, name, task_id), retry, False
-
-    def _forget_cancel(self, task_id: bytes) -> None:
-        """The task has ended: an interrupt that comes now is not for it, and its late children end too."""
-        self.interrupting = None
-        self.cancelled.discard(task_id)
-        self.owner.cancels.cancel_late(task_id)
 
     def packed_error(self, lane: AnswerLane, error: BaseException) -> wire.WireValue:
         """An error on its way out."""

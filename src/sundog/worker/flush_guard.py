@@ -63,7 +63,7 @@ class FlushGuard:
         while True:
             quiet = 0 if self._due_at else quiet + 1
             with self._condition:
-                # Before the question: who arms us after it sees this, and wakes us.
+                # Before the question: a thread that arms the guard after it sees this flag, and wakes the guard.
                 self._looks_at = _FOREVER
                 now, due_at = _perf(), self._due_at
                 if due_at or quiet < _QUIET_LOOKS:

@@ -1,4 +1,4 @@
-"""What a worker does for those who want to see more of a task: a stop at its exception, a capsule, a profile.
+"""What a worker does for a user who wants to see more of a task: a stop at its exception, a capsule, a profile.
 
 Owns the choice of what is done when a task fails, and around a task of which more was asked (`Inspect`, `sundog
 capture`). Refuses to change its outcome: whatever goes wrong here is told, and the task ends as it would have. A task

@@ -159,7 +159,7 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
 
 
 def _call_of(frame: Any) -> Any:
-    from sundog.worker.running import call_of  # for those who are looked at
+    from sundog.worker.running import call_of  # loaded with the first look at this process
 
     return call_of(frame)
 
@@ -186,7 +186,7 @@ def _start_reader(owner: Owner) -> None:
     try:
         owner.reactor.start()
     except RuntimeError as error:
-        from sundog.system import process_limit  # for those who need it
+        from sundog.system import process_limit  # loaded only when no thread can be started
 
         owner.control.send(StartFailed(f"{error}. {process_limit.text()}"))
         raise _Told from error

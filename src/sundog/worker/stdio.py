@@ -88,7 +88,7 @@ class Channel:
         self._pending: dict[int, bytes] = {}
         self._begun_by: dict[
             int, str
-        ] = {}  # of a thread's partial line: who ran there when it was printed last
+        ] = {}  # of a thread's partial line: the task or actor that ran there when it was printed last
         # The last marker (its CRC, the part it stands in), shared with forked children, which append to the
         # same file: each of them must see that another one has changed the name.
         self._shared = mmap.mmap(-1, 16)
@@ -260,7 +260,7 @@ class Channel:
             data = data[cut:]
 
     def _refresh_marker(self, name: str | None = None) -> None:
-        """Have the marker of who writes ready: of `name`, else of what runs on this thread."""
+        """Have the marker of the writing task ready: of `name`, else of what runs on this thread."""
         if name is None:
             name = self._current_name()
         if name != self._marker[0] or not self._marker[1]:

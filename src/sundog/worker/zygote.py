@@ -184,7 +184,7 @@ def _be_told(sock: socket.socket) -> str:
 
 
 def _session_path(shm_root: str) -> str:
-    """The session's folder; asked early, for whoever cleans up first removes the link to it."""
+    """The session's folder; asked early, for a process that cleans up removes the link to it first."""
     try:
         return os.readlink(f"{shm_root}/.session")
     except OSError:
