@@ -114,6 +114,8 @@ smoke: $(STAMP)
 $(RAY_STAMP): pyproject.toml
 	test -x $(RAY)/bin/python || $(PYTHON) -m venv $(RAY)
 	$(RAY)/bin/python -m pip install --quiet --disable-pip-version-check 'ray[default]==2.60.*' --editable '.[dev]'
+	@# Where bytecode is not to be written each process of Ray would compile Ray anew, for seconds.
+	-$(RAY)/bin/python -m compileall -q -j 0 $(RAY)/lib/python3*/site-packages/ray >/dev/null 2>&1
 	@touch $@
 
 test-ray: $(RAY_STAMP)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import os
 import shutil
 import signal
@@ -20,13 +21,22 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 SHORT = ["tests/ray_engine/on_cluster/test_jobs.py"]
 _CPUS = 4
 _STORE_BYTES = 200 << 20
+_SMALL_STORE_BYTES = 100 << 20
 _START_S = 300
+_TRIES = 3
+# Of the autoscaler's file: what would be run on machines, of which the fake provider has none.
+_NO_COMMANDS = (
+    *("initialization_commands", "setup_commands", "head_setup_commands", "worker_setup_commands"),
+    *("head_start_ray_commands", "worker_start_ray_commands", "cluster_synced_files"),
+    *("rsync_exclude", "rsync_filter"),
+)
 
 
 def free_port() -> int:
@@ -37,8 +47,13 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def cluster() -> Iterator[str]:
-    """A cluster of one node; gives its address."""
+def cluster(*more: str, **variables: str) -> Iterator[str]:
+    """A cluster of one node; gives its address.
+
+    Args:
+        more: further arguments of `ray start`; the last of each kind counts.
+        variables: of its processes' environment.
+    """
     folder = tempfile.mkdtemp(prefix="sd-ray-", dir="/tmp")
     port = free_port()
     command = [
@@ -54,30 +69,81 @@ def cluster() -> Iterator[str]:
         "--include-dashboard=false",
         f"--ray-client-server-port={free_port()}",
     ]
-    log = open(f"{folder}/start.log", "w+", encoding="utf-8")
-    head = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+    environ = {**os.environ, "RAY_agent_register_timeout_ms": str(_START_S * 1000), **variables}
+    environ.pop("RAY_ADDRESS", None)
+    head = _start([*command, *more], environ, f"{folder}/start.log")
     try:
-        _await_start(head, f"{folder}/start.log")
         yield f"127.0.0.1:{port}"
     finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(head.pid, signal.SIGTERM)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            head.wait(30)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(head.pid, signal.SIGKILL)
-        log.close()
+        _end(head)
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _await_start(head: subprocess.Popen[bytes], log: str) -> None:
-    import time
+@contextlib.contextmanager
+def autoscaling(workers_max: int) -> Iterator[str]:
+    """A cluster whose autoscaler (v2) starts nodes of one CPU by Ray's fake provider, on this machine.
 
-    deadline = time.monotonic() + _START_S
-    while "Ray runtime started" not in Path(log).read_text(errors="replace"):
-        if head.poll() is not None or time.monotonic() > deadline:
-            raise SystemExit(f"Ray did not start:\n{Path(log).read_text(errors='replace')[-2000:]}")
-        time.sleep(0.1)
+    Ray has `AutoscalingCluster` for this, which ends every Ray on the machine; so its parts are used here.
+    """
+    from ray.autoscaler._private.fake_multi_node.node_provider import FAKE_HEAD_NODE_ID
+
+    config = {
+        "cluster_name": "tests",
+        "max_workers": workers_max,
+        "idle_timeout_minutes": 0.1,
+        "upscaling_speed": 1.0,
+        "provider": {"type": "fake_multinode", "launch_multiple": True, "head_node_id": FAKE_HEAD_NODE_ID},
+        "available_node_types": {
+            "ray.head.default": {"resources": {"CPU": 0}, "node_config": {}, "max_workers": 0},
+            "worker": {
+                "resources": {"CPU": 1, "object_store_memory": _SMALL_STORE_BYTES},
+                "node_config": {},
+                "min_workers": 0,
+                "max_workers": workers_max,
+            },
+        },
+        "head_node_type": "ray.head.default",
+        **{name: [] for name in _NO_COMMANDS},
+        **{name: {} for name in ("auth", "docker", "file_mounts")},
+    }
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+        json.dump(config, file)
+        file.flush()
+        with cluster(
+            f"--autoscaling-config={file.name}",
+            "--num-cpus=0",
+            f"--object-store-memory={_SMALL_STORE_BYTES}",
+            AUTOSCALER_UPDATE_INTERVAL_S="1",
+            RAY_FAKE_CLUSTER="1",
+            RAY_enable_autoscaler_v2="1",
+            RAY_CLOUD_INSTANCE_ID=FAKE_HEAD_NODE_ID,
+            RAY_OVERRIDE_NODE_ID_FOR_TESTING=FAKE_HEAD_NODE_ID,
+        ) as address:
+            yield address
+
+
+def _start(command: list[str], environ: dict[str, str], log: str) -> subprocess.Popen[bytes]:
+    """Start Ray, again if need be: it gives itself 30 seconds, which a busy machine may not have."""
+    for _ in range(_TRIES):
+        with open(log, "w", encoding="utf-8") as file:
+            head = subprocess.Popen(command, stdout=file, stderr=file, start_new_session=True, env=environ)
+        deadline = time.monotonic() + _START_S
+        while head.poll() is None and time.monotonic() < deadline:
+            if "Ray runtime started" in Path(log).read_text(errors="replace"):
+                return head
+            time.sleep(0.1)
+        _end(head)
+    raise SystemExit(f"Ray did not start:\n{Path(log).read_text(errors='replace')[-2000:]}")
+
+
+def _end(head: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(head.pid, signal.SIGTERM)
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        head.wait(30)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(head.pid, signal.SIGKILL)
+    head.wait()
 
 
 def main() -> int:

@@ -13,7 +13,7 @@ import pytest
 
 from sundog.job_submission import JobStatus, JobSubmissionClient, JobType
 
-VERSION = {"version": "4", "ray_version": "2.60.0", "session_name": "session_1"}
+VERSION = {"version": "4", "ray_version": "2.60.0", "session_name": "session_1", "sundog_version": "0.1"}
 JOB = {"type": "SUBMISSION", "status": "FAILED", "entrypoint": "x", "submission_id": "a", "later_field": 1}
 
 
@@ -136,3 +136,17 @@ def test_nobody_there_is_a_connection_error_that_says_what_to_start() -> None:
 def test_wrong_kinds_of_arguments_are_refused() -> None:
     with pytest.raises(TypeError, match="headers"):
         JobSubmissionClient("http://127.0.0.1:1", headers=[])  # type: ignore[arg-type]
+
+
+def test_a_ray_cluster_gets_sundog_along_and_refuses_limits(server: Server, tmp_path: Path) -> None:
+    theirs = {name: value for name, value in VERSION.items() if name != "sundog_version"}
+    server.answers["GET", "/api/version"] = (200, json.dumps(theirs).encode())
+    server.answers["POST", "/api/jobs/"] = (200, json.dumps({"submission_id": "a"}).encode())
+    client = JobSubmissionClient(f"http://127.0.0.1:{server.server_port}")
+    assert client.is_ray
+    with pytest.raises(RuntimeError, match="cpus="):
+        client.submit_job(entrypoint="x", cpus=2)
+    there = {"py_modules": ["gcs://sundog"]}
+    assert client.submit_job(entrypoint="x", runtime_env=there) == "a"
+    sent = json.loads(server.asked[-1][3])
+    assert sent["runtime_env"] == {**there, "env_vars": {"SUNDOG_ENGINE": "ray"}}

@@ -15,7 +15,7 @@ from sundog.config import Config
 from sundog.observe.index import opened
 from sundog.observe.records import read_session
 from sundog.ray_engine import pushes
-from sundog.ray_engine.home import Chronicle
+from sundog.ray_engine.home import Chronicle, node_row
 from sundog.ray_engine.process import Process
 from sundog.ray_engine.pushes import Clock, Push, read_push
 from sundog.ray_engine.told import Told
@@ -151,3 +151,12 @@ def test_a_task_that_runs_is_seen_in_the_ring_with_its_owner(job: Any) -> None:
     job.chronicle.take(job.worker.push())
     begun = read_session(job.path).begun
     assert begun == {b"driver-1" + TASK[:8]: (b"worker-1", os.getpid(), 11.0)}
+
+
+def test_a_node_that_the_autoscaler_ended_is_told_apart_from_one_that_was_lost() -> None:
+    told: dict[str, Any] = {"NodeID": THERE, "Alive": False, "DeathReason": 4, "DeathReasonMessage": "drain"}
+    idle = node_row(told)
+    assert idle["is_ended"] and idle["state_message"] == "The autoscaler ended it: it was idle."
+    lost = node_row({**told, "DeathReason": 2, "DeathReasonMessage": "health check failed"})
+    assert not lost["is_ended"] and lost["state_message"] == "health check failed"
+    assert not node_row({**told, "Alive": True})["is_ended"]

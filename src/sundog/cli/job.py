@@ -1,4 +1,4 @@
-"""`sundog job submit|status|logs|stop|list|delete`: commands that run beside the head process and outlive this one.
+"""`sundog job submit|status|logs|records|stop|list|delete`: commands that run beside the head and outlive this one.
 
 Owns the flags (Ray's spellings) and the pages; the work is done by `sundog.job_submission`. Submitting says at once
 where the job went. Runs in the terminal's process, main thread.
@@ -28,6 +28,11 @@ _EXAMPLES = rows.examples(
     ),
     ("sundog job logs -f ID", "follow it from another terminal"),
     ("sundog job stop ID", "end it"),
+    (
+        "sundog job submit --address http://head:8265 -- python train.py",
+        "to a Ray cluster; sundog goes along",
+    ),
+    ("sundog job records ID --address http://head:8265", "its records, to look at here"),
 )
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -130,6 +135,24 @@ def logs(job_id: str, follow: bool, address: str | None) -> int:
     if follow:
         return _follow(client, job_id)
     click.echo(_asked(lambda: client.get_job_logs(job_id)), nl=False)
+    return exits.OK
+
+
+@command.command("records")
+@click.argument("job_id")
+@click.option("-o", "--output", "file", metavar="FILE", help="Where to; by default JOB_ID.sundog.")
+@_address
+def records(job_id: str, file: str | None, address: str | None) -> int:
+    """Bring the records of a job on a Ray cluster to this machine; every command opens the file with --session."""
+    client = _client(address)
+    data = _asked(lambda: client.get_job_records(job_id))
+    path = file or f"{job_id}.sundog"
+    try:
+        with open(path, "wb") as made:
+            made.write(data)
+    except OSError as error:
+        raise exits.CommandError(f"{path} cannot be written: {error.strerror or error}") from None
+    click.echo(f"{path}: {len(data) / 2**20:.1f} MiB. Look at it with: sundog timeline --session {path}")
     return exits.OK
 
 

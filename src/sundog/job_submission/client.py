@@ -18,6 +18,7 @@ from urllib.parse import quote, urlsplit
 
 from sundog.config import user_environ
 from sundog.engines import heads, sessions
+from sundog.job_submission import rays
 from sundog.jobs.rows import JobStatus, JobType
 
 _TIMEOUT_S = 60.0
@@ -138,7 +139,12 @@ class JobSubmissionClient:
 
     def get_session_name(self) -> str:
         """The session that jobs go to."""
-        return str(self._version["session_name"])
+        return str(self._version.get("session_name") or "a Ray cluster")
+
+    @property
+    def is_ray(self) -> bool:
+        """Whether it is a Ray cluster that answers, and not a head process of sundog's."""
+        return rays.is_ray(self._version)
 
     # ------------------------------------------------------------------ verbs
     def submit_job(
@@ -178,6 +184,10 @@ class JobSubmissionClient:
         Raises:
             RuntimeError: the head process refuses it; the text says why.
         """
+        limits = {"weight": weight, "cpus": cpus, "memory": memory, "object_store": object_store}
+        if self.is_ray:
+            rays.refuse_limits(limits)
+            runtime_env = rays.with_sundog(dict(runtime_env or {}))
         asked = {
             "entrypoint": entrypoint,
             "submission_id": submission_id or job_id,
@@ -188,10 +198,7 @@ class JobSubmissionClient:
             "entrypoint_memory": entrypoint_memory,
             "entrypoint_resources": entrypoint_resources,
             "entrypoint_label_selector": entrypoint_label_selector,
-            "weight": weight,
-            "cpus": cpus,
-            "memory": memory,
-            "object_store": object_store,
+            **limits,
         }
         given = {name: value for name, value in asked.items() if value is not None}
         return str(self._json("POST", "/api/jobs/", given)["submission_id"])
@@ -228,6 +235,26 @@ class JobSubmissionClient:
         """All that a job's entrypoint printed."""
         return str(self._json("GET", f"/api/jobs/{quote(job_id, '')}/logs")["logs"])
 
+    def get_job_records(self, job_id: str) -> bytes:
+        """The records of a job that ran on a Ray cluster, as `sundog session export` packs them.
+
+        Raises:
+            RuntimeError: it left none, or they cannot be had.
+        """
+        if not self.is_ray:
+            raise RuntimeError("The records of this job are in its session. Use: sundog session export FILE")
+        asked = self.submit_job(entrypoint=f"python -m sundog.ray_engine.handing {quote(job_id, '')}")
+        output = "".join(self.follow_logs(asked))
+        self.delete_job(asked)
+        from sundog.ray_engine.handing import taken
+
+        found = taken(output)
+        if found is None:
+            raise RuntimeError(
+                f"The cluster did not hand over the records of {job_id}: {output.strip()[-500:]}"
+            )
+        return found
+
     async def tail_job_logs(self, job_id: str) -> AsyncIterator[str]:
         """What a job's entrypoint prints, as it comes, until its end.
 
@@ -243,6 +270,9 @@ class JobSubmissionClient:
 
     def follow_logs(self, job_id: str) -> Iterator[str]:
         """The same, for programs without an event loop."""
+        if self.is_ray:
+            yield from rays.follow(lambda: self.get_job_logs(job_id), lambda: self.get_job_status(job_id))
+            return
         connection, answer = self._open("GET", f"/api/jobs/{quote(job_id, '')}/logs/follow", timeout_s=None)
         try:
             if answer.status != 200:
@@ -322,7 +352,8 @@ class JobSubmissionClient:
         except OSError as error:
             connection.close()
             raise ConnectionError(
-                f"The head process at {self._place.url} does not answer ({error}). Start one with: sundog start --head"
+                f"The head process at {self._place.url} does not answer ({error}). Start one with: sundog start --head "
+                "(the one of a Ray cluster is its dashboard: ray start --head --include-dashboard=true)"
             ) from None
 
 

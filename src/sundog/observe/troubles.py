@@ -1,8 +1,8 @@
 """The troubles of a session, the most interesting first: what `sundog why` without an id tells of.
 
-Owns the order: what can never run, what a killed session was doing, what memory killed, what failed (by how often),
-actors that died by themselves, what runs far longer than its like, what waits. Asks the gatherer for facts. Runs in the
-process of whoever asks.
+Owns the order: what can never run, what a killed session was doing, what memory killed, nodes that were lost, what
+failed (by how often), actors that died by themselves, what runs far longer than its like, what waits. Asks the gatherer
+for facts. Runs in the process of whoever asks.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ def find(gatherer: Gatherer) -> list[Trouble]:
         *_infeasible(gatherer),
         *_left_running(gatherer),
         *[each for each, telling in killed if telling],
+        *_lost_nodes(gatherer),
         *_failed(gatherer),
         *[each for each, telling in killed if not telling],
         *_dead_actors(gatherer),
@@ -69,6 +70,14 @@ def _killed(gatherer: Gatherer) -> list[tuple[Trouble, bool]]:
         text = f"the process with pid {pid} {words[type_] if telling else 'died'}"
         troubles.append((Trouble(text, subject), telling))
     return troubles
+
+
+def _lost_nodes(gatherer: Gatherer) -> list[Trouble]:
+    return [
+        Trouble(f"node {id_[:8]} was lost", id_)
+        for id_, each in gatherer.lost_nodes.items()
+        if each.again or each.told
+    ]
 
 
 def _failed(gatherer: Gatherer) -> list[Trouble]:

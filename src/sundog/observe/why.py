@@ -11,6 +11,7 @@ says so; what is not known is said to be unknown. Pure; runs wherever it is call
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -59,6 +60,7 @@ class Attempt:
     pid: int = 0
     seconds: float = 0.0
     end: End | None = None
+    node: str = ""  # the node that it ran on and that was lost later, with the reason
 
 
 @plain(frozen=True)
@@ -153,7 +155,15 @@ class Story:
     next: tuple[str, ...] = ()
 
 
-Facts = TaskFacts | ActorFacts | ObjectFacts | JobFacts | End
+class Telling(ABC):
+    """Facts that have a module and a story of their own."""
+
+    @abstractmethod
+    def story(self) -> Story:
+        """What they tell."""
+
+
+Facts = TaskFacts | ActorFacts | ObjectFacts | JobFacts | Telling | End
 
 
 def explain(facts: Facts) -> Story:
@@ -166,6 +176,8 @@ def explain(facts: Facts) -> Story:
         return explain_object(facts)
     if isinstance(facts, JobFacts):
         return explain_job(facts)
+    if isinstance(facts, Telling):
+        return facts.story()
     return explain_end(facts)
 
 
@@ -378,6 +390,10 @@ def _said(message: str) -> list[str]:
 
 def _attempt(each: Attempt) -> str:
     why = _first(each.end.detail) if each.end is not None else _first(each.message)
+    if each.node and each.state == "FINISHED":
+        return f"attempt {each.number} ran on {each.node}: its result was lost with it, and was made again"
+    if each.node:
+        why = f"it ran on {each.node}" + (f"; {why}" if why else "")
     return f"attempt {each.number} ended after {_s(each.seconds)}: {each.error_type or each.state}" + (
         f" ({why})" if why else ""
     )

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sundog import events
-from sundog.observe import memory, stacks, unended, why, zones
+from sundog.observe import lost_nodes, memory, stacks, unended, why, zones
 from sundog.observe.index import Index
 from sundog.observe.phases import phases_of
 from sundog.observe.records import Waiting, tasks_where
@@ -65,6 +65,7 @@ class Gatherer:
         self.unfinished = [each for each in facts if "count" not in each]
         self.query = TaskQuery(index, Scene(node_id, opened.path, opened.is_live), _same)
         self.usage = index.usage()
+        self.lost_nodes = lost_nodes.find(index, self.now)
 
     # ------------------------------------------------------------------ what is meant
     def find(self, word: str) -> why.Facts:
@@ -109,6 +110,9 @@ class Gatherer:
             return self.worker(text)
         if len(text) < 6:
             return None
+        nodes = [each for id_, each in self.lost_nodes.items() if id_.startswith(text)]
+        if len(nodes) == 1:
+            return nodes[0]
         actors = [each for each in self.actors if each.startswith(text)]
         ids = self._tasks_like(text)
         if len(ids) + len(actors) > 1:
@@ -271,6 +275,7 @@ class Gatherer:
                 "ACTOR_UNAVAILABLE",
             )
             end = self.end(row["worker_id"]) if lost and row.get("worker_id") else None
+            node = self.lost_nodes.get(row.get("node_id") or "")
             found.append(
                 why.Attempt(
                     row["attempt_number"],
@@ -280,6 +285,7 @@ class Gatherer:
                     row.get("worker_pid") or 0,
                     max(0.0, seconds),
                     end,
+                    node.words if node is not None else "",
                 )
             )
         return found

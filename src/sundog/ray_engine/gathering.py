@@ -23,8 +23,15 @@ from sundog.ray_engine.process import node_folder
 if TYPE_CHECKING:
     from sundog.ray_engine.process import Process
 
+JOB_SETTING = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # what Ray tells the driver of a submitted job
 _NODE_S = 20.0  # that a node may take to tell what is left there
 _HOME_S = 60.0
+
+
+def _submission_id() -> str:
+    """The id under which this driver was submitted to the cluster; empty if it was started by hand."""
+    told = json.loads(config.user_environ().get(JOB_SETTING) or "{}")
+    return str((told.get("metadata") or {}).get("job_submission_id") or "")
 
 
 class Gathering:
@@ -38,7 +45,8 @@ class Gathering:
         self.path: str = made["path"]
         with open(f"{self.path}/session.json", "w", encoding="utf-8") as file:
             # Nobody can join it: without this file it would count as a session that is about to start.
-            json.dump({"engine": "ray", "driver_pid": os.getpid(), "job": self.identity.job}, file)
+            facts = {"engine": "ray", "driver_pid": os.getpid(), "job": self.identity.job}
+            json.dump({**facts, "submission_id": _submission_id()}, file)
         with open(f"{process.folder}/{pushes.HERE}", "w", encoding="utf-8"):
             pass
         strategies = self._strategies()

@@ -223,16 +223,26 @@ def _process(out: Out) -> bytes:
     return out[0]
 
 
+_ON_PURPOSE = {  # Ray's reasons, by their numbers
+    1: "The node was told to leave.",
+    3: "The autoscaler ended it: its machine was to be taken away.",
+    4: "The autoscaler ended it: it was idle.",
+}
+
+
 def node_row(told: dict[str, Any]) -> dict[str, Any]:
     """A node as Ray tells it, as a row of the state API."""
-    reason = told.get("DeathReasonMessage") or told.get("DeathReason") or "The node is gone."
+    number = told.get("DeathReason")
+    reason = _ON_PURPOSE.get(number) if isinstance(number, int) else None
+    said = reason or told.get("DeathReasonMessage") or "The node is gone."
     now_ms = int(time.time() * 1000)
     return {
         "node_id": told["NodeID"],
         "node_ip": told.get("NodeManagerAddress", ""),
         "is_head_node": "node:__internal_head__" in told.get("Resources", {}),
         "state": "ALIVE" if told["Alive"] else "DEAD",
-        "state_message": None if told["Alive"] else str(reason),
+        "state_message": None if told["Alive"] else str(said),
+        "is_ended": reason is not None and not told["Alive"],
         "node_name": told.get("NodeName", ""),
         "resources_total": told.get("Resources", {}),
         "labels": told.get("Labels", {}),

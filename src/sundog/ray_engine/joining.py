@@ -17,6 +17,7 @@ from typing import Any
 from sundog import config, engines, notices
 from sundog.ray_engine import graft, process, versions
 from sundog.ray_engine.engine import RayEngine
+from sundog.ray_engine.gathering import JOB_SETTING, Gathering
 
 # Of init(): Ray has the same under the same name, and it is left out where it is not given.
 _SAME = [
@@ -40,7 +41,6 @@ _SAME = [
     "_memory",
     "_temp_dir",
 ]
-_JOB_SETTING = "RAY_JOB_CONFIG_JSON_ENV_VAR"
 
 
 def join(asked: dict[str, Any]) -> RayEngine:
@@ -89,7 +89,7 @@ def environment(runtime_env: Any, address: str | None) -> dict[str, Any]:
     sundog already: Ray takes each field from one place only.
     """
     env = dict(runtime_env or {})
-    jobs = json.loads(config.user_environ().get(_JOB_SETTING) or "{}").get("runtime_env") or {}
+    jobs = json.loads(config.user_environ().get(JOB_SETTING) or "{}").get("runtime_env") or {}
     is_own = address in (None, "local") and not config.user_environ().get("RAY_ADDRESS")
     if not is_own and "py_modules" not in jobs and config.load().ship_to_nodes:
         package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -104,8 +104,6 @@ def attach(ray: Any, *, is_driver: bool) -> RayEngine:
     if is_driver and not ray.util.client.ray.is_connected():
         mine = process.ready("driver")
         if mine.ring is not None:
-            from sundog.ray_engine.gathering import Gathering
-
             gathering = Gathering(ray, mine)
     engine = RayEngine(ray, is_driver=is_driver, gathering=gathering)
     engines.plug_foreign(engine)

@@ -1,0 +1,69 @@
+"""Jobs of a Ray cluster: what is otherwise there than at sundog's own head process.
+
+Owns what is shipped with a job (sundog itself, and the setting that names the engine), what is refused there, how its
+output is followed, and how its records come to this machine: a second job prints them (`ray_engine/handing.py`). Runs
+in the client's process.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from sundog.jobs.rows import JobStatus
+
+_LIMITS = ("weight", "cpus", "memory", "object_store")
+_LOOK_S = 0.5
+
+
+def is_ray(version: dict[str, Any]) -> bool:
+    """Whether the answer of `/api/version` is Ray's own.
+
+    >>> is_ray({"ray_version": "2.60.0"}), is_ray({"ray_version": "2.60.0", "sundog_version": "0.1"})
+    (True, False)
+    """
+    return "ray_version" in version and "sundog_version" not in version
+
+
+def refuse_limits(asked: dict[str, Any]) -> None:
+    """Refuse what only sundog's own head process can carry out.
+
+    Raises:
+        RuntimeError: one of these was asked for.
+
+    >>> refuse_limits({"cpus": 2})
+    Traceback (most recent call last):
+    ...
+    RuntimeError: cpus= has no meaning for a job of a Ray cluster: its jobs have no limits of their own.
+    """
+    for name in _LIMITS:
+        if asked.get(name) is not None:
+            raise RuntimeError(
+                f"{name}= has no meaning for a job of a Ray cluster: its jobs have no limits of their own."
+            )
+
+
+def with_sundog(runtime_env: dict[str, Any]) -> dict[str, Any]:
+    """A job's environment with sundog in it, as a folder of this machine, and with Ray as its engine."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    modules = list(runtime_env.get("py_modules") or [])
+    if not any(os.path.basename(str(each)) == "sundog" for each in modules):
+        modules.append(package)
+    variables = {"SUNDOG_ENGINE": "ray", **(runtime_env.get("env_vars") or {})}
+    return {**runtime_env, "py_modules": modules, "env_vars": variables}
+
+
+def follow(read: Callable[[], str], status: Callable[[], JobStatus]) -> Iterator[str]:
+    """What a job prints, as it comes, until its end."""
+    shown = 0
+    while True:
+        ended = status().is_terminal()  # asked first: what is printed after the last look is not missed
+        text = read()
+        if len(text) > shown:
+            yield text[shown:]
+            shown = len(text)
+        if ended:
+            return
+        time.sleep(_LOOK_S)

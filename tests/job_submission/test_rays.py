@@ -1,0 +1,31 @@
+"""Jobs of a Ray cluster: what goes along, what is refused, how the output is followed."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+import sundog
+from sundog.job_submission import JobStatus, rays
+
+
+def test_sundog_goes_along_once_and_names_the_engine() -> None:
+    env = rays.with_sundog({"pip": ["x"], "env_vars": {"A": "1"}})
+    assert env["py_modules"] == [os.path.dirname(sundog.__file__)]
+    assert env["env_vars"] == {"SUNDOG_ENGINE": "ray", "A": "1"} and env["pip"] == ["x"]
+    assert rays.with_sundog(env) == env
+
+
+@pytest.mark.parametrize("name", ["weight", "cpus", "memory", "object_store"])
+def test_limits_of_a_job_are_refused_by_name(name: str) -> None:
+    with pytest.raises(RuntimeError, match=f"{name}= has no meaning"):
+        rays.refuse_limits({name: 1})
+    rays.refuse_limits({name: None})
+
+
+def test_output_is_followed_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rays, "_LOOK_S", 0.0)
+    texts = iter(["", "a\n", "a\n", "a\nb\n"])
+    states = iter([JobStatus.PENDING, JobStatus.RUNNING, JobStatus.RUNNING, JobStatus.SUCCEEDED])
+    assert list(rays.follow(lambda: next(texts), lambda: next(states))) == ["a\n", "b\n"]
