@@ -109,7 +109,7 @@ endif
 smoke: $(STAMP)
 	$(BIN)/python -m tests.smoke
 
-.PHONY: test-ray test-ray-short
+.PHONY: test-ray test-ray-short autoscaling-picture
 # Ray has an environment of its own, as the peers have. Where it cannot be installed, make test says so and goes on.
 $(RAY_STAMP): pyproject.toml
 	test -x $(RAY)/bin/python || $(PYTHON) -m venv $(RAY)
@@ -120,6 +120,10 @@ $(RAY_STAMP): pyproject.toml
 
 test-ray: $(RAY_STAMP)
 	RAY_AUTH_MODE=disabled $(RAY)/bin/python -m tests.on_ray $(PYTEST)
+
+# A cluster whose autoscaler goes from no worker to two and back, as its timeline: docs/images/autoscaling.png
+autoscaling-picture: $(RAY_STAMP) browser
+	RAY_AUTH_MODE=disabled $(RAY)/bin/python -m tests.ray_engine.picture
 
 test-ray-short: $(STAMP)
 	@if $(MAKE) --no-print-directory $(RAY_STAMP) >/dev/null 2>&1; then \

@@ -47,15 +47,16 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def cluster(*more: str, **variables: str) -> Iterator[str]:
+def cluster(*more: str, port: int = 0, **variables: str) -> Iterator[str]:
     """A cluster of one node; gives its address.
 
     Args:
+        port: of its address; by default one that is free.
         more: further arguments of `ray start`; the last of each kind counts.
         variables: of its processes' environment.
     """
     folder = tempfile.mkdtemp(prefix="sd-ray-", dir="/tmp")
-    port = free_port()
+    port = port or free_port()
     command = [
         str(Path(sys.executable).with_name("ray")),
         "start",
@@ -87,12 +88,20 @@ def autoscaling(workers_max: int) -> Iterator[str]:
     """
     from ray.autoscaler._private.fake_multi_node.node_provider import FAKE_HEAD_NODE_ID
 
+    port = free_port()
     config = {
         "cluster_name": "tests",
         "max_workers": workers_max,
         "idle_timeout_minutes": 0.1,
         "upscaling_speed": 1.0,
-        "provider": {"type": "fake_multinode", "launch_multiple": True, "head_node_id": FAKE_HEAD_NODE_ID},
+        # By its class: under its name Ray looks for a file of defaults, which its wheel lacks.
+        "provider": {
+            "type": "external",
+            "module": "ray.autoscaler._private.fake_multi_node.node_provider.FakeMultiNodeProvider",
+            "launch_multiple": True,
+            "head_node_id": FAKE_HEAD_NODE_ID,
+            "gcs_address": f"127.0.0.1:{port}",
+        },
         "available_node_types": {
             "ray.head.default": {"resources": {"CPU": 0}, "node_config": {}, "max_workers": 0},
             "worker": {
@@ -113,6 +122,7 @@ def autoscaling(workers_max: int) -> Iterator[str]:
             f"--autoscaling-config={file.name}",
             "--num-cpus=0",
             f"--object-store-memory={_SMALL_STORE_BYTES}",
+            port=port,
             AUTOSCALER_UPDATE_INTERVAL_S="1",
             RAY_FAKE_CLUSTER="1",
             RAY_enable_autoscaler_v2="1",

@@ -116,13 +116,15 @@ def make(picture: Picture, chromium: str) -> None:
         subprocess.run([sys.executable, program], env=environment, check=True)
         command = (sys.executable, "-m", "sundog.cli", "timeline", "--html", "-o", page)
         subprocess.run(command, env=environment, check=True, stdout=subprocess.DEVNULL)
-        size = f"--window-size={SIZE[0]},{SIZE[1]}"
-        profile = f"--user-data-dir={folder}/profile"
-        subprocess.run(
-            [chromium, *_FLAGS, size, profile, f"--screenshot={picture.path}", f"file://{page}"],
-            check=True,
-            capture_output=True,
-        )
+        photograph(chromium, page, picture.path, folder)
+
+
+def photograph(chromium: str, page: str, picture: Path, folder: str) -> None:
+    """Have a browser show a page, and keep what it shows; its own files go to a folder."""
+    size = f"--window-size={SIZE[0]},{SIZE[1]}"
+    profile = f"--user-data-dir={folder}/profile"
+    command = [chromium, *_FLAGS, size, profile, f"--screenshot={picture}", f"file://{page}"]
+    subprocess.run(command, check=True, capture_output=True)
 
 
 def size_of(picture: Path) -> tuple[int, int]:

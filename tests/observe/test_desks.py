@@ -20,3 +20,10 @@ def test_a_driver_that_can_be_asked_is_known_by_its_folder(tmp_path: Path) -> No
 def test_a_driver_that_is_gone_does_not_answer(tmp_path: Path) -> None:
     with pytest.raises(desks.Unanswered, match="does not answer"):
         desks.ask(str(tmp_path), "stacks")
+
+
+def test_unfinished_tasks_are_told_by_the_driver_and_none_without_it(tmp_path: Path) -> None:
+    assert desks.unfinished(str(tmp_path)) == []
+    desk = Desk(str(tmp_path), {"tasks": lambda: [{"task": "ab"}]})
+    assert desks.unfinished(str(tmp_path)) == [{"task": "ab"}]
+    desk.close()

@@ -15,7 +15,8 @@ from sundog.config import Config
 from sundog.observe.index import opened
 from sundog.observe.records import read_session
 from sundog.ray_engine import pushes
-from sundog.ray_engine.home import Chronicle, node_row
+from sundog.ray_engine.home import Chronicle, node_row, unfinished_row
+from sundog.ray_engine.matches import Submission
 from sundog.ray_engine.process import Process
 from sundog.ray_engine.pushes import Clock, Push, read_push
 from sundog.ray_engine.told import Told
@@ -160,3 +161,14 @@ def test_a_node_that_the_autoscaler_ended_is_told_apart_from_one_that_was_lost()
     lost = node_row({**told, "DeathReason": 2, "DeathReasonMessage": "health check failed"})
     assert not lost["is_ended"] and lost["state_message"] == "health check failed"
     assert not node_row({**told, "Alive": True})["is_ended"]
+
+
+def test_a_task_that_has_not_ended_is_told_as_its_owner_would() -> None:
+    for name, kind in (
+        ("square", "task"),
+        ("Counter.add", "actor_task"),
+        ("Counter.__init__", "actor_creation"),
+    ):
+        row = unfinished_row(b"\1" * 8, Submission(b"\2" * 8, 5.0, name))
+        assert (row["name"], row["kind"], row["submit_s"]) == (name, kind, 5.0)
+        assert row["task"] == "02" * 8 + "01" * 8

@@ -90,3 +90,13 @@ def test_a_failure_is_noted_with_its_text(recorder: process.Process) -> None:
 @pytest.mark.parametrize("error", [None, SystemExit(0), GeneratorExit(), AsyncioActorExit()])
 def test_an_end_on_purpose_is_no_failure(recorder: process.Process, error: BaseException | None) -> None:
     assert end_of(recorder, error) == (0, [])
+
+
+def test_large_arguments_by_value_are_noted_with_their_size(recorder: process.Process) -> None:
+    ref = SimpleNamespace(task_id=lambda: SimpleNamespace(binary=lambda: TASK))
+    recorder.submitted(ref, "square", 5.0, (b"x" * 100_000, 3, "y"))
+    recorder.submitted(ref, "square", 6.0, (b"x", 3))
+    kinds = [each[5] for each in events_of(recorder)]
+    assert kinds.count(events.SITE) == 2 and kinds.count(events.MOVED) == 1
+    [moved] = [each for each in events_of(recorder) if each[5] == events.MOVED]
+    assert moved[4] == 100_001

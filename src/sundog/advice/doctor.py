@@ -7,6 +7,7 @@ joins no session and changes nothing.
 from __future__ import annotations
 
 from sundog.advice import (
+    cluster,
     findings_actors,
     findings_data,
     findings_driver,
@@ -23,6 +24,7 @@ from sundog.advice.simulator import CannotPlay, play
 from sundog.advice.source import Sources, place_of
 from sundog.observe.index import Progress, opened
 from sundog.observe.sessions import Opened, open_session
+from sundog.plain import replaced
 
 FINDERS: tuple[Finder, ...] = (
     findings_waits.get_in_loop,
@@ -80,7 +82,9 @@ def examine_session(chosen: Opened, told: Progress | None = None) -> Report:
     """The report on a session."""
     with opened(chosen.path, told) as index:
         run = read_run(chosen, index)
-    return examine(run)
+        elsewhere = cluster.find(index, run.length_s)
+    report = examine(run)
+    return replaced(report, findings=[*report.findings, *elsewhere]) if elsewhere else report
 
 
 def examine(run: Run, sources: Sources | None = None) -> Report:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from sundog.engines.sessions import SessionInfo
     from sundog.observe.activity import Activity, Worker
+    from sundog.observe.sessions import Opened
 
 # Resources that are amounts of memory: shown in units, the others as numbers.
 _IN_BYTES = ("memory", "object_store_memory")
@@ -304,6 +305,44 @@ def _process(each: "Worker") -> dict[str, Any]:
     }
 
 
+def _elsewhere(which: str | None, temp_dir: str | None) -> "Opened | None":
+    """A running job on a Ray cluster, if that is meant."""
+    from sundog.observe import desks
+    from sundog.observe import sessions as observed
+
+    try:
+        meant = observed.open_session(which, temp_dir)
+    except observed.NoSuchSession:
+        return None
+    return meant if desks.has_desk(meant.path) else None
+
+
+def _show_elsewhere(job: "Opened", as_json: bool) -> int:
+    """The page of a job on a Ray cluster: its driver tells."""
+    from rich.console import Console
+
+    from sundog.engines.sessions import SessionInfo
+    from sundog.observe import desks
+    from sundog.observe.records import read_begun
+    from sundog.observe.task_states import rows_of
+
+    try:
+        answer = desks.ask(job.path, "status")
+        told = desks.ask(job.path, "tasks")
+    except desks.Unanswered as error:
+        raise exits.CommandError(str(error)) from None
+    answer["tasks"] = rows_of(read_begun(job.path), told, str(answer["node"]))
+    if as_json:
+        click.echo(json.dumps({"session": job.name, **answer}, default=str, indent=2))
+        return exits.OK
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=_PIPE_WIDTH)
+    for part in render(SessionInfo(job.name, job.path, "", int(answer["driver_pid"])), answer):
+        console.print(part)
+    return exits.OK
+
+
 _EXAMPLES = rows.examples(
     ("sundog status", "resources, what runs, what waits and why"),
     ("sundog status -v", "every function and every process too"),
@@ -324,6 +363,9 @@ def command(
     from sundog.engines import sessions
 
     found = sessions.find_sessions(temp_dir)
+    elsewhere = _elsewhere(session or address, temp_dir) if session or address or not found else None
+    if elsewhere is not None:
+        return _show_elsewhere(elsewhere, as_json)
     if not found:
         raise exits.NoSession(temp_dir)
     chosen = [

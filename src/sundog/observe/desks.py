@@ -41,6 +41,16 @@ def has_desk(session_path: str) -> bool:
     return os.path.exists(f"{session_path}/{SOCKET}")
 
 
+def unfinished(session_path: str) -> list[dict[str, Any]]:
+    """The tasks of a running job on another engine that have not ended; none if nobody tells."""
+    if not has_desk(session_path):
+        return []
+    with contextlib.suppress(Unanswered):
+        found: list[dict[str, Any]] = ask(session_path, "tasks")
+        return found
+    return []
+
+
 def ask(session_path: str, question: str, **arguments: Any) -> Any:
     """The answer of a session's driver.
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sundog import events
-from sundog.observe import lost_nodes, memory, stacks, unended, why, zones
+from sundog.observe import desks, lost_nodes, memory, stacks, unended, why, zones
 from sundog.observe.index import Index
 from sundog.observe.phases import phases_of
 from sundog.observe.records import Waiting, tasks_where
@@ -59,7 +59,12 @@ class Gatherer:
             except (ConnectionError, EOFError):  # it ended while it was asked: its records tell the rest
                 facts = []
                 self.opened = opened = Opened(opened.name, opened.path, None, opened.file)
-        if not opened.is_live:
+        elsewhere = not opened.is_live and desks.has_desk(opened.path)  # a job that runs on a Ray cluster
+        if elsewhere:
+            facts = desks.unfinished(opened.path)
+            with contextlib.suppress(desks.Unanswered):
+                self.pending = desks.ask(opened.path, "status").get("pending", [])
+        elif not opened.is_live:
             self.now = zones.bounds(index.db)[1] or self.now
         self.told = {each["task"]: each for each in facts if "task" in each and not each.get("running")}
         self.unfinished = [each for each in facts if "count" not in each]

@@ -62,7 +62,8 @@ class Gathering:
             )
             .remote(self.path, self.identity.node, process.folder, settings)
         )
-        self._desk = Desk(self.path, {"stacks": self.stacks, "pauses": self.pauses})
+        answers = {"stacks": self.stacks, "pauses": self.pauses, "status": self.status, "tasks": self.tasks}
+        self._desk = Desk(self.path, answers)
         notices.note(f"Records of this job: sundog timeline --session {os.path.basename(self.path)}")
 
     @staticmethod
@@ -87,6 +88,16 @@ class Gathering:
     def pauses(self) -> list[dict[str, Any]]:
         """The tasks of this job that stand at a breakpoint, with the way to each."""
         found: list[dict[str, Any]] = self._home("pauses")
+        return found
+
+    def status(self) -> dict[str, Any]:
+        """What the cluster has, and what waits there."""
+        return {"node": self.identity.node, "driver_pid": os.getpid(), **self._home("status")}
+
+    def tasks(self) -> list[dict[str, Any]]:
+        """The tasks that have not ended."""
+        self._home("read")
+        found: list[dict[str, Any]] = self._home("unfinished")
         return found
 
     def _home(self, verb: str, *args: Any) -> Any:

@@ -25,10 +25,13 @@ from typing import Any
 from sundog import event_names, events
 from sundog.config import Config
 from sundog.observe import segments
-from sundog.ray_engine.matches import Fields, Matches, Out, Source
+from sundog.ray_engine import demand
+from sundog.ray_engine.matches import Fields, Matches, Out, Source, Submission
 from sundog.ray_engine.pushes import Clock, Push, process_of, read_push, rings_in
 from sundog.ray_engine.told import Told
 
+_UNFINISHED_MAX = 10_000
+_STORES_EVERY = 5  # rounds: each node is asked by a connection of its own
 _BEGUN, _BEGUN_AT = Struct("<16sd"), 16  # in a ring's header: the task begun last, and when
 
 
@@ -251,6 +254,26 @@ def node_row(told: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def unfinished_row(unique: bytes, each: Submission) -> dict[str, Any]:
+    """A task that has not ended, as `observe.task_states` wants to be told of it."""
+    method = each.name.rpartition(".")[2] if "." in each.name else ""
+    kind = "task" if not method else "actor_creation" if method == "__init__" else "actor_task"
+    return {
+        "task": (each.owner + unique).hex(),
+        "owner": each.owner.hex(),
+        "attempt": 0,
+        "name": each.name,
+        "function": each.name,
+        "kind": kind,
+        "actor": "",
+        "resources": {},
+        "pg": "",
+        "submit_s": each.submit_s,
+        "state": "PENDING_NODE_ASSIGNMENT",  # or it runs: what its process began last says so
+        "missing": [],
+    }
+
+
 class Home:
     """The actor."""
 
@@ -259,6 +282,10 @@ class Home:
         self._folder = folder
         self._lock = threading.Lock()
         self._nodes: dict[str, str] = {}
+        self._dead: list[dict[str, Any]] = []
+        self._watch = demand.Watch()
+        self._spilled: dict[str, int] = {}
+        self._began = time.time()
         self._pauses: dict[str, dict[str, Any]] = {}
         self._numbers = itertools.count(1)
         self._early: dict[str, list[Push]] = {}
@@ -268,10 +295,14 @@ class Home:
         ).start()
 
     def _run(self, every_s: float) -> None:
+        rounds = itertools.count(1)
         while not self._stopped.wait(every_s):
             self.read()
             with contextlib.suppress(Exception):  # Ray may be about to end
                 self.look_at_nodes()
+                self.look_at_demand()
+                if next(rounds) % _STORES_EVERY == 0:
+                    self.look_at_stores()
 
     def look_at_nodes(self) -> None:
         """Note which nodes came and went."""
@@ -280,9 +311,32 @@ class Home:
         for each in ray.nodes():
             state = "ALIVE" if each["Alive"] else "DEAD"
             if self._nodes.get(each["NodeID"]) != state:
+                known = self._nodes.get(each["NodeID"])
                 self._nodes[each["NodeID"]] = state
+                row = node_row(each)
+                if state == "DEAD" and known is None:
+                    continue  # it was gone before this job began
                 with self._lock:
-                    self._chronicle.fact("node", each["NodeID"], row=node_row(each))
+                    self._chronicle.fact("node", each["NodeID"], row=row)
+                    if state == "DEAD":
+                        self._dead.append(row)
+
+    def look_at_stores(self) -> None:
+        """Note which nodes spill objects to their disks."""
+        for node, spilled in demand.spilled_bytes(self._spilled).items():
+            self._spilled[node] = spilled
+            with self._lock:
+                self._chronicle.fact("store", node, spilled_bytes=spilled)
+
+    def look_at_demand(self) -> None:
+        """Note what waits for resources, and which nodes the autoscaler starts."""
+        import ray
+
+        found = demand.look(ray.get_runtime_context().gcs_address)
+        with self._lock:
+            if self._watch.note(found, time.time()):
+                told = {name: found[name] for name in ("pending", "starting", "launches")}
+                self._chronicle.fact("demand", "", nodes=len(found["nodes"]), **told)
 
     def read(self) -> None:
         """Take in what is new in the rings of this node."""
@@ -343,6 +397,27 @@ class Home:
                 {"process": each.process_id.hex(), "node": each.node, "pid": each.pid, "role": each.role}
                 for each in self._chronicle.sources.values()
             ]
+
+    def status(self) -> dict[str, Any]:
+        """What the cluster has and what waits there, for `sundog status`."""
+        with contextlib.suppress(Exception):  # the last look is good enough
+            self.look_at_nodes()
+            self.look_at_demand()
+        with self._lock:
+            roles = [each.role for each in self._chronicle.sources.values()]
+            facts = {
+                "uptime_s": time.time() - self._began,
+                "drivers": [{"role": "driver"}] * roles.count("driver"),
+                "workers": {"seen": roles.count("worker")} if "worker" in roles else {},
+                "actors": {},
+            }
+            return demand.standing(self._watch, self._dead, facts)
+
+    def unfinished(self) -> list[dict[str, Any]]:
+        """The tasks that were submitted and of which no run has ended, as an owner tells of its own."""
+        with self._lock:
+            found = itertools.islice(self._chronicle.matches.unfinished().items(), _UNFINISHED_MAX)
+            return [unfinished_row(unique, each) for unique, each in found]
 
     def take(self, pushes: list[Push]) -> None:
         """What a sweep found."""

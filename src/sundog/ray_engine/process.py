@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from sundog.worker.meter import ThreadsMeter
 
 _WORKER_EVENTS, _DRIVER_EVENTS = 1 << 14, 1 << 18
+_LARGE_BYTES = 1 << 16
+_U32 = (1 << 32) - 1
 _NOBODY = bytes(8)
 _CREATES = b"\xff" * 8  # ids of creation tasks begin so in Ray, and go on with the actor's
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
@@ -160,13 +162,23 @@ class Process:
             capsules.failed(self.folder, execution, error, self.config)
 
     # ------------------------------------------------------------------ who submits
-    def submitted(self, refs: Any, name: str, submit_s: float) -> None:
-        """Note that a task or call was submitted here."""
+    def submitted(self, refs: Any, name: str, submit_s: float, args: Any = ()) -> None:
+        """Note that a task or call was submitted here, and how large what it takes along by value is."""
         ref = refs[0] if type(refs) is list and refs else refs
         ref = getattr(ref, "_generator_ref", ref)
         find = getattr(ref, "task_id", None)
-        if find is not None:
-            self.note_submission(unique_of(find().binary()), name, submit_s)
+        if find is None:
+            return
+        unique = unique_of(find().binary())
+        self.note_submission(unique, name, submit_s)
+        if args and self.ring is not None:
+            size = 0
+            for each in args:
+                kind = type(each)
+                size += len(each) if kind is bytes or kind is str else getattr(each, "nbytes", 0)
+            if size >= _LARGE_BYTES:
+                task = self.identity.process_id + unique
+                self.ring.write(events.MOVED, task, min(size, _U32), 0, submit_s, submit_s)
 
     def created(self, handle: Any, name: str, submit_s: float) -> None:
         """Note that an actor was created here."""

@@ -283,7 +283,7 @@ class Submissions:
         def invoke(args: Any, kwargs: Any) -> Any:
             submit_s = time.time()
             refs = inner(args, kwargs)
-            me.submitted(refs, name, submit_s)
+            me.submitted(refs, name, submit_s, args)
             return refs
 
         return invoke

@@ -15,8 +15,8 @@ import logging
 from collections.abc import Sequence
 from typing import Any, cast
 
+from sundog.observe import desks, unended
 from sundog.observe import index as records
-from sundog.observe import unended
 from sundog.observe.sites import site_of
 from sundog.observe.task_query import Matches, Scene, TaskQuery, recorded_rows
 from sundog.util.state.exception import RayStateApiException
@@ -92,9 +92,9 @@ def ask_usage(address: str | None) -> dict[str, Any]:
 
 
 def _tell(source: Source, kind: str, detail: bool, whole: bool) -> Rows:
-    """What the node and the processes of a running session tell."""
+    """What the node and the processes of a running session tell; of a job on a Ray cluster, its driver."""
     if not source.is_live:
-        return []
+        return desks.unfinished(source.path) if kind == "tasks" else []
     rows, silent = cast("tuple[Rows, list[int]]", source.ask(ListRows(kind)))
     if silent:
         text = (
@@ -152,7 +152,7 @@ def _of_ended(index: records.Index, kind: str, source: Source) -> Rows:
         return []
     word, key = _RECORDED[kind]
     rows = recorded_rows(index, word)
-    for row in rows:
+    for row in rows if not desks.has_desk(source.path) else ():
         _end(kind, row)
     if kind == "jobs":
         ended = unended.killed_jobs(index)
