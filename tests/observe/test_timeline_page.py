@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -103,3 +104,31 @@ def test_the_page_is_drawn_searched_and_zoomed_in_a_real_browser(tmp_path: Path,
     assert seen["slices"] == count + 1
     assert seen["found"] == f"{len(range(1, count, 3)):,} found"
     assert 0 < seen["zoomed"] < max(1e6, count * 1000) and seen["shades"] > 10
+
+
+def test_nodes_of_a_cluster_have_a_row_each_above_their_workers(tmp_path: Path) -> None:
+    make_page(tmp_path, 3)
+    ids = ["ab" * 28, "cd" * 28]
+    with opened(str(tmp_path)) as index:
+        for at_s, node, state, ended in (
+            (0.0, ids[0], "ALIVE", False),
+            (1.0, ids[1], "ALIVE", False),
+            (99.0, ids[1], "DEAD", True),
+        ):
+            row = {
+                "node_id": node,
+                "state": state,
+                "state_message": "it was idle",
+                "is_ended": ended,
+                "resources_total": {"CPU": 2.0},
+            }
+            index.db.execute(
+                "INSERT INTO facts VALUES(?, 'node', x'', ?, ?)", (at_s, node, json.dumps({"row": row}))
+            )
+        data = data_of(timeline_page.page(index, "session_1"))
+    rows: Any = data["rows"]
+    nodes = [row for row in rows if row["kind"] == "node"]
+    assert [row["label"] for row in nodes] == [f"node {node[:8]}" for node in ids]
+    names: Any = data["names"]
+    assert [names[row["n"][0]] for row in nodes] == ["node with 2 CPUs", "node with 2 CPUs: it was idle"]
+    assert [row["f"] for row in nodes] == [[0], [0]]  # it was ended on purpose

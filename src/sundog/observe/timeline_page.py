@@ -55,11 +55,13 @@ class _Data:
         self.functions: dict[int, dict[str, Any]] = {}
         self.left_out = 0
         self.open = 0
+        self.nodes: dict[bytes, str] = {}  # labels, if there are several
 
     def build(self) -> dict[str, Any]:
+        self._nodes()
         self._tasks()
         self._spans()
-        rows = sorted(self.rows.values(), key=lambda row: (row["kind"] != "driver", row["label"]))
+        rows = sorted(self.rows.values(), key=_order)
         functions = sorted(self.functions.values(), key=lambda each: -each["total_us"])[:_FUNCTIONS_SHOWN]
         missed = self.index.missed()
         count = sum(each["count"] for each in self.functions.values())
@@ -84,8 +86,8 @@ class _Data:
         if row is None:
             process = self.known.processes.get(process_id)
             lives = (process.actor_name or process.class_name) if process is not None else ""
-            label = f"{lives or kind} pid={pid}"
-            row = self.rows[key] = {"label": label, "kind": kind, "s": [], "d": [], "n": [], "f": [], "i": []}
+            node = self.nodes.get(process.node_id, "") if process is not None and kind == "worker" else ""
+            row = self.rows[key] = _row(f"{lives or kind} pid={pid}", kind, node)
         return row
 
     def _add(self, row: dict[str, Any], name: str, start: float, end: float, failed: bool, id_: str) -> int:
@@ -96,6 +98,31 @@ class _Data:
         row["f"].append(int(failed))
         row["i"].append(id_)
         return number
+
+    def _nodes(self) -> None:
+        """A row for each node of a session that has several: from its joining to its end."""
+        there: dict[str, list[tuple[float, dict[str, Any]]]] = {}
+        for node_id, at_s, text in self.index.rows(
+            "SELECT subject, at_s, json FROM facts WHERE kind = 'node' ORDER BY at_s"
+        ):
+            there.setdefault(node_id, []).append((at_s, json.loads(text)["row"]))
+        if len(there) < 2:
+            return
+        last = max(at_s for looks in there.values() for at_s, _ in looks)
+        if last >= self.high:  # so that the end of a node is seen
+            self.high = min(last + 0.02 * (last - self.low), self.window.to_s)
+        plain = len({node_id[:8] for node_id in there}) == len(there)  # Ray's fake nodes begin alike
+        for number, (node_id, looks) in enumerate(there.items()):
+            self.nodes[bytes.fromhex(node_id)] = label = f"node {node_id[:8] if plain else node_id[-8:]}"
+            row = self.rows[-1, -1 - number] = _row(label, "node", label)
+            begin, (end, final) = max(looks[0][0], self.low), looks[-1]
+            gone = final["state"] == "DEAD"
+            cpus = (looks[0][1].get("resources_total") or {}).get("CPU", 0)
+            name = f"node with {cpus:g} CPU{'s' * (cpus != 1)}" + (
+                f": {final['state_message']}" if gone else ""
+            )
+            lost = gone and not final.get("is_ended")
+            self._add(row, name, begin, end if gone else max(self.high, begin), lost, node_id)
 
     def _tasks(self) -> None:
         where = self.window.attempts(self.index)
@@ -173,6 +200,15 @@ class _Data:
             }
             for name, key, top, words in shown
         ]
+
+
+def _row(label: str, kind: str, node: str) -> dict[str, Any]:
+    return {"label": label, "kind": kind, "node": node, "s": [], "d": [], "n": [], "f": [], "i": []}
+
+
+def _order(row: dict[str, Any]) -> tuple[Any, ...]:
+    """Drivers first; then node by node, each above its workers."""
+    return (row["kind"] != "driver", row.pop("node"), row["kind"] != "node", row["label"])
 
 
 def _in_mb(size: float) -> str:
