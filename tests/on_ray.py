@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 SHORT = ["tests/ray_engine/on_cluster/test_jobs.py"]
@@ -47,7 +47,7 @@ def free_port() -> int:
 
 
 @contextlib.contextmanager
-def cluster(*more: str, port: int = 0, **variables: str) -> Iterator[str]:
+def cluster(*more: str, port: int = 0, variables: Mapping[str, str] | None = None) -> Iterator[str]:
     """A cluster of one node; gives its address.
 
     Args:
@@ -70,7 +70,7 @@ def cluster(*more: str, port: int = 0, **variables: str) -> Iterator[str]:
         "--include-dashboard=false",
         f"--ray-client-server-port={free_port()}",
     ]
-    environ = {**os.environ, "RAY_agent_register_timeout_ms": str(_START_S * 1000), **variables}
+    environ = {**os.environ, "RAY_agent_register_timeout_ms": str(_START_S * 1000), **(variables or {})}
     environ.pop("RAY_ADDRESS", None)
     head = _start([*command, *more], environ, f"{folder}/start.log")
     try:
@@ -123,11 +123,13 @@ def autoscaling(workers_max: int) -> Iterator[str]:
             "--num-cpus=0",
             f"--object-store-memory={_SMALL_STORE_BYTES}",
             port=port,
-            AUTOSCALER_UPDATE_INTERVAL_S="1",
-            RAY_FAKE_CLUSTER="1",
-            RAY_enable_autoscaler_v2="1",
-            RAY_CLOUD_INSTANCE_ID=FAKE_HEAD_NODE_ID,
-            RAY_OVERRIDE_NODE_ID_FOR_TESTING=FAKE_HEAD_NODE_ID,
+            variables={
+                "AUTOSCALER_UPDATE_INTERVAL_S": "1",
+                "RAY_FAKE_CLUSTER": "1",
+                "RAY_enable_autoscaler_v2": "1",
+                "RAY_CLOUD_INSTANCE_ID": FAKE_HEAD_NODE_ID,
+                "RAY_OVERRIDE_NODE_ID_FOR_TESTING": FAKE_HEAD_NODE_ID,
+            },
         ) as address:
             yield address
 

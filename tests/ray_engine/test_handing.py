@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from sundog import events
+from sundog.engines import sessions
 from sundog.observe.records import read_session
 from sundog.observe.sessions import open_session
 from sundog.ray_engine import handing
@@ -38,6 +39,6 @@ def test_output_without_records_gives_none() -> None:
 
 
 def test_a_session_is_found_by_the_id_of_its_job(session: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(handing.sessions, "session_paths", lambda _: ["/nowhere", session])
+    monkeypatch.setattr(sessions, "session_paths", lambda _: ["/nowhere", session])
     assert handing.session_of("raysubmit_1") == session
     assert handing.session_of("raysubmit_2") == ""

@@ -68,7 +68,7 @@ class Watch:
         """The newest look; whether anything but amounts in use has changed."""
         shapes = {_key(each["shape"]) for each in found["pending"]}
         self._since = {key: self._since.get(key, now_s) for key in shapes}
-        changed = _gist(found) != _gist(self.last)
+        changed = bool(_gist(found) != _gist(self.last))
         self.last = found
         return changed
 

@@ -19,7 +19,7 @@ def work(number: int) -> int:
 
 def workers() -> int:
     """How many nodes there are beside the head."""
-    return sum(node["Alive"] for node in ray.nodes()) - 1
+    return len([node for node in ray.nodes() if node["Alive"]]) - 1
 
 
 def await_workers(wanted: int) -> None:

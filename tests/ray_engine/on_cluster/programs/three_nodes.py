@@ -9,6 +9,7 @@ import pathlib
 import signal
 import sys
 import time
+from typing import Any
 
 import numpy
 from ray.cluster_utils import Cluster
@@ -73,7 +74,7 @@ def say(*words: object) -> None:
     sys.stdin.readline()
 
 
-def kill(node: object) -> None:
+def kill(node: Any) -> None:
     """SIGKILL for all processes of a node, as when a machine loses its power."""
     raylet = node.all_processes["raylet"][0].process.pid
     children = pathlib.Path(f"/proc/{raylet}/task/{raylet}/children").read_text().split()
