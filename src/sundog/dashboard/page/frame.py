@@ -82,6 +82,7 @@ class Frame:
     status: Any = None
     problem: Any = None
     first: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
+    then: list[Callable[[], None]] = field(default_factory=list)
 
     async def fill(self) -> None:
         """Read what the view shows before its page is sent, so that it comes with its data.
@@ -96,6 +97,8 @@ class Frame:
 
         if self.first:
             await asyncio.wait([background_tasks.create(read(each)) for each in self.first], timeout=_FIRST_S)
+        for begin in self.then:
+            begin()
 
 
 def address(path: str, **query: object) -> str:
@@ -196,13 +199,16 @@ def live(frame: Frame, update: Callable[[], Awaitable[None]], every_s: float = E
             busy[1] = False
             await refresh()
 
-    async def tick() -> None:
-        await refresh()
-        if not frame.source.is_live:
-            timer.deactivate()
+    def begin() -> None:
+        async def tick() -> None:
+            await refresh()
+            if not frame.source.is_live:
+                timer.deactivate()
+
+        timer = ui.timer(every_s, tick)
 
     frame.first.append(refresh)
-    timer = ui.timer(every_s, tick)
+    frame.then.append(begin)  # a timer waits for the browser, and the page is sent as soon as anything does
 
     def at_once() -> None:
         background_tasks.create(refresh())
