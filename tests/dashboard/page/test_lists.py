@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sundog.dashboard.facts import Fact
-from sundog.dashboard.page.lists import _cause, event_row, worker_rows
+from sundog.dashboard.page.lists import _cause, event_row, short_line, worker_rows
 from sundog.observe.activity import Activity, Worker
 from sundog.wire.looks import Call, Who
 
@@ -24,6 +24,11 @@ def test_a_worker_shows_what_it_runs_and_its_memory(tmp_path: object) -> None:
     living, dead = worker_rows(listed, Activity(7.0, [], [seen]), str(tmp_path))
     assert (living["runs"], living["task"], living["for"], living["shared"]) == ("f", "t1", 2.0, 40)
     assert (dead["state"], dead["told"], dead["cpu"]) == ("DEAD", "it crashed", None)
+
+
+def test_the_line_that_a_worker_runs_is_shown_without_its_folder() -> None:
+    assert short_line("/a/b c/train.py:12 resize") == "train.py:12 resize"
+    assert short_line("") == "" and short_line("<string>:3 f") == "<string>:3 f"
 
 
 def test_events_are_told_in_words() -> None:

@@ -31,6 +31,10 @@ def test_page_and_metrics_want_the_token_and_static_files_do_not(head: Head) -> 
 
 
 def test_a_page_comes_with_its_data(head: Head) -> None:
-    for path, text in (("/", "No task has run yet"), ("/actors", "No actor yet"), ("/serve", "Serve does not run")):
+    for path, text in (
+        ("/", "No task has run yet"),
+        ("/actors", "No actor yet"),
+        ("/serve", "Serve does not run"),
+    ):
         # A session that takes too long to be read is sent without: on a busy machine the next page has it.
         await_true(lambda: text in head.client.get(path).text, f"{text} in the page of {path}")  # noqa: B023

@@ -97,6 +97,16 @@ def listing(frame: Frame, kind: str, wanted: Wanted) -> None:
 
 
 # ---------------------------------------------------------------------- workers
+def short_line(line: str) -> str:
+    """A line of code without its folder, which would push the other columns out of sight.
+
+    >>> short_line("/home/me/my work/train.py:12 resize")
+    'train.py:12 resize'
+    """
+    place, colon, rest = line.rpartition(":")
+    return printable(f"{place.rpartition('/')[2]}{colon}{rest}")
+
+
 WORKERS = (
     Column("pid", "pid", right=True, link="/stacks?text="),
     Column("worker_id", "id", short, link=_WHY),
@@ -104,11 +114,11 @@ WORKERS = (
     Column("state", "state", state=True),
     Column("runs", "runs", link=_WHY, link_key="task"),
     Column("for", "for", seconds, right=True),
-    Column("line", "current line"),
+    Column("line", "current line", lambda value: short_line(value or "")),
     Column("cpu", "CPU", lambda value: "" if value is None else f"{value:.0%}", right=True),
     Column("own", "own memory", size, right=True),
     Column("shared", "shared", size, right=True),
-    Column("told", "how it ended"),
+    Column("told", "how it ended", wraps=True),
     Column("log", "log", link="/logs?id=", link_key="worker_id", sortable=False),
 )
 
