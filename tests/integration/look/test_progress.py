@@ -13,6 +13,8 @@ from typing import Any
 
 import pexpect
 
+from tests.integration.terminals import Screen
+
 PROGRAM = """
 import ray
 ray.init(num_cpus=2)
@@ -52,9 +54,7 @@ def test_run_shows_lines_when_piped_and_bars_on_a_terminal(tmp_path: Path) -> No
     piped = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     assert piped.stdout == "the program's own line\n"
     assert "work: 199 of 200 done, 1 failed\n" in piped.stderr
-    terminal: Any = pexpect.spawn(
-        command[0], command[1:], dimensions=(24, 100), timeout=120, encoding="utf-8"
-    )
+    terminal: Any = Screen(command, (24, 100))
     try:
         terminal.expect("━━━━")
         terminal.expect("199/200  1 failed")

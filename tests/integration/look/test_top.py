@@ -20,6 +20,7 @@ from textual.widgets import DataTable, RichLog, Static
 from sundog.cli.top_screen import Confirm, Top
 from sundog.observe import sessions
 from tests.integration.gates import Gate, await_true
+from tests.integration.terminals import Screen
 
 TIMEOUT_S = 120.0
 
@@ -117,9 +118,7 @@ def test_the_screen_shows_what_runs_and_its_keys_look_cancel_and_kill(
 def test_it_opens_and_quits_in_a_real_terminal_and_says_when_there_is_none(ray: ModuleType) -> None:
     ray.get(ray.remote(lambda: os.getpid()).options(name="in_terminal").remote())
     command = [sys.executable, "-m", "sundog.cli", "top", "--interval", "0.2"]
-    terminal: Any = pexpect.spawn(
-        command[0], command[1:], dimensions=(40, 150), timeout=TIMEOUT_S, encoding="utf-8"
-    )
+    terminal: Any = Screen(command, (40, 150))
     try:
         terminal.expect("in_terminal")
         terminal.send("q")
