@@ -25,6 +25,7 @@ STORE_BYTES = 64 << 20
 SETTINGS = {
     "dead_process_files": 15,
     "record_ring_events": 4096,
+    "record_events_max": 20_000,
     "verbose_spill_logs": 0,
     "task_retry_delay_ms": 0,
 }
