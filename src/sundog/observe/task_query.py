@@ -129,6 +129,7 @@ class TaskQuery:
     def unfinished(self, told: Sequence[Mapping[str, Any]]) -> list[Row]:
         """Tasks without a record of their end: as their owners tell; of an ended session those that were running."""
         facts = list(told) if self.scene.is_live else self._left_running()
+        orphans = self._orphans({each["task"] for each in told}) if self.scene.is_live else []
         keys = {
             (bytes.fromhex(each["task"]), each.get("attempt", 0)) for each in facts if not each.get("running")
         }
@@ -147,17 +148,38 @@ class TaskQuery:
                 rows.sites[each["task"]] = site
         built = rows_of(rows, alive, self.scene.node_id, self.scene.path)
         if not self.scene.is_live:
-            for row, each in zip(built, alive):
-                row.update(
-                    state="FAILED",
-                    error_type="WORKER_DIED",
-                    error_message="It was running when its session ended." + each["where"],
-                    start_time_ms=int(each["start_s"] * 1000),
-                    worker_id=each["worker"],
-                    worker_pid=each["pid"],
-                    node_id=self.scene.node_id,
-                )
+            self._fail(built, alive, "It was running when its session ended.")
+        if orphans:
+            lost = rows_of(rows, orphans, self.scene.node_id, self.scene.path)
+            self._fail(lost, orphans, "Its process ended, and so did the one that had submitted it.")
+            built += lost
         return built
+
+    def _fail(self, rows: Sequence[Row], facts: Sequence[Mapping[str, Any]], message: str) -> None:
+        for row, each in zip(rows, facts):
+            row.update(
+                state="FAILED",
+                error_type="WORKER_DIED",
+                error_message=message + each["where"],
+                start_time_ms=int(each["start_s"] * 1000),
+                worker_id=each["worker"],
+                worker_pid=each["pid"],
+                node_id=self.scene.node_id,
+            )
+
+    def _orphans(self, told: set[str]) -> list[dict[str, Any]]:
+        """What ended processes of a running session were doing for owners that have ended, too: nobody tells of it."""
+        gone = {subject for (subject,) in self.index.rows("SELECT subject FROM facts WHERE kind = 'worker'")}
+        if not gone:
+            return []
+        found = []
+        for each in self._left_running():
+            if each["worker"] in gone and each["owner"] in gone and each["task"] not in told:
+                task = bytes.fromhex(each["task"])
+                ended = "SELECT 1 FROM attempts a WHERE a.task_id = ? AND a.end_s >= ? AND "
+                if not self.index.one(ended + self.index.holding(task), task, each["start_s"]):
+                    found.append(each)
+        return found
 
     def _left_running(self) -> list[dict[str, Any]]:
         """What the processes of an ended session were doing at the end, as an owner would tell it."""

@@ -18,6 +18,7 @@ from sundog.actor import exit_actor
 from sundog.exceptions import RayError, TaskCancelledError, WorkerCrashedError
 from sundog.util import placement_group, remove_placement_group, state
 from sundog.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+from tests.integration import drivers
 from tests.integration.gates import await_true
 
 GET_S = 120
@@ -160,3 +161,32 @@ def test_the_exit_detail_of_a_worker_names_the_cause(ray: ModuleType, tmp_path: 
     os.kill(pid, signal.SIGTERM)
     kind, detail = exit_of(pid)
     assert kind == "SYSTEM_ERROR" and "SIGTERM" in detail
+
+
+def test_tasks_that_ran_when_their_program_was_killed_are_listed_as_failed(
+    ray: ModuleType, tmp_path: Path
+) -> None:
+    program = """
+        import sys, time
+        ray.init(address=sys.argv[1])
+
+        @ray.remote
+        def child():
+            time.sleep(1000)
+
+        @ray.remote
+        def parent(begun):
+            ref = child.remote()
+            open(begun, "w").close()
+            time.sleep(1000)  # a get() could run the child in this process
+
+        ray.get(parent.remote(sys.argv[2]))
+    """
+    begun = tmp_path / "begun"
+    address = ray.get_runtime_context().gcs_address
+    with drivers.running(program, address, str(begun)) as driver:
+        await_true(begun.exists, "the parent")
+        await_true(lambda: states_of("child") == [("RUNNING", None)], "the child")
+        driver.kill(signal.SIGKILL)
+    for name in ("parent", "child"):
+        await_true(lambda name=name: states_of(name) == [("FAILED", "WORKER_DIED")], f"the end of {name}")
