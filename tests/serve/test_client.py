@@ -19,6 +19,9 @@ class _Method:
     def __init__(self, answer: Any) -> None:
         self._answer = answer
 
+    def options(self, **_given: Any) -> _Method:
+        return self
+
     async def remote(self, *args: object) -> Any:
         answer = self._answer(*args)
         if isinstance(answer, BaseException):

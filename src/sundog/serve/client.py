@@ -123,7 +123,8 @@ class Client:
         seen: Any = None
         while not self.is_over():
             try:
-                seen, value = await self.controller.listen.remote(key, seen, self.process)
+                listen = self.controller.listen.options(enable_task_events=False)  # it waits for ever
+                seen, value = await listen.remote(key, seen, self.process)
             except RayActorError:
                 if not await self._find_controller():
                     break

@@ -118,7 +118,7 @@ class Proxies:
         self._states.setdefault(number, ProxyStatus.STARTING)
         self._facts[number] = await actor.ready.remote(self.core.routes())
         self._states[number] = ProxyStatus.HEALTHY
-        await actor.parked.remote()
+        await actor.parked.options(enable_task_events=False).remote()
 
     async def end(self) -> None:
         """End all proxies; connections that are open end with them."""

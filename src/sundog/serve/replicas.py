@@ -165,7 +165,7 @@ class Replicas:
     async def _watch(self, plan: DeploymentPlan, row: ReplicaRow, living: Living) -> None:
         name = row.id.unique_id
         try:
-            await living.actor.parked.remote()
+            await living.actor.parked.options(enable_task_events=False).remote()
         except RayActorError as error:
             if self.living.get(name) is not living:
                 return
