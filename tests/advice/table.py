@@ -8,13 +8,15 @@
 Owns the running and the judging. Of several tries of a program the median by its prediction is shown, never the best.
 A program is in `programs/`, its mended twin in `programs/mended/`; a line with the comment `# fault: KIND` is where
 that fault is to be found. A program without such a line is a clean one: whatever is found in it is a false alarm, and
-so is what is found of the same kind in a mended twin. Exit code 1 if a fault is not found, a clean program has a
-finding, or a prediction is further than 15 % from what the twin took.
+so is what is found of the same kind in a mended twin. A program with the line `# needs: LIBRARY` is left out where that
+is not installed. Exit code 1 if a fault is not found, a clean program has a finding, or a prediction is further than
+15 % from what the twin took.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import json
 import os
 import re
@@ -31,6 +33,7 @@ from typing import Any
 PROGRAMS = Path(__file__).parent / "programs"
 CLOSE = 0.15
 _FAULT = re.compile(r"# fault: ([\w-]+)")
+_NEEDS = re.compile(r"^# needs: (\w+)", re.M)
 _START, _END = "<!-- table:start -->", "<!-- table:end -->"
 
 
@@ -136,6 +139,12 @@ def faults(path: Path) -> tuple[str, list[int]]:
     return (found[0][1] if found else "", [n for n, _ in found])
 
 
+def missing(path: Path) -> str:
+    """A library that a program needs and that is not installed here; "" if none is missing."""
+    wanted = _NEEDS.findall(path.read_text())
+    return next((name for name in wanted if importlib.util.find_spec(name) is None), "")
+
+
 def names() -> list[str]:
     """Every program."""
     return sorted(path.stem for path in PROGRAMS.glob("*.py"))
@@ -206,6 +215,9 @@ def main() -> int:
     chosen = given.names or names()
     rows = []
     for name in part_of(chosen, given.part) if given.part else chosen:
+        if lacking := missing(PROGRAMS / f"{name}.py"):
+            print(f"left out {name}: {lacking} is not installed", flush=True)
+            continue
         try:
             row = middle(name, given.tries)
         except (RuntimeError, subprocess.SubprocessError) as error:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sundog.advice.contention import untangle
+from sundog.advice.contention import power_of, untangle
 from sundog.advice.run import Program
 from sundog.advice.simulator import play
 from tests.advice.runs import Script
@@ -37,3 +37,22 @@ def test_a_program_that_computes_takes_a_core_too() -> None:
     script.get(*nodes)
     untangle(script.nodes, [Program(0, 0.0, 2.0, script.ops, 1.0)], 2)
     assert nodes[0].work_s == pytest.approx(1.2)
+
+
+@pytest.mark.parametrize(
+    ("count", "used_s", "power"),
+    [
+        (8, 0.4, 1.6),  # eight that want two cores and get a fifth each
+        (4, 0.1, 1.9),  # tasks that sleep tell nothing: a tenth of a core for the others
+    ],
+)
+def test_the_power_of_the_machine_is_what_tasks_got_that_wanted_all_of_it(
+    count: int, used_s: float, power: float
+) -> None:
+    assert power_of(crowded(count, used_s).nodes, [], 2) == pytest.approx(power)
+
+
+def test_a_run_that_gets_less_than_all_cores_is_played_so() -> None:
+    script = crowded(2, 2.0)
+    assert play(script.run()).length_s == pytest.approx(2.0)
+    assert play(script.run(power=1.6)).length_s == pytest.approx(2.5)

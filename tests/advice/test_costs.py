@@ -65,3 +65,23 @@ def test_the_least_pause_of_a_function_is_what_trying_again_takes() -> None:
     pauses = [script.submit("flaky", 1.0, attempts=2, pause_s=each) for each in (0.1, 0.7)]
     set_lags(script.nodes, [], {})
     assert [node.pause_s for node in pauses] == [0.1, 0.1]
+
+
+def test_the_only_worker_of_a_run_shows_what_its_first_task_imported() -> None:
+    script = Script()
+    for n in range(5):
+        took = 1.0 if n == 0 else 0.1
+        script.submit("work", took, start_s=n * 1.0, process=1, is_first=n == 0, cpu_s=0.9 * took)
+    assert warm_ups(script.run()) == {"work": pytest.approx(0.9)}
+    script.nodes[0].cpu_s = 0.0  # it slept: that may be its own work
+    assert not warm_ups(script.run())
+
+
+def test_the_start_of_a_worker_that_the_run_does_not_show_takes_a_core() -> None:
+    script = Script()
+    script.submit("work", 1.0, start_s=0.1, process=1)
+    costs = costs_of(script.nodes, [Program(0, 0.0, 5.0, script.ops)])
+    assert costs.boot_cpu_s > 0
+    script.submit("work", 1.0, start_s=0.3, process=2)
+    costs = costs_of(script.nodes, [Program(0, 0.0, 5.0, script.ops)])
+    assert (costs.boot_s, costs.boot_cpu_s) == (pytest.approx(0.3), 0.0)

@@ -90,3 +90,14 @@ def test_threads_beyond_the_cores_are_found() -> None:
     [draft] = too_many_threads(script.run(threads={"blas": 7}), Sources())
     assert draft.kind == "too-many-threads"
     assert not list(too_many_threads(script.run(threads={"blas": 1}), Sources()))
+
+
+def test_puts_are_taken_to_be_as_fast_as_before_the_store_was_full() -> None:
+    script = Script()
+    for seconds in (0.1, 0.1, 0.5):
+        script.compute(seconds)
+        script.submit("work", 0.0)
+    puts = [(0.0, 0.1, 1 << 20), (0.1, 0.2, 1 << 20), (0.2, 0.7, 1 << 20)]
+    run = script.run(puts=puts, spills=[(0.5, 0.3, 1 << 20, "spill"), (0.65, 0.1, 1 << 20, "restore")])
+    [draft] = spilling(run, Sources())
+    assert play(draft.run).length_s == pytest.approx(0.3)

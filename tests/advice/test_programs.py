@@ -2,7 +2,7 @@
 
 from sundog.advice.programs import build_programs
 from sundog.advice.reading import Finder, Span
-from sundog.advice.run import COMPUTE, SUBMIT, WAIT, Program
+from sundog.advice.run import COMPUTE, INIT, SUBMIT, WAIT, Program
 from tests.advice.runs import Script
 
 DRIVER = b"driver.."
@@ -87,3 +87,12 @@ def test_a_task_that_runs_in_the_process_of_the_one_that_waits_for_it_is_part_of
     waits = [op for op in outer.program if op.kind == WAIT]
     assert [(op.at_s, op.waited_s, op.site) for op in waits] == [(0.625, 1.375, "/x.py:9 in f")]
     assert outer.work_s == 0.5 + 0.125 + 1.0
+
+
+def test_the_time_until_init_returned_is_a_step_of_its_own() -> None:
+    script = Script()
+    script.now = 2.0
+    script.submit("a", 1.0)
+    program = Program(9, 0.0, 3.0, [], joined_s=0.5)
+    build_programs([program], script.nodes, [], Finder(script.nodes), {9: DRIVER}, False)
+    assert [(op.seconds, op.site) for op in program.ops[:2]] == [(0.5, INIT), (1.5, "")]

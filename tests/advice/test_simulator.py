@@ -2,7 +2,7 @@
 
 import pytest
 
-from sundog.advice.run import COMPUTE, SUBMIT, WAIT, Op, with_
+from sundog.advice.run import COMPUTE, SUBMIT, WAIT, Costs, Op, with_
 from sundog.advice.simulator import play, totals
 from tests.advice.runs import Script, serial_gets
 
@@ -126,3 +126,11 @@ def test_an_attempt_that_failed_stands_in_line_again() -> None:
     script.get(flaky, other)
     played = play(script.run())
     assert played.ends == pytest.approx([2.0, 1.4])
+
+
+def test_workers_that_start_together_share_the_cores() -> None:
+    script = Script(cpus=5, cores=2)
+    nodes = [script.submit("work", 1.0, is_first=n == 0) for n in range(5)]
+    script.get(*nodes)
+    costs = Costs(0.1, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, boot_cpu_s=0.2)
+    assert play(script.run(costs=costs)).length_s == pytest.approx(0.1 + 4 * 0.2 / 2 + 1.0)

@@ -26,6 +26,10 @@ _LONG_S = 0.005  # a call that is shorter holds nobody up for long
 _LEAST_CALLS = 4
 _COMPUTES = 0.25  # of a core, that a task uses at least if it computes and is held up
 
+_MOSTLY = 0.75  # of the cores, that are used where tasks want them all
+_SEEN_S = 0.2
+_OTHERS_USE = 0.1  # of a core
+
 Wish = tuple[float, float, float]  # from, to, how many cores
 
 
@@ -42,6 +46,29 @@ def untangle(nodes: Sequence[Node], programs: Sequence[Program], cores: int) -> 
         if _COMPUTES <= node.load < 1.0:
             idle = (node.work_s - node.cpu_s) * (1.0 - full.share(node.start_s, node.end_s))
             node.work_s = max(_LEAST_S, node.cpu_s + idle)
+
+
+def power_of(nodes: Sequence[Node], programs: Sequence[Program], cores: int) -> float:
+    """How many cores the run gets when it wants all of them: the kernel, the runtime and other programs use some too.
+
+    Measured where tasks used most of the cores; else a little less than there are. To be asked before `untangle`.
+    """
+    wishes = [
+        (node.start_s, node.end_s, min(node.load, float(cores)))
+        for node in nodes
+        if node.program is None and node.count == 1 and node.attempts == 1 and node.work_s > _LEAST_S
+    ]
+    changes: dict[float, float] = defaultdict(float)
+    for begin, end, load in [*wishes, *_others(nodes, programs)]:
+        changes[begin] += load
+        changes[end] -= load
+    times = sorted(changes)
+    used = accumulate(changes[at] for at in times)
+    full = [(after - at, now) for (at, after), now in zip(pairwise(times), used) if now >= _MOSTLY * cores]
+    long_s = sum(seconds for seconds, _ in full)
+    if long_s < _SEEN_S:
+        return max(0.5 * cores, cores - _OTHERS_USE)
+    return min(float(cores), sum(seconds * now for seconds, now in full) / long_s)
 
 
 def held_actors(nodes: Sequence[Node], concurrent: frozenset[bytes]) -> frozenset[bytes]:

@@ -13,6 +13,9 @@ from sundog.advice.run import CALL, COMPUTE, CREATE, SUBMIT, TASK, WAIT, Costs, 
 _MANY = 2000
 _LEAST_WARM_S = 0.02
 _WARM_FACTOR = 2.0
+# Of a worker's start, where the run shows none beside the first: waiting, and processor time, for which several that
+# start together stand in line. Measured on two cores of 2.5 GHz.
+_BOOT_S, _BOOT_CPU_S = 0.01, 0.02
 READY_S = 0.1  # from init() until the first worker is there, where a run does not show it
 GET_SHARE = 0.2  # of what it takes to submit a small task, that it takes to get its result when it is there
 SUBMIT_MOST_S = 2e-4  # what takes longer before a submission is the program's own work
@@ -50,7 +53,8 @@ def costs_of(nodes: Sequence[Node], programs: Sequence[Program]) -> Costs:
     create = [node.lag_s for node in nodes if node.kind == CREATE]
     first_s = first.start_s - first.submit_s if first is not None else usual.first_s
     return Costs(
-        boot_s=_middle(boots, max(usual.boot_s, first_s / 10) if first is not None else usual.boot_s),
+        boot_s=_middle(boots, max(_BOOT_S, first_s / 10) if first is not None else _BOOT_S),
+        boot_cpu_s=0.0 if boots else _BOOT_CPU_S,
         first_s=max(0.0, first_s),
         idle_s=_middle(idles, usual.idle_s),
         busy_s=_middle(busys, usual.busy_s),
@@ -97,13 +101,29 @@ def warm_ups(run: Run, *, cpu: bool = False) -> Mapping[str, float]:
             key = (node.process, node.name)
             (later if key in seen else firsts)[node.name].append(node.cpu_s if cpu else node.work_s)
             seen.add(key)
+    alone = _computed_first(run) if not cpu else frozenset(firsts)
     found = {}
     for name, times in firsts.items():
-        if len(later[name]) >= 3 and len(times) >= 2:
+        if len(later[name]) >= 3 and (len(times) >= 2 or name in alone):
             extra = median(times) - median(later[name])
             if extra > _LEAST_WARM_S and median(times) > _WARM_FACTOR * median(later[name]):
                 found[name] = extra
     return found
+
+
+def _computed_first(run: Run) -> frozenset[str]:
+    """Functions whose first task took longer because it computed more (imports), where there was one worker only."""
+    used: dict[str, list[Node]] = defaultdict(list)
+    for node in sorted(run.nodes, key=lambda node: node.start_s):
+        if node.kind == TASK and node.count == 1 and node.attempts == 1:
+            used[node.name].append(node)
+    found = set()
+    for name, own in used.items():
+        if len(own) >= 4 and own[0].is_first:
+            work = own[0].work_s - median(node.work_s for node in own[1:])
+            if own[0].cpu_s - median(node.cpu_s for node in own[1:]) > 0.5 * work > 0.5 * _LEAST_WARM_S:
+                found.add(name)
+    return frozenset(found)
 
 
 def set_lags(nodes: Sequence[Node], programs: Sequence[Program], room: Mapping[str, float]) -> None:

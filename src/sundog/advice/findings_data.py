@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from statistics import median
 
 from sundog.advice import mending
 from sundog.advice.findings import EVERYWHERE, Draft
 from sundog.advice.findings_tasks import bundled
-from sundog.advice.run import COMPUTE, SUBMIT, TASK, Copy, Node, Op, Run, op_with, with_
+from sundog.advice.run import CALL, COMPUTE, SUBMIT, TASK, Copy, Node, Op, Run, op_with, with_
 from sundog.advice.source import Source, Sources
 
 _TIMES = 3
@@ -58,9 +58,20 @@ def large_argument(run: Run, sources: Sources) -> Iterator[Draft]:
             cost,
             f"it was pickled and copied {often} times, {cost:.2f} s and {size * often / _MIB:.0f} MiB in all",
             "Store it once and pass the ref: ref = put(value).",
-            _quicker_submits(run, saved),
+            _quicker_submits(run, saved).changed(_at_hand(run, saved)),
             mending.put_once_diff(sources, site),
         )
+
+
+def _at_hand(run: Run, keys: Iterable[int]) -> list[Node]:
+    """Tasks whose large argument is in the store already: they wait for no copy of it."""
+    costs = run.costs
+    found = []
+    for key in keys:
+        if key >= 0 and not run.nodes[key].is_first:
+            usual = costs.call_s if run.nodes[key].kind == CALL else costs.busy_s
+            found.append(with_(run.nodes[key], lag_s=min(run.nodes[key].lag_s, max(usual, costs.idle_s))))
+    return found
 
 
 def _quicker_submits(run: Run, saved: dict[int, float]) -> Run:
@@ -218,21 +229,24 @@ def spilling(run: Run, sources: Sources) -> Iterator[Draft]:
 
     # A program or task computed for as long as it used a core, and otherwise waited for the disk.
     load = max((program.load for program in run.programs), default=0.0)
+    first = merged[0][0]
+    calm = [(end - begin) / size for begin, end, size in run.puts if end <= first]
+    per_byte = median(calm) if len(calm) >= 2 else -1.0
+
+    def shorter(op: Op) -> float:
+        end = op.at_s + op.seconds
+        puts = [
+            put for put in run.puts if op.at_s - 1e-6 <= put[0] and put[1] <= end + 1e-6 and put[1] > first
+        ]
+        if puts and per_byte >= 0:  # as fast as those from before the store was full
+            saved = sum(max(0.0, last - begin - size * per_byte) for begin, last, size in puts)
+            return max(0.0, op.seconds - saved)
+        return max(op.seconds * load, op.seconds - overlap(op.at_s, end))
 
     def change(ops: list[Op]) -> list[Op]:
-        return [
-            op_with(op, seconds=max(op.seconds * load, op.seconds - overlap(op.at_s, op.at_s + op.seconds)))
-            if op.kind == COMPUTE
-            else op
-            for op in ops
-        ]
+        return [op_with(op, seconds=shorter(op)) if op.kind == COMPUTE else op for op in ops]
 
-    lighter = []
-    for node in run.nodes:
-        spent = overlap(node.start_s, node.end_s)
-        if spent > 0 and node.program is None:
-            least = max(node.work_s * 0.02, min(node.cpu_s, node.work_s))
-            lighter.append(with_(node, work_s=max(least, node.work_s - spent)))
+    lighter = _without_disk(run, overlap)
     cost = sum(end - begin for begin, end in merged)
     yield Draft(
         "spilling",
@@ -246,6 +260,24 @@ def spilling(run: Run, sources: Sources) -> Iterator[Draft]:
         run.changed(lighter, warm={}).with_each_program(change),
         sites=frozenset({EVERYWHERE}),
     )
+
+
+def _without_disk(run: Run, overlap: Callable[[float, float], float]) -> list[Node]:
+    """Tasks without the time in which objects moved: as long as their like at other times, else what they computed."""
+    calm: dict[str, list[float]] = defaultdict(list)
+    spent = {node.key: overlap(node.start_s, node.end_s) for node in run.nodes}
+    for node in run.nodes:
+        if not spent[node.key] and not node.is_first:
+            calm[node.name].append(node.work_s)
+    found = []
+    for node in run.nodes:
+        if spent[node.key] > 0 and node.program is None:
+            alike = calm[node.name]
+            least = max(node.work_s * 0.02, min(node.cpu_s, node.work_s))
+            if len(alike) >= 2:
+                least = min(least, median(alike))
+            found.append(with_(node, work_s=max(least, node.work_s - spent[node.key])))
+    return found
 
 
 def too_many_threads(run: Run, sources: Sources) -> Iterator[Draft]:
@@ -269,7 +301,7 @@ def too_many_threads(run: Run, sources: Sources) -> Iterator[Draft]:
         cpu = sum(node.cpu_s for node in group)
         work = sum(node.work_s for node in group)
         share = run.cores / at_a_time
-        if cpu < 0.5 * work * min(1.0, share):
+        if cpu < 0.25 * work * min(1.0, share):
             continue
         alone = _waste(own, at_a_time, run.cores)
         lighter = [

@@ -16,6 +16,7 @@ _LEAST_TIMES = 3
 _LONELY_SHARE = 0.7
 _PROLOGUE_S = 1e-3
 _LENT_SHARE = 0.2
+_BATCH_SHARE = 0.2
 
 
 def get_in_loop(run: Run, sources: Sources) -> Iterator[Draft]:
@@ -29,6 +30,7 @@ def get_in_loop(run: Run, sources: Sources) -> Iterator[Draft]:
             site = max(sites, key=lambda each: sum(op.waited_s for op in waits if op.site == each))
             names = sorted({run.nodes[each].name for each in nodes})
             what = ", ".join(names[:3])
+            refs = sum(op.refs for op in waits) / max(1, len(waits))
             yield Draft(
                 "get-in-loop",
                 f"get in a loop: {what} runs one at a time",
@@ -39,6 +41,8 @@ def get_in_loop(run: Run, sources: Sources) -> Iterator[Draft]:
                 mending.get_in_loop_words(sources, site),
                 changed,
                 mending.get_in_loop_diff(sources, site),
+                # Batches that fill the CPUs several times over are made on purpose, to bound what is in memory.
+                least_share=_BATCH_SHARE if refs >= 2 * run.cpus else LEAST_SHARE,
                 sites=frozenset({*sites, *(run.nodes[each].site for each in nodes)}),
             )
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sundog import events
-from sundog.advice.contention import held_actors, untangle
+from sundog.advice.contention import held_actors, power_of, untangle
 from sundog.advice.costs import costs_of, set_lags, warm_ups
 from sundog.advice.programs import build_programs
 from sundog.advice.run import COMPUTE, Copy, LargeFunction, Node, Program, Run
@@ -100,6 +100,7 @@ class _Reader:
         machine = self._machine()
         set_lags(self.nodes, programs, {**machine.resources, "CPU": machine.cpus})
         self._read_loads(programs)
+        power = power_of(self.nodes, programs, machine.cores)
         untangle(self.nodes, programs, machine.cores)
         concurrent = {
             actor for (actor,) in self.index.rows("SELECT actor_id FROM processes WHERE concurrent") if actor
@@ -121,6 +122,13 @@ class _Reader:
             replicas=self._replicas(),
             busy=self._busy(),
             spills=self._spills(began),
+            puts=[
+                (start - began, end - began, size)
+                for start, end, size in self.index.rows(
+                    "SELECT start_s, end_s, size_bytes FROM spans WHERE kind = 5 AND NOT flags & 1 ORDER BY start_s"
+                )
+                if size
+            ],
             processes=self.processes,
             entrypoint=next((str(row.get("entrypoint") or "") for row in jobs.values()), ""),
             resources=machine.resources,
@@ -131,7 +139,7 @@ class _Reader:
             largest_site=self._largest_site(),
             base_bytes=int(self.index.one("SELECT max(store_used) FROM machine") or 0),
         )
-        run.warm = warm_ups(run)
+        run.warm, run.power = warm_ups(run), power
         return run
 
     # ------------------------------------------------------------------ tasks

@@ -132,6 +132,9 @@ class Costs:
     create_s: float = 0.05  # until the constructor of an actor begins
     submit_s: float = 0.00005  # of the driver, for each submission
     ready_s: float = 0.0  # when the first worker of the session was there, as far as the run shows
+    boot_cpu_s: float = (
+        0.0  # that a new worker takes of a core beside `boot_s`, where the run shows no such start
+    )
 
 
 @plain()
@@ -158,6 +161,7 @@ class Run:
     )  # actors that serve requests: application#deployment
     busy: Mapping[int, float] = field(default_factory=dict)  # of a core, what each process used on average
     spills: list[tuple[float, float, int, str]] = field(default_factory=list)  # at, seconds, bytes, kind
+    puts: list[tuple[float, float, int]] = field(default_factory=list)  # of large values: from, to, bytes
     processes: Mapping[int, tuple[bytes, int, str]] = field(default_factory=dict)  # process: id, pid, role
     entrypoint: str = ""
     resources: Mapping[str, float] = field(default_factory=dict)
@@ -169,6 +173,7 @@ class Run:
     largest_site: str = ""  # the line that put most bytes
     threads: Mapping[str, int] = field(default_factory=dict)  # most threads of a process, by function
     warm: Mapping[str, float] = field(default_factory=dict)  # what the first task in a worker took longer
+    power: float = 0.0  # of the cores, how many this run gets when it wants all of them; 0: not known
 
     # ------------------------------------------------------------------ changing
     def changed(

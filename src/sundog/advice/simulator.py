@@ -221,7 +221,7 @@ class _Player:
 
     def _paced(self, now: float, new: _Work | None) -> None:
         """Set how fast everything goes from now on."""
-        over = self.load / max(1, self.run.cores)
+        over = self.load / (self.run.power or max(1, self.run.cores))
         crowded = over > _OVERLOADED
         for work in self.works if crowded or any(each.rate < 1.0 for each in self.works) else (new,):
             if work is None:
@@ -269,10 +269,11 @@ class _Player:
             return
         shape = tuple(sorted(node.resources.items()))
         if node.kind == CREATE:
-            self.at(
-                now + (node.lag_s if node.lag_s >= 0 else self.run.costs.create_s),
-                lambda moment: self._wants(key, shape, moment),
-            )
+            wants = partial(self._wants, key, shape)
+            if node.lag_s >= 0:
+                self.at(now + node.lag_s, wants)
+            else:  # one that the run did not have: its process has to start, beside the others
+                self.at(now + self.run.costs.create_s, partial(self._boot, wants))
         else:
             self._wants(key, shape, now)
 
@@ -317,11 +318,21 @@ class _Player:
             # No worker is there before the session has its first one.
             lag = max(node.lag_s, costs.boot_s, self.ready_at - now)
             extra = warm
+            if costs.boot_cpu_s and self.ready_at >= 0:
+                self.at(now + lag, partial(self._boot, partial(self._run, node, extra)))
+                return
         lag = max(lag, min(costs.ready_s, READY_S) - now)
         if self.ready_at < 0:
             self.ready_at = now + (lag if node.kind == CREATE or node.is_first else max(lag, costs.first_s))
             lag = max(lag, self.ready_at - now)
         self.at(now + lag, partial(self._run, node, extra))
+
+    def _boot(self, then: Callable[[float], None], now: float) -> None:
+        """A process starts: it needs a core for a moment."""
+        if self.run.costs.boot_cpu_s:
+            self._work(now, self.run.costs.boot_cpu_s, 1.0, then)
+        else:
+            then(now)
 
     def _serve(self, actor_id: bytes, now: float) -> None:
         actor = self.actors[actor_id]
