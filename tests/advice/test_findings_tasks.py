@@ -66,8 +66,7 @@ def test_what_a_program_prepares_for_each_task_is_not_taken_for_a_submission() -
         script.compute(0.01)
         nodes.append(script.submit("tiny", 0.001, site="/x.py:3 in main"))
     script.get(*nodes)
-    [draft] = tasks_too_small(script.run(), Sources())
-    assert play(draft.run).length_s > 0.9
+    assert not list(tasks_too_small(script.run(), Sources()))  # the driver is bound by it, and that is said
 
 
 def test_tasks_of_like_length_have_no_straggler() -> None:

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from sundog.advice.findings import Draft
+from sundog.advice.findings_waits import in_line
 from sundog.advice.run import COMPUTE, INIT, SUBMIT, TASK, WAIT, Node, Op, Program, Run, op_with, with_
 from sundog.advice.source import Source, Sources, is_remote
 
@@ -165,6 +166,7 @@ def driver_bound(run: Run, sources: Sources) -> Iterator[Draft]:
                 if node.program is None:
                     used = node.cpu_s + seconds * getattr(owner, "load", 0.0)
                     nodes.append(with_(node, work_s=node.work_s + seconds, cpu_s=used))
+            changed = in_line(run.with_ops(owner, steps).changed(nodes), {node.key for node in nodes})
             name = run.nodes[ops[nexts[0] + 1].node].name
             yield Draft(
                 "driver-bound",
@@ -175,7 +177,7 @@ def driver_bound(run: Run, sources: Sources) -> Iterator[Draft]:
                 f"{len(nexts)} submissions of {name} took {total:.2f} s of the program's own time, one after the other",
                 "Do that work inside the task: pass what it is made of, not what the program makes of it. Where it is "
                 "the pickling of arguments, put() them or pass less.",
-                run.with_ops(owner, steps).changed(nodes),
+                changed,
                 sites=frozenset({before, after}),
             )
 

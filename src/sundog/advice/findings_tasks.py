@@ -52,6 +52,8 @@ def tasks_too_small(run: Run, sources: Sources) -> Iterator[Draft]:
             overhead = took * min(workers, run.cores) - work
             if overhead < _SHARE * work:
                 continue
+            if _own_time(ops, set(keys)) and sum(_gaps_before(ops, set(keys))) > _SHARE * took:
+                continue  # what takes so long is the program's own work for each of them
             bundle = max(
                 2, min(count // max(1, int(run.cpus) * 4) or 2, round(0.02 / max(1e-6, work / count)))
             )
@@ -132,13 +134,18 @@ def _with_fewer_results(run: Run, before: list[Op], after: list[Op], heads: Mapp
     return out
 
 
-def _own_time(ops: list[Op], group: set[int]) -> float:
-    """What the program itself does before each submission; 0 if that is no more than a submission takes."""
-    gaps = [
+def _gaps_before(ops: list[Op], group: set[int]) -> list[float]:
+    """The program's time before each submission of a group."""
+    return [
         before.seconds
         for before, op in pairwise(ops)
         if op.kind == SUBMIT and op.node in group and before.kind == COMPUTE
     ]
+
+
+def _own_time(ops: list[Op], group: set[int]) -> float:
+    """What the program itself does before each submission; 0 if that is no more than a submission takes."""
+    gaps = _gaps_before(ops, group)
     usual = median(gaps) if gaps else 0.0
     return usual - SUBMIT_MOST_S if usual > 2 * SUBMIT_MOST_S else 0.0
 

@@ -21,30 +21,53 @@ _BATCH_SHARE = 0.2
 
 def get_in_loop(run: Run, sources: Sources) -> Iterator[Draft]:
     """submit, get, submit, get: each get waits for what was submitted since the one before it."""
+    # A task or method that has the loop may have run many times: mended, all of its calls are.
+    owners: dict[tuple[str, ...], list[Program | Node]] = defaultdict(list)
     for owner, ops in run.owners():
         for sites in _loops(ops, sources):
-            waits = [op for op in ops if op.kind == WAIT and op.site in sites]
-            changed, nodes = _all_at_once(run, owner, ops, sites, _gaps_follow(sources, sites))
-            waited = sum(op.waited_s for op in waits)
-            often = sum(op.calls for op in waits)
-            site = max(sites, key=lambda each: sum(op.waited_s for op in waits if op.site == each))
-            names = sorted({run.nodes[each].name for each in nodes})
-            what = ", ".join(names[:3])
-            refs = sum(op.refs for op in waits) / max(1, len(waits))
-            yield Draft(
-                "get-in-loop",
-                f"get in a loop: {what} runs one at a time",
-                site,
-                often,
-                waited,
-                f"{often} gets waited {waited:.2f} s, each for what had been submitted since the one before it",
-                mending.get_in_loop_words(sources, site),
-                changed,
-                mending.get_in_loop_diff(sources, site),
-                # Batches that fill the CPUs several times over are made on purpose, to bound what is in memory.
-                least_share=_BATCH_SHARE if refs >= 2 * run.cpus else LEAST_SHARE,
-                sites=frozenset({*sites, *(run.nodes[each].site for each in nodes)}),
-            )
+            owners[sites].append(owner)
+    for sites, own in owners.items():
+        follow = _gaps_follow(sources, sites)
+        changed, nodes, waits = run, set[int](), list[Op]()
+        for owner in own:
+            now = _same(changed, owner)
+            ops = now.ops if isinstance(now, Program) else now.program or []
+            waits += [op for op in ops if op.kind == WAIT and op.site in sites]
+            changed, more = _all_at_once(changed, now, ops, sites, follow)
+            nodes |= more
+        yield _loop_draft(run, sources, sites, changed, nodes, waits)
+
+
+def _same(run: Run, owner: Program | Node) -> Program | Node:
+    """The driver or task of another run, in this one."""
+    if isinstance(owner, Node):
+        return run.nodes[owner.key]
+    return next(each for each in run.programs if each.process == owner.process)
+
+
+def _loop_draft(
+    run: Run, sources: Sources, sites: tuple[str, ...], changed: Run, nodes: set[int], waits: list[Op]
+) -> Draft:
+    waited = sum(op.waited_s for op in waits)
+    often = sum(op.calls for op in waits)
+    site = max(sites, key=lambda each: sum(op.waited_s for op in waits if op.site == each))
+    names = sorted({run.nodes[each].name for each in nodes})
+    what = ", ".join(names[:3])
+    refs = sum(op.refs for op in waits) / max(1, len(waits))
+    return Draft(
+        "get-in-loop",
+        f"get in a loop: {what} runs one at a time",
+        site,
+        often,
+        waited,
+        f"{often} gets waited {waited:.2f} s, each for what had been submitted since the one before it",
+        mending.get_in_loop_words(sources, site),
+        changed,
+        mending.get_in_loop_diff(sources, site),
+        # Batches that fill the CPUs several times over are made on purpose, to bound what is in memory.
+        least_share=_BATCH_SHARE if refs >= 2 * run.cpus else LEAST_SHARE,
+        sites=frozenset({*sites, *(run.nodes[each].site for each in nodes)}),
+    )
 
 
 def _loops(ops: list[Op], sources: Sources) -> list[tuple[str, ...]]:
@@ -133,10 +156,10 @@ def _all_at_once(
             submits.append(op)
     other = run.with_ops(owner, [*head, *submits, *waits, *tail])
     kept = [with_(node, program=other.nodes[key].program) for key, node in changed.items()]
-    return _in_line(other.changed(kept), nodes), nodes
+    return in_line(other.changed(kept), nodes), nodes
 
 
-def _in_line(run: Run, keys: set[int]) -> Run:
+def in_line(run: Run, keys: set[int]) -> Run:
     """Tasks and calls that stand in line start when the one before them ends: nobody has to be woken up for them."""
     costs = run.costs
     nodes = [run.nodes[key] for key in keys if not run.nodes[key].is_first]
