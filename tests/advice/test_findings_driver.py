@@ -68,3 +68,30 @@ def test_many_slow_submissions_are_found() -> None:
     assert (draft.kind, draft.often) == ("driver-bound", 99)
     assert play(run).length_s == pytest.approx(1.005)
     assert play(draft.run).length_s < 0.4
+
+
+SEVERAL = """import sundog as ray
+def parse(lines):
+    for line in lines:
+        work(line)
+def main():
+    ray.init()
+    path = find()
+    lines = [str(i) for i in range(9)]
+    records = parse(lines)
+    ray.get([f.remote(r) for r in records])
+"""
+
+
+@pytest.mark.parametrize(("others", "found"), [(0.0, True), (0.9, False)])
+def test_of_several_statements_the_likeliest_is_named_unless_others_had_the_cores(
+    tmp_path: Path, others: float, found: bool
+) -> None:
+    file = tmp_path / "prog.py"
+    file.write_text(SEVERAL)
+    script = Script()
+    script.compute(2.0)
+    nodes = [script.submit("f", 0.5, site=f"{file}:10 in main") for _ in range(4)]
+    script.get(*nodes, site=f"{file}:10 in main")
+    drafts = list(serial_part(script.run(others=others), Sources()))
+    assert [draft.site for draft in drafts] == ([f"{file}:9"] if found else [])

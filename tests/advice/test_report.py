@@ -50,6 +50,11 @@ def test_an_unsure_simulator_says_so() -> None:
     assert "with care" in str(report(played_s=3.0))
 
 
+def test_a_machine_that_others_used_is_told() -> None:
+    assert "Other programs used 80% of the cores" in str(report(others=0.8))
+    assert "Other programs" not in str(report(others=0.1))
+
+
 def test_a_notebook_gets_html_with_nothing_unescaped() -> None:
     page = report(FOUND)._repr_html_()
     assert "five &lt;gets&gt;" in page

@@ -110,6 +110,7 @@ def examine(run: Run, sources: Sources | None = None) -> Report:
         parallelism=parallelism(run, COLUMNS),
         findings=weigh(run, drafts, played_s),
         missed=run.missed,
+        others=run.others,
         is_whole=bool(run.nodes),
     )
 

@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from sundog.advice.findings import Draft
 from sundog.advice.findings_waits import in_line
 from sundog.advice.run import COMPUTE, INIT, SUBMIT, TASK, WAIT, Node, Op, Program, Run, op_with, with_
-from sundog.advice.source import Source, Sources, is_remote
+from sundog.advice.source import LOOPS, Source, Sources, is_remote
+from sundog.advice.turns import name_of
 
 _LEAST_GAP_S = 0.005
 _LEAST_SERIAL_S = 0.1
 _SERIAL_SHARE = 0.15
+_BUSY = 0.5  # of the cores, used by other programs
 _BOUND_COUNT = 30
 _BOUND_GAP_S = 0.02
 _BOUND_SHARE = 0.3
@@ -65,6 +67,8 @@ def serial_part(run: Run, sources: Sources) -> Iterator[Draft]:
             )
             if total < _LEAST_SERIAL_S or total < _SERIAL_SHARE * run.length_s:
                 continue
+            if run.others > _BUSY and program.load * total < _LEAST_SERIAL_S:
+                continue  # other programs had the cores: what the program did itself was not long
             site = _line_between(sources, before, after, run.entrypoint)
             if not site:
                 continue  # no statement of the program's can have taken it: its start, or its end
@@ -250,12 +254,27 @@ def _scope(source: Source, line: int) -> ast.AST | None:
     return max(inner, key=lambda node: node.lineno) if inner else None
 
 
+def _effort(source: Source, statement: ast.stmt) -> int:
+    """How likely a statement takes long: most if it calls a function of the program's that loops, or loops itself."""
+    best = 0
+    for node in ast.walk(statement):
+        if isinstance(node, ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp):
+            best = max(best, 1)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
+            definition = source.definition(name_of(node.func))
+            if definition is not None and any(isinstance(each, LOOPS) for each in ast.walk(definition)):
+                best = 2
+    return best
+
+
 def _busiest(source: Source, first: int, last: int) -> int:
-    for statement in _statements(source, first, last, _scope(source, last)):
-        if _works(source, statement) and not isinstance(
-            statement, ast.For | ast.While | ast.With | ast.If | ast.Try
-        ):
-            return statement.lineno
+    single = [
+        each
+        for each in _statements(source, first, last, _scope(source, last))
+        if _works(source, each) and not isinstance(each, ast.For | ast.While | ast.With | ast.If | ast.Try)
+    ]
+    if single:
+        return max(single, key=lambda each: (_effort(source, each), -each.lineno)).lineno
     for statement in _statements(source, first, last, _scope(source, last)):
         if isinstance(statement, ast.For | ast.While | ast.With):
             return statement.lineno
@@ -325,9 +344,14 @@ def _from_init(source: Source, line: int) -> str:
     begin = max((node.lineno for node in inits if node.lineno < line), default=0)
     scopes = {_scope(source, line), None}
     for scope in scopes:
-        for statement in _statements(source, begin, line, scope):
-            if _works(source, statement) and not isinstance(statement, ast.If | ast.With):
-                return f"{source.file}:{statement.lineno}"
+        working = [
+            each
+            for each in _statements(source, begin, line, scope)
+            if _works(source, each) and not isinstance(each, ast.If | ast.With)
+        ]
+        if working:
+            found = max(working, key=lambda each: (_effort(source, each), -each.lineno))
+            return f"{source.file}:{found.lineno}"
     own = [node for node in source.on(line) if isinstance(node, ast.stmt)]
     inner = max(own, key=lambda node: node.lineno) if own else None
     return f"{source.file}:{line}" if inner is not None and _works(source, inner) else ""

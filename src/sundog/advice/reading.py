@@ -139,7 +139,7 @@ class _Reader:
             largest_site=self._largest_site(),
             base_bytes=int(self.index.one("SELECT max(store_used) FROM machine") or 0),
         )
-        run.warm, run.power = warm_ups(run), power
+        run.warm, run.power, run.others = warm_ups(run), power, self._others(run)
         return run
 
     # ------------------------------------------------------------------ tasks
@@ -412,6 +412,15 @@ class _Reader:
         return {name: threads for name, threads in rows if name}
 
     # ------------------------------------------------------------------ the machine
+    def _others(self, run: Run) -> float:
+        """The share of all cores that was used meanwhile, less what the tasks and programs of this run used."""
+        used = self.index.one(
+            "SELECT avg(cpu) FROM machine WHERE at_s BETWEEN ? AND ?", run.began_s, run.began_s + run.length_s
+        )
+        own = sum(node.cpu_s for node in run.nodes)
+        own += sum(each.load * op.seconds for each in run.programs for op in each.ops if op.kind == COMPUTE)
+        return max(0.0, (used or 0.0) - own / max(1e-9, run.cores * run.length_s))
+
     def _machine(self) -> _Machine:
         totals: dict[str, float] = defaultdict(float)
         cores = 0

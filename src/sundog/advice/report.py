@@ -20,6 +20,7 @@ COLUMNS = 60
 _BARS = " ▁▂▃▄▅▆▇█"
 _PATH_SHOWN = 5
 _UNSURE = 0.15
+_OTHERS_NOTED = 0.3
 
 
 @plain()
@@ -37,6 +38,7 @@ class Report:
     parallelism: list[float]
     findings: list[Finding] = field(default_factory=list)
     missed: int = 0
+    others: float = 0.0  # the share of all cores that other programs used meanwhile
     is_whole: bool = True
 
     @property
@@ -61,6 +63,7 @@ class Report:
             ],
             "parallelism": [round(each, 3) for each in self.parallelism],
             "events_missed": self.missed,
+            "used_by_others": round(self.others, 3),
             "findings": [_as_dict(each) for each in self.findings],
         }
 
@@ -82,6 +85,11 @@ class Report:
             lines.append(
                 f"The simulator says {self.played_s:.2f} s for this run as it was ({self.error:+.0%}): take "
                 "predictions with care."
+            )
+        if self.others > _OTHERS_NOTED:
+            lines.append(
+                f"Other programs used {self.others:.0%} of the cores meanwhile: without them it takes less, and what "
+                "changes gain is another share."
             )
         if self.missed:
             lines.append(f"{self.missed} events are missing from these records.")

@@ -173,6 +173,7 @@ class Run:
     largest_site: str = ""  # the line that put most bytes
     threads: Mapping[str, int] = field(default_factory=dict)  # most threads of a process, by function
     warm: Mapping[str, float] = field(default_factory=dict)  # what the first task in a worker took longer
+    others: float = 0.0  # the share of all cores that other programs used meanwhile
     power: float = 0.0  # of the cores, how many this run gets when it wants all of them; 0: not known
 
     # ------------------------------------------------------------------ changing
