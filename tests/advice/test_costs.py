@@ -86,3 +86,12 @@ def test_the_start_of_a_worker_that_the_run_does_not_show_takes_a_core() -> None
     costs = costs_of(script.nodes, [Program(0, 0.0, 5.0, script.ops)])
     assert costs.boot_s == pytest.approx(0.3)
     assert costs.boot_cpu_s == 0.0
+
+
+def test_a_worker_that_starts_late_is_not_taken_to_have_started_all_the_time() -> None:
+    script = Script(cpus=1)
+    first = script.submit("a", 5.0, start_s=0.2, process=1)
+    late = script.submit("b", 1.0, start_s=4.0, process=2)  # the first one waits in a get, and lends its CPU
+    set_lags(script.nodes, [], {"CPU": 1.0})
+    assert first.lag_s == pytest.approx(0.2)
+    assert late.lag_s == pytest.approx(0.2)

@@ -101,3 +101,17 @@ def test_puts_are_taken_to_be_as_fast_as_before_the_store_was_full() -> None:
     run = script.run(puts=puts, spills=[(0.5, 0.3, 1 << 20, "spill"), (0.65, 0.1, 1 << 20, "restore")])
     [draft] = spilling(run, Sources())
     assert play(draft.run).length_s == pytest.approx(0.3)
+
+
+def test_a_function_that_is_defined_again_is_sent_again() -> None:
+    script = Script(cpus=1)
+    functions = []
+    for n in range(3):
+        functions.append(LargeFunction("work", 80 << 20, 0.1, script.now))
+        script.compute(0.1)
+        node = script.submit("work", 0.1, start_s=script.now + 0.5, lag_s=0.5, process=1, is_first=n == 0)
+        script.get(node)
+    run = script.run(functions=functions)
+    [draft] = closure(run, Sources())
+    assert play(run).length_s == pytest.approx(2.1)
+    assert play(draft.run).length_s < 0.6

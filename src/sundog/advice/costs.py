@@ -42,7 +42,7 @@ def costs_of(nodes: Sequence[Node], programs: Sequence[Program]) -> Costs:
             lag = node.start_s - node.submit_s
             if position == 0 and node.kind == TASK:
                 if node is not first:
-                    boots.append(lag)
+                    boots.append(min(lag, node.lag_s) if node.lag_s > 0 else lag)
             elif node.submit_s < reach:  # it was there before the one before it had ended
                 if node.start_s >= reach:
                     (calls if node.kind == CALL else busys).append(node.start_s - reach)
@@ -139,6 +139,7 @@ def set_lags(nodes: Sequence[Node], programs: Sequence[Program], room: Mapping[s
         for start, end, process in node.ran():
             by_process[process].append((start, end, node))
     held = {name: _Held(nodes, name, total) for name, total in room.items()}
+    unsure: list[Node] = []  # the first in their workers, of which is not known when they could have started
     for own in by_process.values():
         own.sort(key=lambda each: each[0])
         reach = -1.0
@@ -157,7 +158,10 @@ def set_lags(nodes: Sequence[Node], programs: Sequence[Program], room: Mapping[s
                     default=-1.0,
                 )
                 node.lag_s = max(0.0, start - max(ready, freed, reach if reach <= start else ready))
+                if node.is_first and freed < 0:
+                    unsure.append(node)
             reach = max(reach, end)
+    _cap_starts(nodes, unsure, int(room.get("CPU", 0.0)))
     _set_pauses(nodes)
     for program in programs:
         for op in program.ops:
@@ -165,6 +169,22 @@ def set_lags(nodes: Sequence[Node], programs: Sequence[Program], room: Mapping[s
     for node in nodes:
         for op in node.program or ():
             _set_wake(op, nodes)
+
+
+def _cap_starts(nodes: Sequence[Node], unsure: Sequence[Node], cpus: int) -> None:
+    """A worker that is started while others run waits for a CPU first, which a task that waits in a get may lend it.
+
+    When that was is not in the records, so its start is taken to last no longer than those at the beginning.
+    """
+    firsts = sorted(
+        (node for node in nodes if node.is_first and node.kind == TASK), key=lambda node: node.start_s
+    )
+    if 0 < cpus < len(firsts):
+        longest = max(node.lag_s for node in firsts[:cpus])
+        early = {node.key for node in firsts[:cpus]}
+        for node in unsure:
+            if node.key not in early:
+                node.lag_s = min(node.lag_s, longest)
 
 
 class _Held:

@@ -87,7 +87,7 @@ _ECHOES = {
     "one-actor": ("unbalanced-actors", "stragglers"),
     "get-in-loop": ("serial-part", "driver-bound", "get-in-order", "nested-get", "tasks-too-small"),
     "large-argument": ("serial-part", "driver-bound", "tasks-too-small", "spilling", "too-many-workers"),
-    "closure": ("serial-part", "driver-bound", "too-many-workers"),
+    "closure": ("serial-part", "driver-bound", "too-many-workers", "get-in-loop", "tasks-too-small"),
     "retries": ("stragglers", "get-in-order"),
     "tasks-too-small": ("driver-bound", "serial-part"),
     "nested-get": ("stragglers", "one-actor"),

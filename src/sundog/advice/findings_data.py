@@ -6,6 +6,7 @@ Pure but for the source files.
 from __future__ import annotations
 
 import ast
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from statistics import median
@@ -20,6 +21,7 @@ _TIMES = 3
 _LARGE_BYTES = 1 << 17
 _MIB = 1 << 20
 _ARRAY_BYTES_PER_S = 150e6  # what is pickled faster is mostly arrays or bytes
+_SENT_MOST = 5.0  # times its pickling, that a function takes until it is sent
 _THRASH_S = 0.03  # between two moves of an object that are of one stretch
 _LEAST_THREADS = 2  # that a library keeps beside the main thread: one may be left over and idle
 _THREAD_WORDS = (
@@ -105,13 +107,16 @@ def closure(run: Run, sources: Sources) -> Iterator[Draft]:
         saved: dict[int, float] = {}
         for _, seconds, at_s in rows:
             first = next((node for node in nodes if node.submit_s >= at_s - 1e-6), nodes[0])
+            # Behind the pickling it is hashed and sent, before the first task that needs it is submitted.
+            until = first.submit_s - at_s
+            seconds = until if seconds < until < _SENT_MOST * seconds else seconds
             saved[first.key] = saved.get(first.key, 0.0) + seconds
-        lighter, sent = _lighter(run, nodes)
+        lighter, sent = _lighter(run, nodes, [at_s for _, _, at_s in rows])
         workers = len({node.process for node in nodes})
         site, captured = _definition(sources, name, nodes[0].site)
         what = f" ({captured})" if captured else ""
         words = f"Store the value once and pass the ref: ref = put({captured or 'value'}); {name}.remote(ref, ...)."
-        if size > _ARRAY_BYTES_PER_S * pickling / len(rows):
+        if size > _ARRAY_BYTES_PER_S * (1.0 - run.others) * pickling / len(rows):
             changed = _quicker_submits(run, saved).changed(lighter)
         else:  # of many Python objects: each task that takes the ref makes them anew
             changed = _few_tasks(run, nodes)
@@ -158,18 +163,25 @@ def _few_tasks(run: Run, nodes: list[Node]) -> Run:
     return plain
 
 
-def _lighter(run: Run, nodes: list[Node]) -> tuple[list[Node], float]:
-    """The first tasks of the function in each worker, without the wait for the function; and that wait in all."""
-    firsts: dict[int, Node] = {}
+def _lighter(run: Run, nodes: list[Node], made: list[float]) -> tuple[list[Node], float]:
+    """The first tasks of the function in each worker, without the wait for the function; and that wait in all.
+
+    A function that is defined again (in a method, or a loop) is another one: it is sent again.
+    """
+    times = sorted(made)
+    firsts: dict[tuple[int, int], Node] = {}
     for node in sorted(nodes, key=lambda node: node.start_s):
-        firsts.setdefault(node.process, node)
+        firsts.setdefault((bisect_right(times, node.submit_s + 1e-6), node.process), node)
     others = [
         node.lag_s for node in run.nodes if node.is_first and node.key not in {n.key for n in firsts.values()}
     ]
     usual = sorted(others)[len(others) // 2] if others else run.costs.idle_s + 0.02
+    keys = {node.key for node in firsts.values()}
+    calm = [node.lag_s for node in nodes if node.key not in keys]
+    idle_s = min(run.costs.idle_s, median(calm)) if calm else run.costs.idle_s
     out, sent = [], 0.0
     for node in firsts.values():
-        target = max(usual, run.costs.idle_s) if node.is_first else run.costs.idle_s
+        target = max(usual, idle_s) if node.is_first else idle_s
         if node.lag_s > target:
             sent += node.lag_s - target
             out.append(with_(node, lag_s=target))
