@@ -20,7 +20,7 @@ from sundog.advice.source import Source, Sources
 _TIMES = 3
 _LARGE_BYTES = 1 << 17
 _MIB = 1 << 20
-_ARRAY_BYTES_PER_S = 150e6  # what is pickled faster is mostly arrays or bytes
+_ARRAY_BYTES_PER_S = 400e6  # what is pickled faster is mostly arrays or bytes
 _SENT_MOST = 5.0  # times its pickling, that a function takes until it is sent
 _THRASH_S = 0.03  # between two moves of an object that are of one stretch
 _LEAST_THREADS = 2  # that a library keeps beside the main thread: one may be left over and idle

@@ -294,10 +294,12 @@ def too_many_workers(run: Run, sources: Sources) -> Iterator[Draft]:
     usual = [node for node in group if not node.is_first] or group
     busy = sum(node.cpu_s for node in usual) / max(1e-9, sum(node.work_s for node in usual))
     beside = workers if is_light else min(workers, run.cpus)
-    if busy < _COMPUTES * min(1.0, run.cores * (1.0 - run.others) / max(1, beside)):
+    # Of what others left of the cores; but no less than half, or tasks that sleep would look like those that compute.
+    room = run.cores * max(0.5, 1.0 - run.others)
+    if busy < _COMPUTES * min(1.0, room / max(1, beside)):
         return  # tasks that mostly wait: more of them at a time is right
     # Tasks of which more run than there are cores: each gets a share. Alone, a task that computes takes its CPU time.
-    if not work or cpu / work < 0.25 * run.cores * (1.0 - run.others) / beside:
+    if not work or cpu / work < 0.25 * room / beside:
         return
     warm = warm_ups(run, cpu=True)
     saved = sum(warm.get(name, 0.0) for name in {node.name for node in group}) * (workers - run.cores)
@@ -326,7 +328,7 @@ def too_many_workers(run: Run, sources: Sources) -> Iterator[Draft]:
 def _few_workers(run: Run, group: list[Node], beside: float, warm: Mapping[str, float]) -> Run:
     """The run with a worker for each core: each task has a core of its own, and fewer workers have to start."""
     boot_s = min((node.lag_s for node in group if node.is_first), default=0.0)
-    share = run.cores * (1.0 - run.others) / beside
+    share = run.cores * max(0.5, 1.0 - run.others) / beside
     quick = []
     for node in group:
         wants = {**node.resources, "CPU": max(1.0, node.resources.get("CPU", 0.0))}

@@ -122,13 +122,7 @@ class _Reader:
             replicas=self._replicas(),
             busy=self._busy(),
             spills=self._spills(began),
-            puts=[
-                (start - began, end - began, size)
-                for start, end, size in self.index.rows(
-                    "SELECT start_s, end_s, size_bytes FROM spans WHERE kind = 5 AND NOT flags & 1 ORDER BY start_s"
-                )
-                if size
-            ],
+            puts=self._puts(began),
             processes=self.processes,
             entrypoint=next((str(row.get("entrypoint") or "") for row in jobs.values()), ""),
             resources=machine.resources,
@@ -377,6 +371,13 @@ class _Reader:
             (at_s - began, float(each.get("seconds") or 0.0), int(each.get("bytes") or 0), kind)
             for at_s, kind, each in found
         ]
+
+    def _puts(self, began: float) -> list[tuple[float, float, int]]:
+        """Puts of values into the store: from when to when, and their bytes."""
+        rows = self.index.rows(
+            "SELECT start_s, end_s, size_bytes FROM spans WHERE kind = 5 AND NOT flags & 1 ORDER BY start_s"
+        )
+        return [(start - began, end - began, size) for start, end, size in rows if size]
 
     def _largest_site(self) -> str:
         """The line that put most bytes into the store."""
