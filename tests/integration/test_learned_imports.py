@@ -62,7 +62,10 @@ def test_new_workers_have_what_others_imported_unless_it_cannot_be_forked(
     for name in PACKAGES:  # one after the other: each is a lesson of its own
         first = [_looker(ray) for _ in range(2)]
         assert ray.get([each.made_here.remote(name) for each in first], timeout=GET_S) == [True, True]
-        await_true(lambda name=name: name in str(_learned(ray)), f"word of {name}")
+        await_true(lambda name=name: name in _learned(ray)["due"], f"the node to hear of {name}")
+        next_one = _looker(ray)  # more are started, so it is worth learning
+        assert ray.get(next_one.has.remote(name), timeout=GET_S) is False
+        await_true(lambda name=name: name in str({**_learned(ray), "due": ()}), f"word of {name}")
     told = _learned(ray)
     assert told["packages"] == ["plainly"]
     assert told["refused"] == {"threaded": "its import starts threads"}

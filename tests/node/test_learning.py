@@ -37,18 +37,29 @@ def test_the_second_worker_that_imports_a_package_decides() -> None:
     learning, zygote = _learning()
     message = Imported([("/site-packages", "lib"), ("/site-packages", "lib.part")])
     learning.imported(_worker(b"a"), message)
-    learning.imported(_worker(b"a"), message)
-    assert zygote.sent == []
+    learning.worker_starts()
+    assert zygote.sent == [] and learning.figures()["due"] == []
     learning.imported(_worker(b"b"), message)
+    assert learning.figures()["due"] == ["lib"]
+    learning.worker_starts()
     assert zygote.sent == [Learn(["/site-packages"], ["lib", "lib.part"], ["lib"])]
     learning.imported(_worker(b"c"), message)
-    assert len(zygote.sent) == 1
+    learning.worker_starts()
+    assert len(zygote.sent) == 1 and learning.figures()["due"] == []
+
+
+def test_nothing_is_learned_while_no_worker_is_started() -> None:
+    learning, zygote = _learning()
+    for name in (b"a", b"b", b"c"):
+        learning.imported(_worker(name), Imported([("/site-packages", "lib")]))
+    assert zygote.sent == []
 
 
 def test_the_first_decides_about_what_the_driver_has_loaded() -> None:
     learning, zygote = _learning()
     learning.driver_came(["lib"], ["/site-packages"])
     learning.imported(_worker(b"a"), Imported([("/site-packages", "lib"), ("/site-packages", "other")]))
+    learning.worker_starts()
     assert [each.modules for each in zygote.sent] == [["lib"]]
 
 
@@ -56,6 +67,7 @@ def test_a_package_that_workers_found_in_different_folders_is_not_learned() -> N
     learning, zygote = _learning()
     learning.imported(_worker(b"a"), Imported([("/one/site-packages", "lib")]))
     learning.imported(_worker(b"b"), Imported([("/two/site-packages", "lib")]))
+    learning.worker_starts()
     assert zygote.sent == []
 
 
@@ -72,6 +84,7 @@ def test_runtime_environments_and_other_import_paths_end_the_lessons() -> None:
         end(learning)
         assert learning.why_not
         learning.imported(_worker(b"a"), Imported([("/site-packages", "lib")]))
+        learning.worker_starts()
         assert zygote.sent == []
 
 
@@ -85,6 +98,7 @@ def test_what_came_of_it_is_shown() -> None:
         "bytes": 2048 * 1024,
         "refused": {"c": "its import starts threads"},
         "why_not": "",
+        "due": [],
     }
     learning.zygote_gone()
     assert learning.figures()["packages"] == [] and learning.why_not

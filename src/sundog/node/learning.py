@@ -2,9 +2,10 @@
 
 Owns the count of workers that have imported each package, and what came of it. A package counts if a worker in the
 plain environment of its job imported it from where packages are installed; the second worker decides, or the first if
-the driver had loaded it before. A session that uses runtime environments, or has drivers with different import paths,
-learns nothing: what a module reads at its import must be what its worker would have read. Runs on the node's one
-thread.
+the driver had loaded it before. It is learned when the next worker is started: while the workers that are there do all
+the work, two more imports (one to try, one to keep) would be for nobody. A session that uses runtime environments, or
+has drivers with different import paths, learns nothing: what a module reads at its import must be what its worker would
+have read. Runs on the node's one thread.
 """
 
 from __future__ import annotations
@@ -65,15 +66,21 @@ class Learning:
                 modules = self._modules.setdefault(package, [])
                 if package not in self._asked and module not in modules:
                     modules.append(module)
-        self._ask()
 
-    def _ask(self) -> None:
-        ripe = [
+    def _due(self) -> list[str]:
+        """The packages that are to be learned."""
+        return [
             package
             for package, workers in self._workers.items()
             if package not in self._asked and (len(workers) >= _WORKERS or package in self._driver_has)
         ]
-        if not ripe or self._asks >= _ASKS_MAX or self.node.workers.zygote is None:
+
+    def worker_starts(self) -> None:
+        """A worker is started, and more may be: have the zygote learn what is due, for those after this one."""
+        if self.why_not or self._asks >= _ASKS_MAX or self.node.workers.zygote is None:
+            return
+        ripe = self._due()
+        if not ripe:
             return
         self._asks += 1
         self._asked.update(ripe)
@@ -113,4 +120,5 @@ class Learning:
             "bytes": self.kib * 1024,
             "refused": dict(self.refused),
             "why_not": self.why_not,
+            "due": sorted(self._due()) if not self.why_not else [],
         }

@@ -229,6 +229,7 @@ class Workers:
         node.processes[worker_id] = process
         self._unstarted[worker_id] = instruction.node_id, instruction.env_key
         zygote.send(Fork(worker_id, pickle.dumps(spec, 5)), (theirs.detach(),))
+        node.learning.worker_starts()
 
     def forked(self, message: Forked) -> None:
         """A zygote has forked a worker: this is its pid."""
