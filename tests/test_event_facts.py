@@ -46,6 +46,38 @@ def test_a_wait_is_seen_while_it_lasts_and_is_an_event_when_it_has_ended(path: s
     ring.close()
 
 
+@pytest.mark.parametrize("task", [TASK, b""])
+def test_the_short_way_to_end_a_get_of_one_object_writes_what_the_long_way_does(
+    tmp_path: Path, task: bytes
+) -> None:
+    written = []
+    for number, end in enumerate((event_facts.unblock_one, None)):
+        path = str(tmp_path / f"{number:02}{'ab' * 7}.ring")
+        ring = events.Ring(path, 64, "worker")
+        for at, until in ((5.0, 6.5), (7.0, 6.0)):  # also when the clock was set back meanwhile
+            event_facts.block(ring, events.GET, OBJECT, 7, task, at)
+            if end is not None:
+                end(ring, OBJECT, 7, task, at, until)
+            else:
+                event_facts.unblock(ring, events.GET, OBJECT, 7, task, at, until)
+            assert event_facts.blocked(path) is None
+        written.append(read(path))
+        ring.close()
+    assert written[0] == written[1]
+    assert len(written[0]) == (4 if task else 2)
+
+
+def test_a_ring_that_is_full_of_short_gets_grows(path: str) -> None:
+    ring = events.Ring(path, 1 << 16, "driver")
+    for _ in range(5_000):
+        event_facts.unblock_one(ring, OBJECT, 7, b"", 5.0, 6.0)
+    assert len(read(path)) == 5_000
+    ring.close()
+    event_facts.unblock_one(
+        ring, OBJECT, 7, b"", 5.0, 6.0
+    )  # a handler of a signal ended the session meanwhile
+
+
 def test_a_driver_waits_for_no_task_and_a_clock_that_is_set_back_makes_no_broken_event(path: str) -> None:
     ring = events.Ring(path, 64, "driver")
     event_facts.block(ring, events.WAIT, OBJECT, 1, b"", 5.0)

@@ -20,12 +20,15 @@ from struct import Struct
 from typing import Any
 
 from sundog import events
-from sundog.ids import number_of
+from sundog.ids import PROCESS_BYTES, number_of
 from sundog.plain import plain
 
 _WAITED = Struct("<16s8sddIHBB8sQ")
 _BLOCKED = Struct("<d16s16sII")
 _BLOCKED_AT = 96
+_SINCE = Struct("<d")
+_NUMBER = Struct("<Q")
+_pack_event = events.EVENT.pack_into
 # What Python says of a map that is closed: a handler of a signal, or another thread, ended the session meanwhile.
 _CLOSED = (TypeError, ValueError)
 NO_TASK = bytes(16)
@@ -96,6 +99,33 @@ def unblock(
         if task_id:
             _write_waited(
                 ring, (object_id, task_id[8:], start_s, end_s, site, events.WAITED, 0, kind, task_id[:8])
+            )
+    except _CLOSED:
+        if not ring.is_closed:
+            raise
+
+
+def unblock_one(
+    ring: AnyRing, object_id: bytes, site: int, task_id: bytes, start_s: float, end_s: float
+) -> None:
+    """As `unblock`, of a get of one object; written out, for a program that runs a task at a time ends each in here."""
+    if end_s < start_s:
+        end_s = start_s
+    try:
+        _SINCE.pack_into(ring.map, _BLOCKED_AT, 0.0)  # of what else stands there nothing is read then
+        (number,) = _NUMBER.unpack_from(object_id, PROCESS_BYTES)
+        index = ring.next()
+        at = events.HEADER_BYTES + index % ring.capacity * events.EVENT_BYTES
+        try:
+            _pack_event(
+                ring.map, at, object_id, number, start_s, end_s, site, events.GET, 0, 0, 1.0, 0.0, index + 1
+            )
+        except struct.error:
+            ring.overflow(index, object_id, number, start_s, end_s, site, events.GET, 0, 0, 1.0, 0.0)
+        if task_id:
+            _write_waited(
+                ring,
+                (object_id, task_id[8:], start_s, end_s, site, events.WAITED, 0, events.GET, task_id[:8]),
             )
     except _CLOSED:
         if not ring.is_closed:

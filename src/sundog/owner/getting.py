@@ -80,12 +80,16 @@ class Getting:
         if basics.run_here is not None and basics.run_here([oid]):
             return
         started = _time()
-        with basics.lock:
-            if basics.closed is not None:
+        ring, first, task = basics.ring, oid[:16], b""
+        if basics.closed is not None:
+            basics.check_open()
+        if first not in basics.table:  # its task is not under way here: it is borrowed, or there by now
+            with basics.lock:
                 basics.check_open()
-            if oid[:16] not in basics.table and oid not in basics.ready:
-                basics.objects.ask_for(oid)
-        ring, first, task = basics.ring, oid[:16], context.current_id() or b""
+                if first not in basics.table and oid not in basics.ready:
+                    basics.objects.ask_for(oid)
+        if basics.before_block is not None:
+            task = context.current_id() or b""
         site = of_user(ring, self._name_get, 3)
         event_facts.block(ring, events.GET, first, site, task, started)
         led = True
@@ -101,7 +105,7 @@ class Getting:
                     basics.after_block()  # type: ignore[misc]
         finally:
             if led:
-                event_facts.unblock(ring, events.GET, first, site, task, started, _time())
+                event_facts.unblock_one(ring, first, site, task, started, _time())
         if not led:
             # Another thread reads, or this one has been blocked for long (then the CPU is taken and lent once more).
             self._await_all([oid], None, started)
