@@ -50,6 +50,15 @@ WORKLOADS = {
     "images": "120 images of 1 MB, filtered",
     "simulation": "Monte Carlo, 200 tasks of 20 ms with NumPy",
     "parameter_server": "gradients from two workers, 100 rounds",
+    "tree_reduce": "256 arrays of 80 KB added up as a tree",
+    "trials": "400 trials of a search, eight at a time, with wait",
+    "loader": "300 batches of 768 KB, eight ahead of their reader",
+    "stream": "5,000 rows from a generator, one at a time",
+    "fan_out": "asyncio: 1,500 requests of two tasks, 32 at a time",
+    "actor_pool": "2,000 items through two models, ActorPool",
+    "queue_work": "4,000 orders through a bounded queue, two and two",
+    "lists": "200 results, each a list of 5,000 records",
+    "threads": "eight threads of the driver, 200 tasks each, in turn",
 }
 
 

@@ -8,8 +8,20 @@ import pytest
 
 from benchmarks.realwork import load
 
+SMALL = [
+    "actor_pool",
+    "cold_script",
+    "fan_out",
+    "json_files",
+    "parameter_server",
+    "stream",
+    "tree_reduce",
+    "trials",
+    "word_count",
+]
 
-@pytest.mark.parametrize("workload", ["cold_script", "json_files", "word_count", "parameter_server"])
+
+@pytest.mark.parametrize("workload", SMALL)
 def test_sundog_gives_the_serial_result(ray: Any, workload: str) -> None:
     module = load(workload)
     assert module.raylike(ray) == module.serial()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import multiprocessing
 from collections import deque
 from typing import Any
@@ -47,15 +48,14 @@ def serial() -> int:
 
 
 class _Verbs:
-    """The module, by its name: what an actor of either system may keep."""
+    """The module, by its name: what an actor of either system may keep. Imported once, as a program does."""
 
     def __init__(self, name: str) -> None:
+        self.get: Any = importlib.import_module(name).get
         self.name = name
 
-    def get(self, refs: Any) -> Any:
-        import importlib
-
-        return importlib.import_module(self.name).get(refs)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Verbs, (self.name,)
 
 
 def raylike(ray: Any) -> int:
