@@ -109,3 +109,17 @@ def test_a_process_that_runs_wants_a_processor_and_one_that_waits_does_not() -> 
         while machine.wants_processor(child.pid):  # until it reads
             pass
         child.kill()
+
+
+def test_launchers_label_a_node_by_variables() -> None:
+    given = {
+        "RAY_NODE_MARKET_TYPE": "spot",
+        "RAY_NODE_TYPE_NAME": "small",
+        "RAY_NODE_REGION": "eu",
+        "OTHER": "x",
+    }
+    assert machine.labels(given) == {
+        "ray.io/market-type": "spot",
+        "ray.io/node-group": "small",
+        "ray.io/availability-region": "eu",
+    }

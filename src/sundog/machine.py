@@ -8,6 +8,7 @@ in any process, on whichever thread asks; one reading takes about a tenth of a m
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -220,3 +221,20 @@ def processor_seconds(pid: int) -> float:
         return (int(fields[11]) + int(fields[12])) / _TICKS_PER_S
     except (OSError, IndexError, ValueError):
         return 0.0
+
+
+_LABEL_VARIABLES = {
+    "RAY_NODE_MARKET_TYPE": "ray.io/market-type",
+    "RAY_NODE_TYPE_NAME": "ray.io/node-group",
+    "RAY_NODE_REGION": "ray.io/availability-region",
+    "RAY_NODE_ZONE": "ray.io/availability-zone",
+}
+
+
+def labels(environ: Mapping[str, str]) -> dict[str, str]:
+    """Labels that launchers give a node by variables; names of variables and labels are Ray's.
+
+    >>> labels({"RAY_NODE_ZONE": "a", "RAY_NODE_REGION": ""})
+    {'ray.io/availability-zone': 'a'}
+    """
+    return {label: environ[name] for name, label in _LABEL_VARIABLES.items() if environ.get(name)}

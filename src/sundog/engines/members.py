@@ -12,7 +12,7 @@ import signal
 import time
 
 from sundog import config as config_module
-from sundog import early
+from sundog import early, machine
 from sundog.config import Config
 from sundog.engines import obstacles, sessions
 from sundog.exceptions import RaySystemError
@@ -63,6 +63,7 @@ def start_member(
         "shm_root": shm_root,
         "spill_folders": [f"{info.path}/spilled_objects"],
     }
+    variables = config_module.user_environ() | (environ or {})
     params: dict[str, object] = {
         "session": session,
         "member": True,
@@ -70,9 +71,9 @@ def start_member(
         "node_name": node_name,
         "config": as_dict(config),
         "resources": resources,
-        "labels": {**labels, "ray.io/node-id": node_id.hex()},
+        "labels": {**machine.labels(variables), **labels, "ray.io/node-id": node_id.hex()},
         "driver_fd": None,
-        "environ": config_module.user_environ() | (environ or {}),
+        "environ": variables,
     }
     try:
         lock = folders.make_shared_lock(shm_root)

@@ -133,17 +133,19 @@ def spawn_node(
     head: Head | None = None,
 ) -> tuple[int, socket.socket | None]:
     """Start the node of a session; returns its pid and, unless it is persistent, our end of its socket."""
-    session["webui_url"] = head.info.url.removeprefix("http://") if head is not None else None
-    session["store_bytes"] = int(resources.get("object_store_memory", 0))
+    url = head.info.url.removeprefix("http://") if head is not None else None
+    session |= {"webui_url": url, "store_bytes": int(resources.get("object_store_memory", 0))}
+    variables = config_module.user_environ() | (environ or {})
+    labels = machine.labels(variables) | labels
     params = {
         "session": session,
         "node_id": node_id.hex(),
         "config": as_dict(config),
         "resources": resources,
-        "labels": {**labels, **_from_variable("RAY_OVERRIDE_LABELS", str), "ray.io/node-id": node_id.hex()},
+        "labels": labels | _from_variable("RAY_OVERRIDE_LABELS", str) | {"ray.io/node-id": node_id.hex()},
         "persistent": persistent,
         "driver_fd": None if persistent else early.SOCKET_FD,
-        "environ": config_module.user_environ() | (environ or {}),
+        "environ": variables,
     }
     shared_lock = _make_shared_lock(session, lock)
     try:
@@ -304,10 +306,7 @@ def _resolve_now(address: str, temp_dir: str | None) -> SessionInfo:
     if address in _AUTO:
         if sessions:
             return sessions[0]
-        raise ConnectionError(
-            "There is no running session to join: address='auto' looks for one on this machine. "
-            "Start one with: sundog start --head"
-        )
+        raise ConnectionError("There is no running session to join here. Start one with: sundog start --head")
     for info in sessions:
         if address in (info.name, info.path, info.address) or os.path.abspath(address) == info.path:
             return info
