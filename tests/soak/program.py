@@ -23,6 +23,7 @@ from sundog.owner import context
 STORE_BYTES = 64 << 20
 # Small, so that rings and tables of what is gone are full in the first half of a short run too.
 SETTINGS = {
+    "capsule_keep": 40,
     "dead_process_files": 15,
     "record_ring_events": 4096,
     "record_events_max": 20_000,
