@@ -28,6 +28,8 @@ from sundog.wire.zygote import Learn, Learned
 
 _PROBE_S = 30
 _LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
+# We load it ourselves, where it is installed: it needs nothing but the library.
+_LIMITER = "threadpoolctl"
 _THREADED = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 # They start threads or hold devices later than at their import, and do not work in a child of that.
 UNSAFE = frozenset({"cupy", "grpc", "jax", "mpi4py", "pycuda", "pyspark", "ray", "tensorflow"})
@@ -116,10 +118,10 @@ def verdict(message: Learn) -> int:
         return _FAILED
     if len(os.listdir("/proc/self/task")) > 1:
         return _THREADS
-    fresh = {name.partition(".")[0] for name in set(sys.modules) - loaded}
-    if fresh & UNSAFE:
+    fresh = set(sys.modules) - loaded - {_LIMITER}
+    if {name.partition(".")[0] for name in fresh} & UNSAFE:
         return _UNSAFE
-    if not all(_is_theirs(name, message) for name in set(sys.modules) - loaded):
+    if not all(_is_theirs(name, message) for name in fresh):
         return _OTHERS
     return _SAFE if _held() <= held else _DESCRIPTORS
 
@@ -135,7 +137,7 @@ def import_all(message: Learn) -> bool:
     try:
         changes: dict[str, str | None] = {}
         with contextlib.suppress(ImportError):
-            __import__("threadpoolctl")
+            __import__(_LIMITER)
             environ = user_environ()
             changes = {name: environ.get(name) for name in _THREADED}
             set_child_environ(dict.fromkeys(_THREADED, "1"))
