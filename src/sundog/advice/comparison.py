@@ -43,7 +43,7 @@ class Session:
     length_s: float
     functions: dict[str, Figures] = field(default_factory=dict)
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """As plain values, to be stored."""
         rows = {
             name: {key: getattr(each, key) for key in Figures.__annotations__}

@@ -274,9 +274,9 @@ class _Reader:
             self.nodes[key].deps = tuple(sorted(makers))
 
     # ------------------------------------------------------------------ drivers, gets, copies
-    def _jobs(self) -> dict[bytes, dict[str, Any]]:
+    def _jobs(self) -> dict[bytes, dict[str, object]]:
         """The newest row of each job, by its driver."""
-        found: dict[bytes, dict[str, Any]] = {}
+        found: dict[bytes, dict[str, object]] = {}
         for (text,) in self.index.rows("SELECT json FROM facts WHERE kind = 'job' ORDER BY at_s"):
             facts = json.loads(text)
             if facts.get("driver"):

@@ -6,8 +6,6 @@ monitor's rule there: above the threshold the task that started last is killed a
 
 from __future__ import annotations
 
-from typing import Any
-
 from sundog.advice.report import chart
 from sundog.advice.run import Run
 from sundog.advice.simulator import play
@@ -33,7 +31,7 @@ class Rehearsal:
     too_large: list[str] = field(default_factory=list)  # functions that do not fit even alone
     error: float = 0.0  # of the simulator, for the run as it was
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """As plain values, for JSON."""
         return {
             "session": self.session,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.advice.findings import Finding
 from sundog.plain import field, plain
@@ -47,7 +47,7 @@ class Report:
         return self.played_s / self.length_s - 1.0 if self.length_s > 0 and self.played_s > 0 else 0.0
 
     # ------------------------------------------------------------------ forms
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """The report as plain values, for JSON."""
         return {
             "session": self.session,
@@ -157,7 +157,7 @@ class Report:
         return "\n".join([*parts, "</div>"])
 
 
-def _as_dict(each: Finding) -> dict[str, Any]:
+def _as_dict(each: Finding) -> dict[str, object]:
     return {
         "kind": each.kind,
         "title": each.title,

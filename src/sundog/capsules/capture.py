@@ -35,7 +35,7 @@ View = Callable[[Any, bytes], list[memoryview]]
 class Randomness(NamedTuple):
     """The states of the random generators before a run."""
 
-    python: Any = None
+    python: object = None
     numpy: Any = None
 
 

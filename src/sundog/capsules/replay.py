@@ -50,7 +50,7 @@ class Prepared(NamedTuple):
     kwargs: dict[str, Any]
     remark: str  # what is not as it was, "" if all is
 
-    def call(self) -> Any:
+    def call(self) -> object:
         """Run it; a coroutine to its end, a generator to its last item."""
         result = self.function(*self.args, **self.kwargs)
         if hasattr(result, "__await__") and hasattr(result, "send"):
@@ -62,7 +62,7 @@ class Prepared(NamedTuple):
         return result
 
 
-async def _to_end(coroutine: Any) -> Any:
+async def _to_end(coroutine: Any) -> object:
     return await coroutine
 
 
@@ -107,7 +107,7 @@ def prepare(header: Header, contents: Contents, *, from_source: bool = False) ->
     return Prepared(function, args, kwargs, remark)
 
 
-def _load(blob: bytes, header: Header) -> Any:
+def _load(blob: bytes, header: Header) -> object:
     import pickle
 
     try:
@@ -119,7 +119,7 @@ def _load(blob: bytes, header: Header) -> Any:
         ) from error
 
 
-def _actor(header: Header, contents: Contents, cls: Any, from_source: bool) -> tuple[Any, str]:
+def _actor(header: Header, contents: Contents, cls: Any, from_source: bool) -> tuple[object, str]:
     import pickle
 
     if contents.actor_state:
@@ -150,11 +150,11 @@ def _seed(contents: Contents) -> None:
 # ---------------------------------------------------------------------- arguments
 def _arguments(
     packed: Packed | None, values: tuple[Packed, ...], nested: dict[bytes, Packed]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
+) -> tuple[tuple[object, ...], dict[str, object]]:
     if packed is None:
         return (), {}
 
-    def rebuild(oid: bytes, _site: object = None) -> Any:
+    def rebuild(oid: bytes, _site: object = None) -> object:
         if oid not in nested:
             return LostRef(oid)
         import sundog
@@ -174,7 +174,7 @@ def _arguments(
     )
 
 
-def _unpack(packed: Packed, rebuild: Callable[..., Any]) -> Any:
+def _unpack(packed: Packed, rebuild: Callable[..., object]) -> object:
     packed = Packed(*packed)
     buffers: Any = packed.buffers
     if buffers is None:
@@ -231,7 +231,7 @@ def _from_file(header: Header, before: object) -> object:
     return _own(found)
 
 
-def _globals_of(target: object) -> dict[str, Any]:
+def _globals_of(target: object) -> dict[str, object]:
     """The names around a function, or around the methods of a class."""
     inner = [target] if not isinstance(target, type) else list(vars(target).values())
     found = (getattr(getattr(each, "__func__", each), "__globals__", None) for each in inner)

@@ -32,7 +32,7 @@ _EXAMPLES = rows.examples(
 )
 
 
-def _kind_options(function: Callable[..., Any]) -> Callable[..., Any]:
+def _kind_options(function: Callable[..., object]) -> Callable[..., object]:
     function = click.option("--memory", "kind", flag_value="memory", help="Memory, by memray.")(function)
     function = click.option("--wall", "kind", flag_value="wall", help="Time on the clock, waiting included.")(
         function

@@ -294,7 +294,7 @@ def _tables(activity: "Activity") -> "list[RenderableType]":
     return parts
 
 
-def _process(each: "Worker") -> dict[str, Any]:
+def _process(each: "Worker") -> dict[str, object]:
     return {
         **each.who._asdict(),
         "calls": [call._asdict() for call in each.calls],

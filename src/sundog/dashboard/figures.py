@@ -115,7 +115,7 @@ class Looker:
         look.seconds = time.monotonic() - begun
         return look
 
-    def _ask(self, look: Look) -> list[tuple[Who, Any]]:
+    def _ask(self, look: Look) -> list[tuple[Who, object]]:
         told, silent = self.opened.ask(LookAt(PULSE, (), (), PATIENCE_S))
         look.status = self.opened.ask(Status())
         actors, _ = self.opened.ask(ListRows("actors"))

@@ -160,8 +160,8 @@ def board() -> dict[str, Any]:
     }
 
 
-def _panel(panel: Panel, number: int, x: int, y: int) -> dict[str, Any]:
-    custom: dict[str, Any] = {
+def _panel(panel: Panel, number: int, x: int, y: int) -> dict[str, object]:
+    custom: dict[str, object] = {
         "fillOpacity": 25 if panel.stacked else 5,
         "lineWidth": 1,
         "showPoints": "never",

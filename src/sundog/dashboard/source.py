@@ -215,8 +215,8 @@ class Source:
             )
         return Page([*first, *map(_ended_row, rows)], len(told) + total)
 
-    def _unfinished(self, wanted: Wanted) -> list[dict[str, Any]]:
-        def ask() -> list[dict[str, Any]]:
+    def _unfinished(self, wanted: Wanted) -> list[dict[str, object]]:
+        def ask() -> list[dict[str, object]]:
             rows, _ = self.opened.ask(ListRows("tasks"))
             return [row for row in rows if "count" not in row][:_MANY]
 
@@ -229,7 +229,7 @@ class Source:
         from sundog.util.state import questions
         from sundog.util.state.exception import RayStateApiException
 
-        def find() -> list[dict[str, Any]]:
+        def find() -> list[dict[str, object]]:
             try:
                 return questions.ask(kind, True, self.path, False)
             except (RayStateApiException, ConnectionError, OSError):
@@ -258,10 +258,10 @@ class Source:
 
         return self._shared("stacks", lambda: self._asked(ask, []))
 
-    def tenants(self) -> list[dict[str, Any]]:
+    def tenants(self) -> list[dict[str, object]]:
         """What each job has and may have of CPUs, memory and object store; nothing of an ended session."""
 
-        def ask() -> list[dict[str, Any]]:
+        def ask() -> list[dict[str, object]]:
             return list(self.opened.ask(Status())["jobs"])
 
         return self._shared("tenants", lambda: self._asked(ask, []))
@@ -282,7 +282,7 @@ def _where(wanted: Wanted) -> tuple[str, list[object]]:
     return " AND ".join(parts), values
 
 
-def _ended_row(row: dict[str, Any]) -> dict[str, Any]:
+def _ended_row(row: dict[str, Any]) -> dict[str, object]:
     flags = row["flags"]
     return {
         "key": f"{row['task_id']}-{row['attempt']}",
@@ -299,7 +299,7 @@ def _ended_row(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _told_row(row: dict[str, Any]) -> dict[str, Any]:
+def _told_row(row: dict[str, Any]) -> dict[str, object]:
     now = time.time()
     return {
         "key": f"{row['task']}-{row['attempt']}",

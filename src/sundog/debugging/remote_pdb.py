@@ -56,7 +56,7 @@ class RemotePdb(pdb.Pdb):
         return self._desk
 
     # ------------------------------------------------------------------ where a stop begins
-    def stop_at(self, frame: FrameType, why: str) -> Any:
+    def stop_at(self, frame: FrameType, why: str) -> object:
         """Stop at a frame now: for who is called in the middle of a line event, where nothing is traced.
 
         Returns:
@@ -232,7 +232,7 @@ class RemotePdb(pdb.Pdb):
     def _names(self, text: str, line: str, begin: int, end: int) -> list[str]:
         return list(self._complete_expression(text, line, begin, end) or [])
 
-    def completenames(self, text: str, *_: Any) -> list[str]:
+    def completenames(self, text: str, *_: object) -> list[str]:
         """Commands that begin so."""
         return [name[3:] for name in self.get_names() if name.startswith(f"do_{text}")]
 
@@ -291,7 +291,7 @@ class _Front:
 class _Console(code.InteractiveConsole):
     """`interact` at the client's terminal."""
 
-    def __init__(self, stdin: Any, stdout: Any, names: dict[str, Any]) -> None:
+    def __init__(self, stdin: Any, stdout: Any, names: dict[str, object]) -> None:
         super().__init__(names, filename="<stdin>")
         self._stdin, self._stdout = stdin, stdout
 

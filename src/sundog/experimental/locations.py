@@ -21,7 +21,7 @@ _ASK_OWNER_S = 1.0
 
 
 def get_object_locations(
-    obj_refs: Sequence[ObjectRef[Any]], timeout_ms: int = -1
+    obj_refs: Sequence[ObjectRef[object]], timeout_ms: int = -1
 ) -> dict[ObjectRef[Any], dict[str, Any]]:
     """Nodes that have each object, its size in bytes, and whether it was spilled.
 
@@ -48,7 +48,7 @@ def get_object_locations(
     return get_local_object_locations(obj_refs)
 
 
-def get_local_object_locations(obj_refs: Sequence[ObjectRef[Any]]) -> dict[ObjectRef[Any], dict[str, Any]]:
+def get_local_object_locations(obj_refs: Sequence[ObjectRef[object]]) -> dict[ObjectRef[Any], dict[str, Any]]:
     """The same, as far as this process knows without asking anybody.
 
     Raises:
@@ -67,7 +67,7 @@ def _owner() -> Owner:
     return engine.owner
 
 
-def _located(value: Any) -> dict[str, Any]:
+def _located(value: Any) -> dict[str, object]:
     if value is None:
         return {"node_ids": [], "object_size": None, "did_spill": False}
     _, meta, location, _, _ = value

@@ -87,11 +87,13 @@ def render_progress_bar(tracker: Any, input_num_partitions: int, output_num_part
 
 def simple_shuffle(
     *,
-    input_reader: Callable[[PartitionID], Iterable[Any]],
+    input_reader: Callable[[PartitionID], Iterable[object]],
     input_num_partitions: int,
     output_num_partitions: int,
-    output_writer: Callable[[PartitionID, list[Any]], Any],
-    partitioner: Callable[[Iterable[Any], int], Iterable[tuple[PartitionID, Any]]] = round_robin_partitioner,
+    output_writer: Callable[[PartitionID, list[object]], object],
+    partitioner: Callable[
+        [Iterable[object], int], Iterable[tuple[PartitionID, object]]
+    ] = round_robin_partitioner,
     object_store_writer: type[ObjectStoreWriter] = ObjectStoreWriter,
     tracker: Any = None,
 ) -> list[Any]:

@@ -64,7 +64,7 @@ class tqdm:
 
     def __init__(
         self,
-        iterable: Iterable[Any] | None = None,
+        iterable: Iterable[object] | None = None,
         desc: str | None = None,
         total: int | None = None,
         unit: str | None = None,
@@ -155,7 +155,7 @@ class tqdm:
 
 
 @functools.cache
-def _drawing_class() -> Any:
+def _drawing_class() -> object:
     drawn: Any = importlib.import_module("tqdm.auto").tqdm
     # Without tqdm's watching thread, which outlives the last bar: states come at regular intervals.
     return type("tqdm", (drawn,), {"monitor_interval": 0})

@@ -21,7 +21,7 @@ import json
 import os
 import re
 from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
@@ -95,7 +95,7 @@ class JobRoutes:
         found = await self.desk.blocking(self._find, request.path_params["job_id"])
         return JSONResponse(found) if found is not None else _missing(request)
 
-    def _find(self, job_id: str) -> dict[str, Any] | None:
+    def _find(self, job_id: str) -> dict[str, object] | None:
         drivers = self.desk.driver_rows()
         driver = next((row for row in drivers if row["job_id"] == job_id), None)
         submission_id = (driver or {}).get("submission_id") or job_id
@@ -217,7 +217,7 @@ class JobRoutes:
         return Response()
 
 
-def _driver(row: dict[str, Any]) -> dict[str, Any]:
+def _driver(row: dict[str, object]) -> dict[str, object]:
     """The row of a program that joined by itself, in the form of Ray's `JobDetails`."""
     kept = (
         "job_id",

@@ -68,7 +68,7 @@ class Jobs:
         self._over: dict[str, tuple[int, JobRecord]] = {}  # records that will not change
 
     # ------------------------------------------------------------------ verbs
-    def submit(self, asked: Mapping[str, Any]) -> JobRecord:
+    def submit(self, asked: Mapping[str, object]) -> JobRecord:
         """Take a job in; it runs as soon as it may.
 
         Raises:

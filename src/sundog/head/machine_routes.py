@@ -202,7 +202,7 @@ def _node(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _actor(row: dict[str, Any]) -> dict[str, Any]:
+def _actor(row: dict[str, Any]) -> dict[str, object]:
     """An actor in the form of Ray's dashboard."""
     return {
         "actorId": row["actor_id"],

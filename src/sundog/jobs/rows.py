@@ -67,7 +67,7 @@ class JobRecord:
     order: int = 0  # among the jobs of a session: two may be submitted in the same millisecond
     end_time: int | None = None
     metadata: dict[str, str] = field(default_factory=dict)
-    runtime_env: dict[str, Any] = field(default_factory=dict)  # as it was given
+    runtime_env: dict[str, object] = field(default_factory=dict)  # as it was given
     resolved_env: dict[str, Any] = field(default_factory=dict)  # its folders as copies in the session
     entrypoint_num_cpus: float | None = None
     entrypoint_num_gpus: float | None = None
@@ -98,7 +98,7 @@ class JobRecord:
         return {name: float(amount) for name, amount in wanted.items() if amount}
 
 
-def to_file(record: JobRecord) -> dict[str, Any]:
+def to_file(record: JobRecord) -> dict[str, object]:
     """The record as the file has it."""
     return as_dict(record)
 

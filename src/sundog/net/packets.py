@@ -116,7 +116,7 @@ def _write_memory(data: bytes) -> str:
     return f"{_PROC}{os.getpid()}/fd/{fd}"
 
 
-def read_big(path: str, lost: object = None) -> Any:
+def read_big(path: str, lost: object = None) -> object:
     """Read and remove a packet written by `write_big`; `lost` if it was in the memory of a process that is dead."""
     if path.startswith(_PROC):
         try:

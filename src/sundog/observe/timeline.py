@@ -152,7 +152,7 @@ def chrome_trace(rows: Iterable[TaskRow], spans: Iterable[SpanRow]) -> list[dict
     return board.names() + events
 
 
-def _span_event(span: SpanRow, process: int, tid: int) -> dict[str, Any]:
+def _span_event(span: SpanRow, process: int, tid: int) -> dict[str, object]:
     return {
         "name": span.kind,
         "cat": "driver",
@@ -165,7 +165,7 @@ def _span_event(span: SpanRow, process: int, tid: int) -> dict[str, Any]:
     }
 
 
-def _task_events(row: TaskRow, process: int, tid: int, now: float) -> list[dict[str, Any]]:
+def _task_events(row: TaskRow, process: int, tid: int, now: float) -> list[dict[str, object]]:
     start = row.start_s or 0.0
     end = now if row.end_s is None else row.end_s
     place = {"pid": process, "tid": tid}
@@ -286,7 +286,7 @@ class Board:
                 self._calls[owner_id] = (*worker[:2], _Lanes(worker[1] if alone else self.extra_tid()))
         return self._calls[owner_id]
 
-    def names(self) -> list[dict[str, Any]]:
+    def names(self) -> list[dict[str, object]]:
         """The metadata events that label and order the rows: drivers above workers."""
         out: list[dict[str, object]] = []
         for node_id, number in self._processes.items():

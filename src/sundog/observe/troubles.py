@@ -7,8 +7,6 @@ for facts. Runs in the process of whoever asks.
 
 from __future__ import annotations
 
-from typing import Any
-
 from sundog.observe import why
 from sundog.observe.why_facts import Gatherer
 from sundog.plain import plain
@@ -91,7 +89,7 @@ def _failed(gatherer: Gatherer) -> list[Trouble]:
 def _dead_actors(gatherer: Gatherer) -> list[Trouble]:
     found = []
     for row in gatherer.actors.values():
-        context: dict[str, Any] = next(iter((row.get("death_cause") or {}).values()), {})
+        context: dict[str, object] = next(iter((row.get("death_cause") or {}).values()), {})
         reason = context.get("reason", "WORKER_DIED") if context else ""
         if row["state"] == "DEAD" and reason not in (
             "",

@@ -541,7 +541,7 @@ class Gatherer:
         return why.JobFacts(job_id, status, row.get("entrypoint") or "", pid, took, message, +counts, worst)
 
 
-def _same(row: Mapping[str, Any], filters: Sequence[tuple[str, str, Any]]) -> bool:
+def _same(row: Mapping[str, Any], filters: Sequence[tuple[str, str, object]]) -> bool:
     return all((str(row.get(key)) == str(wanted)) == (predicate == "=") for key, predicate, wanted in filters)
 
 

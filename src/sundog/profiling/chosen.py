@@ -16,7 +16,7 @@ from typing import Any
 _MOST = 2000
 
 
-def find(function: Any, names: Collection[str], receiver: Any = None) -> list[FunctionType]:
+def find(function: object, names: Collection[str], receiver: object = None) -> list[FunctionType]:
     """The functions of these names that a function can reach, itself included.
 
     Args:

@@ -53,7 +53,7 @@ def speedscope(profile: Profile) -> dict[str, Any]:
     }
 
 
-def tree(profile: Profile) -> dict[str, Any]:
+def tree(profile: Profile) -> dict[str, object]:
     """The stacks as a tree of bars: name, place, seconds, children."""
     root: dict[str, Any] = {"n": "all", "p": "", "s": 0.0, "c": {}}
     for (label, stack), (seconds, _) in stacks_of(profile.parts).items():

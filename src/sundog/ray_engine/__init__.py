@@ -15,13 +15,13 @@ imported elsewhere.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sundog.ray_engine.engine import RayEngine
 
 
-def join(asked: dict[str, Any]) -> RayEngine:
+def join(asked: dict[str, object]) -> RayEngine:
     """Be a driver of a Ray cluster: `init()` on this engine.
 
     Args:

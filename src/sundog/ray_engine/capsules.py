@@ -11,7 +11,7 @@ import json
 import os
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog import trust
 from sundog.capsules import capture
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _CONSTRUCTION_MAX = 1 << 20
 _pace = capture.Pace()
-_constructed: dict[int, tuple[tuple[Any, ...], dict[str, Any]]] = {}
+_constructed: dict[int, tuple[tuple[object, ...], dict[str, object]]] = {}
 
 
 def constructed(execution: Execution) -> None:
@@ -88,7 +88,7 @@ def keep_run(folder: str, execution: Execution, outcome: Outcome, config: Config
     write(f"{folder}/capsules/{header.task_id}-{header.attempt}{SUFFIX}", header, contents)
 
 
-def _packed(args: tuple[Any, ...], kwargs: dict[str, Any], max_bytes: int) -> Packed:
+def _packed(args: tuple[object, ...], kwargs: dict[str, object], max_bytes: int) -> Packed:
     import cloudpickle
 
     data = cloudpickle.dumps([args, kwargs], 5)

@@ -45,7 +45,7 @@ class Desk:
                 caller.settimeout(_PATIENCE_S)
                 caller.sendall(json.dumps(self._answer(caller)).encode())
 
-    def _answer(self, caller: socket.socket) -> dict[str, Any]:
+    def _answer(self, caller: socket.socket) -> dict[str, object]:
         try:
             asked = json.loads(caller.makefile("rb").readline(_QUESTION_MAX))
             answer = self._answers.get(asked.pop("ask"))

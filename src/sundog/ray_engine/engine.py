@@ -56,7 +56,7 @@ class RayEngine:
         if self.gathering is not None:
             self.gathering.flush()
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> dict[str, object]:
         """What `init()` returns."""
         context = self.ray.get_runtime_context()
         folder = self.folder
@@ -86,16 +86,16 @@ class RayEngine:
         """As Ray's."""
         return dict(self.ray.available_resources())
 
-    def gpu_ids(self) -> list[Any]:
+    def gpu_ids(self) -> list[object]:
         """As Ray's."""
         return list(self.ray.get_gpu_ids())
 
-    def runtime_context(self) -> Any:
+    def runtime_context(self) -> object:
         """Ray's, with what only sundog's has."""
         return Context(self.ray.get_runtime_context())
 
     # ------------------------------------------------------------------ functions and classes
-    def submit(self, front: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def submit(self, front: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
         """`f.remote()`."""
         if front._engine is not self:
             front._fn = self._bound(front, front._function, shim.task, front._options)
@@ -105,7 +105,7 @@ class RayEngine:
             signature.check(front._name, args, kwargs)
         return front._fn.remote(*args, **kwargs)
 
-    def create(self, front: Any, options: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def create(self, front: Any, options: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
         """`A.remote()`."""
         options.check_creation()
         submit_s = _time()
@@ -232,7 +232,7 @@ class Context:
     def __init__(self, theirs: Any) -> None:
         self._theirs = theirs
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._theirs, name)
 
     def get_attempt_number(self) -> int:

@@ -79,7 +79,7 @@ class Gathering:
         self._home("read")
         self._home("look_at_nodes")
 
-    def stacks(self) -> list[dict[str, Any]]:
+    def stacks(self) -> list[dict[str, object]]:
         """Where the workers of this job are, on all nodes: who each is, and what its fault handler wrote."""
         nodes = [self.identity.node, *self.others()]
         asked = [self.on_node(node, faults.stacks_of, self.folder_of(node)) for node in nodes]
@@ -111,7 +111,7 @@ class Gathering:
             if each["Alive"] and each["NodeID"] != self.identity.node
         ]
 
-    def on_node(self, node: str, function: Any, *args: Any) -> Any:
+    def on_node(self, node: str, function: Any, *args: Any) -> object:
         """Run a function of ours on a node, as a task without a CPU; returns the ref."""
         task = self.ray.remote(num_cpus=0, max_retries=0, enable_task_events=False)(function)
         where = self._strategies()(node, soft=False)

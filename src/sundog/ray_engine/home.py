@@ -379,7 +379,7 @@ class Home:
         with self._lock:
             self._pauses.pop(id_, None)
 
-    def pauses(self) -> list[dict[str, Any]]:
+    def pauses(self) -> list[dict[str, object]]:
         """The tasks that wait for somebody."""
         with self._lock:
             return list(self._pauses.values())
@@ -390,7 +390,7 @@ class Home:
         with self._lock:
             return self._chronicle.positions()
 
-    def processes(self) -> list[dict[str, Any]]:
+    def processes(self) -> list[dict[str, object]]:
         """Who is known."""
         with self._lock:
             return [

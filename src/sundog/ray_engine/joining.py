@@ -61,7 +61,7 @@ def join(asked: dict[str, Any]) -> RayEngine:
     return attach(ray, is_driver=True)
 
 
-def _rays_settings(asked: dict[str, Any]) -> dict[str, Any]:
+def _rays_settings(asked: dict[str, Any]) -> dict[str, object]:
     """What has another form in Ray; settings of sundog's own that mean nothing there are named once."""
     found: dict[str, Any] = dict(asked["other"])
     if asked["logging_level"] != "info":

@@ -20,7 +20,7 @@ import socket
 import sys
 import time
 from types import FrameType, TracebackType
-from typing import IO, Any
+from typing import IO
 
 from sundog.ray_engine import process, pushes, shim
 
@@ -104,7 +104,7 @@ def _await_client(frame: FrameType, why: str) -> Prompt:
             sock.close()
 
 
-def _row(frame: FrameType, why: str) -> dict[str, Any]:
+def _row(frame: FrameType, why: str) -> dict[str, object]:
     me = process.me
     run = next((each for each in shim.now_running.values() if each.task == shim.running.get()), None)
     return {
@@ -119,7 +119,7 @@ def _row(frame: FrameType, why: str) -> dict[str, Any]:
     }
 
 
-def _tell(verb: str, *args: Any) -> None:
+def _tell(verb: str, *args: object) -> None:
     import ray
 
     me = process.me

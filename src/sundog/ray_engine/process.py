@@ -54,7 +54,7 @@ class Identity:
         node = rays._global_node
         self.session_dir = node.get_session_dir_path() if node is not None else ""
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """The same, for who is told of it."""
         return {
             "process": self.process_id.hex(),
@@ -219,7 +219,7 @@ def unique_of(task: bytes) -> bytes:
     return found[:7] + bytes((found[7] & 0x7F,))  # as a number it is positive, for the index
 
 
-def _stop(*args: Any, **kwargs: Any) -> None:
+def _stop(*args: object, **kwargs: object) -> None:
     """`breakpoint()` in a worker."""
     from sundog.ray_engine import pauses
 

@@ -102,7 +102,7 @@ class Pusher:
         self._every_s = every_s
         self._after = self._names_at = 0
         self._clock: Clock | None = None
-        self._home: Any = None
+        self._home: object = None
         self._stop = threading.Event()
         threading.Thread(target=self._run, name="sundog-push", daemon=True).start()
 

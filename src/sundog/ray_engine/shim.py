@@ -139,7 +139,7 @@ def task(function: Any, own: Own) -> Any:
 
 def actor_class(cls: type, own: Own) -> type:
     """A subclass whose methods are shims."""
-    body: dict[str, Any] = {}
+    body: dict[str, object] = {}
     for name, member in inspect.getmembers(cls, inspect.isfunction):
         found = inspect.getattr_static(cls, name)
         if isinstance(found, (staticmethod, classmethod)) or (
@@ -165,13 +165,13 @@ def _no_constructor(self: object) -> None:
     """The constructor of a class that has none."""
 
 
-def _rays_method(made: Any, options: dict[str, Any]) -> Any:
+def _rays_method(made: Any, options: dict[str, object]) -> object:
     import ray
 
     return ray.method(**options)(made)
 
 
-def _around(function: Any, kind: int, name: str, own: Own) -> Any:
+def _around(function: Any, kind: int, name: str, own: Own) -> object:
     """A function of the same kind as the user's, which calls it."""
     if inspect.isasyncgenfunction(function):
         return _around_stream(function, kind, name, own)
@@ -182,7 +182,7 @@ def _around(function: Any, kind: int, name: str, own: Own) -> Any:
     return _around_plain(function, kind, name, own)
 
 
-def _around_plain(function: Any, kind: int, name: str, own: Own) -> Any:
+def _around_plain(function: Any, kind: int, name: str, own: Own) -> object:
     def shim(*args: Any, **kwargs: Any) -> Any:
         if here._needs_none():
             return function(*args, **kwargs)
@@ -198,7 +198,7 @@ def _around_plain(function: Any, kind: int, name: str, own: Own) -> Any:
     return shim
 
 
-def _around_generator(function: Any, kind: int, name: str, own: Own) -> Any:
+def _around_generator(function: Any, kind: int, name: str, own: Own) -> object:
     def shim(*args: Any, **kwargs: Any) -> Any:
         if here._needs_none():
             return (yield from function(*args, **kwargs))
@@ -216,7 +216,7 @@ def _around_generator(function: Any, kind: int, name: str, own: Own) -> Any:
     return shim
 
 
-def _around_coroutine(function: Any, kind: int, name: str, own: Own) -> Any:
+def _around_coroutine(function: Any, kind: int, name: str, own: Own) -> object:
     async def shim(*args: Any, **kwargs: Any) -> Any:
         if here._needs_none():
             return await function(*args, **kwargs)
@@ -233,7 +233,7 @@ def _around_coroutine(function: Any, kind: int, name: str, own: Own) -> Any:
     return shim
 
 
-def _around_stream(function: Any, kind: int, name: str, own: Own) -> Any:
+def _around_stream(function: Any, kind: int, name: str, own: Own) -> object:
     async def shim(*args: Any, **kwargs: Any) -> Any:
         if here._needs_none():
             async for item in function(*args, **kwargs):
@@ -252,7 +252,7 @@ def _around_stream(function: Any, kind: int, name: str, own: Own) -> Any:
     return shim
 
 
-def _dressed(shim: Any, function: Any, name: str) -> Any:
+def _dressed(shim: Any, function: Any, name: str) -> object:
     """A shim that looks like the user's to Ray, which goes by name and signature."""
     functools.update_wrapper(shim, function)
     del shim.__wrapped__

@@ -28,7 +28,7 @@ class Told(NamedTuple):
     error: str  # empty if it finished
     message: str
     by_worker: bool  # whether its start is told by its worker, on the clock of that node
-    facts: dict[str, Any]  # of the process that ran it
+    facts: dict[str, object]  # of the process that ran it
 
 
 def ended_attempts(job: str) -> list[Told]:

@@ -25,7 +25,7 @@ _REFUSED = {
 _REFUSED_OF_ACTORS = {"timeout_s": "it is an option of methods"}
 
 
-def rays_options(options: TaskOptions | ActorOptions) -> dict[str, Any]:
+def rays_options(options: TaskOptions | ActorOptions) -> dict[str, object]:
     """What was asked for, for Ray's `.options()`.
 
     Raises:
@@ -45,7 +45,7 @@ def rays_options(options: TaskOptions | ActorOptions) -> dict[str, Any]:
     return given
 
 
-def method_options(options: MethodOptions) -> dict[str, Any]:
+def method_options(options: MethodOptions) -> dict[str, object]:
     """What `@method` asked for, for Ray's.
 
     Raises:
@@ -58,13 +58,13 @@ def method_options(options: MethodOptions) -> dict[str, Any]:
     return {name: value for name, value in given.items() if name not in (*SHIM_OPTIONS, "name")}
 
 
-def shims(options: TaskOptions | ActorOptions | MethodOptions) -> tuple[tuple[str, Any], ...]:
+def shims(options: TaskOptions | ActorOptions | MethodOptions) -> tuple[tuple[str, object], ...]:
     """What the shim has to carry out; the same for all calls, it is part of what is exported."""
     given = given_of(options)
     return tuple((name, given[name]) for name in SHIM_OPTIONS if name in given)
 
 
-def check(given: dict[str, Any]) -> None:
+def check(given: dict[str, object]) -> None:
     """Refuse what nobody would carry out.
 
     Raises:
@@ -81,16 +81,16 @@ until it runs. Use wait(timeout=…) and cancel().
             raise ValueError(f"{name}= cannot be carried out on engine 'ray': {why}.")
 
 
-def _as_list(value: Any) -> Any:
+def _as_list(value: Any) -> object:
     return list(value) if isinstance(value, tuple) else value
 
 
-def rays_strategy(value: Any) -> Any:
+def rays_strategy(value: Any) -> object:
     """A scheduling strategy as Ray's own, with all that is in it."""
     return _as_theirs(value, import_module("ray.util.scheduling_strategies"))
 
 
-def _as_theirs(value: Any, theirs: Any) -> Any:
+def _as_theirs(value: Any, theirs: object) -> object:
     if isinstance(value, dict):
         return {key: _as_theirs(each, theirs) for key, each in value.items()}
     if not type(value).__module__.startswith("sundog."):

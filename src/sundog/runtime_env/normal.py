@@ -14,7 +14,6 @@ import site
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from sundog import config
 from sundog.exceptions import RuntimeEnvSetupError
@@ -47,7 +46,7 @@ class NormalEnv:
     plugin_dir: str = ""
     key: str = ""
 
-    def as_runtime_env(self) -> dict[str, Any]:
+    def as_runtime_env(self) -> dict[str, object]:
         """The same environment as a mapping: what a task hands on to the tasks it submits. `normalize` of it
         copies nothing, for the paths are copies already."""
         raw: dict[str, object] = {"env_vars": dict(self.env_vars), "working_dir": self.working_dir}

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sundog.runtime_env.fields import RuntimeEnv
@@ -62,7 +62,7 @@ class RuntimeEnvPlugin:
     priority: int = 10
 
     @staticmethod
-    def validate(runtime_env_dict: dict[str, Any]) -> None:
+    def validate(runtime_env_dict: dict[str, object]) -> None:
         """Raise ValueError if the field's value cannot be used."""
 
     def get_uris(self, runtime_env: RuntimeEnv) -> list[str]:

@@ -123,7 +123,7 @@ class Applications:
         plan.deploy(Target(spec.version, spec.config, count, key, process, revision))
         core.publish_deployment(plan)
 
-    def deploy_config(self, given: dict[str, Any]) -> None:
+    def deploy_config(self, given: dict[str, object]) -> None:
         """Run what a config says; applications of an earlier config that it does not name end."""
         schema = ServeDeploySchema.model_validate(given)
         wanted = {each.name for each in schema.applications}

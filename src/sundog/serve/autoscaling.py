@@ -34,12 +34,12 @@ class Load:
         default_factory=dict
     )  # process: when, waiting, running
     points: deque[tuple[float, float, float]] = field(default_factory=deque)  # when, waiting, all
-    custom: dict[str, dict[Any, list[TimeStampedValue]]] = field(default_factory=dict)
+    custom: dict[str, dict[object, list[TimeStampedValue]]] = field(default_factory=dict)
     state: dict[str, Any] = field(default_factory=dict)
     last_up: float | None = None
     last_down: float | None = None
     policy: Any = None
-    policy_of: Any = None
+    policy_of: object = None
 
 
 class Autoscaler:
@@ -53,7 +53,7 @@ class Autoscaler:
         load = self.loads.setdefault(deployment, Load())
         load.reports[process] = (time.time(), waiting, running)
 
-    def record(self, deployment: DeploymentID, replica: Any, stats: dict[str, float]) -> None:
+    def record(self, deployment: DeploymentID, replica: object, stats: dict[str, float]) -> None:
         """A replica's own numbers (`record_autoscaling_stats`)."""
         load = self.loads.setdefault(deployment, Load())
         now = time.time()
@@ -152,7 +152,7 @@ def _kwargs(policy: AutoscalingPolicy) -> dict[str, Any]:
     return {} if given is None or not callable(given) or _is_instance(given) else dict(policy.policy_kwargs)
 
 
-def _is_instance(given: Any) -> bool:
+def _is_instance(given: object) -> bool:
     return not hasattr(given, "__name__")
 
 

@@ -179,13 +179,13 @@ def _is_done(item: _Item) -> bool:
     return not isinstance(item.answer, asyncio.Queue) and item.answer.done()
 
 
-def _single(item: _Item) -> Any:
+def _single(item: _Item) -> object:
     if len(item.args) == 1 and not item.kwargs:
         return item.args[0]
     return (*item.args, *item.kwargs.values())
 
 
-def _columns(batch: list[_Item]) -> tuple[list[list[Any]], dict[str, list[Any]]]:
+def _columns(batch: list[_Item]) -> tuple[list[list[object]], dict[str, list[object]]]:
     """From a row for each call to a list for each argument."""
     args = [[each.args[index] for each in batch] for index in range(len(batch[0].args))]
     kwargs = {name: [each.kwargs[name] for each in batch] for name in batch[0].kwargs}
@@ -195,7 +195,7 @@ def _columns(batch: list[_Item]) -> tuple[list[list[Any]], dict[str, list[Any]]]
 class _Rules:
     """The options of a batched function, which may change while it runs."""
 
-    def __init__(self, size: Any, wait_s: Any, concurrent: Any, size_fn: Any) -> None:
+    def __init__(self, size: object, wait_s: object, concurrent: object, size_fn: object) -> None:
         self.set_size(size)
         self.set_wait(wait_s)
         if not isinstance(concurrent, int) or isinstance(concurrent, bool) or concurrent < 1:
@@ -235,7 +235,7 @@ class _Rules:
 
 
 def batch(
-    _func: Any = None,
+    _func: object = None,
     /,
     max_batch_size: int = 10,
     batch_wait_timeout_s: float = 0.01,
@@ -286,7 +286,7 @@ class _Batched:
         self._key = f"__serve_batch_{function.__name__}__"
         self._own: dict[str, Any] = {}
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_own": {}}  # queues stay where they are
 
     def enqueue(self, args: tuple[Any, ...], kwargs: dict[str, Any], answer: Any) -> None:
@@ -308,9 +308,9 @@ class _Batched:
         self.enqueue(args, kwargs, answer)
         return await answer
 
-    async def stream(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncIterator[Any]:
+    async def stream(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncIterator[object]:
         """One call of a generator, and its items."""
-        answers: asyncio.Queue[Any] = asyncio.Queue()
+        answers: asyncio.Queue[object] = asyncio.Queue()
         self.enqueue(args, kwargs, answers)
         while (value := await answers.get()) is not _END:
             if isinstance(value, _Failed):
@@ -318,13 +318,13 @@ class _Batched:
             yield value
 
 
-def _batched(function: Any, rules: _Rules) -> Any:
+def _batched(function: Any, rules: _Rules) -> object:
     batched = _Batched(function, rules)
     wrapper: Any
     if inspect.isasyncgenfunction(function):
 
         @wraps(function)
-        async def generate(*args: Any, **kwargs: Any) -> AsyncIterator[Any]:
+        async def generate(*args: Any, **kwargs: Any) -> AsyncIterator[object]:
             async for each in batched.stream(args, kwargs):
                 yield each
 

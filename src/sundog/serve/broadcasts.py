@@ -21,7 +21,7 @@ class DeploymentBroadcastResponse:
     """The answers of all replicas."""
 
     def __init__(
-        self, router: Router, meta: RequestMetadata, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, router: Router, meta: RequestMetadata, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> None:
         self._router, self._meta, self._args, self._kwargs = router, meta, args, kwargs
         self._futures: list[Any] | None = None

@@ -40,12 +40,12 @@ class Client:
         self.engine = engines.current()
         self.loop = asyncio.new_event_loop()
         self.routers: dict[DeploymentID, Router] = {}
-        self.handles: dict[Any, Any] = {}
+        self.handles: dict[object, object] = {}
         self.is_closed = False
         self.is_proxy = False
         self.board: Board | None = None
         self.process = f"{os.getpid()}-{os.urandom(4).hex()}"
-        self._watches: dict[DeploymentID, Any] = {}
+        self._watches: dict[DeploymentID, object] = {}
         facts = sundog.get(controller.hello.remote(self.process, os.getpid()))
         if facts.column >= 0:
             self.board = Board(facts.board_path, facts.column)
@@ -88,12 +88,12 @@ class Client:
         if self.board is not None:
             self.board = None
 
-    def soon(self, function: Callable[..., Any], *args: Any) -> None:
+    def soon(self, function: Callable[..., object], *args: object) -> None:
         """Call a function in the loop; any thread."""
         with contextlib.suppress(RuntimeError):
             self.loop.call_soon_threadsafe(function, *args)
 
-    def run(self, coro: Coroutine[Any, Any, Any]) -> Any:
+    def run(self, coro: Coroutine[object, object, object]) -> Any:
         """Run a coroutine in the loop; any thread. Returns its future."""
         return asyncio.run_coroutine_threadsafe(coro, self.loop)
 

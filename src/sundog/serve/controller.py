@@ -78,7 +78,7 @@ class ControllerCore:
         self.is_over = False
         self._due = asyncio.Event()
         self.recovered = asyncio.Event()  # what an earlier life left has been found: others may be told
-        self._published: dict[DeploymentID, Any] = {}
+        self._published: dict[DeploymentID, object] = {}
         self._scaled_s = 0.0
         self.node = sundog.get_runtime_context().get_node_id()
 
@@ -410,7 +410,7 @@ class ControllerActor:
         """A process connects."""
         return (await self._recovered()).hello(process, pid)
 
-    async def listen(self, key: Any, seen: str | None, process: str) -> tuple[str, Any]:
+    async def listen(self, key: object, seen: str | None, process: str) -> tuple[str, Any]:
         """News of something."""
         return await (await self._recovered()).topics.listen(key, seen)
 
@@ -432,7 +432,7 @@ class ControllerActor:
         core.apps.deploy(specs)
         core.wake()
 
-    async def deploy_config(self, schema: dict[str, Any]) -> None:
+    async def deploy_config(self, schema: dict[str, object]) -> None:
         """Run what a config says, and nothing else that a config has deployed."""
         core = await self._ready()
         core.apps.deploy_config(schema)

@@ -60,7 +60,7 @@ class RequestCancelledError(RayServeException, TaskCancelledError):
 class DeploymentUnavailableError(RayServeException):
     """The deployment failed to deploy, so nothing can answer."""
 
-    def __init__(self, deployment_id: Any) -> None:
+    def __init__(self, deployment_id: object) -> None:
         super().__init__(deployment_id)
         self._deployment_id = deployment_id
 
@@ -93,7 +93,7 @@ class gRPCStatusError(RayServeException):
     """An error with the gRPC status that a client is to see."""
 
     def __init__(
-        self, original_exception: BaseException, code: Any = None, details: str | None = None
+        self, original_exception: BaseException, code: object = None, details: str | None = None
     ) -> None:
         super().__init__(str(original_exception))
         self.original_exception = original_exception

@@ -69,7 +69,7 @@ class ReplicaSelection:
     port: int | None
     node_id: str
     availability_zone: str | None
-    replica_metadata: dict[str, Any]
+    replica_metadata: dict[str, object]
     _replica: Any
     _deployment_id: DeploymentID | None
     _request_metadata: RequestMetadata
@@ -130,7 +130,7 @@ class DeploymentResponse(_Response[R]):
     def __await__(self) -> Any:
         return self._answer().__await__()
 
-    async def _answer(self) -> Any:
+    async def _answer(self) -> object:
         call = self._call
         while True:
             stage = call.current
@@ -184,14 +184,14 @@ class DeploymentResponse(_Response[R]):
                 answer: R = value
                 return answer
 
-    async def _to_object_ref(self) -> Any:
+    async def _to_object_ref(self) -> object:
         """The ref of the result, once it is there: to be passed to tasks and actors."""
         await self._answer()
         return self._call.ref
 
     def _to_object_ref_sync(
         self, _timeout_s: float | None = None, _allow_running_in_asyncio_loop: bool = False
-    ) -> Any:
+    ) -> object:
         self.result(timeout_s=_timeout_s, _skip_asyncio_check=_allow_running_in_asyncio_loop)
         return self._call.ref
 
@@ -215,7 +215,7 @@ class DeploymentResponseGenerator(_Response[R]):
             "await one item: `await response.__anext__()`."
         )
 
-    def result(self, **_given: Any) -> Any:
+    def result(self, **_given: object) -> Any:
         """A stream has no single result."""
         raise TypeError(
             "A `DeploymentResponseGenerator` has many items, so it has no `.result()`. Iterate: with `async for` in a "
@@ -282,7 +282,7 @@ class DeploymentResponseGenerator(_Response[R]):
             return False
         return self._call.may_go_elsewhere(stage, error)
 
-    async def _to_object_ref_gen(self) -> Any:
+    async def _to_object_ref_gen(self) -> object:
         while self._call.generator is None:
             assert self._call.current is not None
             await awaitable(self._call.current)
@@ -290,7 +290,7 @@ class DeploymentResponseGenerator(_Response[R]):
 
     def _to_object_ref_gen_sync(
         self, _timeout_s: float | None = None, _allow_running_in_asyncio_loop: bool = False
-    ) -> Any:
+    ) -> object:
         while self._call.generator is None:
             assert self._call.current is not None
             self._call.current.result(_timeout_s)
@@ -307,7 +307,7 @@ class DeploymentHandle(Generic[T]):
         *,
         handle_options: HandleOptions | None = None,
         init_options: InitOptions | None = None,
-        _counter: Any = None,
+        _counter: object = None,
         _handle_id: str | None = None,
     ) -> None:
         self.deployment_id = DeploymentID(deployment_name, app_name)
@@ -463,7 +463,7 @@ class DeploymentHandle(Generic[T]):
             if not selection._dispatched:
                 router.release(replica)
 
-    def choose_replica(self, *_args: Any, **_kwargs: Any) -> Any:
+    def choose_replica(self, *_args: object, **_kwargs: object) -> Any:
         """A context manager: the replica that a request would go to, with a place kept there until the block ends."""
         return self._choose()
 
@@ -515,5 +515,5 @@ class DeploymentHandle(Generic[T]):
         return f"DeploymentHandle(deployment='{self.deployment_name}', app='{self.app_name}')"
 
 
-def _rebuild(name: str, app: str, options: HandleOptions) -> DeploymentHandle[Any]:
+def _rebuild(name: str, app: str, options: HandleOptions) -> DeploymentHandle[object]:
     return DeploymentHandle(name, app, handle_options=options)

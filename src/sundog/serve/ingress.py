@@ -72,7 +72,7 @@ class Lifespan:
 class AsgiIngress:
     """What `@serve.ingress` adds to a class."""
 
-    _asgi_app: Any = None
+    _asgi_app: object = None
     _lifespan: Lifespan | None = None
 
     @property
@@ -86,7 +86,7 @@ class AsgiIngress:
         return getattr(self._asgi_app, "docs_url", None)
 
 
-async def start_app(servable: AsgiIngress, on_unavailable: Callable[..., Any]) -> None:
+async def start_app(servable: AsgiIngress, on_unavailable: Callable[..., object]) -> None:
     """Make the app of a replica ready: build it if the class does, and run its startup."""
     build = getattr(servable, BUILD_METHOD, None)
     if build is not None:
@@ -145,7 +145,7 @@ def _frozen(app: Any) -> bytes:
         raise TypeError(f"Failed to serialize the ASGI app: {error}") from error
 
 
-def _wrapped(cls: Any, blob: bytes | None) -> Any:
+def _wrapped(cls: Any, blob: bytes | None) -> object:
     class Ingress(cls, AsgiIngress):  # type: ignore[misc]
         async def __init__(self, *args: Any, **kwargs: Any) -> None:  # type: ignore[misc]
             made = cls.__init__(self, *args, **kwargs)
@@ -194,7 +194,7 @@ def _bind_methods(app: Any, cls: type) -> None:
     from fastapi import APIRouter, Depends
     from fastapi.routing import APIRoute, APIWebSocketRoute
 
-    async def current_object() -> Any:
+    async def current_object() -> object:
         return get_replica_context().servable_object
 
     bases = tuple(f"{each.__qualname__}." for each in cls.__mro__ if each is not object)

@@ -13,7 +13,7 @@ from sundog.util import metrics
 _RESERVED = ("deployment", "replica", "application")
 
 
-def _keys(given: Any) -> tuple[str, ...]:
+def _keys(given: object) -> tuple[str, ...]:
     if given is not None and not isinstance(given, tuple):
         raise TypeError(f"A metric takes its tag_keys as a tuple, not as {type(given)}.")
     keys: tuple[str, ...] = given or ()

@@ -20,11 +20,11 @@ def details() -> dict[str, Any]:
     client = clients.connect(or_none=True)
     if client is None:
         return ServeInstanceDetails.get_empty_schema_dict()
-    found: dict[str, Any] = call(lambda: client.controller.details.remote())
+    found: dict[str, object] = call(lambda: client.controller.details.remote())
     return found
 
 
-def apply(config: dict[str, Any], *, wait: bool = False) -> list[str]:
+def apply(config: dict[str, object], *, wait: bool = False) -> list[str]:
     """Run what a config says; returns the names of its applications.
 
     Raises:

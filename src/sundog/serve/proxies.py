@@ -37,7 +37,7 @@ class Proxies:
         self._folder = os.path.join(core.store.folder, "port")
         self._actors: dict[int, Any] = {}
         self._states: dict[int, ProxyStatus] = {}
-        self._facts: dict[int, dict[str, Any]] = {}
+        self._facts: dict[int, dict[str, object]] = {}
         self._is_ending = False
 
     async def begin(self, known_port: int) -> None:

@@ -49,7 +49,7 @@ def details_of(apps: Applications) -> dict[str, Any]:
     """All applications, with all that is known of them; only what JSON knows."""
     core = apps.core
     status = status_of(apps)
-    rows: dict[str, Any] = {}
+    rows: dict[str, object] = {}
     for name, spec in apps.specs.items():
         seen = status.applications[name]
         plans = [each for each in core.plans.values() if each.id.app_name == name]
@@ -97,7 +97,7 @@ def _docs_path(apps: Applications, name: str) -> str | None:
     return None
 
 
-def _deployment(apps: Applications, plan: DeploymentPlan) -> dict[str, Any]:
+def _deployment(apps: Applications, plan: DeploymentPlan) -> dict[str, object]:
     target = plan.target
     config: dict[str, Any] = {}
     if target is not None:
@@ -119,7 +119,7 @@ def _deployment(apps: Applications, plan: DeploymentPlan) -> dict[str, Any]:
     }
 
 
-def _replica(apps: Applications, row: ReplicaRow) -> dict[str, Any]:
+def _replica(apps: Applications, row: ReplicaRow) -> dict[str, object]:
     living = apps.core.replicas.living.get(row.id.unique_id)
     facts = living.facts if living is not None else None
     return {

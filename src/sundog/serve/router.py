@@ -91,7 +91,7 @@ class Router:
         self.lock = threading.RLock()
         self.targets: DeploymentTargets | None = None
         self.replicas: list[Replica] = []
-        self.by_id: dict[Any, Replica] = {}
+        self.by_id: dict[object, Replica] = {}
         self.pending: deque[Call] = deque()
         self.resolving = 0  # requests whose arguments are not there yet
         self.custom: Any = None
@@ -110,7 +110,7 @@ class Router:
         """The deployment has changed: its replicas, or its options."""
         with self.lock:
             first, self.targets = self.targets is None, targets
-            kept: dict[Any, Replica] = {}
+            kept: dict[object, Replica] = {}
             for info in targets.replicas:
                 replica = self.by_id.get(info.replica_id)
                 if replica is None or replica.is_gone:
@@ -164,7 +164,7 @@ class Router:
         return DeploymentUnavailableError(self.deployment)
 
     # ------------------------------------------------------------------ requests
-    def assign(self, meta: RequestMetadata, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+    def assign(self, meta: RequestMetadata, args: tuple[object, ...], kwargs: dict[str, object]) -> Call:
         """Send a request to a replica, or keep it until one takes it."""
         call = Call(self, meta, args, kwargs)
         if _has_responses(args, kwargs):
@@ -176,7 +176,7 @@ class Router:
         self._place(call)
         return call
 
-    def assign_http(self, meta: RequestMetadata, scope: dict[str, Any], body: bytes, more: bool) -> Call:
+    def assign_http(self, meta: RequestMetadata, scope: dict[str, object], body: bytes, more: bool) -> Call:
         """The same for an HTTP request."""
         call = Call(self, meta, (scope, body, more), {})
         self._place(call)
@@ -361,7 +361,7 @@ class Router:
 
             sundog.cancel(generator if generator is not None else ref)
 
-    def _ended(self, call: Call, replica: Replica, done: Future[Any], began: float) -> None:
+    def _ended(self, call: Call, replica: Replica, done: Future[object], began: float) -> None:
         error = done.exception()
         with self.lock:
             self._count(replica, -1)
@@ -391,7 +391,7 @@ class Router:
         if self.by_id.get(replica.id) is replica:
             self.replicas = [each for each in self.replicas if each is not replica]
 
-    def retry(self, call: Call, stage: Future[Any]) -> None:
+    def retry(self, call: Call, stage: Future[object]) -> None:
         """A replica did not take a request: look for another one. Once, whoever notices first."""
         with call.lock:
             if call.current is not stage:
@@ -538,7 +538,7 @@ def _by_share(replicas: list[Replica]) -> list[Replica]:
     return others
 
 
-def _has_responses(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def _has_responses(args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
     from sundog.serve.handle import DeploymentResponse, DeploymentResponseGenerator
 
     kinds = (DeploymentResponse, DeploymentResponseGenerator)

@@ -152,8 +152,8 @@ class RunningReplicaInfo:
     node_id: str = ""
     node_ip: str = "127.0.0.1"
     multiplexed_model_ids: tuple[str, ...] = ()
-    routing_stats: dict[str, Any] = field(default_factory=dict)
-    replica_metadata: dict[str, Any] = field(default_factory=dict)
+    routing_stats: dict[str, object] = field(default_factory=dict)
+    replica_metadata: dict[str, object] = field(default_factory=dict)
     share: float = 1.0  # of the requests that it should get, for a canary
 
 

@@ -23,7 +23,7 @@ class LoopStage(Future[Any]):
         self.loop = loop
         self.set_running_or_notify_cancel()
 
-    def complete(self, done: asyncio.Future[Any]) -> None:
+    def complete(self, done: asyncio.Future[object]) -> None:
         """The answer is there."""
         error = done.exception()
         if error is not None:
@@ -32,7 +32,7 @@ class LoopStage(Future[Any]):
             self.set_result(done.result())
 
 
-def stage_of(ref: ObjectRef[Any]) -> Future[Any]:
+def stage_of(ref: ObjectRef[object]) -> Future[Any]:
     """The stage of a request that was sent."""
     loop = asyncio._get_running_loop()
     if loop is None:
@@ -42,10 +42,10 @@ def stage_of(ref: ObjectRef[Any]) -> Future[Any]:
     return stage
 
 
-def awaitable(stage: Future[Any]) -> asyncio.Future[Any]:
+def awaitable(stage: Future[object]) -> asyncio.Future[Any]:
     """A future of the running loop that becomes what a stage becomes."""
     loop = asyncio.get_running_loop()
-    waiter: asyncio.Future[Any] = loop.create_future()
+    waiter: asyncio.Future[object] = loop.create_future()
     if type(stage) is LoopStage and stage.loop is loop:
         stage.add_done_callback(lambda done: copy_result(done, waiter))
     else:
@@ -53,6 +53,6 @@ def awaitable(stage: Future[Any]) -> asyncio.Future[Any]:
     return waiter
 
 
-def _hand_over(loop: asyncio.AbstractEventLoop, done: Future[Any], waiter: asyncio.Future[Any]) -> None:
+def _hand_over(loop: asyncio.AbstractEventLoop, done: Future[object], waiter: asyncio.Future[object]) -> None:
     with suppress(RuntimeError):  # the loop is closed: nobody waits
         loop.call_soon_threadsafe(copy_result, done, waiter)

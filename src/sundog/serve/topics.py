@@ -20,30 +20,30 @@ class Topics:
     def __init__(self) -> None:
         self._life = os.urandom(4).hex()
         self._numbers = itertools.count(1)
-        self._values: dict[Any, tuple[str, Any]] = {}
-        self._waiters: dict[Any, set[asyncio.Future[None]]] = {}
+        self._values: dict[object, tuple[str, object]] = {}
+        self._waiters: dict[object, set[asyncio.Future[None]]] = {}
 
-    def publish(self, key: Any, value: Any) -> None:
+    def publish(self, key: object, value: object) -> None:
         """A new value."""
         self._values[key] = (f"{self._life}-{next(self._numbers)}", value)
         self._wake(key)
 
-    def drop(self, key: Any) -> None:
+    def drop(self, key: object) -> None:
         """There is no such thing any more."""
         if self._values.pop(key, None) is not None:
             self._wake(key)
 
-    def get(self, key: Any) -> Any:
+    def get(self, key: object) -> Any:
         """The present value."""
         found = self._values.get(key)
         return None if found is None else found[1]
 
-    def _wake(self, key: Any) -> None:
+    def _wake(self, key: object) -> None:
         for each in self._waiters.pop(key, ()):
             if not each.done():
                 each.set_result(None)
 
-    async def listen(self, key: Any, seen: str | None) -> tuple[str, Any]:
+    async def listen(self, key: object, seen: str | None) -> tuple[str, Any]:
         """The value, as soon as it is another one than the reader has seen."""
         absent = (f"{self._life}-0", None)
         found = self._values.get(key, absent)

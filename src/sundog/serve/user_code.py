@@ -57,7 +57,7 @@ class UserCode:
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _in_thread(self, method: Any, *args: Any, **kwargs: Any) -> Any:
+    async def _in_thread(self, method: Any, *args: Any, **kwargs: Any) -> object:
         if self._threads is None:
             self._threads = ThreadPoolExecutor(self._threads_max + 2, thread_name_prefix="serve-user-code")
         here = contextvars.copy_context()
@@ -93,7 +93,7 @@ class UserCode:
             self._methods[name] = found
         return found
 
-    def _look_up(self, name: str) -> Any:
+    def _look_up(self, name: str) -> object:
         if self.is_function:
             if name == "__call__":
                 return self.object
@@ -154,7 +154,7 @@ class UserCode:
                 f"The call asked for a stream (stream=True), but the method {name!r} gave {type(result)}, no generator."
             )
 
-    async def _next_of(self, items: Any) -> Any:
+    async def _next_of(self, items: Any) -> object:
         if self._in_threads:
             return await self._in_thread(next, items, _END)
         await asyncio.sleep(0)

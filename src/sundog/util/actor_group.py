@@ -22,7 +22,7 @@ class ActorWrapper:
     """One actor, and what its `get_actor_metadata` said."""
 
     actor: Any
-    metadata: Any
+    metadata: object
 
 
 @dataclass
@@ -32,8 +32,8 @@ class ActorConfig:
     num_cpus: float
     num_gpus: float
     resources: dict[str, float] | None
-    init_args: tuple[Any, ...]
-    init_kwargs: dict[str, Any]
+    init_args: tuple[object, ...]
+    init_kwargs: dict[str, object]
 
 
 class ActorGroupMethod:
@@ -96,7 +96,7 @@ class ActorGroup:
             tuple(init_args or ()),
             dict(init_kwargs or {}),
         )
-        self._actor_cls: sundog.ActorClass[Any] = sundog.remote(
+        self._actor_cls: sundog.ActorClass[object] = sundog.remote(
             num_cpus=num_cpus_per_actor, num_gpus=num_gpus_per_actor, resources=resources_per_actor
         )(actor_cls)
         self.start()

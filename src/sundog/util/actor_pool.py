@@ -28,7 +28,7 @@ class _Running(Generic[Actor]):
     """One call in flight. `refs` holds several refs when the method has several returns."""
 
     actor: Actor
-    refs: list[ObjectRef[Any]]
+    refs: list[ObjectRef[object]]
     result: Any
 
     def ready(self, timeout_s: float | None) -> bool:
@@ -152,7 +152,7 @@ class ActorPool(Generic[Actor]):
         self._finish(index)
         raise TimeoutError(f"No result within {timeout_s} s. The call {ref} has been ignored.")
 
-    def _fetch(self, index: int) -> Any:
+    def _fetch(self, index: int) -> object:
         result = self._running[index].result
         alive = True
         try:

@@ -48,7 +48,7 @@ class LocalIterator(Generic[T]):
 
     def __init__(
         self,
-        base_iterator: Callable[[float | None], Iterable[Any]],
+        base_iterator: Callable[[float | None], Iterable[object]],
         shared_metrics: SharedMetrics,
         local_transforms: list[Wrapper] | None = None,
         timeout: float | None = None,
@@ -276,7 +276,7 @@ class LocalIterator(Generic[T]):
         """
         if n < 2:
             raise ValueError(f"duplicate() makes at least 2 copies, got {n}")
-        waiting: list[deque[Any]] = [deque() for _ in range(n)]
+        waiting: list[deque[object]] = [deque() for _ in range(n)]
 
         def fetch() -> None:
             item = next(self)
@@ -285,7 +285,7 @@ class LocalIterator(Generic[T]):
             for one in waiting:
                 one.append(item)
 
-        def make(own: deque[Any]) -> Callable[[float | None], Stream]:
+        def make(own: deque[object]) -> Callable[[float | None], Stream]:
             def base(timeout: float | None = None) -> Stream:
                 # All copies pull from one stream, so it has to be built as the reader asks for it.
                 if self.built_iterator is None:
@@ -315,7 +315,7 @@ class LocalIterator(Generic[T]):
         self,
         *others: LocalIterator[T],
         deterministic: bool = False,
-        round_robin_weights: list[Any] | None = None,
+        round_robin_weights: list[object] | None = None,
     ) -> LocalIterator[T]:
         """Merge this stream with others.
 
@@ -345,7 +345,7 @@ class LocalIterator(Generic[T]):
             turns = []
             for parent, weight in zip(parents, weights, strict=True):
                 wait_s = timeout if blocking and weight != "*" else 0
-                source: LocalIterator[Any] = LocalIterator(
+                source: LocalIterator[object] = LocalIterator(
                     parent.base_iterator, metrics, parent.local_transforms, timeout=wait_s
                 )
                 turns.append((iter(source), weight))
@@ -384,7 +384,7 @@ def _turns_of(weight: Any) -> float:
     return whole + (1 if random.random() < weight - whole else 0)
 
 
-def _take_turns(turns: list[tuple[Stream, Any]], timeout: float | None) -> Stream:
+def _take_turns(turns: list[tuple[Stream, object]], timeout: float | None) -> Stream:
     """Merge streams: per round, so many items from each, skipping those that are not ready."""
     idle_s = _IDLE_WAIT_S
     while turns:

@@ -214,7 +214,7 @@ def get_placement_group(placement_group_name: str) -> PlacementGroup:
 def placement_group_table(placement_group: PlacementGroup | None = None) -> dict[str, Any]:
     """Describe one group, or all of them by hex id: name, bundles, strategy, state, stats."""
     if (other := engines.elsewhere()) is not None:
-        table: dict[str, Any] = other.placement("placement_group_table", placement_group)
+        table: dict[str, object] = other.placement("placement_group_table", placement_group)
         return table
     group_id = None if placement_group is None else placement_group.id.binary()
     return _ask(PgTable(group_id))

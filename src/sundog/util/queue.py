@@ -70,7 +70,9 @@ class Queue(Generic[T]):
         'a'
     """
 
-    def __init__(self, maxsize: int = 0, actor_options: ActorKeywords | dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, maxsize: int = 0, actor_options: ActorKeywords | dict[str, object] | None = None
+    ) -> None:
         self.maxsize = maxsize
         # None once it was shut down. Its methods are called as they come, so they have no types.
         self.actor: Any = sundog.remote(_QueueActor).options(**(actor_options or {})).remote(maxsize)

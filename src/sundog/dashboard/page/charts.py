@@ -23,8 +23,8 @@ _OWN = 12
 _POINTS = 300
 
 
-def _options(title: str, unit: str, percent: bool = False) -> dict[str, Any]:
-    axis: dict[str, Any] = {
+def _options(title: str, unit: str, percent: bool = False) -> dict[str, object]:
+    axis: dict[str, object] = {
         "type": "value",
         "min": 0,
         "axisLabel": {"color": "#8a94a3"},

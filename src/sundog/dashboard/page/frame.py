@@ -168,7 +168,7 @@ def _keys() -> None:
     ui.keyboard(on_key=pressed, repeating=False)
 
 
-async def ask(function: Callable[..., T], *args: Any) -> T:
+async def ask(function: Callable[..., T], *args: object) -> T:
     """Call what blocks, beside the event loop."""
     return await asyncio.get_running_loop().run_in_executor(None, function, *args)
 

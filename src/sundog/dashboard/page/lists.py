@@ -114,7 +114,7 @@ WORKERS = (
     Column("state", "state", state=True),
     Column("runs", "runs", link=_WHY, link_key="task"),
     Column("for", "for", seconds, right=True),
-    Column("line", "current line", lambda value: short_line(value or "")),
+    Column("line", "current line", lambda value: short_line(str(value or ""))),
     Column("cpu", "CPU", lambda value: "" if value is None else f"{value:.0%}", right=True),
     Column("own", "own memory", size, right=True),
     Column("shared", "shared", size, right=True),

@@ -6,7 +6,6 @@ Owns the cards and the order of what is shown. Runs in the head process' event l
 from __future__ import annotations
 
 import html
-from typing import Any
 
 from nicegui import ui
 
@@ -163,7 +162,7 @@ def _function(each: Function) -> str:
         if each.failed
         else "0"
     )
-    cells: tuple[Any, ...] = (
+    cells: tuple[object, ...] = (
         f"{each.done:,}",
         f"{each.running:,}",
         f"{each.waiting:,}",

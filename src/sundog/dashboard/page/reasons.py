@@ -71,7 +71,7 @@ def _task_of(session_path: str, number: int) -> str:
         return str(index.one("SELECT lower(hex(task_id)) FROM attempts WHERE id = ?", number) or "")
 
 
-def attempts_of(session_path: str, id_: str) -> list[dict[str, Any]]:
+def attempts_of(session_path: str, id_: str) -> list[dict[str, object]]:
     """The attempts of a task that ended; none if it is no task."""
     if len(id_) < 6 or set(id_.lower()) - set("0123456789abcdef"):
         return []

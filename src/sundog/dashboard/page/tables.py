@@ -25,7 +25,7 @@ class Column(NamedTuple):
 
     key: str
     label: str
-    show: Callable[[Any], str] = lambda value: "" if value is None else printable(str(value))
+    show: Callable[[object], str] = lambda value: "" if value is None else printable(str(value))
     right: bool = False
     sortable: bool = True
     link: str = ""  # where a value leads: a path to which the value is added
@@ -148,7 +148,7 @@ class DataTable:
         page = await ask(self.fetch, self.wanted)
         rows = []
         for row in page.rows:
-            shown: dict[str, Any] = {each.key: each.show(row.get(each.key)) for each in self.columns}
+            shown: dict[str, object] = {each.key: each.show(row.get(each.key)) for each in self.columns}
             shown |= {
                 f"_{each.link_key or each.key}": row.get(each.link_key or each.key)
                 for each in self.columns

@@ -187,7 +187,7 @@ def _key(event: Any, zoom: Any) -> None:
         zoom(2.0 if str(event.key.name) == "-" else 0.5)
 
 
-def _options() -> dict[str, Any]:
+def _options() -> dict[str, object]:
     grey = "#8a94a3"
     return {
         "animation": False,

@@ -11,7 +11,6 @@ import random
 import time
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any
 
 import sundog
 
@@ -48,7 +47,7 @@ class _Queue:
         token_ttl_s: a place that was not given back for so long is free again; None for never.
     """
 
-    def __init__(self, acquire_timeout_s: float, token_ttl_s: float | None = None, **_given: Any) -> None:
+    def __init__(self, acquire_timeout_s: float, token_ttl_s: float | None = None, **_given: object) -> None:
         self._timeout_s, self._ttl_s = acquire_timeout_s, token_ttl_s
         self._replicas: dict[str, ReplicaCapacityInfo] = {}
         self._waiters: deque[asyncio.Future[str]] = deque()

@@ -30,7 +30,7 @@ class CapacityQueueRouter(PowerOfTwoChoicesRequestRouter):
         self._places: dict[str, str] = {}
 
     def initialize_state(
-        self, capacity_queue_actor_name: str = "capacity_queue", max_fault_retries: int = 3, **_kwargs: Any
+        self, capacity_queue_actor_name: str = "capacity_queue", max_fault_retries: int = 3, **_kwargs: object
     ) -> None:
         """Take the options."""
         self._name, self._faults_max = capacity_queue_actor_name, max_fault_retries

@@ -27,7 +27,7 @@ class ConsistentHashRouter(RequestRouter):
         self._virtual_nodes, self._fallbacks = 100, 2
 
     def initialize_state(
-        self, num_virtual_nodes: int = 100, num_fallback_replicas: int = 2, **_kwargs: Any
+        self, num_virtual_nodes: int = 100, num_fallback_replicas: int = 2, **_kwargs: object
     ) -> None:
         """Take the options.
 

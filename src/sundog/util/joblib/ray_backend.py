@@ -61,8 +61,8 @@ class RayBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc] 
         self,
         nesting_level: int | None = None,
         inner_max_num_threads: int | None = None,
-        ray_remote_args: dict[str, Any] | None = None,
-        **kwargs: Any,
+        ray_remote_args: dict[str, object] | None = None,
+        **kwargs: object,
     ) -> None:
         super().__init__(nesting_level=nesting_level, inner_max_num_threads=inner_max_num_threads, **kwargs)
         self.ray_remote_args = ray_remote_args
@@ -84,12 +84,12 @@ class RayBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc] 
     def configure(
         self,
         n_jobs: int = 1,
-        parallel: Any = None,
+        parallel: object = None,
         prefer: str | None = None,
         require: str | None = None,
-        ray_remote_args: dict[str, Any] | None = None,
+        ray_remote_args: dict[str, object] | None = None,
         max_nbytes: int | str | None = SHARED_MIN_BYTES,
-        **_unused: Any,
+        **_unused: object,
     ) -> int:
         """Get ready for a `Parallel`. `ray_remote_args` wins over the one given to the constructor."""
         count = self.effective_n_jobs(n_jobs)
@@ -112,7 +112,7 @@ class RayBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc] 
             options["runtime_env"] = {**env, "env_vars": {**threads, **env.get("env_vars", {})}}
         return options
 
-    def submit(self, func: Any, callback: Callable[[Any], None] | None = None) -> Future[Any]:
+    def submit(self, func: object, callback: Callable[[object], None] | None = None) -> Future[Any]:
         """Run a batch."""
         assert self._jobs is not None, "joblib calls configure() first"
         return self._jobs.submit(func, callback)
@@ -120,7 +120,7 @@ class RayBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc] 
     # Before joblib 1.5 the same under another name.
     apply_async = submit
 
-    def retrieve_result_callback(self, out: Future[Any]) -> Any:
+    def retrieve_result_callback(self, out: Future[object]) -> Any:
         """The batch's results; raises what a job of it raised, caused by the traceback of the worker."""
         try:
             return out.result()
@@ -158,7 +158,7 @@ class _Jobs:
         self._ended: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
-    def submit(self, batch: Any, callback: Callable[[Any], None] | None) -> Future[Any]:
+    def submit(self, batch: Any, callback: Callable[[object], None] | None) -> Future[object]:
         """Run a batch as soon as fewer than `most` are under way; `callback` gets its future, in our thread."""
         future: Future[Any] = Future()
         if callback is not None:
@@ -237,7 +237,7 @@ class _Arrays:
             int, tuple[Any, Any]
         ] = {}  # by id: the array, so that the id stays its own, and its ref
 
-    def pack(self, batch: Any) -> tuple[bytes, list[Any]]:
+    def pack(self, batch: Any) -> tuple[bytes, list[object]]:
         """A batch as bytes, and the refs of the arrays that it mentions by their place in the list."""
         stream = io.BytesIO()
         pickler = _Pickler(stream, self)
@@ -257,12 +257,12 @@ class _Arrays:
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is untyped
     def __init__(self, stream: io.BytesIO, arrays: _Arrays) -> None:
         super().__init__(stream, protocol=5)
-        self.refs: list[Any] = []
+        self.refs: list[object] = []
         self._arrays = arrays
         self._places: dict[int, int] = {}
         self._kind = _array_type()
 
-    def persistent_id(self, value: Any) -> int | None:
+    def persistent_id(self, value: object) -> int | None:
         """The place of a large array among the refs; None for everything else."""
         if self._kind is None or type(value) is not self._kind:
             return None
@@ -277,7 +277,7 @@ class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is unt
 
 
 class _Unpickler(pickle.Unpickler):
-    def __init__(self, blob: bytes, arrays: tuple[Any, ...]) -> None:
+    def __init__(self, blob: bytes, arrays: tuple[object, ...]) -> None:
         super().__init__(io.BytesIO(blob))
         self._arrays = arrays
 
@@ -291,7 +291,7 @@ def _run_batch(blob: bytes, *arrays: Any) -> Any:
     return _Unpickler(blob, arrays).load()()
 
 
-def _array_type() -> Any:
+def _array_type() -> object:
     """NumPy's array, if this program has loaded NumPy; otherwise it has no arrays."""
     import sys
 

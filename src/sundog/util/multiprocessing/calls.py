@@ -48,7 +48,7 @@ class Calls:
 
     def __init__(self, blob: bytes, way: str, initializer: Initializer | None) -> None:
         self._facts = (blob, way, initializer)
-        self._func: Callable[..., Any] | None = None
+        self._func: Callable[..., object] | None = None
         self._way = WAYS[way]
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -85,7 +85,7 @@ def _call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return _failure(error)
 
 
-def _apply(func: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+def _apply(func: Any, args: tuple[Any, ...], _kwargs: dict[str, object]) -> object:
     return _call(func, *args[0])
 
 
@@ -99,15 +99,15 @@ def _map(func: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> list[Any]
     return results
 
 
-def _star(func: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> list[Any]:
+def _star(func: Any, args: tuple[Any, ...], _kwargs: dict[str, object]) -> list[object]:
     return _map(lambda item: func(*item), args, {})
 
 
-def _greet(_func: Any, _args: tuple[Any, ...], _kwargs: dict[str, Any]) -> None:
+def _greet(_func: object, _args: tuple[object, ...], _kwargs: dict[str, object]) -> None:
     """Nothing: the initializer is what counts."""
 
 
-def _any(_func: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> Any:
+def _any(_func: object, args: tuple[Any, ...], _kwargs: dict[str, object]) -> object:
     func, way, rest, kwargs = args
     return WAYS[way](func, rest, kwargs)
 

@@ -51,12 +51,12 @@ class Pool:
     def __init__(
         self,
         processes: int | None = None,
-        initializer: Callable[..., Any] | None = None,
-        initargs: Iterable[Any] | None = None,
+        initializer: Callable[..., object] | None = None,
+        initargs: Iterable[object] | None = None,
         maxtasksperchild: int | None = None,
-        context: Any = None,
+        context: object = None,
         ray_address: str | None = None,
-        ray_remote_args: dict[str, Any] | None = None,
+        ray_remote_args: dict[str, object] | None = None,
     ) -> None:
         if context is not None and log_once("pool_context"):
             logger.warning("Pool(context=...) has no effect: its processes are workers of the session.")
@@ -76,9 +76,9 @@ class Pool:
 
     def apply(
         self,
-        func: Callable[..., Any],
-        args: Iterable[Any] | None = None,
-        kwargs: dict[str, Any] | None = None,
+        func: Callable[..., object],
+        args: Iterable[object] | None = None,
+        kwargs: dict[str, object] | None = None,
     ) -> Any:
         """Call `func(*args, **kwargs)` in a process and give its result."""
         return self.apply_async(func, args, kwargs).get()
@@ -136,15 +136,15 @@ class Pool:
         return self._map(func, iterable, chunksize, "map", callback, error_callback)
 
     def starmap(
-        self, func: Callable[..., Any], iterable: Iterable[Iterable[Any]], chunksize: int | None = None
+        self, func: Callable[..., object], iterable: Iterable[Iterable[object]], chunksize: int | None = None
     ) -> list[Any]:
         """Like `map`, with each item unpacked into arguments."""
         return list(self._map(func, iterable, chunksize, "star").get())
 
     def starmap_async(
         self,
-        func: Callable[..., Any],
-        iterable: Iterable[Iterable[Any]],
+        func: Callable[..., object],
+        iterable: Iterable[Iterable[object]],
         chunksize: int | None = None,
         callback: Callable[[list[Any]], Any] | None = None,
         error_callback: Callable[[BaseException], Any] | None = None,
@@ -157,8 +157,8 @@ class Pool:
 
     def _map(
         self,
-        func: Callable[..., Any],
-        iterable: Iterable[Any],
+        func: Callable[..., object],
+        iterable: Iterable[object],
         chunksize: int | None,
         style: str,
         callback: Callable[[list[Any]], Any] | None = None,
@@ -190,14 +190,18 @@ class Pool:
         return self._imap(func, iterable, chunksize, ordered=False)
 
     def _imap(
-        self, func: Callable[[Any], Any], iterable: Iterable[Any], chunksize: int | None, ordered: bool
+        self,
+        func: Callable[[object], object],
+        iterable: Iterable[object],
+        chunksize: int | None,
+        ordered: bool,
     ) -> IMapIterator:
         self._check_running()
         size = self._chunksize(iterable, chunksize)
         items = iter(iterable)
         run_one, run_many = self._crew.function(func, "call"), self._crew.function(func, "map")
 
-        def submit(count: int) -> list[tuple[Any, bool]]:
+        def submit(count: int) -> list[tuple[object, bool]]:
             calls = list(itertools.islice(items, size * count))
             # A ref among the items is an item like others: a task of its own would be given its value.
             if size == 1 and ObjectRef not in {type(each) for each in calls}:
@@ -210,7 +214,7 @@ class Pool:
         self._unread.add(results)
         return results
 
-    def _chunksize(self, items: Iterable[Any], asked: int | None) -> int:
+    def _chunksize(self, items: Iterable[object], asked: int | None) -> int:
         if asked is not None:
             if asked < 1:
                 raise ValueError(f"Chunksize must be 1+, not {asked}")

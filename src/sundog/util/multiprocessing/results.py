@@ -48,7 +48,7 @@ def read(refs: list[Any], whole: list[bool]) -> list[Any]:
         values = sundog.get(refs)
     except Exception:
         values = [_read_one(ref) for ref in refs]
-    out: list[Any] = []
+    out: list[object] = []
     for value, is_list in zip(values, whole, strict=True):
         if is_list and type(value) is list:
             out.extend(value)
@@ -57,7 +57,7 @@ def read(refs: list[Any], whole: list[bool]) -> list[Any]:
     return out
 
 
-def _read_one(ref: Any) -> Any:
+def _read_one(ref: Any) -> object:
     try:
         return sundog.get(ref)
     except Exception as error:
@@ -144,7 +144,7 @@ class AsyncResult:
         self._single = single
         self._callback = callback
         self._error_callback = error_callback
-        self._values: list[Any] | None = None
+        self._values: list[object] | None = None
         self._error: BaseException | None = None
         self._lock = threading.Lock()
         # Who has got the result may rely on the effects of its callback.
@@ -238,7 +238,7 @@ class IMapIterator:
     """
 
     def __init__(
-        self, pool: object, crew: PoolCrew, submit: Callable[[int], list[tuple[Any, bool]]], ordered: bool
+        self, pool: object, crew: PoolCrew, submit: Callable[[int], list[tuple[object, bool]]], ordered: bool
     ) -> None:
         self._pool = pool
         self._crew = crew
@@ -249,8 +249,8 @@ class IMapIterator:
         # Held while items are read: the reader and Pool.close() may both want to submit.
         self._reading = threading.Lock()
         self._submitted: deque[tuple[Any, bool]] = deque()
-        self._waited: dict[bytes, tuple[Any, bool]] = {}  # the reader's own: those that it waits for
-        self._values: deque[Any] = deque()
+        self._waited: dict[bytes, tuple[object, bool]] = {}  # the reader's own: those that it waits for
+        self._values: deque[object] = deque()
         self._exhausted = False
         self._given = 0  # chunks
         self._took_at = time.monotonic()

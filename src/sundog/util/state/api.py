@@ -301,7 +301,7 @@ def _check_id(kind: str, wanted: str) -> None:
         raise RayStateApiException(f"{wanted!r} is not the id of {kind}: ids are long hexadecimal numbers.")
 
 
-def _one(kind: str, wanted: str, address: str | None) -> Any:
+def _one(kind: str, wanted: str, address: str | None) -> object:
     found = _find(kind, wanted, address)
     return found[0] if found else None
 

@@ -27,7 +27,7 @@ class StateApiClient:
     """
 
     def __init__(
-        self, address: str | None = None, cookies: Any = None, headers: dict[str, Any] | None = None
+        self, address: str | None = None, cookies: object = None, headers: dict[str, object] | None = None
     ) -> None:
         self._address = address
 
@@ -71,7 +71,7 @@ class StateApiClient:
         _explain: bool = False,
     ) -> dict[str, Any]:
         """Summarize a resource."""
-        found: dict[str, Any] = getattr(summary, f"summarize_{resource.value}")(
+        found: dict[str, object] = getattr(summary, f"summarize_{resource.value}")(
             self._address, raise_on_missing_output=raise_on_missing_output
         )
         return found

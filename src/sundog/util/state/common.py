@@ -140,7 +140,7 @@ class ListApiOptions:
     limit: int = DEFAULT_LIMIT
     timeout: int = DEFAULT_RPC_TIMEOUT
     detail: bool = False
-    filters: list[tuple[str, str, Any]] | None = field(default_factory=list)
+    filters: list[tuple[str, str, object]] | None = field(default_factory=list)
     exclude_driver: bool = True
     server_timeout_multiplier: float = _SERVER_SHARE
 
@@ -155,7 +155,7 @@ class ListApiOptions:
         """Whether two filters want one column to equal two values: then no row can match, which is warned of."""
         import warnings
 
-        wanted: dict[str, Any] = {}
+        wanted: dict[str, object] = {}
         for key, predicate, value in self.filters or ():
             if predicate == "=" and wanted.setdefault(key, value) != value:
                 warnings.warn(
@@ -183,7 +183,7 @@ class SummaryApiOptions:
     """How to summarize."""
 
     timeout: int = DEFAULT_RPC_TIMEOUT
-    filters: list[tuple[str, str, Any]] | None = field(default_factory=list)
+    filters: list[tuple[str, str, object]] | None = field(default_factory=list)
     summary_by: str | None = None
 
 
@@ -320,7 +320,7 @@ class ObjectSummaries:
         return cls(**_with_rows(counting.count_objects(objects), ObjectSummaryPerKey))
 
 
-def state_column(*, filterable: bool, detail: bool = False, format_fn: Any = None, **_options: Any) -> Any:
+def state_column(*, filterable: bool, detail: bool = False, format_fn: Any = None, **_options: object) -> Any:
     """A column of a row of one's own."""
     make = detail_column if detail else column
     return make(filterable=filterable, shown=format_fn)
@@ -334,13 +334,13 @@ def resource_to_schema(resource: StateResource) -> type[StateSchema]:
 
 
 def filter_fields(
-    data: Mapping[str, Any], state_dataclass: type[StateSchema], detail: bool
+    data: Mapping[str, object], state_dataclass: type[StateSchema], detail: bool
 ) -> dict[str, Any]:
     """The columns of a row that are to be shown."""
     return {name: data.get(name) for name in state_dataclass.list_columns(detail=detail)}
 
 
-def dict_to_state(d: Mapping[str, Any], state_resource: StateResource) -> StateSchema:
+def dict_to_state(d: Mapping[str, object], state_resource: StateResource) -> StateSchema:
     """A row from a dict.
 
     Raises:

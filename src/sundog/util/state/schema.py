@@ -87,7 +87,7 @@ class StateSchema:
         return set(cls.list_columns(detail=True))
 
     @classmethod
-    def humanify(cls, state: dict[str, Any]) -> dict[str, Any]:
+    def humanify(cls, state: dict[str, object]) -> dict[str, Any]:
         """The same row with times and sizes fit for people."""
         for each in fields(cls):
             shown = each.metadata.get("format_fn")
@@ -104,10 +104,10 @@ class StateSchema:
             raise KeyError(key)
         return getattr(self, key)
 
-    def __setitem__(self, key: str, value: Any) -> None:
+    def __setitem__(self, key: str, value: object) -> None:
         setattr(self, key, value)
 
-    def get(self, key: str, default: Any = None) -> Any:
+    def get(self, key: str, default: object = None) -> Any:
         """Give a column, or `default` when there is none of that name."""
         return getattr(self, key, default)
 
@@ -126,7 +126,7 @@ class ActorState(StateSchema):
     ray_namespace: str | None = column()
     serialized_runtime_env: str | None = detail_column()
     required_resources: dict[str, float] | None = detail_column()
-    death_cause: dict[str, Any] | None = detail_column()
+    death_cause: dict[str, object] | None = detail_column()
     is_detached: bool | None = detail_column()
     placement_group_id: str | None = detail_column(filterable=True)
     repr_name: str | None = detail_column(filterable=True)
@@ -135,7 +135,7 @@ class ActorState(StateSchema):
     num_restarts_due_to_node_preemption: int | None = detail_column()
     call_site: str | None = detail_column()
     label_selector: dict[str, str] | None = detail_column()
-    fallback_strategy: dict[str, Any] | None = detail_column()
+    fallback_strategy: dict[str, object] | None = detail_column()
 
 
 @dataclass
@@ -146,9 +146,9 @@ class PlacementGroupState(StateSchema):
     name: str = column()
     creator_job_id: str = column()
     state: str = column()
-    bundles: list[dict[str, Any]] | None = detail_column()
+    bundles: list[dict[str, object]] | None = detail_column()
     is_detached: bool | None = detail_column(filterable=True)
-    stats: dict[str, Any] | None = detail_column()
+    stats: dict[str, object] | None = detail_column()
     topology_strategy: dict[str, str] | None = detail_column()
     topology_assignments: dict[str, str] | None = detail_column()
 
@@ -208,19 +208,19 @@ class TaskState(StateSchema):
     error_type: str | None = column()
     language: str | None = detail_column(filterable=True)
     required_resources: dict[str, float] | None = detail_column()
-    runtime_env_info: dict[str, Any] | None = detail_column()
+    runtime_env_info: dict[str, object] | None = detail_column()
     placement_group_id: str | None = detail_column(filterable=True)
     events: list[dict[str, Any]] | None = detail_column(shown=_shown_events)
-    profiling_data: dict[str, Any] | None = detail_column()
+    profiling_data: dict[str, object] | None = detail_column()
     creation_time_ms: int | None = detail_column(shown=shown_time)
     start_time_ms: int | None = detail_column(shown=shown_time)
     end_time_ms: int | None = detail_column(shown=shown_time)
-    task_log_info: dict[str, Any] | None = detail_column()
+    task_log_info: dict[str, object] | None = detail_column()
     error_message: str | None = detail_column()
     is_debugger_paused: bool | None = detail_column(filterable=True)
     call_site: str | None = detail_column()
     label_selector: dict[str, str] | None = detail_column()
-    fallback_strategy: dict[str, Any] | None = detail_column()
+    fallback_strategy: dict[str, object] | None = detail_column()
     # Sundog's own: what the attempt used; bytes of memory of its own, without shared segments.
     cpu_s: float | None = detail_column()
     peak_memory: int | None = detail_column()
@@ -257,7 +257,7 @@ class JobState(StateSchema):
     type: str = column()
     job_id: str | None = column()
     submission_id: str | None = column()
-    driver_info: dict[str, Any] | None = column(filterable=False)
+    driver_info: dict[str, object] | None = column(filterable=False)
     status: str = column()
     entrypoint: str = column(filterable=False)
     message: str | None = column(filterable=False)
@@ -265,7 +265,7 @@ class JobState(StateSchema):
     start_time: int | None = detail_column()
     end_time: int | None = detail_column()
     metadata: dict[str, str] | None = detail_column()
-    runtime_env: dict[str, Any] | None = detail_column()
+    runtime_env: dict[str, object] | None = detail_column()
     driver_agent_http_address: str | None = detail_column()
     driver_node_id: str | None = detail_column()
     driver_exit_code: int | None = detail_column()
@@ -292,7 +292,7 @@ class ClusterEventState(StateSchema):
     source_type: str = column()
     message: str = column(filterable=False)
     event_id: str = column()
-    custom_fields: dict[str, Any] | None = detail_column()
+    custom_fields: dict[str, object] | None = detail_column()
 
 
 # The kinds of row by the name they are asked for, with the column that identifies a row.
