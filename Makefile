@@ -18,7 +18,7 @@ PYTEST ?=
 BENCH  ?=
 # Of the whole suite: in how many processes, and which tests are not to share the machine with others.
 JOBS   ?= 2
-ALONE  := tests/integration/test_memory.py
+ALONE  := tests/integration/node/test_memory.py
 # How long `make chaos` plays, and which random programs: make chaos CHAOS_SECONDS=3600 CHAOS_SEED=7
 CHAOS_SECONDS ?= 300
 CHAOS_SEED    ?= 1

@@ -49,7 +49,7 @@ FILES: dict[str, dict[str, str]] = {
         "test_a_method_of_a_handle_has_the_users_signature_and_docstring": _OTHER,
         "test_arguments_are_checked_against_what_is_really_called": _OTHER,
     },
-    "tests/integration/test_async_actors.py": {
+    "tests/integration/worker/test_async_actor.py": {
         "test_a_crash_of_an_async_actor_fails_all_that_runs_there_and_a_restart_tries_it_again": _OTHER,
         "test_an_unknown_group_is_an_error_of_the_call_and_not_the_end_of_the_actor": _OTHER,
         "test_calls_begin_in_order_whether_they_are_quick_wait_or_hold_the_loop": _OTHER,
@@ -58,7 +58,7 @@ FILES: dict[str, dict[str, str]] = {
         "test_exit_actor_in_a_coroutine_fails_what_else_does_not_end_in_time": _OTHER,
         "test_exit_actor_in_a_task_that_a_coroutine_started_unwinds_both": _WORDS,
     },
-    "tests/integration/test_generators.py": {
+    "tests/integration/owner/test_generators.py": {
         "test_a_generator_tells_how_far_it_is": "generators of Ray do not tell their task",
         "test_a_generator_cannot_be_sent_to_another_process": _WORDS,
         "test_a_generator_nobody_wants_any_more_is_stopped[close]": _NO_CLOSE,

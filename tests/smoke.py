@@ -23,7 +23,7 @@ MINORS = (11, 12, 13)
 TOOLS = ("numpy", "pytest", "pytest-timeout")
 # Where versions of Python differ: bytecode and pickles, flags, the end of the interpreter, asyncio, tracebacks.
 TESTS = (
-    "tests/integration/test_async_actors.py",
+    "tests/integration/worker/test_async_actor.py",
     "tests/integration/test_isolation.py",
     "tests/integration/test_logs.py",
     "tests/integration/test_versions.py",
