@@ -160,6 +160,22 @@ def test_an_update_whose_requests_take_too_long_is_rolled_back_also_when_the_old
         assert "times as long as before" in plan.message
 
 
+def test_an_update_is_judged_by_what_old_replicas_answered_also_when_that_is_told_after_their_end() -> None:
+    plan = new_plan()
+    plan.deploy(target("v1", 1))
+    play(plan, 0)
+    old = plan.running()[0].id.unique_id
+    plan.deploy(target("v2", 1, rolling_update_config={"max_latency_ratio": 3, "min_requests": 10}))
+    play(plan, 1)
+    assert versions(plan) == ["v2"]
+    plan.observe(old, 100, 0, 1.0)
+    plan.observe(plan.running()[0].id.unique_id, 10, 0, 2.0)
+    play(plan, 4)
+
+    assert versions(plan) == ["v1"]
+    assert "times as long as before" in plan.message
+
+
 def test_a_canary_waits_until_it_is_promoted() -> None:
     plan = new_plan()
     plan.deploy(target("v1", 4))

@@ -125,7 +125,8 @@ class DeploymentPlan:
         self.has_run = False  # a replica of the present version has run
         self.retry_at = 0.0
         self.rolled_back = ""  # why, if the last update was
-        self.usual = (0, 0.0)  # requests of the version before, and their seconds, when the update began
+        self.usual = (0, 0.0)  # requests of the version before, and their seconds
+        self.usual_of: frozenset[str] = frozenset()  # the replicas that they are of, also when these are gone
 
     # ------------------------------------------------------------------ what users want
     def deploy(self, target: Target) -> None:
@@ -135,6 +136,9 @@ class DeploymentPlan:
         if old is not None and is_new and self.has_run:
             self.previous = old
             self.usual = self._answered(old.version)
+            self.usual_of = frozenset(
+                name for name, each in self.replicas.items() if each.version == old.version
+            )
         elif old is None:
             self.previous = None
         count = None if old is None or is_new else old.num_replicas
@@ -296,6 +300,8 @@ class DeploymentPlan:
             row.requests += requests
             row.errors += errors
             row.seconds += seconds
+        if name in self.usual_of:  # a report may come later than the end of the replica that it is about
+            self.usual = (self.usual[0] + requests, self.usual[1] + seconds)
 
     def _fell_ill(self, why: str) -> None:
         if self.status != _S.DEPLOY_FAILED:
@@ -456,7 +462,7 @@ class DeploymentPlan:
         if rules.max_error_rate is not None and failed > rules.max_error_rate:
             self.roll_back(f"{failed:.0%} of its requests failed, more than {rules.max_error_rate:.0%}.")
             return
-        # Replicas of the version before may be gone by now, so what they had answered at the beginning counts, too.
+        # Replicas of the version before may be gone by now; what they have answered counts all the same.
         before, seconds = max(self.usual, self._answered(self.previous.version))
         if rules.max_latency_ratio is not None and before >= rules.min_requests:
             mean = sum(each.seconds for each in new) / asked

@@ -89,7 +89,7 @@ def test_a_version_that_is_too_slow_is_rolled_back_without_a_failed_request(ray:
     serve.run(version(1))
     with load(port) as answers:
         eventually(lambda: answers[200, "v1"] > 200)
-        deploy(version(2, seconds=0.5, max_latency_ratio=4, min_requests=5))
+        deploy(version(2, seconds=2.0, max_latency_ratio=3, min_requests=5))
         eventually(lambda: "times as long as before" in message())
         eventually(lambda: Counter(get("/", port)[1] for _ in range(50)) == {"v1": 50})
     assert answers[200, "v2"] > 0
