@@ -29,11 +29,16 @@ def test_the_timeline_has_a_track_for_each_node_and_tells_of_its_loss(
 
     gone = f"node {other.node_id[:8]} is gone"
     await_true(lambda: any(each["name"] == gone for each in events()), "the loss in the timeline")
+
+    def ran() -> dict[object, object]:
+        found = events()
+        tracks = {each["pid"]: each["args"] for each in found if each["name"] == "process_name"}
+        return {each["name"]: tracks[each["pid"]] for each in found if each.get("cat") == "task"}
+
+    wanted = {"elsewhere": {"name": f"node {other.node_id[:8]}"}, "where": {"name": f"node {here[:8]}"}}
+    # Which node a process is of is written a moment after the process has begun.
+    await_true(lambda: ran() == wanted, "the track of each node")
     found = events()
-    tracks = {each["pid"]: each["args"] for each in found if each["name"] == "process_name"}
-    ran = {each["name"]: tracks[each["pid"]] for each in found if each.get("cat") == "task"}
-    assert ran["elsewhere"] == {"name": f"node {other.node_id[:8]}"}
-    assert ran["where"] == {"name": f"node {here[:8]}"}
     assert any(each["name"] == f"node {other.node_id[:8]} joined" for each in found)
     [row] = state.list_tasks(filters=[("name", "=", "elsewhere")])
     assert row.node_id == other.node_id
