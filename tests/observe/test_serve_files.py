@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sundog.observe import serve_files
-from sundog.serve.board import Board, create
+from sundog.serve.board import QueueBoard, create
 
 
 def test_what_routers_write_on_the_board_is_read_without_them(tmp_path: Path) -> None:
@@ -13,7 +13,7 @@ def test_what_routers_write_on_the_board_is_read_without_them(tmp_path: Path) ->
     path = str(tmp_path / "serve" / "board")
     create(path)
     for column, count in ((1, 3), (5, 2)):
-        board = Board(path, column)
+        board = QueueBoard(path, column)
         board.add(7, count)
         board.close()
     data = serve_files.board(str(tmp_path))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sundog.serve.board import Board, create
+from sundog.serve.board import QueueBoard, create
 
 
 def test_each_router_writes_its_own_column_and_all_read_the_sum(tmp_path: Path) -> None:
     path = str(tmp_path / "board")
     create(path)
-    one, two = Board(path, 1), Board(path, 2)
+    one, two = QueueBoard(path, 1), QueueBoard(path, 2)
     one.add(5, 3)
     two.add(5, 2)
     one.add(5, -1)

@@ -67,6 +67,6 @@ def test_a_deployment_is_bound_not_called() -> None:
     with pytest.raises(ValueError, match="function deployments"):
         f.bind(1)
     with pytest.raises(TypeError, match="Application"):
-        serve.run(f)
+        serve.run(f)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="begins with '/', not 'x'"):
         serve.run(f.bind(), route_prefix="x")

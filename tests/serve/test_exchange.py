@@ -72,3 +72,29 @@ def test_many_small_messages_travel_together_and_an_end_is_told_with_the_last() 
         assert is_over
 
     asyncio.run(scene())
+
+
+def test_pieces_that_are_ready_are_handed_over_together() -> None:
+    async def scene() -> None:
+        exchange = Exchange(SCOPE, b"", False)
+        await exchange.send(START)
+        for piece in (b"a", b"b", b"c"):
+            await exchange.send(body(piece, True))
+        await exchange.send(body(b"", False))
+        whole = await exchange.decided()
+        assert isinstance(whole, Stream) and whole.is_done, "no second call is needed"
+        assert [each.get("body") for each in whole.messages] == [None, b"a", b"b", b"c", b""]
+
+    asyncio.run(scene())
+
+
+def test_the_first_piece_does_not_wait_for_a_second() -> None:
+    async def scene() -> None:
+        exchange = Exchange(SCOPE, b"", False)
+        await exchange.send(START)
+        await exchange.send(body(b"a", True))
+        first = await exchange.decided()
+        assert isinstance(first, Stream) and not first.is_done
+        assert first.messages[-1]["body"] == b"a"
+
+    asyncio.run(scene())

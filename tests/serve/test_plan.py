@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 from sundog.serve.deployment import DeploymentConfig
-from sundog.serve.plan import Check, DeploymentPlan, Reconfigure, Start, Stop, Target
+from sundog.serve.plan import Check, DeploymentPlan, DeploymentTarget, Reconfigure, Start, Stop
 from sundog.serve.rows import DeploymentID, DeploymentStatus, ReplicaState
 
 RUNNING, STOPPING = ReplicaState.RUNNING, ReplicaState.STOPPING
@@ -18,8 +18,8 @@ def new_plan() -> DeploymentPlan:
     return DeploymentPlan(DeploymentID("d", "a"), lambda: f"r{next(names)}")
 
 
-def target(version: str, count: int, revision: int = 0, **config: Any) -> Target:
-    return Target(version, DeploymentConfig(num_replicas=count, **config), count, revision=revision)
+def target(version: str, count: int, revision: int = 0, **config: Any) -> DeploymentTarget:
+    return DeploymentTarget(version, DeploymentConfig(num_replicas=count, **config), count, revision=revision)
 
 
 def play(plan: DeploymentPlan, now: float, *, room: int | None = None, fails: str = "") -> list[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 from sundog.serve.config import RequestRouterConfig
 from sundog.serve.router import Router
@@ -57,7 +57,7 @@ def router(actors: list[Actor], limit: int = 1, **options: Any) -> tuple[Router,
     client = Loop()
     made = Router(client, WHERE)  # type: ignore[arg-type]
     rows = [
-        RunningReplicaInfo(ReplicaID(str(number), WHERE), actor, -1, limit)
+        RunningReplicaInfo(ReplicaID(str(number), WHERE), cast(Any, actor), -1, limit)
         for number, actor in enumerate(actors)
     ]
     made.update(DeploymentTargets(rows, **options))

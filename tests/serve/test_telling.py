@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from sundog.serve.deployment import DeploymentConfig
-from sundog.serve.plan import DeploymentPlan, Target
+from sundog.serve.plan import DeploymentPlan, DeploymentTarget
 from sundog.serve.rows import DeploymentID
 from sundog.serve.schema import ApplicationStatus
 from sundog.serve.specs import Revision
@@ -17,7 +17,7 @@ from sundog.serve.telling import Teller
 
 def applications() -> Any:
     plan = DeploymentPlan(DeploymentID("Price", "shop"), lambda: "abc")
-    plan.deploy(Target("v1", DeploymentConfig(), 1))
+    plan.deploy(DeploymentTarget("v1", DeploymentConfig(), 1))
     plan.step(0.0)
     core = SimpleNamespace(
         options=SimpleNamespace(http=SimpleNamespace(host="127.0.0.1")),

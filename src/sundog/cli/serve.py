@@ -10,11 +10,20 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from sundog.cli import exits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    from sundog.plain import JsonObject
+    from sundog.serve.deployment import Application
+
+    T = TypeVar("T")
 
 _address = click.option("--address", "-a", default=None, help="Which session; by default the one that runs.")
 
@@ -29,13 +38,13 @@ def _join(address: str | None) -> None:
         raise exits.CommandError(f"{error} Start a session with: sundog start --head") from None
 
 
-def _yaml(value: Any) -> str:
+def _yaml(value: object) -> str:
     import yaml
 
     return str(yaml.safe_dump(value, sort_keys=False, default_flow_style=False))
 
 
-def _load(path: str) -> dict[str, Any]:
+def _load(path: str) -> JsonObject:
     import yaml
 
     try:
@@ -47,7 +56,7 @@ def _load(path: str) -> dict[str, Any]:
     return found
 
 
-def _asked(do: Any) -> Any:
+def _asked(do: Callable[[], T]) -> T:
     """Do it; errors of Serve as one sentence."""
     from pydantic import ValidationError
 
@@ -224,7 +233,7 @@ def build(import_paths: tuple[str, ...], app_dir: str, output_path: str | None) 
     from sundog.serve.imports import import_attr
 
     sys.path.insert(0, os.path.abspath(app_dir))
-    apps: list[tuple[Any, str, str | None, str]] = []
+    apps: list[tuple[Application, str, str | None, str]] = []
     for number, path in enumerate(import_paths, 1):
         try:
             app = call_builder(import_attr(path), {})

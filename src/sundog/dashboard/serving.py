@@ -3,7 +3,7 @@
 ::
 
     serve/status.json (who is there) ─┐
-    serve/board (who waits) ──────────┼──► Serving.look ──► Picture: applications, deployments, replicas
+    serve/board (who waits) ──────────┼──► ServeWatch.look ──► ServePicture: applications, deployments, replicas
     metrics (requests, errors, times) ┘
 
 Owns the rows of that picture, and rates between two looks. Asks nobody, so it works on ended sessions too. A file of
@@ -14,14 +14,85 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from sundog.observe import serve_files
 from sundog.observe.metric_files import Series
 from sundog.observe.serve_files import on_board
 from sundog.plain import field, plain
+
+if TYPE_CHECKING:
+    from typing import Literal, TypedDict
+
+    from sundog.observe.serve_files import ToldApplication, ToldDeployment, ToldReplica
+
+    class ShownApplication(TypedDict):
+        """A row of the table of applications."""
+
+        application: str
+        status: str | None
+        route: str | None
+        deployed: float | None
+        deployments: int
+        message: str
+
+    class ShownRevision(TypedDict):
+        """A row of the table of what was deployed when."""
+
+        application: str
+        number: int | None
+        at: float | None
+        what: str | None
+        outcome: str | None
+        versions: str
+        is_current: bool
+
+    class ShownDeployment(TypedDict):
+        """A row of the table of deployments. None is a number that is not known."""
+
+        application: str
+        deployment: str
+        status: str | None
+        message: str
+        running: int
+        wanted: int
+        autoscales: bool
+        version: str
+        rollout: str
+        share_new: float
+        rate: float | None
+        error_rate: float | None
+        requests: int
+        errors: int
+        p50_ms: float | None
+        p95_ms: float | None
+        waiting: int | None
+        ongoing: int | None
+        most: int
+
+    class ShownReplica(TypedDict):
+        """A row of the table of replicas."""
+
+        key: str | None
+        replica: str | None
+        deployment: str
+        state: str | None
+        version: str
+        pid: int | None
+        actor_id: str | None
+        worker_id: str | None
+        since: float | None
+        ongoing: int | None
+        requests: int
+        errors: int
+        mean_ms: float | None
+        p95_ms: float | None
+        log: str | None
+
+
+_Told = TypeVar("_Told", bound=Mapping[str, object])
 
 REQUESTS = "serve_deployment_request_counter"
 ERRORS = "serve_deployment_error_counter"
@@ -75,7 +146,7 @@ class Numbers:
         return low
 
 
-class Sample(NamedTuple):
+class ServeSample(NamedTuple):
     """The numbers of one look."""
 
     at_s: float
@@ -83,23 +154,23 @@ class Sample(NamedTuple):
 
 
 @plain(frozen=True)
-class Picture:
+class ServePicture:
     """Serve at one moment; rows for tables."""
 
     at_s: float = 0.0  # when the controller told it
     is_over: bool = False
     address: str = ""
-    applications: list[dict[str, Any]] = field(default_factory=list)
-    deployments: list[dict[str, Any]] = field(default_factory=list)
-    replicas: list[dict[str, Any]] = field(default_factory=list)
-    revisions: list[dict[str, Any]] = field(default_factory=list)
+    applications: list[ShownApplication] = field(default_factory=list)
+    deployments: list[ShownDeployment] = field(default_factory=list)
+    replicas: list[ShownReplica] = field(default_factory=list)
+    revisions: list[ShownRevision] = field(default_factory=list)
 
-    def total(self, key: str) -> float:
+    def total(self, key: Literal["requests", "errors", "rate", "ongoing", "waiting"]) -> float:
         """A number of all deployments together."""
         return sum(row[key] or 0 for row in self.deployments)
 
 
-class Serving:
+class ServeWatch:
     """Serve in one session. One thread at a time.
 
     Args:
@@ -108,16 +179,16 @@ class Serving:
 
     def __init__(self, session_path: str) -> None:
         self._path = session_path
-        self._samples: deque[Sample] = deque(maxlen=64)
+        self._samples: deque[ServeSample] = deque(maxlen=64)
 
-    def look(self, series: Iterable[Series], is_live: bool, now: float | None = None) -> Picture | None:
+    def look(self, series: Iterable[Series], is_live: bool, now: float | None = None) -> ServePicture | None:
         """How it is now; None where Serve never ran."""
         told = serve_files.status(self._path)
         if told is None:
             return None
         now = time.time() if now is None else now
         by_replica = numbers_of(series)
-        sample = Sample(now, _by_deployment(by_replica))
+        sample = ServeSample(now, _by_deployment(by_replica))
         while self._samples and now - self._samples[0].at_s > _WINDOW_S:
             self._samples.popleft()
         before = self._samples[0] if self._samples else None
@@ -125,7 +196,7 @@ class Serving:
         is_over = bool(told.get("is_over"))
         runs = is_live and not is_over
         board = serve_files.board(self._path) if runs else b""
-        found = Picture(
+        found = ServePicture(
             float(told.get("at_s") or 0.0), is_over, f"http://{told.get('host')}:{told.get('port')}"
         )
         for app, row in _items(told.get("applications")):
@@ -144,13 +215,14 @@ class Serving:
 
 
 # ---------------------------------------------------------------------- what was told
-def _items(value: Any) -> list[tuple[str, dict[str, Any]]]:
-    pairs = value.items() if isinstance(value, dict) else ()
-    return [(str(name), row) for name, row in pairs if isinstance(row, dict)]
+def _items(value: Mapping[str, _Told] | None) -> list[tuple[str, _Told]]:
+    if not isinstance(value, Mapping):
+        return []
+    return [(str(name), row) for name, row in value.items() if isinstance(row, Mapping)]
 
 
-def _rows(value: Any) -> list[dict[str, Any]]:
-    return [row for row in value if isinstance(row, dict)] if isinstance(value, list) else []
+def _rows(value: list[_Told] | None) -> list[_Told]:
+    return [row for row in value if isinstance(row, Mapping)] if isinstance(value, list) else []
 
 
 # ---------------------------------------------------------------------- the numbers
@@ -192,7 +264,7 @@ def _sum(rows: Sequence[Numbers]) -> Numbers:
 
 
 # ---------------------------------------------------------------------- the rows
-def _application(app: str, row: dict[str, Any]) -> dict[str, Any]:
+def _application(app: str, row: ToldApplication) -> ShownApplication:
     return {
         "application": app,
         "status": row.get("status"),
@@ -203,7 +275,7 @@ def _application(app: str, row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _revisions(app: str, row: dict[str, Any]) -> list[dict[str, Any]]:
+def _revisions(app: str, row: ToldApplication) -> list[ShownRevision]:
     rows = _rows(row.get("revisions"))
     return [
         {
@@ -224,12 +296,12 @@ def _revisions(app: str, row: dict[str, Any]) -> list[dict[str, Any]]:
 def _deployment(
     app: str,
     name: str,
-    row: dict[str, Any],
+    row: ToldDeployment,
     numbers: Numbers,
     recent: Numbers,
     span_s: float,
     board: bytes,
-) -> dict[str, Any]:
+) -> ShownDeployment:
     replicas = _rows(row.get("replicas"))
     version, wanted = str(row.get("version") or ""), int(row.get("wanted") or 0)
     runs = [each for each in replicas if each.get("state") in ("RUNNING", "UPDATING")]
@@ -260,7 +332,7 @@ def _deployment(
     }
 
 
-def rollout(row: dict[str, Any], new: int, old: int) -> str:
+def rollout(row: ToldDeployment, new: int, old: int) -> str:
     """How far an update is, in words; "" while there is none.
 
     >>> rollout({"version": "b2", "wanted": 3, "previous": "a1"}, 1, 2)
@@ -273,25 +345,23 @@ def rollout(row: dict[str, Any], new: int, old: int) -> str:
         return f"rolled back: {row['rolled_back']}"
     if not old:
         return ""
-    if row.get("canary"):
-        return (
-            f"canary {version} gets {float(row['canary']):.0%} of the requests: {new} new, {old} old".replace(
-                "%", " %"
-            )
+    if share := row.get("canary"):
+        return f"canary {version} gets {float(share):.0%} of the requests: {new} new, {old} old".replace(
+            "%", " %"
         )
     before = f" replaces {short_version(row['previous'])}" if row.get("previous") else ""
     return f"{version}{before}: {new} of {wanted} are new, {old} old"
 
 
-def short_version(version: Any) -> str:
+def short_version(version: object) -> str:
     """A version for people: a user's own as it is, a hash in its first letters."""
     text = str(version or "")
     return text if len(text) <= 12 else text[:8]
 
 
 def _replica(
-    app: str, name: str, row: dict[str, Any], replica: dict[str, Any], numbers: Numbers, board: bytes
-) -> dict[str, Any]:
+    app: str, name: str, row: ToldDeployment, replica: ToldReplica, numbers: Numbers, board: bytes
+) -> ShownReplica:
     return {
         "key": replica.get("id"),
         "replica": replica.get("id"),

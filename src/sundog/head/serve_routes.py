@@ -23,13 +23,13 @@ from starlette.routing import BaseRoute, Route
 from sundog.config import user_environ
 
 if TYPE_CHECKING:
-    from sundog.head.desk import Desk
+    from sundog.head.desk import HeadDesk
 
 _TIMEOUT_S = 120.0
 _WRONG = 3  # the exit code for a request that makes no sense
 
 
-def routes(desk: Desk) -> list[BaseRoute]:
+def routes(desk: HeadDesk) -> list[BaseRoute]:
     """The routes of this part."""
 
     async def applications(request: Request) -> Response:

@@ -14,16 +14,8 @@ import sys as _sys
 from importlib import import_module as _import_module
 from types import ModuleType as _ModuleType
 
-try:
-    import pydantic as _pydantic  # noqa: F401
-    import starlette.requests as _starlette  # noqa: F401  # with Ray, `import starlette` gives its requests too
-    import uvicorn as _uvicorn  # noqa: F401
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        f"sundog.serve needs {error.name}, which is not installed: pip install 'sundog[serve]'",
-        name=error.name,
-    ) from None
-
+from sundog import isolation as _isolation
+from sundog.serve import _needs
 from sundog.serve.batching import batch
 from sundog.serve.config import ControllerOptions, HTTPOptions
 from sundog.serve.context import (
@@ -69,6 +61,8 @@ class _Package(_ModuleType):
 
 
 _sys.modules[__name__].__class__ = _Package
+_isolation.workers_want("sundog.serve.processes", "pydantic", "starlette", "uvicorn")
+_needs.loaded()
 
 __all__ = [
     "Application",

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sundog.exceptions import RayTaskError
 from sundog.serve.exceptions import BackPressureError, DeploymentUnavailableError
+
+if TYPE_CHECKING:
+    from starlette.types import Message
 
 Headers = list[tuple[bytes, bytes]]
 _TEXT = (b"content-type", b"text/plain; charset=utf-8")
@@ -30,11 +33,11 @@ class Answer(NamedTuple):
 class Stream(NamedTuple):
     """The beginning of a response whose rest the proxy asks for."""
 
-    messages: list[dict[str, Any]]
+    messages: list[Message]
     is_done: bool
 
 
-def answer_of(value: Any, status: int = 200, extra: Headers | None = None) -> Answer:
+def answer_of(value: object, status: int = 200, extra: Headers | None = None) -> Answer:
     """The response for what a handler returned, which is no response object."""
     if isinstance(value, str):
         kind, body = _TEXT, value.encode()
@@ -47,20 +50,20 @@ def answer_of(value: Any, status: int = 200, extra: Headers | None = None) -> An
     return Answer(status, [kind, (b"content-length", str(len(body)).encode()), *(extra or ())], body)
 
 
-def _as_json(value: Any) -> bytes:
+def _as_json(value: object) -> bytes:
     try:
         return json.dumps(value, separators=(",", ":")).encode()
     except TypeError:
         return json.dumps(_plain(value), separators=(",", ":")).encode()
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Models, dataclasses, arrays and the like, as JSON knows them."""
     import numbers
 
     from pydantic_core import to_jsonable_python
 
-    def fallback(each: Any) -> Any:
+    def fallback(each: object) -> object:
         if hasattr(each, "tolist"):  # numpy arrays and scalars, and tensors
             return each.tolist()
         if hasattr(each, "to_dict"):

@@ -13,18 +13,25 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import sundog
+from sundog.serve.autoscaling import bound
 from sundog.serve.config import AutoscalingConfig
 from sundog.serve.exceptions import RayServeException
-from sundog.serve.plan import DeploymentPlan, Target
+from sundog.serve.plan import DeploymentPlan, DeploymentTarget
 from sundog.serve.reporting import details_of, status_of
-from sundog.serve.rows import DeploymentID, DeploymentStatus
+from sundog.serve.rows import DeploymentID, DeploymentStatus, ReplicaState
 from sundog.serve.schema import APIType, ApplicationStatus, ServeDeploySchema, ServeStatus
 from sundog.serve.specs import AppSpec, DeploymentSpec, KeptApp, Revision
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from sundog.plain import JsonObject
     from sundog.serve.controller import ControllerCore
+    from sundog.serve.schema import ServeApplicationSchema
 
 _HISTORY_MAX = 20
+LONG_S = 30.0  # a deployment that takes longer is told of, again and again
+_RESOURCES = ("num_cpus", "num_gpus", "memory", "resources")
 _A, _D = ApplicationStatus, DeploymentStatus
 
 
@@ -41,7 +48,7 @@ class Applications:
         self._building: dict[str, asyncio.Task[None]] = {}
         self._build_errors: dict[str, str] = {}
         self._changed = asyncio.Event()
-        self._policies: dict[str, tuple[Any, dict[str, Any]]] = {}
+        self._policies: dict[str, tuple[Callable[..., Any], JsonObject]] = {}
 
     def is_deleting(self, name: str) -> bool:
         """Whether an application is on its way out."""
@@ -120,7 +127,7 @@ class Applications:
         revision = 0
         if old is not None and old.version == spec.version:
             revision = old.revision + (old.config != spec.config)
-        plan.deploy(Target(spec.version, spec.config, count, key, process, revision))
+        plan.deploy(DeploymentTarget(spec.version, spec.config, count, key, process, revision))
         core.publish_deployment(plan)
 
     def deploy_config(self, given: dict[str, object]) -> None:
@@ -155,7 +162,7 @@ class Applications:
         self.core.dirty = True
         self.update()
 
-    async def _build(self, name: str, app: Any, old: AppSpec | None) -> None:
+    async def _build(self, name: str, app: ServeApplicationSchema, old: AppSpec | None) -> None:
         """Import an application in a process of its own: what it imports must not be in the controller."""
         from sundog.serve.config_apps import build_from_config
 
@@ -213,9 +220,7 @@ class Applications:
             raise ValueError(f"Application '{name}' has no history: it does not run.")
         now = rows[-1]
         if number is None:
-            good = [
-                row for row in rows[:-1] if row[0].outcome == "running" and row[0].versions != now[0].versions
-            ]
+            good = [row for row in rows[:-1] if row[0].outcome == "running" and not _is_same(row, now)]
             if not good:
                 raise ValueError(f"Application '{name}' has no earlier revision that ran.")
             found = good[-1]
@@ -255,7 +260,7 @@ class Applications:
                 config = _scaling(each)
                 assert config is not None
                 seen[key] = self.core.autoscaler.context(each, config, now)
-            policy, state = self._policies.get(name) or (spec.autoscaling_policy.get_policy(), {})
+            policy, state = self._policies.get(name) or (bound(spec.autoscaling_policy), {})
             try:
                 wanted, states = policy(seen)
             except Exception as error:
@@ -338,6 +343,7 @@ class Applications:
     async def wait_for(self, names: list[str], is_deleted: bool) -> dict[str, tuple[str, str]]:
         """Wait until each application runs, has failed or is gone."""
         done = (_A.RUNNING, _A.DEPLOY_FAILED)
+        told_s = time.monotonic()
         while True:
             self.update()
             changed = self._changed
@@ -346,7 +352,26 @@ class Applications:
                 return {}
             if not is_deleted and all(each is None or each[0] in done for each in found.values()):
                 return {name: (each[0].value, each[1]) if each else ("", "") for name, each in found.items()}
-            await changed.wait()
+            try:
+                await asyncio.wait_for(changed.wait(), max(0.0, told_s + LONG_S - time.monotonic()))
+            except TimeoutError:
+                told_s = time.monotonic()
+                # To the output of the controller, which the driver shows: somebody waits there without a word.
+                for line in self._what_waits(names):
+                    print(line, flush=True)
+
+    def _what_waits(self, names: list[str]) -> Iterator[str]:
+        """A line for each deployment whose replicas do not start."""
+        for plan in self.core.plans.values():
+            starting = plan.counts().get(ReplicaState.STARTING, 0)
+            if plan.id.app_name in names and starting:
+                asked = plan.target.process.get("ray_actor_options", {}) if plan.target is not None else {}
+                each = {name: asked[name] for name in _RESOURCES if asked.get(name)}
+                yield (
+                    f"Application '{plan.id.app_name}' waits: {starting} replica{'s' * (starting != 1)} of "
+                    f"'{plan.id.name}' did not start for {LONG_S:.0f} s. Each asks for {each or 'no resource'}; the "
+                    "resources may be in use, or its constructor takes long. See: sundog status, sundog stack"
+                )
 
     async def wait_for_none(self) -> None:
         """Wait until no application is left."""
@@ -361,7 +386,7 @@ class Applications:
         self.update()
         return status_of(self)
 
-    def details(self) -> dict[str, Any]:
+    def details(self) -> JsonObject:
         """What runs, with all that is known."""
         self.update()
         return details_of(self)
@@ -371,7 +396,7 @@ def _scaling(plan: DeploymentPlan) -> AutoscalingConfig | None:
     return plan.target.config.autoscaling_config if plan.target is not None else None
 
 
-def _count(spec: DeploymentSpec, old: Target | None) -> int:
+def _count(spec: DeploymentSpec, old: DeploymentTarget | None) -> int:
     """With how many replicas a deployment begins, or goes on."""
     scaling = spec.config.autoscaling_config
     if scaling is None:
@@ -389,3 +414,13 @@ def _without_code(spec: AppSpec) -> AppSpec:
     made = copy(spec)
     made.deployments = [replace(each, code=b"") for each in spec.deployments]
     return made
+
+
+def _is_same(one: tuple[Revision, AppSpec], other: tuple[Revision, AppSpec]) -> bool:
+    """Whether two revisions run the same code with the same options."""
+    return one[0].versions == other[0].versions and _options(one[1]) == _options(other[1])
+
+
+def _options(spec: AppSpec) -> object:
+    rows = [(each.name, each.config.model_dump(), each.process) for each in spec.deployments]
+    return spec.route_prefix, spec.ingress, rows

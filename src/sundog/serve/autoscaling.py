@@ -6,14 +6,22 @@ Runs in the controller's loop.
 
 from __future__ import annotations
 
+import functools
 import time
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from sundog.serve.autoscaling_policy import default_autoscaling_policy, delayed, smoothed
 from sundog.serve.config import AggregationFunction, AutoscalingConfig, AutoscalingContext, AutoscalingPolicy
 from sundog.serve.plan import DeploymentPlan
 from sundog.serve.rows import DeploymentID
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sundog.plain import JsonObject
+    from sundog.serve.rows import ReplicaID
 
 _SILENT_S = 5.0  # a process that has not reported for so long is gone, or idle
 
@@ -34,11 +42,12 @@ class Load:
         default_factory=dict
     )  # process: when, waiting, running
     points: deque[tuple[float, float, float]] = field(default_factory=deque)  # when, waiting, all
-    custom: dict[str, dict[object, list[TimeStampedValue]]] = field(default_factory=dict)
-    state: dict[str, Any] = field(default_factory=dict)
+    custom: dict[str, dict[ReplicaID, list[TimeStampedValue]]] = field(default_factory=dict)
+    state: dict[str, Any] = field(default_factory=dict)  # the policy's own
+    wish: dict[str, Any] = field(default_factory=dict)  # what a custom policy has asked for, and since when
     last_up: float | None = None
     last_down: float | None = None
-    policy: Any = None
+    policy: Callable[..., Any] | None = None
     policy_of: object = None
 
 
@@ -53,7 +62,7 @@ class Autoscaler:
         load = self.loads.setdefault(deployment, Load())
         load.reports[process] = (time.time(), waiting, running)
 
-    def record(self, deployment: DeploymentID, replica: object, stats: dict[str, float]) -> None:
+    def record(self, deployment: DeploymentID, replica: ReplicaID, stats: dict[str, float]) -> None:
         """A replica's own numbers (`record_autoscaling_stats`)."""
         load = self.loads.setdefault(deployment, Load())
         now = time.time()
@@ -122,24 +131,32 @@ class Autoscaler:
         seen = self.context(plan, config, now)
         load = self.loads[plan.id]
         if load.policy is None or load.policy_of != config.policy:
-            load.policy, load.policy_of = config.policy.get_policy(), config.policy
-        wanted, state = load.policy(seen, **_kwargs(config.policy))
-        return self.apply(plan, config, wanted, state, now)
+            load.policy, load.policy_of = bound(config.policy), config.policy
+        wanted, state = load.policy(seen)
+        return self.apply(plan, config, wanted, state, now, load.policy is default_autoscaling_policy)
 
     def apply(
         self,
         plan: DeploymentPlan,
         config: AutoscalingConfig,
         wanted: float,
-        state: dict[str, Any],
+        state: JsonObject,
         now: float,
+        is_final: bool = False,
     ) -> int:
-        """Keep a policy's state, and its wish within the bounds."""
+        """Keep a policy's state, and its wish within the bounds.
+
+        Factors and delays of the config hold for what a custom policy asks for; the default one has applied them.
+        """
         load = self.loads[plan.id]
         load.state = state or {}
         assert plan.target is not None
         current = plan.target.num_replicas
-        count = max(config.min_replicas, min(config.max_replicas, int(wanted)))
+        if is_final:
+            count = max(config.min_replicas, min(config.max_replicas, int(wanted)))
+        else:
+            count = smoothed(config, wanted, current)
+            count, load.wish = delayed(count, current, config, load.wish, now)
         if count > current:
             load.last_up = now
         elif count < current:
@@ -147,13 +164,12 @@ class Autoscaler:
         return count
 
 
-def _kwargs(policy: AutoscalingPolicy) -> dict[str, Any]:
-    given = policy.get_policy() if not policy.is_default_policy_function() else None
-    return {} if given is None or not callable(given) or _is_instance(given) else dict(policy.policy_kwargs)
-
-
-def _is_instance(given: object) -> bool:
-    return not hasattr(given, "__name__")
+def bound(policy: AutoscalingPolicy) -> Any:
+    """A policy to be called with what it decides from: a function with its arguments, or the instance of a class."""
+    found = policy.get_policy()
+    if policy.policy_kwargs and hasattr(found, "__name__"):
+        return functools.partial(found, **policy.policy_kwargs)
+    return found
 
 
 def _one(values: list[float], kind: AggregationFunction) -> float:

@@ -7,9 +7,12 @@ the wish has lasted for the delay. Pure: all it knows is in the context. Runs in
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sundog.serve.config import AutoscalingConfig, AutoscalingContext
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
 
 
 def wanted_replicas(config: AutoscalingConfig, requests: float, current: int, low: int, high: int) -> int:
@@ -30,11 +33,24 @@ def wanted_replicas(config: AutoscalingConfig, requests: float, current: int, lo
     return max(low, min(high, wanted))
 
 
-def delayed(wanted: int, context: AutoscalingContext, now: float) -> tuple[int, dict[str, Any]]:
-    """Change the number only when the same wish has lasted for its delay."""
-    config: AutoscalingConfig = context.config
-    state = dict(context.policy_state)
-    target = context.target_num_replicas
+def smoothed(config: AutoscalingConfig, wanted: float, target: int) -> int:
+    """What a custom policy asks for, with the factors applied: whole replicas, within the bounds.
+
+    >>> smoothed(AutoscalingConfig(max_replicas=10, upscaling_factor=0.5), 7.2, 2)
+    5
+    """
+    step = wanted - target
+    factor = config.get_upscaling_factor() if step > 0 else config.get_downscaling_factor()
+    count = math.ceil(target + step * factor) if target else math.ceil(wanted)
+    if step < 0 and count == target and factor < 1:
+        count -= 1  # as above
+    return max(config.min_replicas, min(config.max_replicas, count))
+
+
+def delayed(
+    wanted: int, target: int, config: AutoscalingConfig, state: JsonObject, now: float
+) -> tuple[int, JsonObject]:
+    """Change the number only when the same wish has lasted for its delay; `state` is that of the wish."""
     if wanted == target:
         return target, {}
     direction = "up" if wanted > target else "down"
@@ -53,7 +69,7 @@ def delayed(wanted: int, context: AutoscalingContext, now: float) -> tuple[int, 
     return wanted, {}
 
 
-def default_autoscaling_policy(ctx: AutoscalingContext) -> tuple[int, dict[str, Any]]:
+def default_autoscaling_policy(ctx: AutoscalingContext) -> tuple[int, JsonObject]:
     """Ray Serve's default: the number of replicas that the load asks for, and the policy's own state."""
     wanted = wanted_replicas(
         ctx.config,
@@ -62,7 +78,8 @@ def default_autoscaling_policy(ctx: AutoscalingContext) -> tuple[int, dict[str, 
         ctx.capacity_adjusted_min_replicas,
         ctx.capacity_adjusted_max_replicas,
     )
-    return delayed(wanted, ctx, ctx.current_time or 0.0)
+    state = dict(ctx.policy_state)
+    return delayed(wanted, ctx.target_num_replicas, ctx.config, state, ctx.current_time or 0.0)
 
 
 replica_queue_length_autoscaling_policy = default_autoscaling_policy

@@ -25,8 +25,8 @@ from sundog.serve.context import RequestContext, batch_context, request_context
 
 @dataclass
 class _Item:
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
+    args: tuple[object, ...]
+    kwargs: dict[str, object]
     answer: Any  # a future; for generators a queue
     request: RequestContext
 
@@ -34,10 +34,10 @@ class _Item:
 _END = object()
 
 
-class _Queue:
+class _BatchQueue:
     """The calls of one object that wait for their batch."""
 
-    def __init__(self, function: Any, owner: Any, rules: _Rules) -> None:
+    def __init__(self, function: Callable[..., Any], owner: object, rules: _Rules) -> None:
         self._function, self._owner, self._rules = function, owner, rules
         self._items: list[_Item] = []
         self._came = asyncio.Event()
@@ -141,7 +141,7 @@ class _Queue:
             if not isinstance(error, Exception):
                 raise
 
-    async def _hand_out(self, batch: list[_Item], results: Any) -> None:
+    async def _hand_out(self, batch: list[_Item], results: AsyncIterator[Any]) -> None:
         """A generator yields a list with one item for each call, again and again; StopIteration ends one call."""
         waiting = list(batch)
         async for row in results:
@@ -207,7 +207,7 @@ class _Rules:
         self.max_concurrent_batches: int = concurrent
         self.batch_size_fn = size_fn
 
-    def set_size(self, size: Any) -> None:
+    def set_size(self, size: object) -> None:
         """Check and take the size."""
         if isinstance(size, float) and size.is_integer():
             size = int(size)
@@ -225,7 +225,7 @@ class _Rules:
         """The time."""
         return self.batch_wait_timeout_s
 
-    def set_wait(self, wait_s: Any) -> None:
+    def set_wait(self, wait_s: object) -> None:
         """Check and take the time."""
         if not isinstance(wait_s, (float, int)) or isinstance(wait_s, bool):
             raise TypeError(f"batch_wait_timeout_s takes a number of seconds from 0 on, not {wait_s!r}.")
@@ -262,7 +262,7 @@ def batch(
             )
     rules = _Rules(max_batch_size, batch_wait_timeout_s, max_concurrent_batches, batch_size_fn)
 
-    def decorate(function: Any) -> Any:
+    def decorate(function: Callable[..., Any]) -> Any:
         if not _is_async(function):
             raise TypeError(
                 f"@serve.batch needs a coroutine function, not {function!r}: define it with `async def`."
@@ -272,7 +272,7 @@ def batch(
     return decorate(_func) if _func is not None else decorate
 
 
-def _is_async(function: Any) -> bool:
+def _is_async(function: Callable[..., Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function)
 
 
@@ -280,7 +280,7 @@ class _Batched:
     """A batched function with its options. What is copied into replicas is this object, by its class: the queues and
     contexts are those of the module there."""
 
-    def __init__(self, function: Any, rules: _Rules) -> None:
+    def __init__(self, function: Callable[..., Any], rules: _Rules) -> None:
         self.function, self.rules = function, rules
         self._names = list(inspect.signature(function).parameters)
         self._key = f"__serve_batch_{function.__name__}__"
@@ -289,7 +289,7 @@ class _Batched:
     def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "_own": {}}  # queues stay where they are
 
-    def enqueue(self, args: tuple[Any, ...], kwargs: dict[str, Any], answer: Any) -> None:
+    def enqueue(self, args: tuple[object, ...], kwargs: dict[str, object], answer: Any) -> None:
         """Put a call in its queue."""
         is_method = bool(self._names) and self._names[0] == "self"
         owner = args[0] if is_method else None
@@ -299,16 +299,16 @@ class _Batched:
         found = home.get(self._key)
         loop = asyncio.get_running_loop()
         if found is None or found[0] is not loop:
-            found = home[self._key] = (loop, _Queue(self.function, owner, self.rules))
+            found = home[self._key] = (loop, _BatchQueue(self.function, owner, self.rules))
         found[1].put(_Item(values, bound.kwargs, answer, request_context.get()))
 
-    async def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    async def call(self, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
         """One call, and its result."""
         answer = asyncio.get_running_loop().create_future()
         self.enqueue(args, kwargs, answer)
         return await answer
 
-    async def stream(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncIterator[object]:
+    async def stream(self, args: tuple[object, ...], kwargs: dict[str, object]) -> AsyncIterator[object]:
         """One call of a generator, and its items."""
         answers: asyncio.Queue[object] = asyncio.Queue()
         self.enqueue(args, kwargs, answers)
@@ -318,13 +318,13 @@ class _Batched:
             yield value
 
 
-def _batched(function: Any, rules: _Rules) -> object:
+def _batched(function: Callable[..., Any], rules: _Rules) -> object:
     batched = _Batched(function, rules)
     wrapper: Any
     if inspect.isasyncgenfunction(function):
 
         @wraps(function)
-        async def generate(*args: Any, **kwargs: Any) -> AsyncIterator[object]:
+        async def generate(*args: object, **kwargs: object) -> AsyncIterator[object]:
             async for each in batched.stream(args, kwargs):
                 yield each
 
@@ -332,7 +332,7 @@ def _batched(function: Any, rules: _Rules) -> object:
     else:
 
         @wraps(function)
-        async def call(*args: Any, **kwargs: Any) -> Any:
+        async def call(*args: object, **kwargs: object) -> object:
             return await batched.call(args, kwargs)
 
         wrapper = call

@@ -22,7 +22,7 @@ _CELL = CELL_BYTES
 SIZE = BOARD_BYTES
 
 
-class Board:
+class QueueBoard:
     """The file, mapped."""
 
     def __init__(self, path: str, column: int) -> None:

@@ -10,6 +10,8 @@ import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from sundog.serve.router import Router
     from sundog.serve.rows import RequestMetadata
 
@@ -24,7 +26,7 @@ class DeploymentBroadcastResponse:
         self, router: Router, meta: RequestMetadata, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> None:
         self._router, self._meta, self._args, self._kwargs = router, meta, args, kwargs
-        self._futures: list[Any] | None = None
+        self._futures: list[Future[Any]] | None = None
         self._send()
 
     def _send(self) -> bool:
@@ -58,7 +60,7 @@ class DeploymentBroadcastResponse:
         while not self._send():
             _check(deadline)
             time.sleep(_LOOK_S)
-        found: list[Any] = []
+        found: list[object] = []
         for future in self._futures or ():
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
             try:

@@ -8,42 +8,44 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Generic, TypeVar
 
 from sundog.serialize.substitute import substitute
 from sundog.serve.deployment import Application, Deployment
 from sundog.serve.rows import DeploymentID
 
+H = TypeVar("H")  # what stands for a deployment among the arguments of others
+
 
 @dataclass
-class BuiltApplication:
+class BuiltApplication(Generic[H]):
     """An application that is ready to be deployed."""
 
     name: str
     ingress: str
     deployments: list[Deployment]
     route_prefix: str | None = "/"
-    handles: dict[str, Any] = field(default_factory=dict)
+    handles: dict[str, H] = field(default_factory=dict)
 
 
 def build(
     application: Application,
     name: str,
-    make_handle: Callable[[Deployment, DeploymentID], Any],
+    make_handle: Callable[[Deployment, DeploymentID], H],
     route_prefix: str | None = "/",
-) -> BuiltApplication:
+) -> BuiltApplication[H]:
     """All deployments of an application, dependencies first.
 
     Raises:
         ValueError: a deployment is bound to itself.
     """
-    made: dict[int, Any] = {}  # handles, by application
+    made: dict[int, H | None] = {}  # handles, by application
     names: dict[str, int] = {}
     found: list[Deployment] = []
-    handles: dict[str, Any] = {}
+    handles: dict[str, H] = {}
     kept: list[Application] = []  # an id is only a name while the object lives
 
-    def visit(app: Application) -> Any:
+    def visit(app: Application) -> object:
         if id(app) in made:
             if made[id(app)] is None:
                 raise ValueError(f"{app._bound_deployment} is bound to itself, directly or through others.")

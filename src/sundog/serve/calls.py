@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import sundog
 from sundog.serve.context import request_context
@@ -22,6 +22,8 @@ from sundog.serve.exceptions import RequestCancelledError
 from sundog.serve.rows import Rejection, RequestMetadata
 
 if TYPE_CHECKING:
+    from sundog.generator import ObjectRefGenerator
+    from sundog.refs import ObjectRef
     from sundog.serve.router import Replica, Router
 
 
@@ -41,28 +43,34 @@ class Call:
     )  # fmt: skip
 
     def __init__(
-        self, router: Router, meta: RequestMetadata, args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, router: Router, meta: RequestMetadata, args: tuple[object, ...], kwargs: dict[str, object]
     ) -> None:
         self.router, self.meta, self.args, self.kwargs = router, meta, args, kwargs
-        self.current: Future[Any] | None = None
-        self.ref: Any = None
-        self.generator: Any = None
+        self.current: Future[object] | None = None
+        self.ref: ObjectRef[object] | None = None
+        self.generator: ObjectRefGenerator[object] | None = None
         self.replica: Replica | None = None
         self.lock = threading.Lock()
         self.is_cancelled = False
         self.settled = False
         self.tries = 0
         self.parent = request_context.get()._internal_request_id  # the request in which this one was made
-        self.waiting_on: Any = None  # the asyncio task that resolves its arguments, or routes it
+        self.waiting_on: Future[None] | None = None  # resolves its arguments, or routes it
 
-    def wait(self) -> Future[Any]:
+    def wait(self) -> Future[object]:
         """It waits at the router from now on."""
-        stage: Future[Any] = Future()
+        stage: Future[object] = Future()
         stage.set_running_or_notify_cancel()
         self.current = stage
         return stage
 
-    def sent(self, replica: Replica, ref: Any, generator: Any, stage: Future[Any]) -> None:
+    def sent(
+        self,
+        replica: Replica,
+        ref: ObjectRef[object] | None,
+        generator: ObjectRefGenerator[object] | None,
+        stage: Future[object],
+    ) -> None:
         """It is with a replica from now on."""
         before, self.current = self.current, stage
         self.replica, self.ref, self.generator = replica, ref, generator
@@ -75,7 +83,7 @@ class Call:
         if not stage.done():
             stage.set_exception(error)
 
-    def was_refused(self, stage: Future[Any], value: Any) -> bool:
+    def was_refused(self, stage: Future[object], value: object) -> bool:
         """Whether a stage ended without an answer; if so, the request is on its way to another replica."""
         if value is MOVED:
             return True
@@ -84,7 +92,7 @@ class Call:
             return True
         return False
 
-    def may_go_elsewhere(self, stage: Future[Any], error: BaseException) -> bool:
+    def may_go_elsewhere(self, stage: Future[object], error: BaseException) -> bool:
         """Whether the replica died before it began this request; if so, the request is on its way to another."""
         if getattr(error, "may_have_run", True) or self.is_cancelled:
             return False

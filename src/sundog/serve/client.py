@@ -17,15 +17,25 @@ import os
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import sundog
 from sundog import engines
 from sundog.exceptions import RayActorError, RayError
-from sundog.serve.board import Board
+from sundog.serve.board import QueueBoard
 from sundog.serve.exceptions import RayServeException
 from sundog.serve.router import Router
 from sundog.serve.rows import CONTROLLER_NAME, NAMESPACE, DeploymentID, DeploymentTargets
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from concurrent.futures import Future
+    from typing import TypeVar
+
+    from sundog.serve.handle import DeploymentHandle
+    from sundog.serve.rows import Reported
+
+    T = TypeVar("T")
 
 _AGAIN_S = 0.1
 _lock = threading.Lock()
@@ -40,15 +50,15 @@ class Client:
         self.engine = engines.current()
         self.loop = asyncio.new_event_loop()
         self.routers: dict[DeploymentID, Router] = {}
-        self.handles: dict[object, object] = {}
+        self.handles: dict[tuple[str, str], DeploymentHandle[Any]] = {}
         self.is_closed = False
         self.is_proxy = False
-        self.board: Board | None = None
+        self.board: QueueBoard | None = None
         self.process = f"{os.getpid()}-{os.urandom(4).hex()}"
         self._watches: dict[DeploymentID, object] = {}
         facts = sundog.get(controller.hello.remote(self.process, os.getpid()))
         if facts.column >= 0:
-            self.board = Board(facts.board_path, facts.column)
+            self.board = QueueBoard(facts.board_path, facts.column)
         self.facts = facts
         self._thread = threading.Thread(target=self._run, daemon=True, name="sundog-serve")
         self._thread.start()
@@ -93,7 +103,7 @@ class Client:
         with contextlib.suppress(RuntimeError):
             self.loop.call_soon_threadsafe(function, *args)
 
-    def run(self, coro: Coroutine[object, object, object]) -> Any:
+    def run(self, coro: Coroutine[object, object, T]) -> Future[T]:
         """Run a coroutine in the loop; any thread. Returns its future."""
         return asyncio.run_coroutine_threadsafe(coro, self.loop)
 
@@ -118,9 +128,9 @@ class Client:
                 self.routers.pop(deployment, None)
             router.update(DeploymentTargets(exists=False))
 
-    async def follow(self, key: Any) -> Any:
+    async def follow(self, key: tuple[object, ...]) -> AsyncIterator[Any]:
         """Each new value of something that the controller publishes, beginning with the present one."""
-        seen: Any = None
+        seen: str | None = None
         while not self.is_over():
             try:
                 listen = self.controller.listen.options(enable_task_events=False)  # it waits for ever
@@ -169,7 +179,7 @@ class Client:
 
     def report_now(self) -> None:
         """Tell the controller what waits and runs; in the loop."""
-        rows: dict[DeploymentID, Any] = {}
+        rows: dict[DeploymentID, Reported] = {}
         for deployment, router in list(self.routers.items()):
             waiting, running = router.metrics()
             answered, router.answered = router.answered, {}
@@ -180,7 +190,11 @@ class Client:
                 self.controller.report.remote(self.process, time.time(), rows)
 
 
-def connect(or_none: bool = False) -> Any:
+@overload
+def connect(or_none: Literal[False] = False) -> Client: ...
+@overload
+def connect(or_none: bool) -> Client | None: ...
+def connect(or_none: bool = False) -> Client | None:
     """The connection of this process to the Serve that runs in its session.
 
     Raises:

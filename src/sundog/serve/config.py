@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable
 from enum import Enum
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import (
     BaseModel,
@@ -27,14 +27,32 @@ from pydantic import (
     model_validator,
 )
 
+from sundog.plain import JsonObject
 from sundog.serve.imports import import_attr, pickle_by_value, setting
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from typing import TypeAlias, TypeVar
+
+    from sundog.serve.autoscaling import TimeStampedValue
+    from sundog.serve.rows import DeploymentID, ReplicaID
+
+    _T = TypeVar("_T")
+    _Counted: TypeAlias = Callable[[], _T] | _T
+    Metrics: TypeAlias = dict[str, dict[ReplicaID, _T]]  # by the name of the metric, and by replica
 
 DEFAULT_POLICY = "sundog.serve.autoscaling_policy:default_autoscaling_policy"
 DEFAULT_ROUTER = "sundog.serve.request_router:PowerOfTwoChoicesRequestRouter"
 DEFAULT_METRICS_INTERVAL_S = 10.0
 
 
-def _json_only(name: str, value: Any) -> Any:
+class Checked(BaseModel):
+    """A row whose fields are checked; what checks them is made with the first row: most kinds a program never has."""
+
+    model_config = ConfigDict(defer_build=True)
+
+
+def _json_only(name: str, value: JsonObject) -> JsonObject:
     try:
         json.dumps(value)
     except TypeError as error:
@@ -47,23 +65,23 @@ class AutoscalingContext:
 
     def __init__(
         self,
-        deployment_id: Any,
+        deployment_id: DeploymentID,
         deployment_name: str,
         app_name: str | None,
         current_num_replicas: int,
         target_num_replicas: int,
-        running_replicas: list[Any],
-        total_num_requests: Any,
-        total_queued_requests: Any,
-        aggregated_metrics: Any,
-        raw_metrics: Any,
+        running_replicas: Sequence[object],
+        total_num_requests: _Counted[float],
+        total_queued_requests: _Counted[float],
+        aggregated_metrics: _Counted[Metrics[float]],
+        raw_metrics: _Counted[Metrics[list[TimeStampedValue]]],
         capacity_adjusted_min_replicas: int,
         capacity_adjusted_max_replicas: int,
-        policy_state: dict[str, Any],
+        policy_state: JsonObject,
         last_scale_up_time: float | None,
         last_scale_down_time: float | None,
         current_time: float | None,
-        config: Any,
+        config: AutoscalingConfig,
         total_pending_async_requests: int = 0,
     ) -> None:
         self.deployment_id = deployment_id
@@ -99,21 +117,21 @@ class AutoscalingContext:
         return self.total_num_requests - self.total_queued_requests
 
     @cached_property
-    def aggregated_metrics(self) -> Any:
+    def aggregated_metrics(self) -> Metrics[float]:
         """What replicas recorded themselves, by metric and replica, over the look-back period."""
         return _value(self._aggregated)
 
     @cached_property
-    def raw_metrics(self) -> Any:
+    def raw_metrics(self) -> Metrics[list[TimeStampedValue]]:
         """The same, as points in time."""
         return _value(self._raw)
 
 
-def _value(given: Any) -> Any:
+def _value(given: _Counted[_T]) -> _T:
     return given() if callable(given) else given
 
 
-class _Imported(BaseModel):
+class _Imported(Checked):
     """A config with one field that names, or is, something to be run in another process."""
 
     _pickled: bytes = PrivateAttr(default=b"")
@@ -134,8 +152,8 @@ class _Imported(BaseModel):
 class RequestRouterConfig(_Imported):
     """Which request router a deployment has, and how it retries."""
 
-    request_router_class: str | Callable[..., Any] = DEFAULT_ROUTER
-    request_router_kwargs: dict[str, Any] = Field(default_factory=dict)
+    request_router_class: str | Callable[..., object] = DEFAULT_ROUTER
+    request_router_kwargs: JsonObject = Field(default_factory=dict)
     request_routing_stats_period_s: PositiveFloat = 10
     request_routing_stats_timeout_s: PositiveFloat = 30
     initial_backoff_s: PositiveFloat = 0.025
@@ -144,7 +162,7 @@ class RequestRouterConfig(_Imported):
 
     @field_validator("request_router_kwargs")
     @classmethod
-    def _kwargs(cls, value: Any) -> Any:
+    def _kwargs(cls, value: JsonObject) -> JsonObject:
         return _json_only("request_router_kwargs", value)
 
     def __init__(self, **given: Any) -> None:
@@ -172,12 +190,12 @@ class AggregationFunction(str, Enum):
 class AutoscalingPolicy(_Imported):
     """The function (or class) that decides how many replicas there should be."""
 
-    policy_function: str | Callable[..., Any] = DEFAULT_POLICY
-    policy_kwargs: dict[str, Any] = Field(default_factory=dict)
+    policy_function: str | Callable[..., object] = DEFAULT_POLICY
+    policy_kwargs: JsonObject = Field(default_factory=dict)
 
     @field_validator("policy_kwargs")
     @classmethod
-    def _kwargs(cls, value: Any) -> Any:
+    def _kwargs(cls, value: JsonObject) -> JsonObject:
         return _json_only("policy_kwargs", value)
 
     def __init__(self, **given: Any) -> None:
@@ -195,7 +213,7 @@ class AutoscalingPolicy(_Imported):
         return found(**self.policy_kwargs) if isinstance(found, type) else found
 
 
-class BackpressureConfig(BaseModel):
+class BackpressureConfig(Checked):
     """What a client sees whose request is dropped."""
 
     model_config = ConfigDict(extra="forbid")
@@ -203,7 +221,7 @@ class BackpressureConfig(BaseModel):
     retry_after_s: NonNegativeFloat | None = Field(default=None, allow_inf_nan=False)
 
 
-class AutoscalingConfig(BaseModel):
+class AutoscalingConfig(Checked):
     """How many replicas a deployment may have, and when that number changes."""
 
     min_replicas: NonNegativeInt = 1
@@ -242,7 +260,7 @@ class AutoscalingConfig(BaseModel):
 
     @field_validator("aggregation_function")
     @classmethod
-    def _aggregation(cls, value: Any) -> AggregationFunction:
+    def _aggregation(cls, value: object) -> AggregationFunction:
         return value if isinstance(value, AggregationFunction) else AggregationFunction(str(value).lower())
 
     @classmethod
@@ -271,7 +289,7 @@ class ProxyLocation(str, Enum):
     EveryNode = "EveryNode"
 
     @classmethod
-    def _normalize(cls, location: Any) -> ProxyLocation | None:
+    def _normalize(cls, location: object) -> ProxyLocation | None:
         if location is None or isinstance(location, cls):
             return location
         if isinstance(location, str):
@@ -279,13 +297,13 @@ class ProxyLocation(str, Enum):
         raise TypeError(f"proxy_location must be a ProxyLocation or str, got {type(location).__name__}.")
 
 
-class HTTPOptions(BaseModel):
+class HTTPOptions(Checked):
     """Where HTTP requests come in, and how long they may take. Only this machine can reach the default host."""
 
     model_config = ConfigDict(validate_assignment=True, arbitrary_types_allowed=True)
     host: str | None = "127.0.0.1"
     port: int = Field(default=8000, ge=0, le=65535)
-    middlewares: list[Any] = []
+    middlewares: list[object] = []
     location: ProxyLocation | None = None
     num_cpus: int = 0
     root_url: str = ""
@@ -301,7 +319,7 @@ class HTTPOptions(BaseModel):
 
     @field_validator("location", mode="before")
     @classmethod
-    def _location(cls, value: Any) -> Any:
+    def _location(cls, value: object) -> ProxyLocation | None:
         if value is not None:
             warnings.warn(
                 "`location` in HTTPOptions is deprecated: use the `proxy_location` argument of serve.start().",
@@ -320,7 +338,7 @@ class HTTPOptions(BaseModel):
 
     @field_validator("middlewares")
     @classmethod
-    def _middlewares(cls, value: Any) -> Any:
+    def _middlewares(cls, value: list[object]) -> list[object]:
         if value:
             raise ValueError(
                 "`middlewares` in HTTPOptions has been removed: add middlewares to the FastAPI app of an ingress."
@@ -335,7 +353,7 @@ class HTTPOptions(BaseModel):
         return value
 
 
-class gRPCOptions(BaseModel):
+class gRPCOptions(Checked):
     """Options of Ray's gRPC proxy. sundog has none: options are taken, and a servicer function is refused."""
 
     port: int = 9000
@@ -343,15 +361,15 @@ class gRPCOptions(BaseModel):
     request_timeout_s: float | None = None
 
 
-class ControllerOptions(BaseModel):
+class ControllerOptions(Checked):
     """Options of the controller's process."""
 
     model_config = ConfigDict(extra="forbid")
-    runtime_env: dict[str, Any] | None = None
+    runtime_env: JsonObject | None = None
 
     @field_validator("runtime_env")
     @classmethod
-    def _env(cls, value: Any) -> Any:
+    def _env(cls, value: JsonObject | None) -> JsonObject | None:
         others = sorted(set(value or ()) - {"env_vars"})
         if others:
             raise ValueError(
@@ -379,10 +397,10 @@ class DeploymentActorConfig(_Imported):
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
     name: str
-    actor_class: Any
-    init_args: tuple[Any, ...] = ()
-    init_kwargs: dict[str, Any] = Field(default_factory=dict)
-    actor_options: dict[str, Any] = Field(default_factory=dict)
+    actor_class: object
+    init_args: tuple[object, ...] = ()
+    init_kwargs: dict[str, object] = Field(default_factory=dict)
+    actor_options: JsonObject = Field(default_factory=dict)
 
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
@@ -390,7 +408,7 @@ class DeploymentActorConfig(_Imported):
 
     @field_validator("init_args", mode="before")
     @classmethod
-    def _args(cls, value: Any) -> Any:
+    def _args(cls, value: Iterable[object] | None) -> tuple[object, ...]:
         return tuple(value or ())
 
     def get_actor_class(self) -> Any:
@@ -412,7 +430,7 @@ class GangRuntimeFailurePolicy(str, Enum):
     RESTART_REPLICA = "RESTART_REPLICA"
 
 
-class GangSchedulingConfig(BaseModel):
+class GangSchedulingConfig(Checked):
     """Replicas that start and fail together."""
 
     gang_size: int = Field(ge=1)
@@ -421,7 +439,7 @@ class GangSchedulingConfig(BaseModel):
 
     @field_validator("runtime_failure_policy")
     @classmethod
-    def _policy(cls, value: Any) -> Any:
+    def _policy(cls, value: GangRuntimeFailurePolicy) -> GangRuntimeFailurePolicy:
         if value == GangRuntimeFailurePolicy.RESTART_REPLICA:
             raise NotImplementedError(
                 "The RESTART_REPLICA policy is not implemented; Ray Serve has none either."
@@ -429,7 +447,7 @@ class GangSchedulingConfig(BaseModel):
         return value
 
 
-class RollingUpdateConfig(BaseModel):
+class RollingUpdateConfig(Checked):
     """How a running version is replaced. Counts may be a number of replicas or a share such as "25%".
 
     Args:
@@ -451,13 +469,13 @@ class RollingUpdateConfig(BaseModel):
 
     @field_validator("max_surge", "max_unavailable")
     @classmethod
-    def _share(cls, value: Any) -> Any:
+    def _share(cls, value: int | str) -> int | str:
         count_of(value, 100)
         return value
 
     @field_validator("canary")
     @classmethod
-    def _canary(cls, value: Any) -> Any:
+    def _canary(cls, value: str | float | None) -> str | float | None:
         share_of(value)
         return value
 

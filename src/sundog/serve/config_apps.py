@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sundog.serve.build import build
 from sundog.serve.deployment import Application, Deployment
@@ -18,6 +18,9 @@ from sundog.serve.imports import import_attr
 from sundog.serve.rows import DEFAULT, DeploymentID
 from sundog.serve.schema import APIType, DeploymentSchema, ServeApplicationSchema
 from sundog.serve.specs import AppSpec
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
 
 # Options whose change a running replica can take.
 _LIGHT = {
@@ -36,7 +39,7 @@ _LIGHT = {
 }
 
 
-def call_builder(found: Any, args: dict[str, Any]) -> Application:
+def call_builder(found: Any, args: JsonObject) -> Application:
     """The application that an import path names: itself, or what a builder function returns for `args`.
 
     Raises:
@@ -76,7 +79,7 @@ def call_builder(found: Any, args: dict[str, Any]) -> Application:
     return made
 
 
-def _typed(found: Any, parameter: inspect.Parameter, args: dict[str, Any]) -> Any:
+def _typed(found: Any, parameter: inspect.Parameter, args: JsonObject) -> Any:
     from typing import get_type_hints
 
     from pydantic import BaseModel
@@ -90,7 +93,7 @@ def _typed(found: Any, parameter: inspect.Parameter, args: dict[str, Any]) -> An
     return args
 
 
-def with_overrides(deployment: Deployment, options: dict[str, Any]) -> Deployment:
+def with_overrides(deployment: Deployment, options: JsonObject) -> Deployment:
     """A deployment with the options that a config gives for it."""
     given = dict(options)
     actor = given.get("ray_actor_options")
@@ -101,9 +104,7 @@ def with_overrides(deployment: Deployment, options: dict[str, Any]) -> Deploymen
     return deployment.options(**given)
 
 
-def build_from_config(
-    given: dict[str, Any], running: dict[str, str], before: dict[str, Any] | None
-) -> AppSpec:
+def build_from_config(given: JsonObject, running: dict[str, str], before: JsonObject | None) -> AppSpec:
     """Build one application of a config.
 
     Args:
@@ -143,20 +144,20 @@ def build_from_config(
 
 def _version(app: ServeApplicationSchema, row: DeploymentSchema | None) -> str:
     """What must be the same for running replicas to stay: where the code is from, and options of their processes."""
-    heavy: dict[str, Any] = {}
+    heavy: JsonObject = {}
     if row is not None:
         heavy = {key: value for key, value in row.model_dump(exclude_unset=True).items() if key not in _LIGHT}
     facts = [app.import_path, app.runtime_env, app.args, heavy]
     return hashlib.sha256(json.dumps(facts, sort_keys=True, default=str).encode()).hexdigest()[:12]
 
 
-def _handle(_deployment: Deployment, deployment: DeploymentID) -> Any:
+def _handle(_deployment: Deployment, deployment: DeploymentID) -> DeploymentHandle[Any]:
     return DeploymentHandle(deployment.name, deployment.app_name)
 
 
-def config_of(apps: list[tuple[Application, str, str | None, str]]) -> dict[str, Any]:
+def config_of(apps: list[tuple[Application, str, str | None, str]]) -> JsonObject:
     """A config for applications: `sundog serve build`. Rows are application, name, route prefix and import path."""
-    rows: list[dict[str, Any]] = []
+    rows: list[JsonObject] = []
     for application, name, prefix, path in apps:
         built = build(application, name, _handle, prefix)
         rows.append(
@@ -175,7 +176,7 @@ def config_of(apps: list[tuple[Application, str, str | None, str]]) -> dict[str,
     }
 
 
-def _row(deployment: Deployment) -> dict[str, Any]:
+def _row(deployment: Deployment) -> JsonObject:
     config = json.loads(deployment._deployment_config.model_dump_json(fallback=str))
     row = {"name": deployment.name}
     for key in sorted(deployment._given & set(config)):

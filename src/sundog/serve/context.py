@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import contextvars
 import json
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sundog
 from sundog.config import user_environ
@@ -19,14 +18,17 @@ from sundog.serve.gang import GangContext
 from sundog.serve.rows import NAMESPACE, DeploymentID, ReplicaID
 from sundog.serve.schema import ReplicaRank
 
+if TYPE_CHECKING:
+    from sundog.serve.deployment import DeploymentConfig
+
 
 @dataclass
 class ReplicaContext:
     """The replica that the calling code runs in."""
 
     replica_id: ReplicaID
-    servable_object: Callable[..., Any]
-    _deployment_config: Any
+    servable_object: object
+    _deployment_config: DeploymentConfig
     rank: ReplicaRank
     world_size: int
     gang_context: GangContext | None = None

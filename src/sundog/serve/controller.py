@@ -17,18 +17,18 @@ import asyncio
 import os
 import time
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import sundog
 from sundog.observe.serve_files import COLUMNS
 from sundog.serve.applications import Applications
 from sundog.serve.autoscaling import Autoscaler
-from sundog.serve.board import Board, create
+from sundog.serve.board import QueueBoard, create
 from sundog.serve.deployment_actors import end_deployment_actors
 from sundog.serve.logs import configure
-from sundog.serve.plan import DeploymentPlan, Target
+from sundog.serve.plan import DeploymentPlan, DeploymentTarget
 from sundog.serve.proxies import Proxies
-from sundog.serve.replicas import Replicas
+from sundog.serve.replicas import Replicas, alive_nodes
 from sundog.serve.rows import (
     DeploymentID,
     DeploymentTargets,
@@ -38,9 +38,13 @@ from sundog.serve.rows import (
     random_name,
 )
 from sundog.serve.schema import LoggingConfig, ServeStatus
-from sundog.serve.specs import AppSpec, Kept, KeptDeployment, Revision, ServeOptions, Store
+from sundog.serve.specs import AppSpec, Kept, KeptDeployment, Revision, ServeOptions, SpecStore
 from sundog.serve.telling import Teller
 from sundog.serve.topics import Topics
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
+    from sundog.serve.rows import Reported
 
 _TICK_S = 0.1
 _IDLE_TICK_S = 1.0
@@ -48,7 +52,7 @@ _REPORT_S = 0.5
 ROUTES = ("routes",)
 
 
-class Hello(NamedTuple):
+class Welcome(NamedTuple):
     """What a process learns when it connects."""
 
     board_path: str
@@ -60,12 +64,12 @@ class ControllerCore:
     """The controller without its calls."""
 
     def __init__(self, folder: str, options: ServeOptions) -> None:
-        self.store = Store(os.path.join(folder, "serve"))
+        self.store = SpecStore(os.path.join(folder, "serve"))
         self.teller = Teller(self.store.folder)
         self.log_folder = os.path.join(folder, "logs", "serve")
         self.options = options
         create(self.store.board_path())
-        self.board = Board(self.store.board_path(), 0)
+        self.board = QueueBoard(self.store.board_path(), 0)
         self.topics = Topics()
         self.autoscaler = Autoscaler()
         self.plans: dict[DeploymentID, DeploymentPlan] = {}
@@ -220,7 +224,7 @@ class ControllerCore:
         live = {row.version for row in plan.replicas.values()}
         for version in before - live:
             if version != target.version or plan.is_deleting:
-                end_deployment_actors(plan.id, Target(version, target.config, 0))
+                end_deployment_actors(plan.id, DeploymentTarget(version, target.config, 0))
 
     def _remove(self, plan: DeploymentPlan) -> None:
         del self.plans[plan.id]
@@ -246,6 +250,9 @@ class ControllerCore:
         free = sundog.available_resources()
         pending = sum(row.state == ReplicaState.STARTING for row in plan.replicas.values())
         fits = [int(free.get(key, 0) // amount) for key, amount in wanted.items() if amount]
+        limit = target.process.get("max_replicas_per_node")
+        if limit:
+            fits.append(limit * len(alive_nodes()) - len(plan.replicas) + pending)
         return None if not fits else max(0, min(fits) - pending)
 
     def _autoscale(self, now: float) -> None:
@@ -339,7 +346,7 @@ class ControllerCore:
         self._publish_routes()
 
     # ------------------------------------------------------------------ processes
-    def hello(self, process: str, pid: int) -> Hello:
+    def hello(self, process: str, pid: int) -> Welcome:
         """A process connects: it gets a column of the board."""
         row = self.columns.get(process)
         if row is None:
@@ -352,7 +359,7 @@ class ControllerCore:
                 self.wake()
         else:
             column = row[0]
-        return Hello(self.store.board_path(), column, _REPORT_S)
+        return Welcome(self.store.board_path(), column, _REPORT_S)
 
     def _sweep_columns(self) -> None:
         for process, (column, pid) in list(self.columns.items()):
@@ -361,7 +368,7 @@ class ControllerCore:
                 del self.columns[process]
                 self.dirty = True
 
-    def report(self, process: str, rows: dict[DeploymentID, Any]) -> None:
+    def report(self, process: str, rows: dict[DeploymentID, Reported]) -> None:
         """A process tells of its requests."""
         for deployment, (waiting, running, answered) in rows.items():
             plan = self.plans.get(deployment)
@@ -369,7 +376,7 @@ class ControllerCore:
                 continue
             self.autoscaler.report(process, deployment, waiting, sum(running.values()))
             for name, (requests, errors, seconds) in answered.items():
-                plan.observe(name, requests, errors, seconds)
+                plan.observe(name, int(requests), int(errors), seconds)
         self.wake()
 
 
@@ -406,15 +413,15 @@ class ControllerActor:
         await self._ready()
         return os.getpid()
 
-    async def hello(self, process: str, pid: int) -> Hello:
+    async def hello(self, process: str, pid: int) -> Welcome:
         """A process connects."""
         return (await self._recovered()).hello(process, pid)
 
-    async def listen(self, key: object, seen: str | None, process: str) -> tuple[str, Any]:
+    async def listen(self, key: object, seen: str | None, process: str) -> tuple[str, object]:
         """News of something."""
         return await (await self._recovered()).topics.listen(key, seen)
 
-    async def report(self, process: str, at: float, rows: dict[DeploymentID, Any]) -> None:
+    async def report(self, process: str, at: float, rows: dict[DeploymentID, Reported]) -> None:
         """Numbers of a process."""
         (await self._ready()).report(process, rows)
 
@@ -454,7 +461,7 @@ class ControllerActor:
         core = await self._ready()
         return core.apps.status()
 
-    async def details(self) -> dict[str, Any]:
+    async def details(self) -> JsonObject:
         """What `GET /api/serve/applications/` returns."""
         core = await self._ready()
         return core.apps.details()
@@ -503,7 +510,7 @@ class ControllerActor:
         return core.options, core.proxies.port
 
     async def shut_down(self) -> None:
-        """End everything but this process, which whoever asked ends."""
+        """End everything but this process: the caller ends it."""
         core = await self._ready()
         core.teller.end(core.apps)
         core.apps.delete(list(core.apps.specs))

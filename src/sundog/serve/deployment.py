@@ -9,7 +9,7 @@ import inspect
 import json
 from collections.abc import Callable
 from copy import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 from pydantic import (
     BaseModel,
@@ -21,9 +21,11 @@ from pydantic import (
     field_validator,
 )
 
+from sundog.plain import JsonObject
 from sundog.serve.config import (
     AutoscalingConfig,
     BackpressureConfig,
+    Checked,
     DeploymentActorConfig,
     GangSchedulingConfig,
     RequestRouterConfig,
@@ -31,6 +33,9 @@ from sundog.serve.config import (
 )
 from sundog.serve.rows import DEFAULT, MAX_REPLICAS_PER_NODE
 from sundog.serve.schema import LoggingConfig
+
+if TYPE_CHECKING:
+    from pydantic import ValidationInfo
 
 _UNSET: Any = DEFAULT.VALUE
 _ACTOR_OPTIONS = {
@@ -45,7 +50,7 @@ _ACTOR_OPTIONS = {
 }
 
 
-class DeploymentConfig(BaseModel):
+class DeploymentConfig(Checked):
     """The options of a deployment that are not about its process."""
 
     model_config = ConfigDict(validate_assignment=True, arbitrary_types_allowed=True)
@@ -53,7 +58,7 @@ class DeploymentConfig(BaseModel):
     max_ongoing_requests: PositiveInt = 5
     max_queued_requests: int = -1
     backpressure_config: BackpressureConfig = Field(default_factory=BackpressureConfig)
-    user_config: Any = None
+    user_config: object = None
     autoscaling_config: AutoscalingConfig | None = None
     graceful_shutdown_wait_loop_s: NonNegativeFloat = 2
     graceful_shutdown_timeout_s: NonNegativeFloat = 20
@@ -69,7 +74,7 @@ class DeploymentConfig(BaseModel):
 
     @field_validator("max_queued_requests", mode="before")
     @classmethod
-    def _queued(cls, value: Any) -> Any:
+    def _queued(cls, value: object) -> int:
         if not isinstance(value, int) or isinstance(value, bool):
             raise TypeError(f"max_queued_requests takes a whole number, not {value!r}.")
         if value < 1 and value != -1:
@@ -80,7 +85,7 @@ class DeploymentConfig(BaseModel):
 
     @field_validator("user_config", mode="before")
     @classmethod
-    def _user_config(cls, value: Any) -> Any:
+    def _user_config(cls, value: object) -> object:
         if value is not None and not isinstance(value, bytes):
             try:
                 json.dumps(value)
@@ -90,8 +95,8 @@ class DeploymentConfig(BaseModel):
 
     @field_validator("backpressure_config", "request_router_config", "rolling_update_config", mode="before")
     @classmethod
-    def _absent(cls, value: Any, info: Any) -> Any:
-        made: dict[str, Any] = {
+    def _absent(cls, value: object, info: ValidationInfo) -> object:
+        made: dict[str | None, type[BaseModel]] = {
             "backpressure_config": BackpressureConfig,
             "request_router_config": RequestRouterConfig,
             "rolling_update_config": RollingUpdateConfig,
@@ -100,7 +105,7 @@ class DeploymentConfig(BaseModel):
 
     @field_validator("deployment_actors")
     @classmethod
-    def _actors(cls, value: Any) -> Any:
+    def _actors(cls, value: list[DeploymentActorConfig] | None) -> list[DeploymentActorConfig] | None:
         names = [each.name for each in value or ()]
         if len(names) != len(set(names)):
             raise ValueError(
@@ -114,10 +119,10 @@ class ReplicaConfig:
 
     def __init__(
         self,
-        definition: Any,
-        init_args: tuple[Any, ...] = (),
-        init_kwargs: dict[str, Any] | None = None,
-        ray_actor_options: dict[str, Any] | None = None,
+        definition: Callable[..., object],
+        init_args: tuple[object, ...] = (),
+        init_kwargs: dict[str, object] | None = None,
+        ray_actor_options: JsonObject | None = None,
         placement_group_bundles: list[dict[str, float]] | None = None,
         placement_group_strategy: str | None = None,
         placement_group_bundle_label_selector: list[dict[str, str]] | None = None,
@@ -180,7 +185,7 @@ class ReplicaConfig:
                     )
 
 
-def _actor_options(given: dict[str, Any] | None) -> dict[str, Any]:
+def _actor_options(given: JsonObject | None) -> JsonObject:
     if given is not None and not isinstance(given, dict):
         raise TypeError(f"ray_actor_options takes a dict, not {given!r} (a {type(given).__name__}).")
     options = dict(given or {})
@@ -236,13 +241,13 @@ class Deployment:
     init_kwargs = property(lambda self: self._replica_config.init_kwargs)
     logging_config = property(lambda self: self._deployment_config.logging_config)
 
-    def __call__(self, *_args: Any, **_kwargs: Any) -> Any:
+    def __call__(self, *_args: object, **_kwargs: object) -> NoReturn:
         raise RuntimeError(
             f"A call of deployment {self._name!r} makes no object. Bind its arguments with `deployment.bind()` and "
             "pass the application to `serve.run()`."
         )
 
-    def bind(self, *args: Any, **kwargs: Any) -> Application:
+    def bind(self, *args: object, **kwargs: object) -> Application:
         """An application: this deployment with arguments for its constructor."""
         made = copy(self)
         made._replica_config = copy(self._replica_config)
@@ -251,7 +256,7 @@ class Deployment:
         made._replica_config.init_args, made._replica_config.init_kwargs = args, kwargs
         return Application(made)
 
-    def options(self, func_or_class: Any = None, **given: Any) -> Deployment:
+    def options(self, func_or_class: Callable[..., object] | None = None, **given: Any) -> Deployment:
         """The same deployment with other options.
 
         Raises:
@@ -295,7 +300,11 @@ _PROCESS = (
 
 
 def _make(
-    base: Deployment | None, definition: Any, args: Any, kwargs: Any, given: dict[str, Any]
+    base: Deployment | None,
+    definition: Callable[..., object],
+    args: tuple[object, ...] | DEFAULT,
+    kwargs: dict[str, object] | DEFAULT,
+    given: JsonObject,
 ) -> Deployment:
     known = {*DeploymentConfig.model_fields, *_PROCESS, "name", "version"}
     unknown = sorted(set(given) - known)
@@ -318,14 +327,14 @@ def _make(
     _check_gang(config, process)
     replica = ReplicaConfig(
         definition,
-        (old.init_args if old else ()) if args is _UNSET else args,
-        (old.init_kwargs if old else {}) if kwargs is _UNSET else kwargs,
+        (old.init_args if old else ()) if isinstance(args, DEFAULT) else args,
+        (old.init_kwargs if old else {}) if isinstance(kwargs, DEFAULT) else kwargs,
         **process,
     )
     return Deployment(name, config, replica, (base._given if base else set()) | chosen)
 
 
-def _check_options(given: dict[str, Any]) -> None:
+def _check_options(given: JsonObject) -> None:
     if "version" in given:
         raise ValueError(
             f"@serve.deployment takes no version (given: {given['version']!r}). Leave it out: Serve keeps track of "
@@ -345,7 +354,7 @@ def _check_options(given: dict[str, Any]) -> None:
         )
 
 
-def _with_auto(config: DeploymentConfig, given: dict[str, Any]) -> None:
+def _with_auto(config: DeploymentConfig, given: JsonObject) -> None:
     """What `num_replicas="auto"` stands for."""
     if given.get("num_replicas") != "auto":
         return
@@ -357,7 +366,7 @@ def _with_auto(config: DeploymentConfig, given: dict[str, Any]) -> None:
     given["autoscaling_config"] = AutoscalingConfig(**{**default, **(chosen or {})})
 
 
-def _check_gang(config: DeploymentConfig, process: dict[str, Any]) -> None:
+def _check_gang(config: DeploymentConfig, process: JsonObject) -> None:
     gang = config.gang_scheduling_config
     if gang is None:
         return
@@ -373,7 +382,15 @@ def _check_gang(config: DeploymentConfig, process: dict[str, Any]) -> None:
             )
 
 
-def deployment(_func_or_class: Any = None, **given: Any) -> Any:
+@overload
+def deployment(_func_or_class: Callable[..., object], /) -> Deployment: ...
+@overload
+def deployment(
+    _func_or_class: None = None, **given: Any
+) -> Callable[[Callable[..., object]], Deployment]: ...
+def deployment(
+    _func_or_class: Callable[..., object] | None = None, **given: object
+) -> Deployment | Callable[[Callable[..., object]], Deployment]:
     """Make a class or function a deployment; with options, as `@serve.deployment(num_replicas=2)`.
 
     Args:
@@ -394,7 +411,7 @@ def deployment(_func_or_class: Any = None, **given: Any) -> Any:
     """
     given = {name: value for name, value in given.items() if value is not _UNSET}
 
-    def decorate(target: Callable[..., Any]) -> Deployment:
+    def decorate(target: Callable[..., object]) -> Deployment:
         return _make(None, target, _UNSET, _UNSET, dict(given))
 
     if callable(_func_or_class):

@@ -12,13 +12,13 @@ from typing import Any
 
 import sundog
 from sundog.serve.context import deployment_actor_name
-from sundog.serve.plan import Target
+from sundog.serve.plan import DeploymentTarget
 from sundog.serve.rows import NAMESPACE, DeploymentID
 
 CONTEXT_VARIABLE = "SUNDOG_SERVE_DEPLOYMENT_ACTOR"
 
 
-async def ensure_deployment_actors(deployment: DeploymentID, target: Target) -> None:
+async def ensure_deployment_actors(deployment: DeploymentID, target: DeploymentTarget) -> None:
     """Make the actors of a version, unless they are there; raises what a constructor raises."""
     for config in target.config.deployment_actors or ():
         name = deployment_actor_name(deployment, config.name, target.version)
@@ -43,7 +43,7 @@ async def ensure_deployment_actors(deployment: DeploymentID, target: Target) -> 
         await actor.__ray_ready__.remote()
 
 
-def end_deployment_actors(deployment: DeploymentID, target: Target) -> None:
+def end_deployment_actors(deployment: DeploymentID, target: DeploymentTarget) -> None:
     """End the actors of a version that no replica runs any more."""
     for config in target.config.deployment_actors or ():
         with suppress(Exception):

@@ -12,8 +12,6 @@ Owns the classes and their texts. ::
 
 from __future__ import annotations
 
-from typing import Any
-
 from sundog.exceptions import TaskCancelledError
 
 
@@ -33,8 +31,8 @@ class BackPressureError(RayServeException):
     ) -> None:
         super().__init__(num_queued_requests, max_queued_requests, status_code, retry_after_s)
         self.message = (
-            f"The request was refused: {num_queued_requests} requests wait already, and max_queued_requests is "
-            f"{max_queued_requests}. Send it again later."
+            f"Request dropped due to backpressure: {num_queued_requests} requests wait already, and "
+            f"max_queued_requests is {max_queued_requests}. Send it again later."
         )
         self.status_code = status_code
         self.retry_after_s = retry_after_s
@@ -53,7 +51,7 @@ class RequestCancelledError(RayServeException, TaskCancelledError):
     def __str__(self) -> str:
         return f"Request {self._request_id} was cancelled." if self._request_id else "Request was cancelled."
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return (RequestCancelledError, (self._request_id,))
 
 
@@ -100,5 +98,5 @@ class gRPCStatusError(RayServeException):
         self.grpc_code = code
         self.grpc_details = details
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return (gRPCStatusError, (self.original_exception, self.grpc_code, self.grpc_details))

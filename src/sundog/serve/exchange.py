@@ -15,9 +15,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sundog.serve.answers import Answer, Stream
+
+if TYPE_CHECKING:
+    from starlette.types import Message, Scope
 
 # How far an app may be ahead of its client.
 _AHEAD_MAX = 256  # messages
@@ -28,19 +31,19 @@ _TAKEN_MAX_BYTES = 1024 * 1024  # that are handed to the proxy at a time
 class Exchange:
     """The messages of one request."""
 
-    def __init__(self, scope: dict[str, Any], body: bytes, more: bool) -> None:
+    def __init__(self, scope: Scope, body: bytes, more: bool) -> None:
         self.scope = scope
         self.is_socket = scope["type"] == "websocket"
-        self.task: asyncio.Task[Any] | None = None
+        self.task: asyncio.Task[None] | None = None
         self.error: BaseException | None = None
         self.status = 0
-        self._inbox: deque[dict[str, Any]] = deque()
-        self._outbox: deque[dict[str, Any]] = deque()
+        self._inbox: deque[Message] = deque()
+        self._outbox: deque[Message] = deque()
         self._outbox_bytes = 0
         self._came = asyncio.Event()
         self._sent = asyncio.Event()
         self._taken = asyncio.Event()
-        self._is_over = False
+        self._is_over = self._is_streaming = False
         self._decided: asyncio.Future[Answer | Stream] = asyncio.get_running_loop().create_future()
         if self.is_socket:
             self._inbox.append({"type": "websocket.connect"})
@@ -48,7 +51,7 @@ class Exchange:
             self._inbox.append({"type": "http.request", "body": body, "more_body": more})
 
     # ------------------------------------------------------------------ the app's side
-    async def receive(self) -> dict[str, Any]:
+    async def receive(self) -> Message:
         """ASGI receive."""
         while not self._inbox:
             self._came.clear()
@@ -58,7 +61,7 @@ class Exchange:
             self._inbox.popleft()
         return message
 
-    async def send(self, message: dict[str, Any]) -> None:
+    async def send(self, message: Message) -> None:
         """ASGI send."""
         kind = message["type"]
         if self._is_over:
@@ -69,7 +72,7 @@ class Exchange:
         self._outbox_bytes += _size(message)
         if kind == "http.response.body" and not message.get("more_body", False):
             self._is_over = True
-            if not self._decided.done() and len(self._outbox) == 2:
+            if not self._decided.done() and len(self._outbox) == 2 and not self._is_streaming:
                 start, end = self._outbox
                 self._decided.set_result(
                     Answer(start["status"], _headers(start), bytes(end.get("body", b"")))
@@ -86,12 +89,21 @@ class Exchange:
         return len(self._outbox) > _AHEAD_MAX or self._outbox_bytes > _AHEAD_MAX_BYTES
 
     def _stream(self) -> None:
-        """This is not a whole response: let the proxy ask for more."""
+        """This is not a whole response: let the proxy ask for more.
+
+        In the loop's next turn, so that an app which has several pieces ready hands them over together. One that has
+        all of them ready needs no second call.
+        """
+        if not self._decided.done() and not self._is_streaming:
+            self._is_streaming = True
+            asyncio.get_running_loop().call_soon(self._begin_stream)
+
+    def _begin_stream(self) -> None:
         if not self._decided.done():
             messages = self._take()
             self._decided.set_result(Stream(messages, self._is_over and not self._outbox))
 
-    def ended(self, task: asyncio.Task[Any]) -> None:
+    def ended(self, task: asyncio.Task[None]) -> None:
         """The app has returned, or raised."""
         self._is_over = True
         if task.cancelled():
@@ -114,13 +126,13 @@ class Exchange:
         """The response, or its beginning."""
         return await self._decided
 
-    def put(self, messages: list[dict[str, Any]]) -> None:
+    def put(self, messages: list[Message]) -> None:
         """The client has sent more, or is gone."""
         self._inbox.extend(messages)
         self._came.set()
 
-    def _take(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
+    def _take(self) -> list[Message]:
+        found: list[Message] = []
         size = 0
         while self._outbox and (not found or size + _size(self._outbox[0]) <= _TAKEN_MAX_BYTES):
             found.append(self._outbox.popleft())
@@ -129,7 +141,7 @@ class Exchange:
         self._taken.set()
         return found
 
-    async def next(self) -> tuple[list[dict[str, Any]], bool]:
+    async def next(self) -> tuple[list[Message], bool]:
         """The messages that are there, at least one unless it is over, and whether that is all."""
         while not self._outbox and not self._is_over:
             self._sent.clear()
@@ -138,9 +150,9 @@ class Exchange:
         return messages, self._is_over and not self._outbox
 
 
-def _size(message: dict[str, Any]) -> int:
+def _size(message: Message) -> int:
     return len(message.get("body") or message.get("bytes") or message.get("text") or b"")
 
 
-def _headers(start: dict[str, Any]) -> list[tuple[bytes, bytes]]:
+def _headers(start: Message) -> list[tuple[bytes, bytes]]:
     return [(bytes(name), bytes(value)) for name, value in start.get("headers", ())]

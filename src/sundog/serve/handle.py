@@ -11,7 +11,7 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import sundog
 from sundog.exceptions import GetTimeoutError, RayActorError, RayTaskError, TaskCancelledError
@@ -24,6 +24,13 @@ from sundog.serve.request_ids import new_request_id, next_internal_id
 from sundog.serve.rows import DEFAULT, DeploymentHandleSource, DeploymentID, RequestMetadata, random_name
 from sundog.serve.stages import awaitable
 from sundog.util import metrics
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+    from typing import NoReturn
+
+    from sundog.plain import JsonObject
+    from sundog.serve.router import Replica, Router
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -70,7 +77,7 @@ class ReplicaSelection:
     node_id: str
     availability_zone: str | None
     replica_metadata: dict[str, object]
-    _replica: Any
+    _replica: Replica
     _deployment_id: DeploymentID | None
     _request_metadata: RequestMetadata
     _dispatched: bool = field(default=False, init=False)
@@ -80,7 +87,7 @@ class ReplicaSelection:
         """Where it is."""
         return f"{self.node_ip}:{self.port}" if self.port else self.node_ip
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """The facts, without what dispatching needs."""
         names = ("replica_id", "node_ip", "port", "node_id", "availability_zone", "replica_metadata")
         return {name: getattr(self, name) for name in names}
@@ -181,8 +188,7 @@ class DeploymentResponse(_Response[R]):
             except Exception as error:
                 raise self._error(error) from None
             if not call.was_refused(stage, value):
-                answer: R = value
-                return answer
+                return value  # type: ignore[return-value]  # what the method gave
 
     async def _to_object_ref(self) -> object:
         """The ref of the result, once it is there: to be passed to tasks and actors."""
@@ -195,7 +201,7 @@ class DeploymentResponse(_Response[R]):
         self.result(timeout_s=_timeout_s, _skip_asyncio_check=_allow_running_in_asyncio_loop)
         return self._call.ref
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> NoReturn:
         raise RayServeException(
             "A `DeploymentResponse` cannot be pickled. A handle's call takes it as an argument of its own, not inside "
             "a list, a dict or another object."
@@ -249,7 +255,7 @@ class DeploymentResponseGenerator(_Response[R]):
             if not self._begun and call.was_refused(stage, value):
                 continue
             self._begun = True
-            return value  # type: ignore[no-any-return]
+            return value  # type: ignore[return-value]  # what the generator gave
 
     def __next__(self) -> R:
         if _in_loop():
@@ -275,9 +281,9 @@ class DeploymentResponseGenerator(_Response[R]):
             if not self._begun and call.was_refused(stage, value):
                 continue
             self._begun = True
-            return value  # type: ignore[no-any-return]
+            return value  # type: ignore[return-value]  # what the generator gave
 
-    def _goes_on(self, stage: Any, error: BaseException) -> bool:
+    def _goes_on(self, stage: Future[object], error: BaseException) -> bool:
         if self._begun or not isinstance(error, RayActorError):
             return False
         return self._call.may_go_elsewhere(stage, error)
@@ -315,7 +321,7 @@ class DeploymentHandle(Generic[T]):
         self.init_options = init_options
         self.handle_id = _handle_id or random_name()
         self._counter = _counter
-        self._router: Any = None
+        self._router: Router | None = None
 
     @property
     def deployment_name(self) -> str:
@@ -362,11 +368,12 @@ class DeploymentHandle(Generic[T]):
         self.init_options = InitOptions(**{"_source": source, **given})
         self._live_router()
 
-    def _live_router(self) -> Any:
+    def _live_router(self) -> Router:
         router = self._router
         if router is None or router.client.is_over():
             if self.init_options is None:
                 self._init()
+                assert self._router is not None
                 return self._router
             router = self._router = clients.connect().router(self.deployment_id)
         return router
@@ -432,7 +439,7 @@ class DeploymentHandle(Generic[T]):
             options.stream if stream is None else stream,
         )
 
-    def remote(self, *args: Any, **kwargs: Any) -> Any:
+    def remote(self, *args: object, **kwargs: object) -> Any:
         """Call the deployment; returns a `DeploymentResponse`, or with `stream=True` a generator."""
         router = self._live_router()
         meta = self._metadata()
@@ -467,7 +474,7 @@ class DeploymentHandle(Generic[T]):
         """A context manager: the replica that a request would go to, with a place kept there until the block ends."""
         return self._choose()
 
-    def dispatch(self, selection: ReplicaSelection, *args: Any, **kwargs: Any) -> Any:
+    def dispatch(self, selection: ReplicaSelection, *args: object, **kwargs: object) -> Any:
         """Send a request to the replica that `choose_replica` found.
 
         Raises:
@@ -493,7 +500,7 @@ class DeploymentHandle(Generic[T]):
             router.send(call, selection._replica)
         return DeploymentResponseGenerator(call) if meta.is_streaming else DeploymentResponse(call)
 
-    def broadcast(self, method_name: str, *args: Any, **kwargs: Any) -> DeploymentBroadcastResponse:
+    def broadcast(self, method_name: str, *args: object, **kwargs: object) -> DeploymentBroadcastResponse:
         """Call a method on every replica."""
         router = self._live_router()
         meta = self._metadata(method_name, stream=False)
@@ -508,7 +515,7 @@ class DeploymentHandle(Generic[T]):
         """The same, for coroutines."""
         self.shutdown()
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return (_rebuild, (self.deployment_name, self.app_name, self.handle_options))
 
     def __repr__(self) -> str:

@@ -8,11 +8,14 @@ a proxy's loop.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from sundog.serve.body_reader import BodyReader
 from sundog.serve.packed_http import scope_of
 from sundog.serve.quick import QuickRequest, begin_quick, scope_values
 from sundog.serve.rows import (
@@ -23,12 +26,19 @@ from sundog.serve.rows import (
     TIMEOUT_HEADER,
 )
 
+if TYPE_CHECKING:
+    from starlette.types import Scope
+
 CONNECTION, CALL = "sundog.connection", "sundog.call"  # in the scope of a request
 HEAD_MAX_BYTES = 64 * 1024
 _HEAD_TIMEOUT_S = 30.0
 # How long the rest of a refused request is read and dropped: closing with bytes unread could take the answer away.
 _LINGER_S = 2.0
-_HELD_MAX_BYTES = 64 * 1024  # of a body: a longer one takes the long way
+# Of a body. One whose length is not known takes the long way if it is longer, or comes in parts; one whose head tells
+# its length may be as long as what travels with a call (`proxy.py`), and is waited for.
+_HELD_MAX_BYTES = 64 * 1024
+_AWAITED_MAX_BYTES = 4 * 1024 * 1024
+_LENGTH = b"content-length"
 _REQUEST_ID = REQUEST_ID_HEADER.encode()
 _SPECIAL = (MODEL_ID_HEADER, SESSION_ID_HEADER, TIMEOUT_HEADER, NO_DISCONNECT_HEADER)
 _NOTED = frozenset(
@@ -37,6 +47,7 @@ _NOTED = frozenset(
         *(name.encode() for name in _SPECIAL),
         *(name.replace("-", "_").encode() for name in _SPECIAL),
         *(name.replace("_", "-").encode() for name in _SPECIAL),
+        _LENGTH,
         b"expect",
         b"x-forwarded-for",
         b"x-forwarded-proto",
@@ -44,7 +55,7 @@ _NOTED = frozenset(
 )
 
 
-class Connection:
+class HttpConnection:
     """A client's connection: uvicorn's transport, which can gather what is written."""
 
     __slots__ = ("_held", "_transport", "on_lost")
@@ -90,6 +101,7 @@ class BoundedProtocol(HttpToolsProtocol):
     _is_refused = False
     _in_head = False
     _is_special = False  # the request asks for something that only the long way knows
+    _length: int | None = None  # of its body, if it is known and may be waited for
     _request_id: bytes | None = None
     _method = ""
     _keeps = True
@@ -106,7 +118,7 @@ class BoundedProtocol(HttpToolsProtocol):
     # ------------------------------------------------------------------ the connection
     def connection_made(self, transport: Any) -> None:
         """A client has connected: its first request head must come in time."""
-        self._connection = Connection(transport)
+        self._connection = HttpConnection(transport)
         super().connection_made(self._connection)  # type: ignore[arg-type]
         self._watch_head()
 
@@ -128,8 +140,11 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._is_refused or self.transport.is_closing():
             return
         super().data_received(data)
-        if self._held is not None and not self.transport.is_closing():
-            self._give_up_short_way()  # more of its body is still to come
+        if self._held is not None and not self.transport.is_closing():  # more of its body is still to come
+            if self._length is None:
+                self._give_up_short_way()
+            elif self._length - sum(map(len, self._held)) > _HELD_MAX_BYTES:
+                self._connection.set_protocol(BodyReader(self, self._length, self._held))
         if self._in_head and self._head_timer is None and not self._is_refused:
             self._watch_head()
 
@@ -169,7 +184,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.url = b""
         self.headers = []
         self.expect_100_continue = self._is_special = False
-        self._request_id = None
+        self._request_id = self._length = None
         self._head_bytes = 0
         self._in_head = True
 
@@ -192,6 +207,9 @@ class BoundedProtocol(HttpToolsProtocol):
         if name in _NOTED:
             if name == _REQUEST_ID:
                 self._request_id = value
+            elif name == _LENGTH:
+                length = int(value) if value.isdigit() and len(value) < 20 else _AWAITED_MAX_BYTES + 1
+                self._length = length if length <= _AWAITED_MAX_BYTES else None
             else:
                 self._is_special = True
                 self.expect_100_continue |= name == b"expect" and value.lower() == b"100-continue"
@@ -229,7 +247,7 @@ class BoundedProtocol(HttpToolsProtocol):
             super().on_body(body)
             return
         self._held.append(body)
-        if len(body) > _HELD_MAX_BYTES:
+        if len(body) > _HELD_MAX_BYTES and self._length is None:
             self._give_up_short_way()
 
     def on_message_complete(self) -> None:
@@ -240,7 +258,18 @@ class BoundedProtocol(HttpToolsProtocol):
         if held is None:
             super().on_message_complete()
             return
-        body = b"".join(held) if held else b""
+        self._begin(b"".join(held) if held else b"")
+
+    def body_read(self, body: bytearray) -> None:
+        """The body of a long request is whole; its parser has not seen it, and a new one waits for the next request."""
+        self._connection.set_protocol(self)
+        self.parser = httptools.HttpRequestParser(self)
+        with contextlib.suppress(AttributeError):  # as uvicorn sets it, where httptools knows it
+            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+        self._held = None
+        self._begin(body)
+
+    def _begin(self, body: bytes | bytearray) -> None:
         quick, values = begin_quick(self._front, self, self._method, self.headers, body, self._request_id)
         if quick is None:
             self.take_long_way(values, self.headers, body, False, self._keeps, None)
@@ -288,7 +317,13 @@ class BoundedProtocol(HttpToolsProtocol):
         self.take_long_way(values, self.headers, b"".join(held or ()), True, self._keeps, None)
 
     def take_long_way(
-        self, values: tuple[Any, ...], headers: Any, body: bytes, more: bool, keeps: bool, call: Any
+        self,
+        values: tuple[Any, ...],
+        headers: Any,
+        body: bytes | bytearray,
+        more: bool,
+        keeps: bool,
+        call: Any,
     ) -> None:
         """Have uvicorn run a request as an ASGI app's; `call` is the one that it has made already, if any."""
         self._quick = None
@@ -313,7 +348,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.cycle = cycle
         self._start_asgi_task(cycle, self.app)
 
-    def _scope(self, values: dict[str, Any]) -> Any:
+    def _scope(self, values: Scope) -> Any:
         return {
             "type": "http",
             "asgi": {"version": self.asgi_version, "spec_version": "2.3"},

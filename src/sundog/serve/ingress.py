@@ -9,12 +9,18 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 
 from sundog.serve.context import get_replica_context
 from sundog.serve.imports import dumps
+
+if TYPE_CHECKING:
+    from typing import TypeGuard
+
+    from fastapi import FastAPI
+    from starlette.types import ASGIApp, Message
 
 BUILD_METHOD = "__serve_build_asgi_app__"
 
@@ -22,13 +28,13 @@ BUILD_METHOD = "__serve_build_asgi_app__"
 class Lifespan:
     """Runs the lifespan protocol of an ASGI app, as a server would."""
 
-    def __init__(self, app: Any) -> None:
+    def __init__(self, app: ASGIApp) -> None:
         self._app = app
-        self._inbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        self._inbox: asyncio.Queue[Message] = asyncio.Queue()
         self._started: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._stopped: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._task: asyncio.Task[None] | None = None
-        self.state: dict[str, Any] = {}
+        self.state: dict[str, object] = {}
 
     async def startup(self) -> None:
         """Raises RuntimeError if the app says that it cannot start."""
@@ -59,7 +65,7 @@ class Lifespan:
                 if not each.done():
                     each.set_result("")  # type: ignore[arg-type]
 
-    async def _send(self, message: dict[str, Any]) -> None:
+    async def _send(self, message: Message) -> None:
         kind = message["type"]
         if kind == "lifespan.startup.complete" and not self._started.done():
             self._started.set_result("")
@@ -72,11 +78,11 @@ class Lifespan:
 class AsgiIngress:
     """What `@serve.ingress` adds to a class."""
 
-    _asgi_app: object = None
+    _asgi_app: ASGIApp = None  # type: ignore[assignment]  # until the replica has made it
     _lifespan: Lifespan | None = None
 
     @property
-    def app(self) -> Any:
+    def app(self) -> ASGIApp:
         """The ASGI app."""
         return self._asgi_app
 
@@ -138,7 +144,7 @@ def ingress(app: Any = None) -> Callable[[Any], Any]:
     return decorate
 
 
-def _frozen(app: Any) -> bytes:
+def _frozen(app: object) -> bytes:
     try:
         return dumps(app)
     except Exception as error:
@@ -181,7 +187,7 @@ def _wrapped(cls: Any, blob: bytes | None) -> object:
     return Ingress
 
 
-def _is_fastapi(app: Any) -> bool:
+def _is_fastapi(app: object) -> TypeGuard[FastAPI]:
     try:
         from fastapi import APIRouter, FastAPI
     except ImportError:
@@ -189,7 +195,7 @@ def _is_fastapi(app: Any) -> bool:
     return isinstance(app, (FastAPI, APIRouter))
 
 
-def _bind_methods(app: Any, cls: type) -> None:
+def _bind_methods(app: FastAPI, cls: type) -> None:
     """Give the methods among an app's handlers the replica's object as `self`."""
     from fastapi import APIRouter, Depends
     from fastapi.routing import APIRoute, APIWebSocketRoute

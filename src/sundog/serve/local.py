@@ -10,7 +10,7 @@ import asyncio
 import concurrent.futures
 import queue
 import threading
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sundog.serve import context
 from sundog.serve.context import ReplicaContext, RequestContext
@@ -27,6 +27,10 @@ from sundog.serve.request_ids import new_request_id
 from sundog.serve.rows import DeploymentID, ReplicaID, random_name
 from sundog.serve.schema import ReplicaRank
 from sundog.serve.user_code import UserCode
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+    from typing import NoReturn
 
 _lock = threading.Lock()
 _loop: asyncio.AbstractEventLoop | None = None
@@ -59,7 +63,7 @@ def stop() -> None:
         _made.pop().close()
 
 
-def make_local_handle(deployment: Deployment, where: DeploymentID) -> Any:
+def make_local_handle(deployment: Deployment, where: DeploymentID) -> LocalHandle:
     """Make the object of a deployment in this process; returns a handle to it."""
     config = deployment._replica_config
     user = UserCode(config.definition, config.init_args, config.init_kwargs)
@@ -88,7 +92,7 @@ class _Meta:
 class _LocalCall:
     """Stands for the call of a response."""
 
-    def __init__(self, future: Any) -> None:
+    def __init__(self, future: Future[Any]) -> None:
         self.current, self.meta = future, _Meta()
 
     def cancel(self) -> None:
@@ -120,12 +124,12 @@ class LocalResponse(DeploymentResponse[Any]):
         except concurrent.futures.CancelledError:
             raise RequestCancelledError(self.request_id) from None
 
-    async def _to_object_ref(self) -> Any:
+    async def _to_object_ref(self) -> NoReturn:
         raise RuntimeError(
             "Local testing mode makes no ObjectRef of a DeploymentResponse. Await the response itself."
         )
 
-    def _to_object_ref_sync(self, *_args: Any, **_kwargs: Any) -> Any:
+    def _to_object_ref_sync(self, *_args: object, **_kwargs: object) -> NoReturn:
         raise RuntimeError(
             "Local testing mode makes no ObjectRef of a DeploymentResponse. Await the response itself."
         )
@@ -134,11 +138,11 @@ class LocalResponse(DeploymentResponse[Any]):
 class LocalResponseGenerator(DeploymentResponseGenerator[Any]):
     """The items of a streaming call in local testing mode."""
 
-    def __init__(self, call: Any, items: queue.Queue[Any]) -> None:
-        super().__init__(call)
+    def __init__(self, call: _LocalCall, items: queue.Queue[tuple[str, Any]]) -> None:
+        super().__init__(call)  # type: ignore[arg-type]
         self._items = items
 
-    def _value(self, item: Any) -> Any:
+    def _value(self, item: tuple[str, Any]) -> object:
         kind, value = item
         if kind == "item":
             return value
@@ -191,7 +195,7 @@ class LocalHandle(DeploymentHandle[Any]):
             self._user, self.deployment_id, self._replica, replace(self.handle_options, **given)
         )
 
-    def remote(self, *args: Any, **kwargs: Any) -> Any:
+    def remote(self, *args: object, **kwargs: object) -> Any:
         """Call the deployment."""
         options = self.handle_options
         request = context.request_context.get()
@@ -205,24 +209,34 @@ class LocalHandle(DeploymentHandle[Any]):
         )
         loop = _user_loop()
         if options.stream:
-            items: queue.Queue[Any] = queue.Queue()
-            future = asyncio.run_coroutine_threadsafe(self._stream(seen, args, kwargs, items), loop)
-            return LocalResponseGenerator(_LocalCall(future), items)
+            items: queue.Queue[tuple[str, Any]] = queue.Queue()
+            streams = asyncio.run_coroutine_threadsafe(self._stream(seen, args, kwargs, items), loop)
+            return LocalResponseGenerator(_LocalCall(streams), items)
         future = asyncio.run_coroutine_threadsafe(self._call(seen, args, kwargs), loop)
         return LocalResponse(_LocalCall(future))  # type: ignore[arg-type]
 
-    async def _ready(self, seen: RequestContext, args: Any, kwargs: Any) -> tuple[Any, Any]:
+    async def _ready(
+        self, seen: RequestContext, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> tuple[list[object], dict[str, object]]:
         context.request_context.set(seen)
         values = [await _resolved(each) for each in args]
         named = {name: await _resolved(each) for name, each in kwargs.items()}
         context.set_replica_context(self._replica)
         return values, named
 
-    async def _call(self, seen: RequestContext, args: Any, kwargs: Any) -> Any:
+    async def _call(
+        self, seen: RequestContext, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> object:
         values, named = await self._ready(seen, args, kwargs)
         return await self._user.call(self.handle_options.method_name, tuple(values), named)
 
-    async def _stream(self, seen: RequestContext, args: Any, kwargs: Any, items: queue.Queue[Any]) -> None:
+    async def _stream(
+        self,
+        seen: RequestContext,
+        args: tuple[object, ...],
+        kwargs: dict[str, object],
+        items: queue.Queue[tuple[str, Any]],
+    ) -> None:
         try:
             values, named = await self._ready(seen, args, kwargs)
             async for each in self._user.stream(self.handle_options.method_name, tuple(values), named):
@@ -233,7 +247,7 @@ class LocalHandle(DeploymentHandle[Any]):
             if not isinstance(error, Exception):
                 raise
 
-    def _live_router(self) -> Any:
+    def _live_router(self) -> NoReturn:
         raise RayServeException(
             "Local testing mode has no routers: choose_replica and broadcast need replicas."
         )
@@ -242,7 +256,7 @@ class LocalHandle(DeploymentHandle[Any]):
         raise RayServeException("A handle of local testing mode cannot leave its process.")
 
 
-async def _resolved(value: Any) -> Any:
+async def _resolved(value: object) -> object:
     if isinstance(value, DeploymentResponseGenerator):
         raise RuntimeError(
             "An argument of this call is a DeploymentResponseGenerator. A handle takes no streamed answer as an "

@@ -11,10 +11,17 @@ import logging
 import os
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING
 
+from sundog.printable import printable
 from sundog.serve.context import _get_internal_replica_context, request_context
 from sundog.serve.schema import EncodingType, LoggingConfig
+
+if TYPE_CHECKING:
+    import asyncio
+    from typing import TextIO
+
+    from sundog.plain import JsonObject
 
 LOGGER = "ray.serve"
 _FLUSH_S = 0.2
@@ -35,7 +42,7 @@ class _Facts(logging.Filter):
 
 class _Text(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        request = f" {named}" if (named := getattr(record, "request_id", "")) else ""
+        request = f" {printable(named)}" if (named := getattr(record, "request_id", "")) else ""
         where = f"{record.component_name} {record.component_id}{request}"  # type: ignore[attr-defined]
         line = f"{record.levelname} {self.formatTime(record)} {where} -- {record.getMessage()}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
@@ -47,7 +54,7 @@ class _Json(logging.Formatter):
         self._attrs = attrs
 
     def format(self, record: logging.LogRecord) -> str:
-        row: dict[str, Any] = {
+        row: JsonObject = {
             "asctime": self.formatTime(record),
             "levelname": record.levelname,
             "message": record.getMessage(),
@@ -105,13 +112,15 @@ def configure(component: str, name: str, folder: str, config: LoggingConfig) -> 
 class AccessLog:
     """One line for each request, in the process's log file. In an event loop."""
 
-    def __init__(self, loop: Any, path: str, config: LoggingConfig, component: str, name: str) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, path: str, config: LoggingConfig, component: str, name: str
+    ) -> None:
         self._loop, self._path = loop, path
         self._component, self._name = component, name
         self._is_json = config.encoding == EncodingType.JSON
         self.is_on = bool(path) and config.enable_access_log and config.log_level in ("INFO", "DEBUG")
         self._lines: list[tuple[float, str, str, str, str, float]] = []
-        self._file: Any = None
+        self._file: TextIO | None = None
         self._due = False
 
     def note(self, request_id: str, method: str, route: str, status: str, seconds: float) -> None:
@@ -140,7 +149,9 @@ class AccessLog:
             self.is_on = False  # the disk is full, or the folder is gone: requests matter more
 
     def _line(self, row: tuple[float, str, str, str, str, float]) -> str:
-        at, request_id, method, route, status, seconds = row
+        at, asked_id, method, asked_route, status, seconds = row
+        # The client chose both: a path may have any character in it, as %0A, and would forge a line of the log.
+        request_id, route = printable(asked_id), printable(asked_route)
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at)) + f",{int(at * 1000) % 1000:03d}"
         message = f"{method} {route} {status} {seconds * 1000:.1f}ms"
         if not self._is_json:

@@ -10,10 +10,13 @@ import asyncio
 import inspect
 from collections import OrderedDict
 from functools import wraps
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
 from sundog.serve.context import _get_internal_replica_context
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
 
 _kept: WeakSet[_Models] = WeakSet()  # of this process
 _ends: dict[
@@ -22,13 +25,15 @@ _ends: dict[
 
 
 class _Models:
-    def __init__(self, load: Any, home: Any, is_method: bool, limit: int) -> None:
+    def __init__(
+        self, load: Callable[..., Awaitable[object]], home: object, is_method: bool, limit: int
+    ) -> None:
         self._load, self.home, self.is_method, self._limit = load, home, is_method, limit
-        self.models: OrderedDict[str, Any] = OrderedDict()
+        self.models: OrderedDict[str, object] = OrderedDict()
         self._lock = asyncio.Lock()
         _kept.add(self)
 
-    async def get(self, model_id: Any) -> Any:
+    async def get(self, model_id: object) -> object:
         """A model, loaded if it is not."""
         if not isinstance(model_id, str):
             raise TypeError(f"A model is asked for by its ID, a str, not by {model_id!r}.")
@@ -48,7 +53,7 @@ class _Models:
     async def unload(self) -> None:
         """Let the model go that has not been asked for longest; its `__del__` may be a coroutine."""
         _, model = self.models.popitem(last=False)
-        kind = type(model)
+        kind: Any = type(model)
         end = getattr(kind, "__del__", None)
         if inspect.iscoroutinefunction(end):
             _ends[kind] = end
@@ -57,14 +62,14 @@ class _Models:
             await _ends[kind](model)
 
 
-async def unload_all(home: Any) -> None:
+async def unload_all(home: object) -> None:
     """A replica ends, whose object is `home`: its models go first."""
     for each in list(_kept):
         while each.models and (each.home is home or not each.is_method):
             await each.unload()
 
 
-def _tell(home: Any) -> None:
+def _tell(home: object) -> None:
     """Let the controller know which models this replica has."""
     replica = _get_internal_replica_context()
     if replica is None:
@@ -78,22 +83,22 @@ def _tell(home: Any) -> None:
         client.controller.models_changed.remote(where.deployment_id, where.unique_id, tuple(loaded))
 
 
-def _all(home: Any) -> list[_Models]:
+def _all(home: object) -> list[_Models]:
     return [each for each in vars(home).values() if isinstance(each, _Models)]
 
 
 class _Multiplexed:
     """A function that loads models. What is copied into replicas is this object, by its class."""
 
-    def __init__(self, function: Any, limit: int) -> None:
+    def __init__(self, function: Callable[..., Awaitable[object]], limit: int) -> None:
         self._function, self._limit = function, limit
         self._is_method = next(iter(inspect.signature(function).parameters)) == "self"
         self._key = f"__serve_models_{function.__name__}__"
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {key: value for key, value in self.__dict__.items() if not isinstance(value, _Models)}
 
-    async def get(self, args: tuple[Any, ...]) -> Any:
+    async def get(self, args: tuple[object, ...]) -> object:
         """A model, loaded if it is not."""
         if len(args) != 1 + self._is_method:
             raise TypeError(
@@ -127,7 +132,7 @@ def multiplexed(func: Any = None, max_num_models_per_replica: int = 3) -> Any:
         kept = _Multiplexed(function, max_num_models_per_replica)
 
         @wraps(function)
-        async def get(*args: Any) -> Any:
+        async def get(*args: object) -> object:
             return await kept.get(args)
 
         return get
@@ -135,7 +140,7 @@ def multiplexed(func: Any = None, max_num_models_per_replica: int = 3) -> Any:
     return decorate(func) if func is not None else decorate
 
 
-def _check(function: Any) -> None:
+def _check(function: object) -> None:
     if not callable(function):
         raise TypeError(f"@serve.multiplexed takes a function or a method, not {function!r}.")
     if not inspect.iscoroutinefunction(function):

@@ -6,7 +6,7 @@ Owns no state: each function asks the controller of the session that this proces
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sundog.serve import client as clients
 from sundog.serve.rows import DeploymentID
@@ -14,8 +14,11 @@ from sundog.serve.schema import ServeDeploySchema, ServeInstanceDetails
 from sundog.serve.specs import Revision
 from sundog.serve.verbs import call, shutdown, start, wait_until_running
 
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
 
-def details() -> dict[str, Any]:
+
+def details() -> JsonObject:
     """All that runs; empty when Serve does not."""
     client = clients.connect(or_none=True)
     if client is None:

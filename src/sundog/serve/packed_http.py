@@ -9,14 +9,21 @@ from __future__ import annotations
 
 import marshal
 import re
-from typing import Any
+from pickle import PickleBuffer
+from typing import TYPE_CHECKING, Any
 
-from sundog.serve.answers import PLAIN_KINDS, Answer, Headers
+from sundog.serve.answers import PLAIN_KINDS, Answer, Headers, Stream
 from sundog.serve.rows import RequestMetadata
 
+if TYPE_CHECKING:
+    from starlette.types import Message, Scope
+
+# Under 2.4 an app that streams need not listen for the client's end: a client that goes away cancels the app.
+ASGI = {"version": "3.0", "spec_version": "2.4"}
 _BODY_MAX_BYTES = 64 * 1024  # a longer body is not copied once more to be packed
 _BAD_NAME = re.compile(rb'[\x00-\x1f\x7f()<>@,;:\[\]={} \t\\"]')
 _BAD_VALUE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
+_CHUNKED = (b"transfer-encoding", b"chunked")
 _LENGTHLESS = (204, 304)
 _KNOWN = {each: b": ".join(each) + b"\r\ncontent-length: %b\r\n" for each in PLAIN_KINDS}
 
@@ -28,10 +35,13 @@ def pack_request(
     app_name: str,
     scope: tuple[Any, ...],
     headers: Headers,
-    body: bytes,
-) -> bytes:
-    """One request; `scope` holds what `_SCOPE_NAMES` lists."""
-    return marshal.dumps((request_id, internal_id, prefix, app_name, scope, headers, body))
+    body: bytes | bytearray,
+) -> tuple[Any, ...]:
+    """One request, as the arguments of the call; `scope` has what `_SCOPE_NAMES` lists. A long body goes beside it."""
+    if len(body) <= _BODY_MAX_BYTES:
+        return (marshal.dumps((request_id, internal_id, prefix, app_name, scope, headers, bytes(body))),)
+    head = marshal.dumps((request_id, internal_id, prefix, app_name, scope, headers, b""))
+    return head, None, PickleBuffer(body)  # not copied into the pickle
 
 
 _SCOPE_NAMES = (
@@ -46,11 +56,12 @@ _SCOPE_NAMES = (
 )
 
 
-def scope_of(values: tuple[Any, ...], headers: Headers) -> dict[str, Any]:
+def scope_of(values: tuple[Any, ...], headers: Headers) -> Scope:
     """The ASGI scope of a request."""
     method, scheme, path, raw_path, query_string, root_path, client, server = values
     return {
         "type": "http",
+        "asgi": ASGI,
         "http_version": "1.1",
         "method": method,
         "scheme": scheme,
@@ -69,9 +80,10 @@ def metadata_of(request_id: str, internal_id: str, prefix: str, app_name: str) -
     return RequestMetadata(request_id, internal_id, "__call__", prefix, app_name, "", "", False, True)
 
 
-def unpack_request(data: bytes) -> tuple[RequestMetadata, dict[str, Any], bytes]:
+def unpack_request(data: bytes, beside: Any = b"") -> tuple[RequestMetadata, Scope, bytes]:
     """The metadata, the ASGI scope and the body of a request."""
     request_id, internal_id, prefix, app_name, scope, headers, body = marshal.loads(data)
+    body = body or bytes(beside)
     return metadata_of(request_id, internal_id, prefix, app_name), scope_of(scope, headers), body
 
 
@@ -79,7 +91,7 @@ def pack_answer(answer: Answer, method: str) -> bytes | Answer:
     """An answer as bytes: status, head as it goes to the client, body. The answer itself if it does not fit."""
     status, headers, body = answer
     if len(body) > _BODY_MAX_BYTES:
-        return answer
+        return beside(answer)
     if len(headers) == 2 and headers[1] == (b"content-length", length := b"%d" % len(body)):
         known = _KNOWN.get(headers[0])  # as `answer_of` makes them
         if known is not None and method != "HEAD":
@@ -108,6 +120,37 @@ def pack_answer(answer: Answer, method: str) -> bytes | Answer:
     return marshal.dumps((status, b"".join(parts), body, closes))
 
 
+def beside(answer: Answer) -> Answer:
+    """An answer whose long body is not copied into the pickle: the receiver finds a view in its place."""
+    body: Any = answer.body
+    return answer._replace(body=PickleBuffer(body)) if len(body) > _BODY_MAX_BYTES else answer  # type: ignore[arg-type]
+
+
+def piece_beside(message: Message) -> Message:
+    """The same for a piece of a stream."""
+    body = message.get("body")
+    return {**message, "body": PickleBuffer(body)} if body and len(body) > _BODY_MAX_BYTES else message
+
+
+def pack_stream(stream: Stream, method: str) -> bytes | Stream:
+    """A stream that has ended before it was asked for, as bytes: each piece is a chunk of its own."""
+    if not stream.is_done or stream.messages[0]["type"] != "http.response.start":
+        return stream
+    start, *pieces = stream.messages
+    status: int = start["status"]
+    headers = [(bytes(name), bytes(value)) for name, value in start.get("headers", ())]
+    parts: list[bytes] = [bytes(each.get("body", b"")) for each in pieces]
+    if sum(map(len, parts)) > _BODY_MAX_BYTES or status in _LENGTHLESS or method == "HEAD":
+        return stream
+    if any(name.lower() in (b"content-length", b"connection", b"transfer-encoding") for name, _ in headers):
+        return stream
+    if any(_BAD_NAME.search(name) or _BAD_VALUE.search(value) for name, value in headers):
+        return stream
+    head = b"".join([b"%b: %b\r\n" % (name.lower(), value) for name, value in headers])
+    body = b"".join([b"%x\r\n%b\r\n" % (len(part), part) for part in parts if part])
+    return marshal.dumps((status, head + b"%b: %b\r\n" % _CHUNKED, body + b"0\r\n\r\n", False))
+
+
 def unpack_answer(data: bytes) -> tuple[int, bytes, bytes, bool]:
     """The status, the head without the line of the status, the body, and whether the connection is to be closed."""
     found: tuple[int, bytes, bytes, bool] = marshal.loads(data)
@@ -119,4 +162,18 @@ def answer_from(data: bytes) -> Answer:
     status, head, body, _ = unpack_answer(data)
     lines = head.split(b"\r\n")[:-1]
     headers = [(name, value) for name, _, value in (line.partition(b": ") for line in lines)]
+    if headers and headers[-1] == _CHUNKED:
+        return Answer(status, headers[:-1], _unchunked(body))
     return Answer(status, headers, body)
+
+
+def _unchunked(data: bytes) -> bytes:
+    parts: list[bytes] = []
+    at = 0
+    while True:
+        end = data.index(b"\r\n", at)
+        size = int(data[at:end], 16)
+        if not size:
+            return b"".join(parts)
+        parts.append(data[end + 2 : end + 2 + size])
+        at = end + 4 + size

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sundog.serve.config import count_of, share_of
 from sundog.serve.deployment import DeploymentConfig
@@ -30,6 +30,9 @@ from sundog.serve.rows import (
     ReplicaState,
 )
 
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
+
 HEALTH_FAILURES_MAX = 3
 TRIES_A_REPLICA = 3
 BACKOFF_MAX_S = 64.0
@@ -37,14 +40,14 @@ _S, _T, _R = DeploymentStatus, DeploymentStatusTrigger, ReplicaState
 
 
 @dataclass
-class Target:
+class DeploymentTarget:
     """A version of a deployment, with its options."""
 
     version: str
     config: DeploymentConfig
     num_replicas: int
     code_key: str = ""
-    process: dict[str, Any] = field(default_factory=dict)  # options of the replicas' processes
+    process: JsonObject = field(default_factory=dict)  # options of the replicas' processes
     revision: int = 0  # of the options that need no new process
 
 
@@ -61,7 +64,7 @@ class ReplicaRow:
     failures: int = 0
     next_check: float = 0.0
     is_checking: bool = False
-    is_refusing: bool = False  # it takes no more requests, whoever sends them
+    is_refusing: bool = False  # the replica takes no more requests from any sender
     gang: GangContext | None = None
     requests: int = 0
     errors: int = 0
@@ -74,7 +77,7 @@ class Start:
     """Make a replica."""
 
     row: ReplicaRow
-    target: Target
+    target: DeploymentTarget
 
 
 @dataclass
@@ -90,7 +93,7 @@ class Reconfigure:
     """Tell a replica its new options."""
 
     row: ReplicaRow
-    target: Target
+    target: DeploymentTarget
 
 
 @dataclass
@@ -113,8 +116,8 @@ class DeploymentPlan:
     def __init__(self, deployment: DeploymentID, new_name: Callable[[], str]) -> None:
         self.id = deployment
         self._new_name = new_name
-        self.target: Target | None = None
-        self.previous: Target | None = None  # what ran well before the present update
+        self.target: DeploymentTarget | None = None
+        self.previous: DeploymentTarget | None = None  # what ran well before the present update
         self.replicas: dict[str, ReplicaRow] = {}
         self.status = _S.UPDATING
         self.trigger = _T.CONFIG_UPDATE_STARTED
@@ -129,7 +132,7 @@ class DeploymentPlan:
         self.usual_of: frozenset[str] = frozenset()  # the replicas that they are of, also when these are gone
 
     # ------------------------------------------------------------------ what users want
-    def deploy(self, target: Target) -> None:
+    def deploy(self, target: DeploymentTarget) -> None:
         """Run this version, or these options, from now on."""
         old = self.target
         is_new = old is None or old.version != target.version

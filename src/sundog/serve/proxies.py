@@ -21,6 +21,7 @@ from sundog.serve.rows import NAMESPACE
 from sundog.serve.schema import ProxyStatus
 
 if TYPE_CHECKING:
+    from sundog.plain import JsonObject
     from sundog.serve.controller import ControllerCore
 
 _AGAIN_S = 0.05
@@ -39,6 +40,7 @@ class Proxies:
         self._states: dict[int, ProxyStatus] = {}
         self._facts: dict[int, dict[str, object]] = {}
         self._is_ending = False
+        self._changed = asyncio.Event()
 
     async def begin(self, known_port: int) -> None:
         """Have proxies listen; returns when all of them do.
@@ -69,10 +71,11 @@ class Proxies:
         self._giver = Giver(sock, self._folder, asyncio.get_running_loop())
         sock.close()
         self.core.dirty = True
-        ready = [self.core.replicas.run(self._keep(number)) for number in range(http.num_proxies)]
-        del ready
+        for number in range(http.num_proxies):
+            self.core.replicas.run(self._keep(number))
         while not all(self._states.get(number) == ProxyStatus.HEALTHY for number in range(http.num_proxies)):
-            await asyncio.sleep(0.005)
+            self._changed.clear()
+            await self._changed.wait()
 
     async def _keep(self, number: int) -> None:
         """Keep one proxy alive."""
@@ -118,6 +121,7 @@ class Proxies:
         self._states.setdefault(number, ProxyStatus.STARTING)
         self._facts[number] = await actor.ready.remote(self.core.routes())
         self._states[number] = ProxyStatus.HEALTHY
+        self._changed.set()
         await actor.parked.options(enable_task_events=False).remote()
 
     async def end(self) -> None:
@@ -138,7 +142,7 @@ class Proxies:
         order = [ProxyStatus.UNHEALTHY, ProxyStatus.STARTING, ProxyStatus.HEALTHY]
         return {self.core.node: min(self._states.values(), key=order.index)}
 
-    def details(self) -> dict[str, Any]:
+    def details(self) -> JsonObject:
         """The same, with facts."""
         return {
             node: {"status": status.value, "node_id": node, "node_ip": "127.0.0.1", **self._facts.get(0, {})}

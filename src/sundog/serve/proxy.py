@@ -15,7 +15,7 @@ import asyncio
 import contextlib
 import os
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sundog
 from sundog.exceptions import RayActorError, RayTaskError, TaskCancelledError
@@ -42,6 +42,11 @@ from sundog.serve.rows import (
 from sundog.serve.schema import LoggingConfig
 from sundog.serve.stages import awaitable
 
+if TYPE_CHECKING:
+    from starlette.types import Message, Receive, Scope, Send
+
+    from sundog.serve.client import Client
+
 _TOGETHER_MAX_BYTES = 64 * 1024  # a longer body is not copied to go out with its head
 _INLINE_MAX = 4 * 1024 * 1024  # of a body that travels with the call
 _SCOPE_KEYS = ("type", "http_version", "method", "scheme", "path", "raw_path", "query_string", "root_path", "headers",
@@ -65,7 +70,7 @@ class ProxyApp:
         self.options, self.metrics = options, metrics
         self.routes: list[Route] = []
         self._routers: dict[str, Router] = {}  # by the prefix of their route
-        self.client: Any = None
+        self.client: Client | None = None
         self.ongoing = 0
         self.is_draining = False
         self.log: AccessLog | None = None
@@ -89,6 +94,7 @@ class ProxyApp:
         """The router of the deployment behind a route."""
         found = self._routers.get(route.prefix)
         if found is None:
+            assert self.client is not None
             found = self.client.router(DeploymentID(route.deployment, route.app_name))
             self._routers[route.prefix] = found
         return found
@@ -99,7 +105,7 @@ class ProxyApp:
         if self.ongoing == 1:
             self.metrics.watch(lambda: self.ongoing)
 
-    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
         root = self.options.root_path
         path: str = scope["path"]
@@ -127,7 +133,7 @@ class ProxyApp:
             if self.log is not None:
                 self.log.note(request.meta.request_id, method, path, str(status), seconds)
 
-    async def _answer_itself(self, path: str, send: Any) -> None:
+    async def _answer_itself(self, path: str, send: Send) -> None:
         if path == "/-/routes":
             answer = answer_of({each.prefix: each.app_name for each in self.routes})
         elif path == "/-/healthz":
@@ -143,7 +149,7 @@ class ProxyApp:
             )
         await _write(send, answer)
 
-    async def _send_answer(self, scope: dict[str, Any], send: Any, answer: Answer, request_id: str) -> None:
+    async def _send_answer(self, scope: Scope, send: Send, answer: Answer, request_id: str) -> None:
         if scope["type"] == "websocket":
             await send(
                 {"type": "websocket.close", "code": 1011 if answer.status >= 500 else 1008, "reason": ""}
@@ -163,7 +169,7 @@ class ProxyApp:
             connection.release()
 
 
-async def _write(send: Any, answer: Answer) -> None:
+async def _write(send: Send, answer: Answer) -> None:
     await send({"type": "http.response.start", "status": answer.status, "headers": answer.headers})
     await send({"type": "http.response.body", "body": answer.body})
 
@@ -172,7 +178,7 @@ class _Request:
     """One request, from its head to the end of its answer."""
 
     def __init__(
-        self, app: ProxyApp, route: Route, scope: dict[str, Any], receive: Any, send: Any, root: str
+        self, app: ProxyApp, route: Route, scope: Scope, receive: Receive, send: Send, root: str
     ) -> None:
         self.app, self.route, self.scope, self.receive, self.send = app, route, scope, receive, send
         self.is_socket = scope["type"] == "websocket"
@@ -192,7 +198,7 @@ class _Request:
         self.has_begun = False
         self.is_gone = False
         self.stream: Any = None
-        self.waiter: asyncio.Future[Any] | None = None
+        self.waiter: asyncio.Future[object] | None = None
 
     def _metadata(self, text: dict[str, str]) -> RequestMetadata:
         route = self.route
@@ -335,7 +341,7 @@ class _Request:
                     raise
                 continue
             if not call.was_refused(stage, value):
-                return answer_from(value) if type(value) is bytes else value
+                return answer_from(value) if type(value) is bytes else value  # type: ignore[return-value]
 
     async def _feed(self) -> None:
         """Hand on what the client sends, piece by piece: the next is read when the replica has taken the last."""
@@ -389,7 +395,7 @@ class _Request:
         if not self.ignores_disconnect:
             sundog.cancel(stream)
 
-    async def _send_all(self, messages: list[dict[str, Any]], status: int) -> int:
+    async def _send_all(self, messages: list[Message], status: int) -> int:
         for message in messages:
             if message["type"] == "http.response.start":
                 status = message["status"]
@@ -431,7 +437,7 @@ class ProxyActor:
         self._task: asyncio.Task[None] | None = None
         self._app = ProxyApp(options, ProxyMetrics())
 
-    async def ready(self, routes: list[Route]) -> dict[str, Any]:
+    async def ready(self, routes: list[Route]) -> dict[str, object]:
         """Listen; returns when the port is open."""
         if self._server is None:
             await self._listen(routes)
@@ -482,7 +488,7 @@ class ProxyActor:
             await asyncio.sleep(0.001)
         await self._follow(client)
 
-    async def _follow(self, client: Any) -> None:
+    async def _follow(self, client: Client) -> None:
         """Keep the routes up to date."""
         loop = asyncio.get_running_loop()
 

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sundog.serve.replica_metrics import LATENCY_MS, Level
 from sundog.util import metrics
+
+if TYPE_CHECKING:
+    from sundog.util.metrics import Counter, Histogram
 
 _TAGS = ("route", "method", "application", "status_code")
 
@@ -19,7 +22,7 @@ class ProxyMetrics:
     """Counts requests, errors and milliseconds."""
 
     def __init__(self) -> None:
-        self._made: tuple[Any, Any, Any] | None = None
+        self._made: tuple[Counter, Counter, Histogram] | None = None
         self._level: Level | None = None
 
     def watch(self, read: Callable[[], int]) -> None:

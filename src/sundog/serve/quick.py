@@ -50,14 +50,16 @@ class QuickRequest:
         self.is_over = False
         self.keeps = True  # whether the connection is for further requests
 
-    def begin(self, scope: tuple[Any, ...], headers: Any, body: bytes, request_id: bytes | None) -> bool:
+    def begin(
+        self, scope: tuple[Any, ...], headers: Any, body: bytes | bytearray, request_id: bytes | None
+    ) -> bool:
         """Send it to a replica. False: none takes it now."""
         route = self._route
         self._scope, self._headers, self._body = scope, headers, body
         name = self._request_id = request_id.decode("latin-1") if request_id else new_request_id()
         internal = self._internal_id = next_internal_id()
         found = self._router.place_quick(
-            pack_request(name, internal, route.prefix, route.app_name, scope, headers, body)
+            *pack_request(name, internal, route.prefix, route.app_name, scope, headers, body)
         )
         if found is None:
             return False
@@ -66,7 +68,7 @@ class QuickRequest:
         self._ref.as_future().add_done_callback(self._answered)
         return True
 
-    def _answered(self, done: asyncio.Future[Any]) -> None:
+    def _answered(self, done: asyncio.Future[object]) -> None:
         if self.is_over:
             done.exception()  # asked for, so that asyncio does not complain
             return
@@ -136,7 +138,12 @@ def scope_values(protocol: BoundedProtocol, method: str) -> tuple[str, tuple[Any
 
 
 def begin_quick(
-    app: ProxyApp, protocol: BoundedProtocol, method: str, headers: Any, body: bytes, request_id: bytes | None
+    app: ProxyApp,
+    protocol: BoundedProtocol,
+    method: str,
+    headers: Any,
+    body: bytes | bytearray,
+    request_id: bytes | None,
 ) -> tuple[QuickRequest | None, tuple[Any, ...]]:
     """Begin a request whose body is here; None if it has to take the long way. And the values of its scope.
 

@@ -20,7 +20,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sundog
 from sundog.serve import context
@@ -30,11 +30,20 @@ from sundog.serve.deployment import DeploymentConfig
 from sundog.serve.exceptions import RayServeException
 from sundog.serve.exchange import Exchange
 from sundog.serve.logs import AccessLog, configure
-from sundog.serve.packed_http import pack_answer, unpack_request
+from sundog.serve.packed_http import ASGI, beside, pack_answer, pack_stream, piece_beside, unpack_request
 from sundog.serve.replica_metrics import Level, ReplicaMetrics
 from sundog.serve.rows import DeploymentID, Rejection, ReplicaID, RequestMetadata
 from sundog.serve.schema import LoggingConfig, ReplicaRank
 from sundog.serve.user_code import UserCode
+
+if TYPE_CHECKING:
+    from typing import TypeGuard
+
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Message, Scope
+
+    from sundog.plain import JsonObject
+    from sundog.serve.gang import GangContext
 
 _IDLE_LOOK_S = 0.02
 _PLAIN = frozenset({str, bytes, dict, list, int, float, bool, type(None)})
@@ -52,7 +61,7 @@ class ReplicaBoot:
     world_size: int
     log_folder: str
     logging: LoggingConfig
-    gang: Any = None
+    gang: GangContext | None = None
 
 
 @dataclass
@@ -66,7 +75,7 @@ class ReplicaFacts:
     is_asgi: bool
     docs_path: str | None
     log_path: str
-    metadata: dict[str, Any] = field(default_factory=dict)
+    metadata: dict[str, object] = field(default_factory=dict)
     downstream: list[DeploymentID] = field(default_factory=list)
 
 
@@ -81,7 +90,7 @@ class ReplicaActor:
         self._is_stopping = False
         self._is_changing = False  # its user's config is about to change
         self._exchanges: dict[str, Exchange] = {}
-        self._running: set[asyncio.Task[Any]] = set()
+        self._running: set[asyncio.Task[object]] = set()
         self._log: AccessLog | None = None
         self._metrics = ReplicaMetrics(boot.replica_id)
         self._level: Level | None = None
@@ -181,7 +190,7 @@ class ReplicaActor:
         finally:
             self._is_changing = False
 
-    async def check_health(self) -> dict[str, Any]:
+    async def check_health(self) -> JsonObject:
         """Raises what the user's `check_health` raises; else what the replica says for routing and autoscaling."""
         assert self._user is not None
         try:
@@ -192,7 +201,7 @@ class ReplicaActor:
         self._metrics.is_healthy(True)
         return {}
 
-    async def routing_stats(self) -> dict[str, Any]:
+    async def routing_stats(self) -> dict[str, object]:
         """What the user's `record_routing_stats` returns."""
         assert self._user is not None
         return await self._user.ask("record_routing_stats") or {}
@@ -203,7 +212,7 @@ class ReplicaActor:
         return await self._user.ask("record_autoscaling_stats") or {}
 
     async def parked(self) -> None:
-        """Never ends while the replica lives: whoever waits for it learns of the replica's death at once."""
+        """Never ends while the replica lives: a caller that waits for it learns of the replica's death at once."""
         await asyncio.Event().wait()
 
     async def get_num_ongoing_requests(self) -> int:
@@ -258,18 +267,20 @@ class ReplicaActor:
         if self._log is not None:
             self._log.note(meta.request_id, method, route, status, seconds)
 
-    async def handle_request(self, meta: RequestMetadata, /, *args: Any, **kwargs: Any) -> Any:
+    async def handle_request(self, meta: RequestMetadata, /, *args: object, **kwargs: object) -> object:
         """Run one request; a `Rejection` if there is no room."""
         refused = self._refusal()
         if refused is not None:
             return refused
         return await self._handle(meta, args, kwargs)
 
-    async def handle_control(self, meta: RequestMetadata, /, *args: Any, **kwargs: Any) -> Any:
+    async def handle_control(self, meta: RequestMetadata, /, *args: object, **kwargs: object) -> object:
         """Run a request whether there is room or not."""
         return await self._handle(meta, args, kwargs)
 
-    async def _handle(self, meta: RequestMetadata, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    async def _handle(
+        self, meta: RequestMetadata, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> object:
         assert self._user is not None
         began = self._enter(meta)
         status = "OK"
@@ -284,8 +295,8 @@ class ReplicaActor:
             self._leave(meta, began, status, "CALL", meta.call_method)
 
     async def handle_request_streaming(
-        self, meta: RequestMetadata, /, *args: Any, **kwargs: Any
-    ) -> AsyncIterator[Any]:
+        self, meta: RequestMetadata, /, *args: object, **kwargs: object
+    ) -> AsyncIterator[object]:
         """Run one request whose method is a generator; a `Rejection` as its only item if there is no room."""
         assert self._user is not None
         refused = self._refusal()
@@ -313,7 +324,7 @@ class ReplicaActor:
     async def handle_http(
         self,
         meta: RequestMetadata | bytes,
-        scope: dict[str, Any] | None = None,
+        scope: Scope | None = None,
         body: bytes = b"",
         more: bool = False,
     ) -> Answer | Stream | Rejection | bytes:
@@ -322,13 +333,17 @@ class ReplicaActor:
         if refused is not None:
             return refused
         if type(meta) is bytes:
-            meta, scope, body = unpack_request(meta)
+            meta, scope, body = unpack_request(meta, body)
             answer = await self._handle_http(meta, scope, body, False)
-            return pack_answer(answer, scope["method"]) if type(answer) is Answer else answer
-        return await self._handle_http(meta, scope, body, more)  # type: ignore[arg-type]
+            pack: Any = pack_answer if type(answer) is Answer else pack_stream
+            return pack(answer, scope["method"])  # type: ignore[no-any-return]
+        assert scope is not None
+        scope["asgi"] = ASGI
+        answer = await self._handle_http(meta, scope, bytes(body), more)  # type: ignore[arg-type]
+        return beside(answer) if type(answer) is Answer else answer
 
     async def _handle_http(
-        self, meta: RequestMetadata, scope: dict[str, Any], body: bytes, more: bool
+        self, meta: RequestMetadata, scope: Scope, body: bytes, more: bool
     ) -> Answer | Stream:
         user = self._user
         assert user is not None
@@ -340,7 +355,7 @@ class ReplicaActor:
         )
 
     async def _handle_plain(
-        self, meta: RequestMetadata, scope: dict[str, Any], body: bytes, began: float
+        self, meta: RequestMetadata, scope: Scope, body: bytes, began: float
     ) -> Answer | Stream:
         """A handler without an app: most answers are made without the ASGI protocol."""
         user = self._user
@@ -381,7 +396,7 @@ class ReplicaActor:
                 self._leave(meta, began, status, scope.get("method", "WS"), scope["path"])
 
     async def _handle_app(
-        self, meta: RequestMetadata, scope: dict[str, Any], body: bytes, more: bool, began: float, app: Any
+        self, meta: RequestMetadata, scope: Scope, body: bytes, more: bool, began: float, app: ASGIApp | None
     ) -> Answer | Stream:
         exchange = Exchange(scope, body, more)
         runs = (
@@ -392,7 +407,7 @@ class ReplicaActor:
         task = exchange.task = asyncio.ensure_future(runs)
         self._running.add(task)
 
-        def ended(done: asyncio.Task[Any]) -> None:
+        def ended(done: asyncio.Task[None]) -> None:
             self._running.discard(done)
             exchange.ended(done)
             if exchange.error is None:
@@ -418,7 +433,7 @@ class ReplicaActor:
             self._exchanges.pop(meta.internal_request_id, None)
         return answer
 
-    async def _run_late(self, scope: dict[str, Any], exchange: Exchange, meta: RequestMetadata) -> None:
+    async def _run_late(self, scope: Scope, exchange: Exchange, meta: RequestMetadata) -> None:
         """A handler without an app whose request's body is still coming."""
         assert self._user is not None
         if exchange.is_socket:
@@ -435,8 +450,8 @@ class ReplicaActor:
         )
         await exchange.send({"type": "http.response.body", "body": answer.body})
 
-    async def http_stream(self, internal_id: str) -> AsyncIterator[list[dict[str, Any]]]:
-        """The rest of a stream, as it comes. Whoever stops reading stops the app."""
+    async def http_stream(self, internal_id: str) -> AsyncIterator[list[Message]]:
+        """The rest of a stream, as it comes. A reader that stops reading stops the app."""
         exchange = self._exchanges.get(internal_id)
         if exchange is None:
             return
@@ -445,7 +460,7 @@ class ReplicaActor:
             while not is_over:
                 messages, is_over = await exchange.next()
                 if messages:
-                    yield messages
+                    yield [piece_beside(each) for each in messages]
             if exchange.task is not None and not exchange.task.done() and exchange.is_socket:
                 await asyncio.wait([exchange.task], timeout=1)
             if exchange.error is not None:
@@ -455,7 +470,7 @@ class ReplicaActor:
             if not is_over and exchange.task is not None:
                 exchange.task.cancel()
 
-    async def http_input(self, internal_id: str, messages: list[dict[str, Any]]) -> bool:
+    async def http_input(self, internal_id: str, messages: list[Message]) -> bool:
         """What the client has sent since. False: nobody listens any more."""
         exchange = self._exchanges.get(internal_id)
         if exchange is None:
@@ -470,14 +485,14 @@ class _Body:
     def __init__(self, body: bytes) -> None:
         self._body: bytes | None = body
 
-    async def __call__(self) -> dict[str, Any]:
+    async def __call__(self) -> dict[str, object]:
         if self._body is None:
             await asyncio.Event().wait()
         body, self._body = self._body, None
         return {"type": "http.request", "body": body or b"", "more_body": False}
 
 
-def _is_response(value: Any) -> bool:
+def _is_response(value: object) -> TypeGuard[Response]:
     if type(value) in _PLAIN:
         return False
     from starlette.responses import Response

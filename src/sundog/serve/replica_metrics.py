@@ -7,10 +7,15 @@ replica.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sundog.serve.rows import ReplicaID
 from sundog.util import metrics
+
+if TYPE_CHECKING:
+    import asyncio
+
+    from sundog.util.metrics import Counter, Gauge, Histogram
 
 _LEVEL_S = 0.5
 LATENCY_MS: list[float] = [
@@ -37,7 +42,7 @@ LATENCY_MS: list[float] = [
 class Level:
     """A number that changes with each request, written twice a second while it is not zero. In a loop."""
 
-    def __init__(self, loop: Any, gauge: Any, read: Callable[[], int]) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, gauge: Gauge, read: Callable[[], int]) -> None:
         self._loop, self._gauge, self._read = loop, gauge, read
         self.is_watched = False
 
@@ -65,8 +70,8 @@ class ReplicaMetrics:
             "replica": replica.unique_id,
             "application": where.app_name,
         }
-        self._made: tuple[Any, Any, Any] | None = None
-        self._healthy: Any = None
+        self._made: tuple[Counter, Counter, Histogram] | None = None
+        self._healthy: Gauge | None = None
         self._was_healthy: bool | None = None
 
     def started(self) -> None:
@@ -84,13 +89,13 @@ class ReplicaMetrics:
                 )
             self._healthy.set(int(answer))
 
-    def gauge(self, name: str, text: str) -> Any:
+    def gauge(self, name: str, text: str) -> Gauge:
         """A number of this replica that goes up and down."""
         return metrics.Gauge(name, text, ("deployment", "replica", "application")).set_default_tags(
             self._tags
         )
 
-    def _counter(self, name: str, text: str) -> Any:
+    def _counter(self, name: str, text: str) -> Counter:
         return metrics.Counter(
             name, text, ("deployment", "replica", "application", "route")
         ).set_default_tags({**self._tags, "route": ""})

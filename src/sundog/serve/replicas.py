@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Coroutine
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -17,13 +18,18 @@ from sundog.exceptions import RayActorError, RayTaskError
 from sundog.observe.serve_files import ROWS
 from sundog.serve import plan as plans
 from sundog.serve.deployment_actors import ensure_deployment_actors
-from sundog.serve.plan import DeploymentPlan, ReplicaRow, Target
+from sundog.serve.plan import DeploymentPlan, DeploymentTarget, ReplicaRow
 from sundog.serve.replica import ReplicaActor, ReplicaBoot, ReplicaFacts
 from sundog.serve.rows import NAMESPACE, ReplicaState
+from sundog.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
 if TYPE_CHECKING:
+    from sundog.plain import JsonObject
     from sundog.serve.controller import ControllerCore
+    from sundog.util.placement_group import PlacementGroup
 
+_STATS_S = 1.0  # between questions for what replicas record for a custom policy, at most
+_PLACE_S = 0.2  # between looks for a node that may take one replica more
 _CONCURRENT_CALLS = 100_000
 
 
@@ -35,8 +41,8 @@ class Living:
         self.board_row = board_row
         self.facts: ReplicaFacts | None = None
         self.models: tuple[str, ...] = ()
-        self.stats: dict[str, Any] = {}
-        self.group: Any = None
+        self.stats: JsonObject = {}
+        self.group: PlacementGroup | None = None
         self.watch: asyncio.Task[None] | None = None
         self.poll: asyncio.Task[None] | None = None
 
@@ -48,9 +54,10 @@ class Replicas:
         self.core = core
         self.living: dict[str, Living] = {}
         self.rows_taken: set[int] = set()
+        self.nodes: dict[str, str] = {}  # where a replica is, or is about to be
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    def run(self, coro: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    def run(self, coro: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Run in the background, and keep until done."""
         task = asyncio.get_running_loop().create_task(coro)
         self._tasks.add(task)
@@ -78,11 +85,14 @@ class Replicas:
             self.run(self._check(plan, action.row))
 
     # ------------------------------------------------------------------ start
-    async def _start(self, plan: DeploymentPlan, row: ReplicaRow, target: Target) -> None:
+    async def _start(self, plan: DeploymentPlan, row: ReplicaRow, target: DeploymentTarget) -> None:
         name = row.id.unique_id
         try:
             await ensure_deployment_actors(row.id.deployment_id, target)
-            living = self._create(row, target)
+            node = await self._node_for(plan, row, target)
+            if plan.replicas.get(name) is not row or row.state != ReplicaState.STARTING:
+                return  # it is not wanted any more
+            living = self._create(row, target, node)
         except Exception as error:
             plan.start_failed(name, _told(error), self.core.now())
             self.core.wake()
@@ -92,7 +102,19 @@ class Replicas:
         self.watch(plan, row)
         await self._ready(plan, row, living)
 
-    def _create(self, row: ReplicaRow, target: Target) -> Living:
+    async def _node_for(self, plan: DeploymentPlan, row: ReplicaRow, target: DeploymentTarget) -> str | None:
+        """The node for a replica whose deployment limits its replicas per node, once one has a place; None: any."""
+        limit = target.process.get("max_replicas_per_node")
+        while limit and plan.replicas.get(row.id.unique_id) is row and row.state == ReplicaState.STARTING:
+            taken = Counter(self.nodes[name] for name in plan.replicas if name in self.nodes)
+            for node in alive_nodes():
+                if taken[node] < limit:
+                    self.nodes[row.id.unique_id] = node
+                    return node
+            await asyncio.sleep(_PLACE_S)
+        return None
+
+    def _create(self, row: ReplicaRow, target: DeploymentTarget, node: str | None) -> Living:
         core = self.core
         boot = ReplicaBoot(
             row.id,
@@ -111,9 +133,10 @@ class Replicas:
             if value is not None
         }
         group = None
+        if node is not None:
+            options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(node, soft=False)
         if target.process.get("placement_group_bundles"):
             from sundog.util.placement_group import placement_group
-            from sundog.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
             group = placement_group(
                 target.process["placement_group_bundles"],
@@ -151,6 +174,7 @@ class Replicas:
                 self.end(name)
             self.core.wake()
             return
+        self.nodes[name] = living.facts.node_id
         plan.started(name, self.core.now())
         row.started_s = row.started_s or time.time()
         self.core.dirty = True
@@ -197,7 +221,7 @@ class Replicas:
         await self._ready(plan, row, living)
 
     # ------------------------------------------------------------------ while it runs
-    async def _reconfigure(self, plan: DeploymentPlan, row: ReplicaRow, target: Target) -> None:
+    async def _reconfigure(self, plan: DeploymentPlan, row: ReplicaRow, target: DeploymentTarget) -> None:
         name = row.id.unique_id
         living = self.living.get(name)
         if living is None:
@@ -205,7 +229,7 @@ class Replicas:
         try:
             await living.actor.reconfigure.remote(target.config, row.rank, target.num_replicas)
         except RayActorError:
-            return  # who watches it knows
+            return  # the watcher of the replica knows
         except Exception as error:
             for action in plan.reconfigure_failed(name, _told(error), self.core.now()):
                 self.do(plan, action)
@@ -236,10 +260,14 @@ class Replicas:
         if target is None:
             return
         router, scaling = target.config.request_router_config, target.config.autoscaling_config
-        custom_policy = scaling is not None and not scaling.policy.is_default_policy_function()
+        spec = self.core.apps.specs.get(plan.id.app_name)
+        for_all = spec is not None and spec.autoscaling_policy is not None
+        custom_policy = scaling is not None and (for_all or not scaling.policy.is_default_policy_function())
         if router.is_default_request_router() and not custom_policy:
             return
-        period = 1.0 if custom_policy else router.request_routing_stats_period_s
+        period = router.request_routing_stats_period_s
+        if custom_policy and scaling is not None:
+            period = min(_STATS_S, scaling.metrics_interval_s)
         with suppress(RayActorError):
             while self.living.get(row.id.unique_id) is living:
                 stats = await living.actor.routing_stats.remote()
@@ -274,6 +302,7 @@ class Replicas:
     def end(self, name: str) -> None:
         """End a replica's process, whatever it does."""
         living = self.living.pop(name, None)
+        self.nodes.pop(name, None)
         if living is None:
             return
         for task in (living.watch, living.poll):
@@ -296,6 +325,11 @@ class Replicas:
         for task in list(self._tasks):
             if task is not asyncio.current_task():
                 task.cancel()
+
+
+def alive_nodes() -> list[str]:
+    """The nodes that can take replicas."""
+    return [each["NodeID"] for each in sundog.nodes() if each["Alive"]]
 
 
 def _told(error: BaseException) -> str:

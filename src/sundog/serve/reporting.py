@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.serve.plan import DeploymentPlan, ReplicaRow
 from sundog.serve.schema import (
@@ -18,6 +18,7 @@ from sundog.serve.schema import (
 )
 
 if TYPE_CHECKING:
+    from sundog.plain import JsonObject
     from sundog.serve.applications import Applications
 
 
@@ -45,7 +46,7 @@ def status_of(apps: Applications) -> ServeStatus:
     return ServeStatus(core.proxies.statuses(), found)
 
 
-def details_of(apps: Applications) -> dict[str, Any]:
+def details_of(apps: Applications) -> JsonObject:
     """All applications, with all that is known of them; only what JSON knows."""
     core = apps.core
     status = status_of(apps)
@@ -99,7 +100,7 @@ def _docs_path(apps: Applications, name: str) -> str | None:
 
 def _deployment(apps: Applications, plan: DeploymentPlan) -> dict[str, object]:
     target = plan.target
-    config: dict[str, Any] = {}
+    config: JsonObject = {}
     if target is not None:
         config = json.loads(
             target.config.model_dump_json(

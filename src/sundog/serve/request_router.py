@@ -33,8 +33,8 @@ class RequestRoutingContext:
 class PendingRequest:
     """A request that waits for a replica."""
 
-    args: list[Any]
-    kwargs: dict[Any, Any]
+    args: list[object]
+    kwargs: dict[str, object]
     metadata: RequestMetadata
     created_at: float = field(default_factory=time.time)
     routing_context: RequestRoutingContext = field(default_factory=RequestRoutingContext)
@@ -86,7 +86,7 @@ class RunningReplica:
 class RequestRouter(ABC):
     """Chooses replicas for requests. Subclasses say how in `choose_replicas`."""
 
-    def __init__(self, deployment_id: DeploymentID, **_given: Any) -> None:
+    def __init__(self, deployment_id: DeploymentID, **_given: object) -> None:
         self._deployment_id = deployment_id
         self._replicas: dict[ReplicaID, RunningReplica] = {}
         self._replicas_list: list[RunningReplica] = []

@@ -23,10 +23,11 @@ import threading
 import time
 from collections import deque
 from concurrent.futures import Future
+from pickle import PickleBuffer
 from typing import TYPE_CHECKING, Any
 
 from sundog.exceptions import RayActorError, RayTaskError, TaskCancelledError
-from sundog.serve.board import Board
+from sundog.serve.board import QueueBoard
 from sundog.serve.calls import Call
 from sundog.serve.exceptions import BackPressureError, DeploymentUnavailableError, RayServeException
 from sundog.serve.rows import (
@@ -40,10 +41,15 @@ from sundog.serve.stages import stage_of
 from sundog.util import metrics
 
 if TYPE_CHECKING:
+    from sundog.refs import ObjectRef
     from sundog.serve.client import Client
+    from sundog.serve.config import RequestRouterConfig
+    from sundog.serve.custom_routing import CustomRouting
+    from sundog.util.metrics import Gauge
 
 _LOOK_AGAIN_S = 0.01  # while requests wait: places that other processes free are not announced
 _TRIES_MAX = 200
+_IN_BAND_MAX_BYTES = 64 * 1024
 _NO_MODEL = RequestMetadata("", "")
 
 
@@ -94,16 +100,16 @@ class Router:
         self.by_id: dict[object, Replica] = {}
         self.pending: deque[Call] = deque()
         self.resolving = 0  # requests whose arguments are not there yet
-        self.custom: Any = None
+        self.custom: CustomRouting | None = None
         self.known = threading.Event()
         self._looking = False
-        self._backoff: Any = None  # the config whose pauses a user has chosen
+        self._backoff: RequestRouterConfig | None = None  # the config whose pauses a user has chosen
         self._pauses = 0
         self._queue_marks = 0
-        self._queue_gauge: Any = None
+        self._queue_gauge: Gauge | None = None
         self._told_queue, self._told_s = 0, 0.0
         self._poked_s = 0.0
-        self.answered: dict[str, list[float]] = {}
+        self.answered: dict[str, list[float]] = {}  # by replica: requests, errors, seconds
 
     # ------------------------------------------------------------------ what the controller says
     def update(self, targets: DeploymentTargets) -> None:
@@ -178,11 +184,14 @@ class Router:
 
     def assign_http(self, meta: RequestMetadata, scope: dict[str, object], body: bytes, more: bool) -> Call:
         """The same for an HTTP request."""
-        call = Call(self, meta, (scope, body, more), {})
+        sent: Any = (
+            PickleBuffer(body) if len(body) > _IN_BAND_MAX_BYTES else body
+        )  # not copied into the pickle
+        call = Call(self, meta, (scope, sent, more), {})
         self._place(call)
         return call
 
-    def place_quick(self, request: bytes) -> tuple[Replica, Any] | None:
+    def place_quick(self, *request: Any) -> tuple[Replica, Any] | None:
         """Send a packed HTTP request to a replica: the replica, and the ref of its answer. None: none takes it now."""
         with self.lock:
             if self.pending or self.custom is not None:
@@ -192,7 +201,7 @@ class Router:
                 return None
             self._count(replica, 1)
         try:
-            return replica, replica.http.remote(request)
+            return replica, replica.http.remote(*request)
         except BaseException:
             self.release(replica)
             return None  # the long way meets the same error, and tells of it
@@ -206,7 +215,12 @@ class Router:
             self.pump()
 
     def adopt(
-        self, meta: RequestMetadata, args: tuple[Any, ...], replica: Replica, ref: Any, began: float
+        self,
+        meta: RequestMetadata,
+        args: tuple[object, ...],
+        replica: Replica,
+        ref: ObjectRef[object],
+        began: float,
     ) -> Call:
         """A packed request that needs more care: the call that it is from now on."""
         call = Call(self, meta, args, {})
@@ -477,7 +491,7 @@ class Router:
         if call.current is not None and not call.current.done():
             self._place(call)
 
-    async def _resolved(self, value: Any) -> Any:
+    async def _resolved(self, value: object) -> object:
         from sundog.serve.handle import DeploymentResponse, DeploymentResponseGenerator
 
         if isinstance(value, DeploymentResponseGenerator):
@@ -547,4 +561,4 @@ def _has_responses(args: tuple[object, ...], kwargs: dict[str, object]) -> bool:
     )
 
 
-__all__ = ["Board", "Rejection", "Replica", "Router"]
+__all__ = ["QueueBoard", "Rejection", "Replica", "Router"]

@@ -10,7 +10,15 @@ import secrets
 import string
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    # What one process tells of its requests for one deployment: how many wait, how many run at each replica, and of
+    # each replica that has answered since: requests, errors, seconds.
+    from sundog.actor import ActorHandle
+    from sundog.serve.config import RequestRouterConfig
+
+    Reported = tuple[int, dict[str, int], dict[str, list[float]]]
 
 NAMESPACE = "serve"
 CONTROLLER_NAME = "SERVE_CONTROLLER_ACTOR"
@@ -146,7 +154,7 @@ class RunningReplicaInfo:
     """A replica that takes requests, as routers know it."""
 
     replica_id: ReplicaID
-    actor: Any  # its handle
+    actor: ActorHandle[object]
     board_row: int
     max_ongoing_requests: int
     node_id: str = ""
@@ -168,7 +176,7 @@ class DeploymentTargets:
     backpressure_status: int = 503
     backpressure_retry_s: float | None = None
     board_row: int = -1  # for the number of requests that wait at proxies
-    router_config: Any = None
+    router_config: RequestRouterConfig | None = None
     autoscales: bool = False
     metrics_interval_s: float = 10.0
 

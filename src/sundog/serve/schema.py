@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, StrictInt, field_validator, model_validator
+from pydantic import ConfigDict, Field, PositiveInt, StrictInt, field_validator, model_validator
 
+from sundog.plain import JsonObject
 from sundog.serve.config import (
     AutoscalingConfig,
     BackpressureConfig,
+    Checked,
     ControllerOptions,
     DeploymentActorConfig,
     GangSchedulingConfig,
@@ -61,7 +63,7 @@ class EncodingType(str, Enum):
     JSON = "JSON"
 
 
-class LoggingConfig(BaseModel):
+class LoggingConfig(Checked):
     """What Serve logs for a deployment, an application or itself."""
 
     model_config = ConfigDict(extra="forbid")
@@ -73,7 +75,7 @@ class LoggingConfig(BaseModel):
 
     @field_validator("encoding")
     @classmethod
-    def _encoding(cls, value: Any) -> Any:
+    def _encoding(cls, value: object) -> object:
         if value not in list(EncodingType):
             raise ValueError(
                 f"Got '{value}' for encoding. Encoding must be one of {[each.value for each in EncodingType]}."
@@ -82,7 +84,7 @@ class LoggingConfig(BaseModel):
 
     @field_validator("log_level")
     @classmethod
-    def _level(cls, value: Any) -> Any:
+    def _level(cls, value: object) -> object:
         names = logging.getLevelNamesMapping()
         if isinstance(value, int):
             if value not in names.values():
@@ -104,7 +106,7 @@ class LoggingConfig(BaseModel):
         return sorted(set(value))
 
 
-class TracingConfig(BaseModel):
+class TracingConfig(Checked):
     """Where spans go. sundog records requests by itself; an exporter is Ray's."""
 
     model_config = ConfigDict(extra="forbid")
@@ -113,7 +115,7 @@ class TracingConfig(BaseModel):
     sampling_ratio: float = Field(default=1.0, ge=0, le=1)
 
 
-def _check_uris(env: dict[str, Any] | None) -> dict[str, Any] | None:
+def _check_uris(env: JsonObject | None) -> JsonObject | None:
     for uri in [*(env or {}).get("py_modules", []), (env or {}).get("working_dir")]:
         if uri is not None and not str(uri).startswith(_REMOTE):
             raise ValueError(
@@ -123,25 +125,25 @@ def _check_uris(env: dict[str, Any] | None) -> dict[str, Any] | None:
     return env
 
 
-class RayActorOptionsSchema(BaseModel):
+class RayActorOptionsSchema(Checked):
     """Resources of each replica."""
 
-    runtime_env: dict[str, Any] = {}
+    runtime_env: JsonObject = {}
     num_cpus: float | None = Field(default=None, ge=0)
     num_gpus: float | None = Field(default=None, ge=0)
     memory: float | None = Field(default=None, ge=0)
-    resources: dict[str, Any] = {}
+    resources: JsonObject = {}
     accelerator_type: str | None = None
     label_selector: dict[str, str] | None = None
-    fallback_strategy: list[dict[str, Any]] | None = None
+    fallback_strategy: list[JsonObject] | None = None
 
     @field_validator("runtime_env")
     @classmethod
-    def _env(cls, value: Any) -> Any:
+    def _env(cls, value: JsonObject | None) -> JsonObject | None:
         return _check_uris(value)
 
 
-class DeploymentSchema(BaseModel):
+class DeploymentSchema(Checked):
     """Options of one deployment in a config; those that are left out stay as they are in the code."""
 
     model_config = ConfigDict(populate_by_name=True)
@@ -150,8 +152,8 @@ class DeploymentSchema(BaseModel):
     max_ongoing_requests: int = Field(default=_UNSET, gt=0)
     max_queued_requests: StrictInt = _UNSET
     backpressure_config: BackpressureConfig = _UNSET
-    user_config: dict[Any, Any] | None = _UNSET
-    autoscaling_config: dict[str, Any] | AutoscalingConfig | None = _UNSET
+    user_config: dict[object, object] | None = _UNSET
+    autoscaling_config: JsonObject | AutoscalingConfig | None = _UNSET
     graceful_shutdown_wait_loop_s: float = Field(default=_UNSET, ge=0)
     graceful_shutdown_timeout_s: float = Field(default=_UNSET, ge=0)
     health_check_period_s: float = Field(default=_UNSET, gt=0)
@@ -162,15 +164,15 @@ class DeploymentSchema(BaseModel):
     placement_group_bundle_label_selector: list[dict[str, str]] = _UNSET
     max_replicas_per_node: int = _UNSET
     logging_config: LoggingConfig = _UNSET
-    request_router_config: dict[str, Any] | RequestRouterConfig = _UNSET
-    gang_scheduling_config: dict[str, Any] | GangSchedulingConfig | None = _UNSET
-    deployment_actors: list[dict[str, Any] | DeploymentActorConfig] | None = _UNSET
+    request_router_config: JsonObject | RequestRouterConfig = _UNSET
+    gang_scheduling_config: JsonObject | GangSchedulingConfig | None = _UNSET
+    deployment_actors: list[JsonObject | DeploymentActorConfig] | None = _UNSET
     rolling_update_percentage: float = Field(default=_UNSET, gt=0.0, le=1.0)
     rolling_update_config: RollingUpdateConfig = _UNSET
 
     @model_validator(mode="before")
     @classmethod
-    def _replicas(cls, values: Any) -> Any:
+    def _replicas(cls, values: object) -> object:
         if not isinstance(values, dict):
             return values
         count, scaling = values.get("num_replicas"), values.get("autoscaling_config")
@@ -193,7 +195,7 @@ class DeploymentSchema(BaseModel):
 
     @model_validator(mode="after")
     def _exclusive(self) -> DeploymentSchema:
-        def given(value: Any) -> bool:
+        def given(value: object) -> bool:
             return value is not _UNSET and value is not None
 
         if given(self.max_replicas_per_node) and given(self.placement_group_bundles):
@@ -216,7 +218,7 @@ class DeploymentSchema(BaseModel):
             )
         return self
 
-    def given_options(self) -> dict[str, Any]:
+    def given_options(self) -> JsonObject:
         """What the config says, without the name."""
         return {
             name: getattr(self, name)
@@ -229,29 +231,29 @@ class DeploymentSchema(BaseModel):
         return self.num_replicas == "auto" or self.autoscaling_config not in (None, _UNSET)
 
 
-class ServeApplicationSchema(BaseModel):
+class ServeApplicationSchema(Checked):
     """One application of a config."""
 
     name: str = DEFAULT_APP
     route_prefix: str | None = "/"
     import_path: str
-    runtime_env: dict[str, Any] = {}
+    runtime_env: JsonObject = {}
     host: str = "127.0.0.1"
     port: int = 8000
     deployments: list[DeploymentSchema] = []
-    autoscaling_policy: dict[str, Any] | None = None
-    args: dict[str, Any] = {}
+    autoscaling_policy: JsonObject | None = None
+    args: JsonObject = {}
     logging_config: LoggingConfig | None = None
     external_scaler_enabled: bool = False
 
     @field_validator("route_prefix")
     @classmethod
-    def _prefix(cls, value: Any) -> Any:
+    def _prefix(cls, value: str | None) -> str | None:
         return check_route_prefix(value)
 
     @field_validator("runtime_env")
     @classmethod
-    def _env(cls, value: Any) -> Any:
+    def _env(cls, value: JsonObject | None) -> JsonObject | None:
         return _check_uris(value)
 
     @field_validator("import_path")
@@ -282,7 +284,7 @@ class ServeApplicationSchema(BaseModel):
         return [each.name for each in self.deployments]
 
 
-class gRPCOptionsSchema(BaseModel):
+class gRPCOptionsSchema(Checked):
     """Ray's gRPC proxy; sundog has none."""
 
     port: int = 9000
@@ -290,7 +292,7 @@ class gRPCOptionsSchema(BaseModel):
     request_timeout_s: float | None = None
 
 
-class HTTPOptionsSchema(BaseModel):
+class HTTPOptionsSchema(Checked):
     """Where HTTP requests come in."""
 
     host: str = "127.0.0.1"
@@ -304,12 +306,12 @@ class HTTPOptionsSchema(BaseModel):
     ssl_ca_certs: str | None = None
 
 
-class ServeDeploySchema(BaseModel):
+class ServeDeploySchema(Checked):
     """A whole config: what should run."""
 
     proxy_location: ProxyLocation = ProxyLocation.EveryNode
-    http_options: HTTPOptionsSchema = HTTPOptionsSchema()
-    grpc_options: gRPCOptionsSchema = gRPCOptionsSchema()
+    http_options: HTTPOptionsSchema = Field(default_factory=HTTPOptionsSchema)
+    grpc_options: gRPCOptionsSchema = Field(default_factory=gRPCOptionsSchema)
     controller_options: ControllerOptions | None = None
     logging_config: LoggingConfig | None = None
     tracing_config: TracingConfig | None = None
@@ -340,7 +342,7 @@ class ServeDeploySchema(BaseModel):
         return value
 
     @staticmethod
-    def get_empty_schema_dict() -> dict[str, Any]:
+    def get_empty_schema_dict() -> JsonObject:
         """A config with nothing in it."""
         return {"applications": []}
 
@@ -403,7 +405,7 @@ class ServeStatus:
     target_capacity: float | None = None
 
 
-class ReplicaRank(BaseModel):
+class ReplicaRank(Checked):
     """Which of its deployment's replicas one is."""
 
     rank: int
@@ -411,13 +413,13 @@ class ReplicaRank(BaseModel):
     local_rank: int = 0
 
 
-class ScaleDeploymentRequest(BaseModel):
+class ScaleDeploymentRequest(Checked):
     """Set a deployment's number of replicas from outside."""
 
     target_num_replicas: int = Field(ge=0)
 
 
-class ServeActorDetails(BaseModel):
+class ServeActorDetails(Checked):
     """A process of Serve."""
 
     model_config = ConfigDict(frozen=True)
@@ -445,7 +447,7 @@ class ProxyDetails(ServeActorDetails):
     status: ProxyStatus
 
 
-class DeploymentDetails(BaseModel):
+class DeploymentDetails(Checked):
     """A deployment with all that is known of it."""
 
     model_config = ConfigDict(frozen=True)
@@ -453,13 +455,13 @@ class DeploymentDetails(BaseModel):
     status: DeploymentStatus
     status_trigger: DeploymentStatusTrigger
     message: str
-    deployment_config: dict[str, Any]
+    deployment_config: JsonObject
     target_num_replicas: int
-    required_resources: dict[str, Any]
+    required_resources: JsonObject
     replicas: list[ReplicaDetails]
 
 
-class ApplicationDetails(BaseModel):
+class ApplicationDetails(Checked):
     """An application with all that is known of it."""
 
     model_config = ConfigDict(frozen=True)
@@ -469,16 +471,16 @@ class ApplicationDetails(BaseModel):
     status: ApplicationStatus
     message: str
     last_deployed_time_s: float
-    deployed_app_config: dict[str, Any] | None = None
+    deployed_app_config: JsonObject | None = None
     source: APIType
     deployments: dict[str, DeploymentDetails]
     external_scaler_enabled: bool = False
 
 
-class ServeInstanceDetails(BaseModel):
+class ServeInstanceDetails(Checked):
     """All that runs: the body of `GET /api/serve/applications/`."""
 
-    controller_info: ServeActorDetails = ServeActorDetails()
+    controller_info: ServeActorDetails = Field(default_factory=ServeActorDetails)
     proxy_location: ProxyLocation | None = None
     http_options: HTTPOptionsSchema | None = None
     grpc_options: gRPCOptionsSchema | None = None
@@ -487,6 +489,6 @@ class ServeInstanceDetails(BaseModel):
     target_capacity: float | None = None
 
     @staticmethod
-    def get_empty_schema_dict() -> dict[str, Any]:
+    def get_empty_schema_dict() -> JsonObject:
         """What is known when nothing runs."""
         return {"controller_info": {}, "proxies": {}, "applications": {}, "target_capacity": None}

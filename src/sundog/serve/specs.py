@@ -11,13 +11,16 @@ import hashlib
 import os
 import pickle
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sundog.serve.config import HTTPOptions, ProxyLocation
 from sundog.serve.deployment import DeploymentConfig
-from sundog.serve.plan import ReplicaRow, Target
+from sundog.serve.plan import DeploymentTarget, ReplicaRow
 from sundog.serve.rows import DeploymentID
 from sundog.serve.schema import APIType, LoggingConfig
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
 
 
 @dataclass
@@ -27,7 +30,7 @@ class DeploymentSpec:
     name: str
     config: DeploymentConfig
     code: bytes
-    process: dict[str, Any]
+    process: JsonObject
     version: str
 
 
@@ -41,7 +44,7 @@ class AppSpec:
     deployments: list[DeploymentSpec]
     logging: LoggingConfig | None = None
     source: APIType = APIType.IMPERATIVE
-    config: dict[str, Any] | None = None  # as the user's YAML has it
+    config: JsonObject | None = None  # as the user's YAML has it
     external_scaler: bool = False
     autoscaling_policy: Any = None
     is_asgi: bool = False
@@ -72,8 +75,8 @@ class KeptDeployment:
     """A deployment on disk."""
 
     id: DeploymentID
-    target: Target | None
-    previous: Target | None
+    target: DeploymentTarget | None
+    previous: DeploymentTarget | None
     replicas: list[ReplicaRow]
     board: dict[str, int]
     queue_row: int
@@ -105,7 +108,7 @@ class Kept:
     deployments: list[KeptDeployment]
 
 
-class Store:
+class SpecStore:
     """The file, and the code of versions beside it."""
 
     def __init__(self, folder: str) -> None:

@@ -9,13 +9,12 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any
 
 from sundog.owner.awaits import copy_result
 from sundog.refs import ObjectRef
 
 
-class LoopStage(Future[Any]):
+class LoopStage(Future[object]):
     """A stage that a loop completes on its own thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -32,7 +31,7 @@ class LoopStage(Future[Any]):
             self.set_result(done.result())
 
 
-def stage_of(ref: ObjectRef[object]) -> Future[Any]:
+def stage_of(ref: ObjectRef[object]) -> Future[object]:
     """The stage of a request that was sent."""
     loop = asyncio._get_running_loop()
     if loop is None:
@@ -42,7 +41,7 @@ def stage_of(ref: ObjectRef[object]) -> Future[Any]:
     return stage
 
 
-def awaitable(stage: Future[object]) -> asyncio.Future[Any]:
+def awaitable(stage: Future[object]) -> asyncio.Future[object]:
     """A future of the running loop that becomes what a stage becomes."""
     loop = asyncio.get_running_loop()
     waiter: asyncio.Future[object] = loop.create_future()

@@ -1,4 +1,4 @@
-"""What Serve tells those who do not ask it: one file of plain JSON, for the page, and for whoever looks afterwards.
+"""What Serve tells readers that do not ask it: one file of plain JSON, for the page, also after the session's end.
 
 ::
 
@@ -14,13 +14,14 @@ from __future__ import annotations
 import json
 import os
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.observe.serve_files import STATUS
 from sundog.serve.config import share_of
 from sundog.serve.plan import DeploymentPlan, ReplicaRow
 
 if TYPE_CHECKING:
+    from sundog.observe.serve_files import Told, ToldApplication, ToldDeployment, ToldReplica
     from sundog.serve.applications import Applications
 
 _TEXT_MAX = 4000
@@ -35,7 +36,7 @@ class Teller:
 
     def __init__(self, folder: str) -> None:
         self._path = os.path.join(folder, STATUS)
-        self._told: dict[str, Any] = {}
+        self._told: Told = {}
         self._is_over = False
 
     def tell(self, apps: Applications) -> None:
@@ -44,7 +45,12 @@ class Teller:
             return
         http = apps.core.options.http
         rows = {name: _application(apps, name) for name in apps.specs}
-        told = {"is_over": False, "host": http.host, "port": apps.core.proxies.port, "applications": rows}
+        told: Told = {
+            "is_over": False,
+            "host": http.host,
+            "port": apps.core.proxies.port,
+            "applications": rows,
+        }
         if told != self._told:
             self._write(told)
 
@@ -54,7 +60,7 @@ class Teller:
         self._is_over = True
         self._write({**self._told, "is_over": True})
 
-    def _write(self, told: dict[str, Any]) -> None:
+    def _write(self, told: Told) -> None:
         """Replace the file. A full disk is no reason to stop serving: the file is written when there is room again."""
         temporary = f"{self._path}.new"
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -67,7 +73,7 @@ class Teller:
         self._told = told
 
 
-def _application(apps: Applications, name: str) -> dict[str, Any]:
+def _application(apps: Applications, name: str) -> ToldApplication:
     spec = apps.specs[name]
     state = apps.states.get(name)
     return {
@@ -77,8 +83,13 @@ def _application(apps: Applications, name: str) -> dict[str, Any]:
         "ingress": spec.ingress,
         "deployed_s": apps.deployed_s.get(name, 0.0),
         "revisions": [
-            {"number": row.number, "at_s": row.at_s, "what": row.what, "outcome": row.outcome}
-            | {"versions": row.versions}
+            {
+                "number": row.number,
+                "at_s": row.at_s,
+                "what": row.what,
+                "outcome": row.outcome,
+                "versions": row.versions,
+            }
             for row, _ in apps.history.get(name, ())
         ],
         "deployments": {
@@ -89,7 +100,7 @@ def _application(apps: Applications, name: str) -> dict[str, Any]:
     }
 
 
-def _deployment(apps: Applications, plan: DeploymentPlan) -> dict[str, Any]:
+def _deployment(apps: Applications, plan: DeploymentPlan) -> ToldDeployment:
     target = plan.target
     canary = share_of(target.config.rolling_update_config.canary) if target is not None else None
     return {
@@ -108,7 +119,7 @@ def _deployment(apps: Applications, plan: DeploymentPlan) -> dict[str, Any]:
     }
 
 
-def _replica(apps: Applications, row: ReplicaRow) -> dict[str, Any]:
+def _replica(apps: Applications, row: ReplicaRow) -> ToldReplica:
     living = apps.core.replicas.living.get(row.id.unique_id)
     facts = living.facts if living is not None else None
     return {

@@ -1,4 +1,4 @@
-"""What the controller publishes, and who waits for news of it: long polling.
+"""What the controller publishes, and the readers that wait for news of it: long polling.
 
 Owns the values and the waiters. A version is unique to one life of the controller, so that a reader that knows a
 value of an earlier life is told at once. In the controller's loop.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
-from typing import Any
 
 _WAIT_S = 30.0
 
@@ -33,7 +32,7 @@ class Topics:
         if self._values.pop(key, None) is not None:
             self._wake(key)
 
-    def get(self, key: object) -> Any:
+    def get(self, key: object) -> object:
         """The present value."""
         found = self._values.get(key)
         return None if found is None else found[1]
@@ -43,7 +42,7 @@ class Topics:
             if not each.done():
                 each.set_result(None)
 
-    async def listen(self, key: object, seen: str | None) -> tuple[str, Any]:
+    async def listen(self, key: object, seen: str | None) -> tuple[str, object]:
         """The value, as soon as it is another one than the reader has seen."""
         absent = (f"{self._life}-0", None)
         found = self._values.get(key, absent)

@@ -14,7 +14,7 @@ import inspect
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 from types import CoroutineType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sundog.serve.answers import Answer, answer_to_error
 from sundog.serve.exceptions import RayServeException
@@ -22,13 +22,18 @@ from sundog.serve.imports import setting
 from sundog.serve.ingress import AsgiIngress, start_app
 from sundog.serve.multiplex import unload_all
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from starlette.types import Receive, Scope
+
 _END = object()
 
 
 class UserCode:
     """What a deployment runs."""
 
-    def __init__(self, definition: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(self, definition: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> None:
         self.definition, self.args, self.kwargs = definition, args, kwargs
         self.is_function = not inspect.isclass(definition)
         self.object: Any = None
@@ -36,7 +41,7 @@ class UserCode:
         self._threads: ThreadPoolExecutor | None = None
         self._threads_max = 5
         self._handlers: dict[str, tuple[Any, Any, bool]] = {}
-        self._methods: dict[str, Any] = {}
+        self._methods: dict[str, Callable[..., object]] = {}
         self._asyncs: set[str] = set()  # those of the methods that are coroutines or generators
 
     @property
@@ -57,14 +62,14 @@ class UserCode:
         if self._threads is not None:
             self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _in_thread(self, method: Any, *args: Any, **kwargs: Any) -> object:
+    async def _in_thread(self, method: Callable[..., object], *args: object, **kwargs: object) -> object:
         if self._threads is None:
             self._threads = ThreadPoolExecutor(self._threads_max + 2, thread_name_prefix="serve-user-code")
         here = contextvars.copy_context()
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._threads, lambda: here.run(method, *args, **kwargs))
 
-    def make(self) -> Any:
+    def make(self) -> object:
         """The object, before its constructor has run: what it asks its replica for may be itself."""
         self.object = self.definition if self.is_function else self.definition.__new__(self.definition)
         return self.object
@@ -79,7 +84,7 @@ class UserCode:
             await start_app(self.object, _unavailable)
 
     # ------------------------------------------------------------------ calls
-    def method(self, name: str) -> Any:
+    def method(self, name: str) -> Callable[..., object]:
         """A method of the object.
 
         Raises:
@@ -93,7 +98,7 @@ class UserCode:
             self._methods[name] = found
         return found
 
-    def _look_up(self, name: str) -> object:
+    def _look_up(self, name: str) -> Any:
         if self.is_function:
             if name == "__call__":
                 return self.object
@@ -115,7 +120,7 @@ class UserCode:
             f"Tried to call a method '{name}' that does not exist. Available methods: {names}"
         )
 
-    async def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    async def call(self, name: str, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
         """Call a method and wait for what it returns."""
         method = self.method(name)
         if self._in_threads and name not in self._asyncs:
@@ -131,7 +136,9 @@ class UserCode:
             )
         return result
 
-    async def stream(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> AsyncIterator[Any]:
+    async def stream(
+        self, name: str, args: tuple[object, ...], kwargs: dict[str, object]
+    ) -> AsyncIterator[object]:
         """Call a method that is a generator; its items as they come."""
         result = self.method(name)(*args, **kwargs)
         if inspect.iscoroutine(result):
@@ -154,14 +161,14 @@ class UserCode:
                 f"The call asked for a stream (stream=True), but the method {name!r} gave {type(result)}, no generator."
             )
 
-    async def _next_of(self, items: Any) -> object:
+    async def _next_of(self, items: Iterator[object]) -> object:
         if self._in_threads:
             return await self._in_thread(next, items, _END)
         await asyncio.sleep(0)
         return next(items, _END)
 
     # ------------------------------------------------------------------ HTTP without an app
-    async def call_http(self, scope: dict[str, Any], receive: Any, name: str = "__call__") -> Any:
+    async def call_http(self, scope: Scope, receive: Receive, name: str = "__call__") -> object:
         """Call the handler of a deployment that is no ASGI app; what it returns."""
         found = self._handlers.get(name)
         if found is None:
@@ -181,7 +188,7 @@ class UserCode:
         return method, Request if takes else None, self._in_threads and not _is_async(method)
 
     # ------------------------------------------------------------------ other methods that users may define
-    async def reconfigure(self, user_config: Any, rank: Any) -> None:
+    async def reconfigure(self, user_config: object, rank: object) -> None:
         """Hand the user's config over, and the rank if the method takes it."""
         if self.is_function:
             if user_config is not None:
@@ -226,7 +233,7 @@ class UserCode:
             type(self.object).__del__ = lambda _self: None
 
 
-def _is_async(method: Any) -> bool:
+def _is_async(method: object) -> bool:
     plain = method if inspect.isroutine(method) else type(method).__call__
     return (
         inspect.iscoroutinefunction(plain)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sundog
 from sundog import engines, notices
@@ -28,6 +28,18 @@ from sundog.serve.rows import CONTROLLER_NAME, DEFAULT_APP, NAMESPACE, Deploymen
 from sundog.serve.schema import LoggingConfig, ServeStatus, check_route_prefix
 from sundog.serve.specs import AppSpec, DeploymentSpec, ServeOptions
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    from sundog.plain import JsonObject
+    from sundog.refs import ObjectRef
+    from sundog.serve.client import Client
+
+    T = TypeVar("T")
+
+_KNOWN_S = 5.0  # for the replicas of an application that runs to become known here
+
 
 @dataclass(frozen=True)
 class RunTarget:
@@ -36,21 +48,21 @@ class RunTarget:
     target: Application
     name: str = DEFAULT_APP
     route_prefix: str | None = "/"
-    logging_config: dict[str, Any] | LoggingConfig | None = None
+    logging_config: JsonObject | LoggingConfig | None = None
     external_scaler_enabled: bool = False
 
 
-def _logging(given: Any) -> LoggingConfig | None:
+def _logging(given: JsonObject | LoggingConfig | None) -> LoggingConfig | None:
     return LoggingConfig(**given) if isinstance(given, dict) else given
 
 
 def start(
-    proxy_location: Any = None,
-    http_options: Any = None,
-    grpc_options: Any = None,
-    logging_config: Any = None,
-    tracing_config: Any = None,
-    controller_options: Any = None,
+    proxy_location: ProxyLocation | str | None = None,
+    http_options: JsonObject | HTTPOptions | None = None,
+    grpc_options: JsonObject | gRPCOptions | None = None,
+    logging_config: JsonObject | LoggingConfig | None = None,
+    tracing_config: object = None,
+    controller_options: JsonObject | ControllerOptions | None = None,
     **given: Any,
 ) -> None:
     """Start Serve in this session, unless it runs; `serve.run` does so by itself.
@@ -95,7 +107,7 @@ def _start_controller(options: ServeOptions, given: ControllerOptions | None) ->
     engine = engines.current()
     assert engine is not None
     folder: str = engine.owner.control.session["path"]
-    chosen: dict[str, Any] = {}
+    chosen: JsonObject = {}
     if given is not None and given.runtime_env:
         chosen["runtime_env"] = given.runtime_env
     controller = (
@@ -123,7 +135,7 @@ def _start_controller(options: ServeOptions, given: ControllerOptions | None) ->
 
 
 # ---------------------------------------------------------------------- run
-def spec_of(built: BuiltApplication, version: str | None = None) -> AppSpec:
+def spec_of(built: BuiltApplication[DeploymentHandle[Any]], version: str | None = None) -> AppSpec:
     """An application as the controller takes it: user code is pickled here, in the process that knows it."""
     rows = []
     for each in built.deployments:
@@ -140,7 +152,7 @@ def spec_of(built: BuiltApplication, version: str | None = None) -> AppSpec:
     return AppSpec(built.name, built.route_prefix, built.ingress, rows)
 
 
-def _with_runtime_env(options: dict[str, Any]) -> dict[str, Any]:
+def _with_runtime_env(options: JsonObject) -> JsonObject:
     """Replicas get the environment of the job that deploys them, below their own."""
     with suppress(Exception):
         job = dict(sundog.get_runtime_context().runtime_env or {})
@@ -187,8 +199,8 @@ def _run_many(
     wait_for_ingress_deployment_creation: bool = True,
     wait_for_applications_running: bool = True,
     _local_testing_mode: bool = False,
-    controller_options: Any = None,
-) -> list[Any]:
+    controller_options: JsonObject | ControllerOptions | None = None,
+) -> list[DeploymentHandle[Any]]:
     _check(targets)
     if _local_testing_mode or setting("RAY_SERVE_FORCE_LOCAL_TESTING_MODE", 0):
         from sundog.serve.local import make_local_handle
@@ -214,10 +226,14 @@ def _run_many(
     call(lambda: client.controller.deploy.remote(specs))
     if wait_for_applications_running:
         wait_until_running([each.name for each in targets])
+        for (
+            each
+        ) in built:  # so that the first call of a handle is sent at once, whatever the program does next
+            client.router(DeploymentID(each.ingress, each.name)).known.wait(_KNOWN_S)
     return [client_handle(client, each.ingress, each.name) for each in built]
 
 
-def call(make: Any) -> Any:
+def call(make: Callable[[], ObjectRef[T]]) -> T:
     """Ask the controller, again if it comes back meanwhile; Serve's own errors come as they are."""
     deadline = time.monotonic() + 30
     while True:
@@ -246,17 +262,16 @@ def wait_until_running(names: list[str]) -> None:
             raise RuntimeError(f"Deploying application {name} failed: {message}")
 
 
-def _make_handle(_deployment: Deployment, deployment: DeploymentID) -> Any:
+def _make_handle(_deployment: Deployment, deployment: DeploymentID) -> DeploymentHandle[Any]:
     return DeploymentHandle(deployment.name, deployment.app_name)
 
 
-def client_handle(client: Any, deployment: str, app: str) -> DeploymentHandle[Any]:
+def client_handle(client: Client, deployment: str, app: str) -> DeploymentHandle[Any]:
     """The handle of this process for a deployment; the same one each time."""
     key = (deployment, app)
     if key not in client.handles:
         client.handles[key] = DeploymentHandle(deployment, app)
-    found: DeploymentHandle[Any] = client.handles[key]
-    return found
+    return client.handles[key]
 
 
 def run(
@@ -264,12 +279,12 @@ def run(
     blocking: bool = False,
     name: str = DEFAULT_APP,
     route_prefix: str | None = "/",
-    logging_config: Any = None,
+    logging_config: JsonObject | LoggingConfig | None = None,
     _local_testing_mode: bool = False,
     external_scaler_enabled: bool = False,
-    controller_options: Any = None,
+    controller_options: JsonObject | ControllerOptions | None = None,
     _blocking: bool = True,
-) -> Any:
+) -> DeploymentHandle[Any]:
     """Run an application, or replace the version that runs; returns a handle to its ingress.
 
     Args:
@@ -303,8 +318,8 @@ def run_many(
     wait_for_ingress_deployment_creation: bool = True,
     wait_for_applications_running: bool = True,
     _local_testing_mode: bool = False,
-    controller_options: Any = None,
-) -> list[Any]:
+    controller_options: JsonObject | ControllerOptions | None = None,
+) -> list[DeploymentHandle[Any]]:
     """Run several applications at once."""
     handles = _run_many(
         targets,
@@ -378,7 +393,7 @@ async def shutdown_async() -> None:
     await asyncio.get_running_loop().run_in_executor(None, shutdown)
 
 
-def get_app_handle(name: str) -> Any:
+def get_app_handle(name: str) -> DeploymentHandle[Any]:
     """A handle to the ingress of an application.
 
     Raises:
@@ -396,7 +411,7 @@ def get_deployment_handle(
     app_name: str | None = None,
     _check_exists: bool = True,
     _record_telemetry: bool = True,
-) -> Any:
+) -> DeploymentHandle[Any]:
     """A handle to a deployment; within a replica, of the same application by default.
 
     Raises:

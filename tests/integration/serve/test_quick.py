@@ -25,6 +25,10 @@ class Ways:
         def items() -> Any:
             yield from ("0\n", "1\n", "2\n")
 
+        async def ready() -> Any:
+            for each in ("0\n", "1\n", "2\n"):
+                yield each
+
         kind = request.url.path.rpartition("/")[2]
         if kind == "fails":
             raise ValueError("on purpose")
@@ -38,6 +42,7 @@ class Ways:
             "response": JSONResponse({"a": 1}, 201, {"X-Own": "b", "set-cookie": "c=d"}),
             "closes": Response("bye", headers={"connection": "close"}),
             "stream": StreamingResponse(items()),
+            "ready": StreamingResponse(ready(), 202, {"X-Own": "b"}),
             "body": str(len(await request.body())),
             "scope": f"{request.url} {request.scope['root_path']} {request.query_params} {request.method}",
         }
@@ -45,9 +50,10 @@ class Ways:
 
 
 KINDS = (
-    "text", "bytes", "none", "json", "large", "empty", "response", "closes", "stream", "body", "scope", "fails",
+    "text", "bytes", "none", "json", "large", "empty", "response", "closes", "stream", "ready", "body", "scope",
+    "fails",
 )  # fmt: skip
-BODIES = [None, b"x" * 1000, b"x" * 100_000, b"x" * 5_000_000]
+BODIES = [None, b"x" * 1000, b"x" * 100_000, b"x" * 4_000_000, b"x" * 5_000_000]
 
 
 @pytest.fixture

@@ -297,3 +297,26 @@ def test_a_port_in_use_and_a_full_queue_are_told(ray: ModuleType) -> None:
     serve.shutdown()
     assert time.monotonic() - began < 300  # it does not wait for the requests, which take twice as long
     assert waiting
+
+
+def test_processes_of_serve_are_forked_with_serve_loaded(ray: ModuleType) -> None:
+    @ray.remote
+    def has_proxy() -> bool:
+        import sys
+
+        return "sundog.serve.proxy" in sys.modules
+
+    assert ray.get(has_proxy.remote()), "this program had imported Serve when its session began"
+
+
+def test_a_call_right_after_run_is_sent_before_a_deletion(ray: ModuleType) -> None:
+    start()
+
+    @serve.deployment(graceful_shutdown_timeout_s=0.1, ray_actor_options={"num_cpus": 0})
+    def sleeper() -> None:
+        threading.Event().wait()
+
+    response = serve.run(sleeper.bind(), name="sleeper", route_prefix=None).remote()
+    serve.delete("sleeper")
+    with pytest.raises(ray.exceptions.RayActorError):
+        response.result()

@@ -117,3 +117,54 @@ def test_going_back_by_hand_fails_no_request(ray: ModuleType) -> None:
         operations.roll_back("default")
         eventually(lambda: Counter(get("/", port)[1] for _ in range(50)) == {"v1": 50})
     assert {status for status, _ in answers} == {200}
+
+
+class Told:
+    """Answers with its config."""
+
+    def reconfigure(self, config: dict[str, str]) -> None:
+        self.config = config["said"]
+
+    def __call__(self) -> str:
+        return self.config
+
+
+told = serve.deployment(ray_actor_options={"num_cpus": 0})(Told).bind()
+
+
+def test_going_back_returns_to_the_options_of_before(ray: ModuleType) -> None:
+    start()
+    for config in ("one", "two", "two"):
+        row = {"name": "Told", "user_config": {"said": config}}
+        app = {"import_path": f"{__name__}:told", "route_prefix": None, "deployments": [row]}
+        operations.apply({"applications": [app]}, wait=True)
+    handle = serve.get_app_handle("default")
+    assert handle.remote().result() == "two"
+    assert operations.roll_back("default") == 1, "the last revision that differs"
+    eventually(lambda: handle.remote().result() == "one")
+
+
+def test_a_node_takes_no_more_replicas_than_the_deployment_allows(ray: ModuleType) -> None:
+    @serve.deployment(
+        num_replicas=2,
+        max_replicas_per_node=1,
+        ray_actor_options={"num_cpus": 0},
+        graceful_shutdown_wait_loop_s=0,
+    )
+    class Single:
+        def __init__(self, number: int) -> None:
+            self.number = number
+
+        def __call__(self) -> int:
+            return self.number
+
+    def states() -> dict[str, int]:
+        row = serve.status().applications["default"].deployments["Single"]
+        return {state.value: count for state, count in row.replica_states.items()}
+
+    start()
+    handle = serve.run(Single.bind(1), _blocking=False)
+    eventually(lambda: states() == {"RUNNING": 1, "STARTING": 1})
+    serve.run(Single.options(num_replicas=1).bind(2))  # the old replica ends first: there is one place
+    eventually(lambda: states() == {"RUNNING": 1})
+    assert handle.remote().result() == 2

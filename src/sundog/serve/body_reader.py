@@ -1,0 +1,59 @@
+"""The rest of a long request body, read straight into the bytes that are handed on.
+
+::
+
+    socket ──recv_into──► one buffer of the body's length ──► BoundedProtocol.body_read()
+
+Owns the connection's incoming bytes from the moment when a head with a length has been parsed until that many bytes are
+there; then they are the HTTP protocol's again. So a body of a megabyte is not cut into pieces, copied by the parser
+and joined. It never reads beyond the body: what follows on the connection is the next request. In a proxy's loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sundog.serve.http_protocol import BoundedProtocol
+
+
+class BodyReader(asyncio.BufferedProtocol):
+    """Reads one body; takes the place of the HTTP protocol meanwhile."""
+
+    def __init__(self, protocol: BoundedProtocol, length: int, parts: list[bytes]) -> None:
+        self._protocol = protocol
+        self._body = bytearray(length)
+        self._view = memoryview(self._body)
+        self._filled = 0
+        for part in parts:
+            self._view[self._filled : self._filled + len(part)] = part
+            self._filled += len(part)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where the next bytes go."""
+        return self._view[self._filled :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """So many bytes came."""
+        self._filled += nbytes
+        if self._filled == len(self._body):
+            self._view.release()
+            self._protocol.body_read(self._body)
+
+    def eof_received(self) -> bool | None:
+        """The client sends no more: the request stays incomplete."""
+        self._protocol.eof_received()
+        return None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client is gone."""
+        self._protocol.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """The client reads slowly."""
+        self._protocol.pause_writing()
+
+    def resume_writing(self) -> None:
+        """It has caught up."""
+        self._protocol.resume_writing()
