@@ -27,7 +27,7 @@ def v2(folder: Path, used: int, limit: str, cache: int = 0) -> None:
     (folder / "memory.stat").write_text(f"anon 5\nactive_file {cache}\ninactive_file 0\nslab_reclaimable 0\n")
 
 
-def member(tmp_path: Path, lines: str) -> list[machine.Group]:
+def member(tmp_path: Path, lines: str) -> list[machine.MemoryGroup]:
     (tmp_path / "membership").write_text(lines)
     return machine.groups(str(tmp_path / "membership"), str(tmp_path))
 

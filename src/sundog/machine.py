@@ -32,7 +32,7 @@ class Reading:
         return self.used_bytes / self.total_bytes if self.total_bytes else 0.0
 
 
-class Group:
+class MemoryGroup:
     """A memory control group, by its folder."""
 
     __slots__ = ("path", "version")
@@ -61,12 +61,12 @@ class Group:
         return max(0, int(text) - sum(int(stat.get(each, 0)) for each in kept))
 
 
-def groups(membership: str = "/proc/self/cgroup", root: str = _CGROUPS) -> list[Group]:
+def groups(membership: str = "/proc/self/cgroup", root: str = _CGROUPS) -> list[MemoryGroup]:
     """The memory control groups this process is in, its own first, then those around it.
 
     Within a container the path in `membership` may be the host's; then the group is mounted at the root.
     """
-    found: list[Group] = []
+    found: list[MemoryGroup] = []
     for line in _read(membership).splitlines():
         _, controllers, path = line.split(":", 2)
         if "memory" in controllers.split(","):
@@ -77,13 +77,13 @@ def groups(membership: str = "/proc/self/cgroup", root: str = _CGROUPS) -> list[
     return found
 
 
-def _around(base: str, path: str, version: int) -> list[Group]:
+def _around(base: str, path: str, version: int) -> list[MemoryGroup]:
     file = "memory.current" if version == 2 else "memory.usage_in_bytes"
     parts = [part for part in path.split("/") if part]
     if not os.path.isdir("/".join([base, *parts])):
         parts = []
     folders = ["/".join([base, *parts[:depth]]) for depth in range(len(parts), -1, -1)]
-    return [Group(folder, version) for folder in folders if os.path.exists(f"{folder}/{file}")]
+    return [MemoryGroup(folder, version) for folder in folders if os.path.exists(f"{folder}/{file}")]
 
 
 def read_machine(meminfo: str = "/proc/meminfo") -> Reading:
@@ -96,7 +96,7 @@ def read_machine(meminfo: str = "/proc/meminfo") -> Reading:
     return Reading(max(0, total - figures.get("MemAvailable", total)), total, "this machine")
 
 
-def read(around: list[Group]) -> Reading:
+def read(around: list[MemoryGroup]) -> Reading:
     """The tightest of the machine and the control groups `around`: the one with the largest share in use."""
     tightest = read_machine()
     machine = tightest.total_bytes

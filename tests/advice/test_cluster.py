@@ -26,8 +26,17 @@ class Session:
         self.rings: dict[str, events.Ring] = {}
         self.facts: list[tuple[float, str, str, dict[str, Any]]] = []
         self.tasks = 0
+        self.ready: list[tuple[bytes, float]] = []
 
-    def ran(self, node: str, submit_s: float, start_s: float, end_s: float, by_value: int = 0) -> None:
+    def ran(
+        self,
+        node: str,
+        submit_s: float,
+        start_s: float,
+        end_s: float,
+        by_value: int = 0,
+        ready_s: float = 0.0,
+    ) -> None:
         ring = self.rings.get(node)
         if ring is None:
             path = self.folder / "rings" / f"{node[:16]}.ring"
@@ -36,6 +45,8 @@ class Session:
         self.tasks += 1
         task = DRIVER + self.tasks.to_bytes(8, "little")
         ring.write(events.TASK, task, ring.name("work"), submit_s, start_s, end_s)
+        if ready_s:
+            self.ready.append((task, ready_s))
         if by_value:
             ring.write(events.MOVED, task, by_value, 0, end_s, end_s)
 
@@ -54,6 +65,8 @@ class Session:
             return cluster.find(index, length_s)
 
     def fill(self, index: Index) -> None:
+        for task, ready_s in self.ready:
+            index.db.execute("INSERT INTO ready VALUES(?, ?, 0)", (task, ready_s))
         for at_s, kind, subject, facts in self.facts:
             index.db.execute(
                 "INSERT INTO facts VALUES(?, ?, x'', ?, ?)", (at_s, kind, subject, json.dumps(facts))
@@ -75,6 +88,49 @@ def test_a_node_that_is_idle_while_tasks_wait_is_named(session: Session) -> None
     assert found.kind == "idle-node" and IDLE[:8] in found.title
     assert 17 < found.cost_s < 19.1 and found.gain_s == pytest.approx(found.cost_s / 2)
     assert "SPREAD" in found.change
+
+
+def wants(at_s: float, **shape: float) -> tuple[float, str, str, dict[str, Any]]:
+    pending = [{"shape": shape, "count": 3}] if shape else []
+    return (at_s, "demand", "", {"pending": pending, "starting": [], "launches": [], "nodes": 2})
+
+
+def test_a_node_is_not_accused_while_what_waits_could_not_run_there(session: Session) -> None:
+    session.node(BUSY, 0.0)
+    session.node(IDLE, 0.0)
+    session.ran(IDLE, 0.0, 0.1, 1.0)
+    for number in range(20):
+        session.ran(BUSY, 0.0, 1.0 * number, 1.0 * number + 1)
+    session.facts += [wants(0.0, GPU=1.0), wants(19.0)]
+    assert session.found(20.0) == []
+
+
+def test_a_node_is_accused_for_as_long_as_the_cluster_says_that_its_kind_is_wanted(session: Session) -> None:
+    session.node(BUSY, 0.0)
+    session.node(IDLE, 0.0)
+    session.ran(IDLE, 0.0, 0.1, 1.0)
+    for number in range(20):
+        session.ran(BUSY, 0.0, 1.0 * number, 1.0 * number + 1)
+    session.facts += [wants(0.0, GPU=1.0), wants(5.0, CPU=1.0), wants(12.0)]
+    [found] = session.found(20.0)
+    assert found.kind == "idle-node" and found.cost_s == pytest.approx(7.0)
+
+
+def test_tasks_that_wait_for_their_arguments_accuse_no_node(session: Session) -> None:
+    session.node(BUSY, 0.0)
+    session.node(IDLE, 0.0)
+    session.ran(IDLE, 0.0, 0.1, 1.0)
+    for number in range(20):  # each waits for the one before it
+        session.ran(BUSY, 0.0, 1.0 * number, 1.0 * number + 1, ready_s=1.0 * number - 0.05)
+    assert session.found(20.0) == []
+
+
+def test_short_gaps_between_tasks_are_no_idleness(session: Session) -> None:
+    for node, late_s in ((BUSY, 0.0), (IDLE, 1.5)):
+        session.node(node, 0.0)
+        for number in range(6):
+            session.ran(node, 0.0, 3.0 * number, 3.0 * number + 3 - late_s)
+    assert session.found(18.0) == []
 
 
 def test_two_busy_nodes_are_no_finding(session: Session) -> None:

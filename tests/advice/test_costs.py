@@ -2,8 +2,8 @@
 
 import pytest
 
-from sundog.advice.costs import costs_of, set_lags, warm_ups
-from sundog.advice.run import Program
+from sundog.advice.costs import CREW, costs_of, crews, set_lags, warm_ups
+from sundog.advice.run import WAIT, Op, Program
 from tests.advice.runs import Script
 
 
@@ -95,3 +95,45 @@ def test_a_worker_that_starts_late_is_not_taken_to_have_started_all_the_time() -
     set_lags(script.nodes, [], {"CPU": 1.0})
     assert first.lag_s == pytest.approx(0.2)
     assert late.lag_s == pytest.approx(0.2)
+
+
+def test_a_worker_that_a_lent_cpu_was_for_started_when_it_was_lent() -> None:
+    script = Script(cpus=1)
+    first = script.submit("a", 5.0, start_s=0.5, process=1)
+    first.program = [Op(WAIT, at_s=3.9, waited_s=1.0, nodes=(1,))]
+    late = script.submit("b", 1.0, start_s=4.0, process=2)
+    set_lags(script.nodes, [], {"CPU": 1.0})
+    assert late.lag_s == pytest.approx(0.1)
+
+
+def test_workers_that_wait_for_no_cpu_may_all_start_slowly() -> None:
+    script = Script(cpus=1)
+    nodes = [script.submit("a", 5.0, start_s=0.2 * (n + 1), process=n + 1, resources={}) for n in range(3)]
+    set_lags(script.nodes, [], {"CPU": 1.0})
+    assert [node.lag_s for node in nodes] == pytest.approx([0.2, 0.4, 0.6])
+
+
+def test_calls_of_an_asyncio_actor_wait_for_its_constructor_only() -> None:
+    script = Script()
+    script.create("A", b"actor").end_s = 0.6
+    calls = [script.call("A.ask", 0.5, b"actor", start_s=0.61) for _ in range(3)]
+    for node in script.nodes:
+        node.process = 1
+    set_lags(script.nodes, [], {})
+    assert [node.lag_s for node in calls] == pytest.approx([0.01] * 3)
+
+
+def test_tasks_of_a_pool_have_places_in_its_crew() -> None:
+    script = Script()
+    nodes = [
+        script.submit("f", 1.0, start_s=float(n // 2), process=n % 2 + 1, resources={}) for n in range(8)
+    ]
+    assert crews(script.nodes) == {CREW: 2.0}
+    assert all(node.resources == {CREW: 1.0} for node in nodes)
+
+
+def test_tasks_that_ask_for_nothing_and_start_at_once_are_no_crew() -> None:
+    script = Script()
+    for n in range(4):
+        script.submit("f", 1.0, process=n + 1, resources={})
+    assert crews(script.nodes) == {}

@@ -39,3 +39,8 @@ def test_predictions_are_corrected_by_the_error_of_the_simulator() -> None:
     [finding] = weigh(run, [draft("a", 5.0)], 10.0)
     assert finding.predicted_s == 10.0
     assert (finding.file, finding.line) == ("/x.py", 3)
+
+
+def test_what_gains_less_than_the_simulator_is_off_is_not_said() -> None:
+    run = serial_gets(10, 1.0, "").run()
+    assert [each.kind for each in weigh(run, [draft("a", 9.0), draft("b", 3.0)], 15.0)] == ["b"]

@@ -17,6 +17,17 @@ def test_one_actor_that_everything_waits_for_is_found_where_it_is_made() -> None
     assert play(draft.run).length_s == pytest.approx(1.0)
 
 
+def test_calls_that_use_one_core_by_the_processors_clock_are_shared_among_all_cores() -> None:
+    script = Script(cpus=2, cores=2)
+    script.create("A", b"a")
+    calls = [script.call("A.m", 0.5, b"a", start_s=n * 0.5) for n in range(8)]
+    for node in calls:
+        node.cpu_s = 0.5003  # read a moment after the wall clock
+    script.get(*calls)
+    [draft] = one_actor(script.run(), Sources())
+    assert "Make 2 actors" in draft.change
+
+
 def test_an_actor_that_is_called_when_it_is_free_is_none() -> None:
     script = Script()
     script.create("A", b"a")

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from sundog.advice.findings_data import closure, large_argument, spilling, too_many_threads
+from sundog.advice.findings import Draft
+from sundog.advice.findings_data import closure, large_argument, put_again, spilling, too_many_threads
 from sundog.advice.run import SUBMIT, Copy, LargeFunction
 from sundog.advice.simulator import play
 from sundog.advice.source import Sources
@@ -84,12 +85,31 @@ def test_objects_that_come_back_from_disk_are_found() -> None:
     assert not list(spilling(script.run(spills=[(0.2, 0.2, 1 << 20, "spill")]), Sources()))
 
 
-def test_threads_beyond_the_cores_are_found() -> None:
-    script = Script(cpus=4, cores=4)
-    script.get(*[script.submit("blas", 1.0, cpu_s=1.0) for _ in range(4)])
-    [draft] = too_many_threads(script.run(threads={"blas": 7}), Sources())
+def _crowd(cpu_s: float, cores: int = 2) -> Script:
+    script = Script(cpus=2, cores=cores)
+    script.get(*[script.submit("blas", 1.0, cpu_s=cpu_s) for _ in range(2)])
+    return script
+
+
+def test_threads_that_wait_for_each_other_lose_the_time_in_which_not_all_have_a_core() -> None:
+    # Two tasks of two threads on two cores: each thread has a core half of the time, both together a quarter of it.
+    [draft] = too_many_threads(_crowd(1.0).run(threads={"blas": 1}), Sources())
     assert draft.kind == "too-many-threads"
-    assert not list(too_many_threads(script.run(threads={"blas": 1}), Sources()))
+    assert play(draft.run).length_s == pytest.approx(0.5)
+
+
+def test_threads_beside_other_programs_lose_more_and_gain_no_more_than_their_share() -> None:
+    # Each thread has a core a quarter of the time: as many threads of others want one. With one thread each, a third.
+    [draft] = too_many_threads(_crowd(0.5).run(threads={"blas": 1}, others=0.5), Sources())
+    assert play(draft.run).length_s == pytest.approx(0.125 / (1 / 3))
+
+
+def test_threads_that_have_a_core_each_are_right() -> None:
+    assert not list(too_many_threads(_crowd(2.0, cores=4).run(threads={"blas": 1}), Sources()))
+
+
+def test_tasks_that_mostly_wait_have_threads_to_spare() -> None:
+    assert not list(too_many_threads(_crowd(0.1).run(threads={"blas": 7}), Sources()))
 
 
 def test_puts_are_taken_to_be_as_fast_as_before_the_store_was_full() -> None:
@@ -97,10 +117,46 @@ def test_puts_are_taken_to_be_as_fast_as_before_the_store_was_full() -> None:
     for seconds in (0.1, 0.1, 0.5):
         script.compute(seconds)
         script.submit("work", 0.0)
-    puts = [(0.0, 0.1, 1 << 20), (0.1, 0.2, 1 << 20), (0.2, 0.7, 1 << 20)]
+    puts = [(0.0, 0.1, 1 << 20, ""), (0.1, 0.2, 1 << 20, ""), (0.2, 0.7, 1 << 20, "")]
     run = script.run(puts=puts, spills=[(0.5, 0.3, 1 << 20, "spill"), (0.65, 0.1, 1 << 20, "restore")])
     [draft] = spilling(run, Sources())
     assert play(draft.run).length_s == pytest.approx(0.3)
+
+
+PUTS = """
+import sundog as ray
+for rows in batches:
+    ref = ray.put({value})
+    refs.append(score.remote(ref, rows))
+    {then}
+"""
+
+
+def _putting(tmp_path: Path, value: str, then: str) -> list[Draft]:
+    file = tmp_path / "prog.py"
+    file.write_text(PUTS.format(value=value, then=then))
+    script = Script()
+    puts = []
+    for _ in range(4):
+        puts.append((script.now, script.now + 0.5, 1 << 20, f"{file}:4 in run"))
+        script.compute(0.5)
+        script.submit("score", 0.1, site=f"{file}:5 in run")
+    return list(put_again(script.run(puts=puts), Sources()))
+
+
+def test_a_value_that_is_put_in_each_turn_is_found(tmp_path: Path) -> None:
+    [draft] = _putting(tmp_path, "table", "pass")
+    assert draft.kind == "large-argument"
+    assert draft.site.endswith("prog.py:4 in run")
+    assert play(draft.run).length_s == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize(
+    ("value", "then"),
+    [("rows", "pass"), ("make(rows)", "pass"), ("table", "table = table + 1"), ("t", "t.add(1)")],
+)
+def test_values_that_differ_from_turn_to_turn_are_put_rightly(tmp_path: Path, value: str, then: str) -> None:
+    assert _putting(tmp_path, value, then) == []
 
 
 def test_a_function_that_is_defined_again_is_sent_again() -> None:

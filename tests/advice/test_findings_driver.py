@@ -49,6 +49,45 @@ def test_one_long_stretch_is_split(tmp_path: Path) -> None:
     assert play(draft.run).length_s == pytest.approx(1.5)
 
 
+def test_stretches_that_need_each_other_are_split_each(tmp_path: Path) -> None:
+    file = tmp_path / "prog.py"
+    file.write_text(
+        "import sundog as ray\nfor _ in range(4):\n    p = ray.get([f.remote(x) for x in p])\n    p = slow(p)\n"
+    )
+    script = Script()
+    site = f"{file}:3 in <module>"
+    for _ in range(4):
+        script.get(*[script.submit("f", 0.1, site=site) for _ in range(4)], site=site)
+        script.compute(0.4)
+    [draft] = [each for each in serial_part(script.run(), Sources()) if each.often == 3]
+    assert draft.site == f"{file}:4"
+    assert "Split it" in draft.change
+    assert play(draft.run).length_s == pytest.approx(1.1)
+
+
+def test_time_in_which_others_had_the_cores_is_no_serial_part() -> None:
+    script = Script()
+    script.get(script.submit("f", 1.0, site="a.py:1 in f"), site="a.py:2 in f")
+    script.compute(1.0)
+    script.get(script.submit("f", 1.0, site="a.py:3 in f"), site="a.py:4 in f")
+    run = script.run()
+    assert list(serial_part(run, Sources()))
+    run.programs[0].crowded = 0.9
+    assert not list(serial_part(run, Sources()))
+
+
+def test_time_in_calls_of_sundogs_own_is_no_work_of_the_program(tmp_path: Path) -> None:
+    file = tmp_path / "prog.py"
+    file.write_text(
+        "import sundog\nfrom sundog.util.placement_group import placement_group\n"
+        "group = placement_group([{'CPU': 1}])\nsundog.get(group.ready())\n"
+    )
+    script = Script()
+    script.compute(1.0)
+    script.get(script.submit("ready", 1.0, site=f"{file}:4 in <module>"), site=f"{file}:4 in <module>")
+    assert not list(serial_part(script.run(), Sources()))
+
+
 def test_a_short_stretch_is_none() -> None:
     script = Script()
     script.compute(0.05)

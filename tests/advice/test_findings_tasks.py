@@ -6,12 +6,14 @@ import pytest
 
 from sundog.advice.findings_tasks import (
     asked_site,
+    bundled,
     memory_bound,
     retries,
     stragglers,
     tasks_too_small,
     too_many_workers,
 )
+from sundog.advice.run import WAIT
 from sundog.advice.simulator import play
 from sundog.advice.source import Sources
 from tests.advice.runs import Script
@@ -146,3 +148,14 @@ def test_the_line_that_gives_an_option_is_found(tmp_path: Path, text: str, line:
     file.write_text(f"import sundog as ray\n{text}\n")
     last = len(file.read_text().splitlines())
     assert asked_site(Sources(), "f", f"{file}:{last}", "memory") == f"{file}:{line}"
+
+
+def test_a_program_that_came_late_to_its_get_waits_for_what_is_bundled() -> None:
+    script = Script(cpus=1, cores=1)
+    nodes = []
+    for _ in range(100):
+        script.compute(0.01)
+        nodes.append(script.submit("f", 0.001))
+    steps, heads = bundled(script.run(), script.ops, [node.key for node in nodes], 100)
+    assert [op.nodes for op in steps if op.kind == WAIT] == [(0,)]
+    assert heads[0].work_s == pytest.approx(0.1)

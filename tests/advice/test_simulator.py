@@ -48,6 +48,18 @@ def test_a_task_that_waits_in_a_get_lends_its_cpu() -> None:
     assert play(script.run()).length_s == pytest.approx(1.5)
 
 
+def test_a_worker_that_waits_runs_what_it_waits_for() -> None:
+    script = Script(cpus=1)
+    child = script.node("child", 1.0, process=1)
+    parent = script.submit("parent", 1.0, process=1, is_first=True)
+    parent.program = [Op(SUBMIT, node=child.key), Op(WAIT, nodes=(child.key,), wake_s=0.0)]
+    script.get(parent)
+    run = script.run(costs=Costs(5.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0))
+    assert play(run).length_s == pytest.approx(1.0)
+    child.process = 2  # another worker had to be started for it
+    assert play(run).length_s == pytest.approx(6.0)
+
+
 def test_computing_tasks_share_the_cores() -> None:
     script = Script(cpus=4, cores=2)
     nodes = [script.submit("burn", 1.0, start_s=float(n // 2), cpu_s=1.0) for n in range(4)]
@@ -126,6 +138,21 @@ def test_an_attempt_that_failed_stands_in_line_again() -> None:
     script.get(flaky, other)
     played = play(script.run())
     assert played.ends == pytest.approx([2.0, 1.4])
+
+
+def test_each_attempt_that_failed_stands_in_line_again() -> None:
+    script = Script(cpus=1, cores=4)
+    flaky = script.submit("flaky", 1.0, attempts=3, wasted_s=0.4, pause_s=0.2)
+    others = [script.submit("other", 0.5) for _ in range(2)]
+    script.get(flaky, *others)
+    assert play(script.run()).ends == pytest.approx([2.1, 0.7, 1.2])
+
+
+def test_a_crowd_of_thousands_is_played_in_a_moment() -> None:
+    script = Script(cpus=1, cores=2)
+    nodes = [script.submit("f", 0.01, cpu_s=0.01, resources={}) for _ in range(6000)]
+    script.get(*nodes)
+    assert play(script.run()).length_s == pytest.approx(30.0, rel=0.03)
 
 
 def test_workers_that_start_together_share_the_cores() -> None:

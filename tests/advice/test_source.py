@@ -40,3 +40,16 @@ def test_a_definition_is_found_by_its_qualified_name() -> None:
     definition = found.definition("B.run")
     assert definition is not None
     assert definition.lineno == 5
+
+
+def test_a_loop_over_the_result_of_one_task_takes_from_a_stream() -> None:
+    found = source(
+        "a = [f.remote(ref) for ref in g.remote(3)]\n"
+        "stream = g.options(num_cpus=2).remote(3)\n"
+        "for number, ref in enumerate(stream):\n"
+        "    f.remote(ref)\n"
+        "refs = [g.remote(x) for x in range(3)]\n"
+        "for ref in refs:\n"
+        "    ray.get(ref)\n"
+    )
+    assert [found.takes_from_stream(line) for line in (2, 5, 6, 8)] == [True, True, False, False]

@@ -65,6 +65,11 @@ def test_turns_that_only_collect_do_not_need_each_other(tmp_path: Path, text: st
         "        for _ in xs:\n            self.step()",
         "class A:\n    def run(self):\n        for _ in xs:\n            g = ray.get(f.remote(self.w))\n"
         "            self.add(g)\n    def add(self, g):\n        self.w = self.w - g",
+        "for _ in xs:\n    parts = ray.get([f.remote(part) for part in parts])\n    parts = sort(parts)",
+        "class A:\n    def step(self, e):\n        self.cells = e\nfor _ in xs:\n"
+        "    edges = ray.get([a.edges.remote() for a in actors])\n"
+        "    alive = ray.get([a.step.remote(edges[n]) for n, a in enumerate(actors)])",
+        "for x in xs:\n    a = ray.get(f.remote(x, last))\n    last = ray.get(g.remote(a))",
     ],
 )
 def test_a_turn_that_uses_what_the_one_before_got_needs_it(tmp_path: Path, text: str) -> None:

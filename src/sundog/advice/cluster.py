@@ -21,6 +21,9 @@ Spans = list[tuple[float, float]]
 _QUEUED_LEAST_S = 0.2  # shorter waits are the way to a worker
 _WARM_UP_S = 10.0  # that a node may take to start its first workers
 _LEAST_S = 1.0
+_STEADY_S = (
+    2.5  # a cluster is looked at once a second, and a worker takes time to start: shorter is no idleness
+)
 _LARGE_BYTES = 1 << 20
 _TIMES = 5
 _MIB = 1 << 20
@@ -35,6 +38,7 @@ class Place:
     cpus: float
     since_s: float
     until_s: float
+    has: dict[str, float]
 
 
 def find(index: Index, length_s: float) -> list[Finding]:
@@ -52,6 +56,7 @@ def places(index: Index) -> list[Place]:
     """The nodes with processors that the records know, and when they were there."""
     end_s = index.one("SELECT max(end_s) FROM attempts") or 0.0
     seen: dict[str, list[float]] = {}
+    has: dict[str, dict[str, float]] = {}
     for node_id, at_s, text in index.rows(
         "SELECT subject, at_s, json FROM facts WHERE kind = 'node' ORDER BY at_s"
     ):
@@ -60,8 +65,13 @@ def places(index: Index) -> list[Place]:
             if node_id in seen:
                 seen[node_id][2] = at_s
             continue
-        seen.setdefault(node_id, [float((row["resources_total"] or {}).get("CPU", 0.0)), at_s, end_s])
-    return [Place(node_id, *each) for node_id, each in seen.items() if each[0] >= 1]
+        has[node_id] = dict(row["resources_total"] or {})
+        seen.setdefault(node_id, [float(has[node_id].get("CPU", 0.0)), at_s, end_s])
+    return [
+        Place(node_id, each[0], each[1], each[2], has[node_id])
+        for node_id, each in seen.items()
+        if each[0] >= 1
+    ]
 
 
 # ---------------------------------------------------------------------- spans of time
@@ -80,13 +90,32 @@ def merged(spans: Spans) -> Spans:
     return out
 
 
+def overlaps(one: Spans, other: Spans) -> Spans:
+    """The spans that are in both.
+
+    >>> overlaps([(1.0, 4.0)], [(0.0, 2.0), (3.0, 9.0)])
+    [(1.0, 2.0), (3.0, 4.0)]
+    """
+    first, second, out = merged(one), merged(other), []
+    i = j = 0
+    while i < len(first) and j < len(second):
+        start, end = max(first[i][0], second[j][0]), min(first[i][1], second[j][1])
+        if start < end:
+            out.append((start, end))
+        if first[i][1] < second[j][1]:
+            i += 1
+        else:
+            j += 1
+    return out
+
+
 def common(one: Spans, other: Spans) -> float:
     """How many seconds are in both.
 
     >>> common([(1.0, 4.0)], [(0.0, 2.0), (3.0, 9.0)])
     2.0
     """
-    return sum(max(0.0, min(a[1], b[1]) - max(a[0], b[0])) for a in merged(one) for b in merged(other))
+    return sum(end - start for start, end in overlaps(one, other))
 
 
 def _without(whole: tuple[float, float], spans: Spans) -> Spans:
@@ -100,15 +129,8 @@ def _without(whole: tuple[float, float], spans: Spans) -> Spans:
 
 # ---------------------------------------------------------------------- findings
 def _idle_nodes(index: Index, nodes: list[Place], length_s: float) -> list[Finding]:
-    queued = merged(
-        [
-            (submit_s, start_s)
-            for submit_s, start_s in index.rows(
-                "SELECT submit_s, start_s FROM attempts WHERE kind = 1 AND attempt = 0 AND start_s - submit_s > ?",
-                _QUEUED_LEAST_S,
-            )
-        ]
-    )
+    queued = _queued(index)
+    looks = demands(index)
     total = sum(each.cpus for each in nodes)
     found = []
     for node in nodes:
@@ -120,7 +142,9 @@ def _idle_nodes(index: Index, nodes: list[Place], length_s: float) -> list[Findi
         begin = first if first < node.since_s + _WARM_UP_S else node.since_s + _WARM_UP_S
         if begin >= node.until_s:
             continue
-        idle_s = common(_without((begin, node.until_s), ran), queued)
+        waits = overlaps(queued, _wanted(looks, node)) if looks else queued
+        spans = overlaps(_without((begin, node.until_s), ran), waits)
+        idle_s = sum(end - start for start, end in spans if end - start >= _STEADY_S)
         gain_s = idle_s * node.cpus / total
         if idle_s < _LEAST_S or gain_s < LEAST_SHARE * length_s:
             continue
@@ -139,11 +163,40 @@ def _idle_nodes(index: Index, nodes: list[Place], length_s: float) -> list[Findi
     return found
 
 
+def _queued(index: Index) -> Spans:
+    """When tasks waited whose arguments were there."""
+    return merged(
+        [
+            (submit_s, start_s)
+            for submit_s, start_s in index.rows(
+                "SELECT max(a.submit_s, ifnull((SELECT max(r.ready_s) FROM ready r WHERE r.task_id = a.task_id), 0)) "
+                "AS since_s, a.start_s FROM attempts a WHERE a.kind = 1 AND a.attempt = 0 AND "
+                "a.start_s - a.submit_s > ?",
+                _QUEUED_LEAST_S,
+            )
+            if start_s - submit_s > _QUEUED_LEAST_S
+        ]
+    )
+
+
+def demands(index: Index) -> list[tuple[float, dict[str, Any]]]:
+    """What the cluster said of its demands, at each change; empty for a session that is on no Ray cluster."""
+    rows = index.rows("SELECT at_s, json FROM facts WHERE kind = 'demand' ORDER BY at_s")
+    return [(at_s, json.loads(text)) for at_s, text in rows]
+
+
+def _wanted(looks: list[tuple[float, dict[str, Any]]], node: Place) -> Spans:
+    """When something waited that the node could have run: a task for a GPU may wait beside any number of CPUs."""
+    spans = []
+    for (at_s, look), (next_s, _) in pairwise([*looks, (node.until_s, {})]):
+        shapes = [each["shape"] for each in look["pending"]]
+        if any(all(node.has.get(name, 0.0) >= amount for name, amount in each.items()) for each in shapes):
+            spans.append((at_s, next_s))
+    return merged(spans)
+
+
 def _autoscaler(index: Index, length_s: float) -> list[Finding]:
-    looks = [
-        (at_s, json.loads(text))
-        for at_s, text in index.rows("SELECT at_s, json FROM facts WHERE kind = 'demand' ORDER BY at_s")
-    ]
+    looks = demands(index)
     waits: Spans = []
     starting: Spans = []
     failed: list[str] = []

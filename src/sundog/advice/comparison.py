@@ -5,12 +5,15 @@ Owns the figures, what counts as worse, and the words for it. Reading is of the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from sundog.observe.index import Index, Progress, opened
 from sundog.observe.sessions import Opened
 from sundog.plain import field, plain
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
 
 _LEAST_S = 0.01  # a mean that differs by less is noise
 _LEAST_BYTES = 8 << 20
@@ -52,7 +55,7 @@ class Session:
         return {"length_s": round(self.length_s, 4), "functions": rows}
 
     @classmethod
-    def of_dict(cls, name: str, stored: Mapping[str, Any]) -> Session:
+    def of_dict(cls, name: str, stored: JsonObject) -> Session:
         """What was stored.
 
         Raises:
@@ -114,7 +117,7 @@ def _bounds(index: Index) -> tuple[float, float]:
 
 
 def _functions(index: Index) -> dict[str, Figures]:
-    spilled = dict(
+    spilled: dict[str, int] = dict(
         index.rows(
             "SELECT n.text, sum(v.size_bytes) FROM moves v JOIN processes p ON p.process_id = v.maker "
             "JOIN made d ON d.process = p.id AND d.segment = v.segment AND d.kind = 14 "

@@ -16,6 +16,7 @@ _WARM_FACTOR = 2.0
 # Of a worker's start, where the run shows none beside the first: waiting, and processor time, for which several that
 # start together stand in line. Measured on two cores of 2.5 GHz.
 _BOOT_S, _BOOT_CPU_S = 0.01, 0.02
+CREW = "(a place in a crew)"  # what tasks of a Pool ask for, in the place of a CPU
 READY_S = 0.1  # from init() until the first worker is there, where a run does not show it
 GET_SHARE = 0.2  # of what it takes to submit a small task, that it takes to get its result when it is there
 SUBMIT_MOST_S = 2e-4  # what takes longer before a submission is the program's own work
@@ -126,6 +127,24 @@ def _computed_first(run: Run) -> frozenset[str]:
     return frozenset(found)
 
 
+def crews(nodes: Sequence[Node]) -> dict[str, float]:
+    """Gives tasks that ask for nothing, and yet stood in line, a place in a crew; returns how many places it has.
+
+    The workers of a Pool or of joblib are such a crew: they hold the CPUs, and the tasks that they run ask for none.
+    """
+    own = [node for node in nodes if node.kind == TASK and node.count == 1 and not node.resources]
+    reach: dict[int, float] = {}
+    queued = 0
+    for node in sorted(own, key=lambda node: node.start_s):
+        queued += node.submit_s < reach.get(node.process, -1.0) <= node.start_s
+        reach[node.process] = max(reach.get(node.process, -1.0), node.end_s)
+    if 2 * queued < len(own) or not queued:
+        return {}
+    for node in own:
+        node.resources = {CREW: 1.0}
+    return {CREW: float(len(reach))}
+
+
 def set_lags(nodes: Sequence[Node], programs: Sequence[Program], room: Mapping[str, float]) -> None:
     """What each start and each wake-up took when nothing was in its way any more.
 
@@ -139,6 +158,9 @@ def set_lags(nodes: Sequence[Node], programs: Sequence[Program], room: Mapping[s
         for start, end, process in node.ran():
             by_process[process].append((start, end, node))
     held = {name: _Held(nodes, name, total) for name, total in room.items()}
+    made = {
+        node.actor: node.end_s for node in nodes if node.kind == CREATE
+    }  # when each actor could run calls
     unsure: list[Node] = []  # the first in their workers, of which is not known when they could have started
     for own in by_process.values():
         own.sort(key=lambda each: each[0])
@@ -148,6 +170,8 @@ def set_lags(nodes: Sequence[Node], programs: Sequence[Program], room: Mapping[s
                 node.count == 1 and start == node.start_s
             ):  # not: folded ones, which began while others of them ran
                 ready = max([node.submit_s, *(nodes[each].end_s + node.delay_s for each in node.deps)])
+                if node.kind == CALL:
+                    ready = min(start, max(ready, made.get(node.actor, ready)))
                 node.is_first = position == 0
                 freed = max(
                     (
@@ -161,7 +185,7 @@ def set_lags(nodes: Sequence[Node], programs: Sequence[Program], room: Mapping[s
                 if node.is_first and freed < 0:
                     unsure.append(node)
             reach = max(reach, end)
-    _cap_starts(nodes, unsure, int(room.get("CPU", 0.0)))
+    _cap_starts(nodes, unsure, room.get("CPU", 0.0))
     _set_pauses(nodes)
     for program in programs:
         for op in program.ops:
@@ -171,20 +195,30 @@ def set_lags(nodes: Sequence[Node], programs: Sequence[Program], room: Mapping[s
             _set_wake(op, nodes)
 
 
-def _cap_starts(nodes: Sequence[Node], unsure: Sequence[Node], cpus: int) -> None:
+def _cap_starts(nodes: Sequence[Node], unsure: Sequence[Node], cpus: float) -> None:
     """A worker that is started while others run waits for a CPU first, which a task that waits in a get may lend it.
 
-    When that was is not in the records, so its start is taken to last no longer than those at the beginning.
+    When that was is not in the records. The first such worker is taken to have been started for the first CPU that was
+    lent, the second for the second; and no start to last longer than those at the beginning, which nothing held up.
     """
     firsts = sorted(
-        (node for node in nodes if node.is_first and node.kind == TASK), key=lambda node: node.start_s
+        (node for node in nodes if node.is_first and node.kind == TASK and node.resources.get("CPU")),
+        key=lambda node: node.start_s,
     )
-    if 0 < cpus < len(firsts):
-        longest = max(node.lag_s for node in firsts[:cpus])
-        early = {node.key for node in firsts[:cpus]}
-        for node in unsure:
-            if node.key not in early:
-                node.lag_s = min(node.lag_s, longest)
+    taken = list(accumulate(node.resources["CPU"] for node in firsts))
+    early = firsts[: bisect_right(taken, cpus + 1e-9)]
+    if not early or len(early) == len(firsts):
+        return
+    longest = max(node.lag_s for node in early)
+    lent = sorted(
+        op.at_s for node in nodes if node.kind == TASK for op in node.program or () if op.kind == WAIT
+    )
+    late = {node.key for node in unsure}
+    for place, node in enumerate(firsts[len(early) :]):
+        if node.key in late:
+            node.lag_s = min(node.lag_s, longest)
+            if place < len(lent) and lent[place] <= node.start_s:
+                node.lag_s = min(node.lag_s, node.start_s - lent[place])
 
 
 class _Held:

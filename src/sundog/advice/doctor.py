@@ -38,6 +38,7 @@ FINDERS: tuple[Finder, ...] = (
     findings_tasks.too_many_workers,
     findings_tasks.memory_bound,
     findings_data.large_argument,
+    findings_data.put_again,
     findings_data.closure,
     findings_data.spilling,
     findings_data.too_many_threads,

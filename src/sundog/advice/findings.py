@@ -17,6 +17,7 @@ from sundog.plain import plain
 LEAST_SHARE = 0.05
 LEAST_S = 0.05
 EVERYWHERE = "*"
+_DOUBTFUL = 0.25  # of the run, that the simulator may be off
 _CAUSE_SHARE = 0.3  # of what an echo gains, that its cause must gain to explain it
 
 
@@ -67,13 +68,15 @@ def weigh(run: Run, drafts: Sequence[Draft], played_s: float) -> list[Finding]:
     """
     found: list[tuple[Finding, frozenset[str]]] = []
     scale = run.length_s / played_s if played_s > 0 else 1.0
+    error = abs(played_s / run.length_s - 1.0) if run.length_s > 0 else 0.0
+    doubt = error if error > _DOUBTFUL else 0.0  # what gains less than the simulator is off may gain nothing
     for draft in drafts:
         try:
             predicted = play(draft.run).length_s * scale
         except CannotPlay:
             continue
         gain = run.length_s - predicted
-        if gain < LEAST_S or gain < draft.least_share * run.length_s:
+        if gain < LEAST_S or gain < max(draft.least_share, doubt) * run.length_s:
             continue
         place = place_of(draft.site)
         file, line = (place.file, place.line) if place is not None else ("", 0)

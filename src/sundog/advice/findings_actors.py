@@ -13,6 +13,7 @@ from sundog.advice.source import Sources
 _LEAST_CALLS = 3
 _LEAST_QUEUED = 0.5  # of a call's length, that calls waited for their turn on average
 _LEAST_BUSY = 0.1  # of the run
+_A_LITTLE = 0.25  # of a core
 _UNBALANCED = 1.3
 
 
@@ -58,7 +59,8 @@ def one_actor(run: Run, sources: Sources) -> Iterator[Draft]:
 def _how_many(run: Run, calls: Sequence[Node]) -> int:
     """How many actors could share the calls: as many as CPUs, cores if they compute, and calls at a time."""
     cpu = sum(node.cpu_s for node in calls) / max(1e-9, sum(node.work_s for node in calls))
-    room = run.cores / cpu if cpu > 0.5 else max(run.cpus, run.cores)
+    # One core may be told as a little more than one: processor time and wall time are read one after the other.
+    room = run.cores / cpu + _A_LITTLE if cpu > 0.5 else max(run.cpus, run.cores)
     return int(max(1, min(len(calls), max(run.cpus, run.cores), room)))
 
 

@@ -16,6 +16,7 @@ from sundog.advice.findings import EVERYWHERE, Draft
 from sundog.advice.findings_tasks import bundled
 from sundog.advice.run import CALL, COMPUTE, SUBMIT, TASK, Copy, Node, Op, Run, op_with, with_
 from sundog.advice.source import Source, Sources
+from sundog.advice.turns import targets_of
 
 _TIMES = 3
 _LARGE_BYTES = 1 << 17
@@ -23,7 +24,7 @@ _MIB = 1 << 20
 _ARRAY_BYTES_PER_S = 400e6  # what is pickled faster is mostly arrays or bytes
 _SENT_MOST = 5.0  # times its pickling, that a function takes until it is sent
 _THRASH_S = 0.03  # between two moves of an object that are of one stretch
-_LEAST_THREADS = 2  # that a library keeps beside the main thread: one may be left over and idle
+_LEAST_THREADS = 1  # of a library, that compute beside the main thread
 _THREAD_WORDS = (
     "set_num_threads",
     "threadpool_limits",
@@ -63,6 +64,72 @@ def large_argument(run: Run, sources: Sources) -> Iterator[Draft]:
             _quicker_submits(run, saved).changed(_at_hand(run, saved)),
             mending.put_once_diff(sources, site),
         )
+
+
+def put_again(run: Run, sources: Sources) -> Iterator[Draft]:
+    """The same large value is put into the store in each turn of a loop."""
+    groups: dict[tuple[str, int], list[tuple[float, float]]] = defaultdict(list)
+    for begin, end, size, site in run.puts:
+        if size >= _LARGE_BYTES and site:
+            groups[site, size].append((begin, end))
+    for (site, size), puts in groups.items():
+        name = _put_in_vain(sources, site) if len(puts) >= _TIMES else ""
+        if not name:
+            continue
+        extra = puts[1:]
+        cost = sum(end - begin for begin, end in extra)
+
+        def change(ops: list[Op], extra: list[tuple[float, float]] = extra) -> list[Op]:
+            return [op_with(op, seconds=_without(op, extra)) if op.kind == COMPUTE else op for op in ops]
+
+        yield Draft(
+            "large-argument",
+            f"the same value of {size / _MIB:.1f} MiB is put into the store {len(puts)} times",
+            site,
+            len(puts),
+            cost,
+            f"put({name}) copied it {len(puts)} times, {cost:.2f} s and {size * len(puts) / _MIB:.0f} MiB in all",
+            f"Put it once, before the loop: {name}_ref = put({name}); pass {name}_ref in each turn.",
+            run.with_each_program(change),
+            sites=frozenset({site.partition(" in ")[0]}),  # also as the serial part of the program says it
+        )
+
+
+def _without(op: Op, stretches: list[tuple[float, float]]) -> float:
+    """A step's time less what some stretches have of it."""
+    until = op.at_s + op.seconds
+    inside = sum(max(0.0, min(end, until) - max(begin, op.at_s)) for begin, end in stretches)
+    return max(0.0, op.seconds - inside)
+
+
+def _put_in_vain(sources: Sources, site: str) -> str:
+    """The variable that a line puts in each turn of its loop though no turn changes it; "" if there is none."""
+    found = sources.at(site)
+    if found is None:
+        return ""
+    source, place = found
+    for call in source.calls(place.line, "put"):
+        loop = source.loop_of(call)
+        value = call.args[0] if call.args else None
+        if loop is None or not isinstance(value, ast.Name):
+            continue
+        parts = [*getattr(loop, "body", ()), *getattr(loop, "generators", ())]
+        changed = {name for part in (loop, *parts) for name in targets_of(part)}
+        changed |= {
+            node.id for each in getattr(loop, "generators", ()) for node in ast.walk(each.target)
+            if isinstance(node, ast.Name)
+        }  # fmt: skip
+        told = {  # an object whose method is called may be another after that
+            node.func.value.id
+            for part in parts
+            for node in ast.walk(part)
+            if isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and isinstance(node.func.value, ast.Name)
+        }
+        if value.id not in changed | told:
+            return value.id
+    return ""
 
 
 def _at_hand(run: Run, keys: Iterable[int]) -> list[Node]:
@@ -242,7 +309,7 @@ def spilling(run: Run, sources: Sources) -> Iterator[Draft]:
     # A program or task computed for as long as it used a core, and otherwise waited for the disk.
     load = max((program.load for program in run.programs), default=0.0)
     first = merged[0][0]
-    calm = [(end - begin) / size for begin, end, size in run.puts if end <= first]
+    calm = [(end - begin) / size for begin, end, size, _ in run.puts if end <= first]
     per_byte = median(calm) if len(calm) >= 2 else -1.0
 
     def shorter(op: Op) -> float:
@@ -251,7 +318,7 @@ def spilling(run: Run, sources: Sources) -> Iterator[Draft]:
             put for put in run.puts if op.at_s - 1e-6 <= put[0] and put[1] <= end + 1e-6 and put[1] > first
         ]
         if puts and per_byte >= 0:  # as fast as those from before the store was full
-            saved = sum(max(0.0, last - begin - size * per_byte) for begin, last, size in puts)
+            saved = sum(max(0.0, last - begin - size * per_byte) for begin, last, size, _ in puts)
             return max(0.0, op.seconds - saved)
         return max(op.seconds * load, op.seconds - overlap(op.at_s, end))
 
@@ -308,16 +375,13 @@ def too_many_threads(run: Run, sources: Sources) -> Iterator[Draft]:
             or at_a_time < 1.5
         ):
             continue
-        # With one thread for each CPU a task takes the processor time that it has at its disposal alone: what it used
-        # beyond its share of the cores was spent by threads that waited for each other.
         cpu = sum(node.cpu_s for node in group)
-        work = sum(node.work_s for node in group)
-        share = run.cores / at_a_time
-        if cpu < 0.25 * work * min(1.0, share):
-            continue
-        alone = _waste(own, at_a_time, run.cores)
+        work = sum(node.end_s - node.start_s for node in group)
+        if cpu < 0.25 * work * min(1.0, run.cores * (1.0 - run.others) / at_a_time):
+            continue  # they mostly wait, for something else than a core
+        useful, share = _with_one_thread(cpu / max(1e-9, work), own, at_a_time, run.cores)
         lighter = [
-            with_(node, work_s=max(1e-6, node.work_s * alone), cpu_s=min(node.cpu_s, node.work_s) * alone)
+            with_(node, work_s=max(1e-6, node.cpu_s * useful / share), cpu_s=node.cpu_s * useful)
             for node in group
         ]
         yield Draft(
@@ -325,9 +389,10 @@ def too_many_threads(run: Run, sources: Sources) -> Iterator[Draft]:
             f"too many threads: {name} starts about {own} in each of {at_a_time:.0f} workers, on {run.cores} cores",
             _threads_site(sources, group[0].site),
             len(group),
-            work * (1 - alone),
+            cpu * (1 - useful),
             f"{own} threads × {at_a_time:.1f} tasks at a time on {run.cores} cores; the tasks used "
-            f"{cpu:.2f} s of processor time",
+            f"{cpu:.2f} s of processor time, {useful:.0%} of it for their work: a thread that waits for one without a "
+            "core spins",
             "Limit the threads of a task: unset OMP_NUM_THREADS (sundog sets it to the task's CPUs), call "
             "torch.set_num_threads(1) or threadpoolctl.threadpool_limits(1), or give it "
             f"num_cpus={min(own, run.cores)}.",
@@ -346,10 +411,23 @@ def _threads_site(sources: Sources, site: str) -> str:
     return site
 
 
-def _waste(threads: int, at_a_time: float, cores: int) -> float:
-    """What is left of a task's time when its threads do not wait for each other's turn on a core."""
-    crowd = threads * at_a_time / cores
-    return 1.0 / (1.0 + 0.1 * (crowd - 1.0))
+def _with_one_thread(load: float, threads: int, at_a_time: float, cores: int) -> tuple[float, float]:
+    """What share of its processor time a task needs with one thread, and how much of a core it has then.
+
+    The threads of one call wait for each other, and spin meanwhile: the call goes on only while all of them have a core
+    at the same time. Each had one for a share of the time, so that happened for the product of these shares. More
+    threads than cores never have one all together; then this counts too little as lost.
+
+    Args:
+        load: of the tasks: processor seconds by seconds.
+        threads: of a task, with the main one.
+        at_a_time: how many tasks ran at a time.
+        cores: of the machine.
+    """
+    together = min(threads, cores)
+    own = min(1.0, max(1e-3, load / together))
+    others = max(0.0, cores / own - together * at_a_time)  # threads of other programs that wanted a core, too
+    return own ** (together - 1), min(1.0, cores / (at_a_time + others))
 
 
 def _at_a_time(group: list[Node]) -> float:

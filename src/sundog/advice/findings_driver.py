@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from sundog.advice.findings import Draft
 from sundog.advice.findings_waits import in_line
 from sundog.advice.run import COMPUTE, INIT, SUBMIT, TASK, WAIT, Node, Op, Program, Run, op_with, with_
+from sundog.advice.simulator import CannotPlay, play
 from sundog.advice.source import LOOPS, Source, Sources, is_remote
 from sundog.advice.turns import name_of
 
@@ -62,19 +63,30 @@ def serial_part(run: Run, sources: Sources) -> Iterator[Draft]:
             total = sum(program.ops[each].seconds for each in places)
             if not places or (len(places) >= _BOUND_COUNT and total / len(places) < _BOUND_GAP_S):
                 continue
+            if _waits_for_items(sources, after):
+                continue
             alone = sum(
                 _overlap(idle, op.at_s, op.at_s + op.seconds) for op in (program.ops[each] for each in places)
             )
-            if total < _LEAST_SERIAL_S or total < _SERIAL_SHARE * run.length_s:
+            # Without the time in which other processes had the cores: that is not the program's doing.
+            calm = total * (1.0 - max(0.0, program.crowded))
+            if calm < _LEAST_SERIAL_S or calm < _SERIAL_SHARE * run.length_s:
                 continue
-            if run.others > _BUSY and program.load * total < _LEAST_SERIAL_S:
-                continue  # other programs had the cores: what the program did itself was not long
+            if program.crowded < 0 and run.others > _BUSY and program.load * total < _LEAST_SERIAL_S:
+                continue  # not told, but others used most of the machine
             site = _line_between(sources, before, after, run.entrypoint)
             if not site:
                 continue  # no statement of the program's can have taken it: its start, or its end
             count = int(run.cpus)
+            changed = _split(run, program, places, count)
             several = len(places) >= 3
-            changed = _as_tasks(run, program, places) if several else _split(run, program, places, count)
+            if several:
+                beside = _as_tasks(run, program, places)
+                # Stretches that each need the one before gain nothing as tasks of their own: only in pieces.
+                several = _gains(run, beside, _SERIAL_SHARE / 2) or not _gains(
+                    run, changed, _SERIAL_SHARE / 2
+                )
+                changed = beside if several else changed
             yield Draft(
                 "serial-part",
                 f"Amdahl's serial part: {total / run.length_s:.0%} of the run is the program's own time",
@@ -90,6 +102,15 @@ def serial_part(run: Run, sources: Sources) -> Iterator[Draft]:
                 least_share=_SERIAL_SHARE / 2,
                 sites=frozenset({before, after}),
             )
+
+
+def _gains(run: Run, changed: Run, share: float) -> bool:
+    """Whether a change makes a run shorter by a share of it."""
+    try:
+        before, after = play(run).length_s, play(changed).length_s
+    except CannotPlay:
+        return False
+    return before - after >= share * before
 
 
 def _as_tasks(run: Run, program: Program, places: list[int]) -> Run:
@@ -157,6 +178,8 @@ def driver_bound(run: Run, sources: Sources) -> Iterator[Draft]:
             if len(nexts) < _BOUND_COUNT or total < _BOUND_SHARE * run.length_s:
                 continue
             mean = total / len(nexts)
+            if _waits_for_items(sources, after):
+                continue
             if mean >= _BOUND_GAP_S or mean < 3e-4:
                 continue  # few and long: Amdahl's; very short: what a submission takes
             steps = list(ops)
@@ -187,6 +210,12 @@ def driver_bound(run: Run, sources: Sources) -> Iterator[Draft]:
 
 
 # ---------------------------------------------------------------------- which line it is
+def _waits_for_items(sources: Sources, after: str) -> bool:
+    """Whether the time before a step is, or may be, a wait for the next item of a generator of refs."""
+    found = sources.at(after) if after else None
+    return found is not None and found[0].takes_from_stream(found[1].line)
+
+
 def _line_between(sources: Sources, before: str, after: str, entrypoint: str) -> str:
     """The line at which a program most likely spent its time between two steps; else one of the two."""
     first = sources.at(before) if before else None
@@ -219,7 +248,10 @@ def _works(source: Source, statement: ast.AST) -> bool:
                 "extend",
                 "options",
                 "items",
+                "ready",  # of a placement group
             ):
+                continue
+            if isinstance(node.func, ast.Name) and node.func.id in source.ours:
                 continue
             if isinstance(node.func, ast.Name) and node.func.id in (
                 "range",

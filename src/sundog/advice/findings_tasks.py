@@ -66,10 +66,20 @@ def tasks_too_small(run: Run, sources: Sources) -> Iterator[Draft]:
                 max(0.0, took - work / max(1, min(workers, run.cores))),
                 f"{count} calls took {took:.2f} s, of which {work:.2f} s were work of {name} itself, in "
                 f"{workers} workers",
-                f"Give each call about {bundle} items: a task that loops over a list, "
-                f"{name}.remote(items[i:i + {bundle}]) for i in range(0, len(items), {bundle}).",
+                _bundle_words(sources, site, name, bundle),
                 run.with_ops(owner, changed[0]).changed(changed[1]),
             )
+
+
+def _bundle_words(sources: Sources, site: str, name: str, bundle: int) -> str:
+    """What to do about tasks that are too small: a Pool has a word for it."""
+    found = sources.at(site)
+    if found is not None and not found[0].remotes(found[0].on(found[1].line)):
+        return f"Let each task have about {bundle} items: chunksize={bundle}."
+    return (
+        f"Give each call about {bundle} items: a task that loops over a list, "
+        f"{name}.remote(items[i:i + {bundle}]) for i in range(0, len(items), {bundle})."
+    )
 
 
 def bundled(run: Run, ops: list[Op], keys: list[int], bundle: int) -> tuple[list[Op], list[Node]]:
@@ -108,6 +118,10 @@ def bundled(run: Run, ops: list[Op], keys: list[int], bundle: int) -> tuple[list
             between = False
         else:
             out.append(op)
+    if not any(op.kind == WAIT and group & set(op.nodes) for op in ops):
+        # All had ended when the program came to its get, which then is not recorded: now it has to wait there.
+        last = max(position for position, op in enumerate(out) if op.kind == SUBMIT and op.node in group)
+        out.insert(last + 1, Op(WAIT, nodes=tuple(nodes)))
     return _with_fewer_results(run, ops, out, heads), list(nodes.values())
 
 

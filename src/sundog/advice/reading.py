@@ -17,7 +17,7 @@ from typing import Any
 
 from sundog import events
 from sundog.advice.contention import held_actors, power_of, untangle
-from sundog.advice.costs import costs_of, set_lags, warm_ups
+from sundog.advice.costs import costs_of, crews, set_lags, warm_ups
 from sundog.advice.programs import build_programs
 from sundog.advice.run import COMPUTE, Copy, LargeFunction, Node, Program, Run
 from sundog.ids import number_of
@@ -98,7 +98,8 @@ class _Reader:
         programs = self._programs(jobs, began, ended)
         build_programs(programs, self.nodes, spans, finder, {v: k for k, v in self.by_id.items()}, merge > 1)
         machine = self._machine()
-        set_lags(self.nodes, programs, {**machine.resources, "CPU": machine.cpus})
+        room = {**machine.resources, **crews(self.nodes)}
+        set_lags(self.nodes, programs, {**room, "CPU": machine.cpus})
         self._read_loads(programs)
         power = power_of(self.nodes, programs, machine.cores)
         untangle(self.nodes, programs, machine.cores)
@@ -125,7 +126,7 @@ class _Reader:
             puts=self._puts(began),
             processes=self.processes,
             entrypoint=next((str(row.get("entrypoint") or "") for row in jobs.values()), ""),
-            resources=machine.resources,
+            resources=room,
             merged=merge,
             tasks=total,
             missed=self.index.missed(),
@@ -142,7 +143,7 @@ class _Reader:
         seen: dict[bytes, Node] = {}
         last: dict[tuple[int, bytes, int], Node] = {}
         leases: dict[int, Mapping[str, float]] = {}
-        actors = dict(self.index.rows("SELECT id, actor_id FROM processes"))
+        actors: dict[int, bytes] = dict(self.index.rows("SELECT id, actor_id FROM processes"))
         for row in self.index.db.execute(
             "SELECT task_id, attempt, kind, name, process, submit_s, start_s, end_s, flags, cpu_s, peak_bytes, lease "
             "FROM attempts ORDER BY submit_s, attempt"
@@ -323,12 +324,15 @@ class _Reader:
         return {subject: json.loads(text) for subject, text in rows}
 
     def _read_loads(self, programs: list[Program]) -> None:
-        """How much of its own time each driver used a core."""
-        used = {subject: float(told["cpu_s"]) for subject, told in self._used().items()}
+        """How much of its own time each driver used a core, and how much of it others had the cores."""
+        used = self._used()
         for program in programs:
             own = sum(op.seconds for op in program.ops if op.kind == COMPUTE)
-            cpu_s = used.get(self.processes[program.process][0].hex(), own)  # not told: as if it computed
+            told = used.get(self.processes[program.process][0].hex(), {})
+            cpu_s = float(told.get("cpu_s", own))  # not told: as if it computed
             program.load = min(1.0, cpu_s / own) if own > 0 else 0.0
+            if "queued_s" in told and own > 0:
+                program.crowded = min(1.0 - program.load, float(told["queued_s"]) / own)
 
     def _spans(self, began: float) -> list[Span]:
         return [
@@ -372,12 +376,16 @@ class _Reader:
             for at_s, kind, each in found
         ]
 
-    def _puts(self, began: float) -> list[tuple[float, float, int]]:
-        """Puts of values into the store: from when to when, and their bytes."""
+    def _puts(self, began: float) -> list[tuple[float, float, int, str]]:
+        """Puts of values into the store: from when to when, their bytes, and where."""
         rows = self.index.rows(
-            "SELECT start_s, end_s, size_bytes FROM spans WHERE kind = 5 AND NOT flags & 1 ORDER BY start_s"
+            "SELECT start_s, end_s, size_bytes, site FROM spans WHERE kind = 5 AND NOT flags & 1 ORDER BY start_s"
         )
-        return [(start - began, end - began, size) for start, end, size in rows if size]
+        return [
+            (start - began, end - began, size, self.names.get(site, ("", ""))[0])
+            for start, end, size, site in rows
+            if size
+        ]
 
     def _largest_site(self) -> str:
         """The line that put most bytes into the store."""

@@ -94,6 +94,7 @@ class Program:
     ops: list[Op]
     load: float = 0.0  # of its own time, the share in which it used a core
     joined_s: float = 0.0  # when init() had returned; 0: not told
+    crowded: float = -1.0  # of its own time, the share in which other processes had the cores; -1: not told
 
 
 @plain()
@@ -161,7 +162,7 @@ class Run:
     )  # actors that serve requests: application#deployment
     busy: Mapping[int, float] = field(default_factory=dict)  # of a core, what each process used on average
     spills: list[tuple[float, float, int, str]] = field(default_factory=list)  # at, seconds, bytes, kind
-    puts: list[tuple[float, float, int]] = field(default_factory=list)  # of large values: from, to, bytes
+    puts: list[tuple[float, float, int, str]] = field(default_factory=list)  # from, to, bytes, where
     processes: Mapping[int, tuple[bytes, int, str]] = field(default_factory=dict)  # process: id, pid, role
     entrypoint: str = ""
     resources: Mapping[str, float] = field(default_factory=dict)
@@ -200,12 +201,7 @@ class Run:
     def with_ops(self, owner: Program | Node, ops: list[Op]) -> Run:
         """A copy in which a driver or a task does something else."""
         if isinstance(owner, Program):
-            programs = [
-                Program(each.process, each.begin_s, each.end_s, ops, each.load, each.joined_s)
-                if each is owner
-                else each
-                for each in self.programs
-            ]
+            programs = [_doing(each, ops) if each is owner else each for each in self.programs]
             return self.changed(programs=programs)
         return self.changed([with_(owner, program=ops)])
 

@@ -25,6 +25,7 @@ from sundog.plain import field, plain
 
 _STEPS_MAX = 5_000_000
 _OVERLOADED = 1.02
+_SAME_PACE = 0.01  # two crowds that differ by less slow work down alike
 
 
 class CannotPlay(RuntimeError):
@@ -90,13 +91,14 @@ class _Player:
         self.left: dict[bytes, int] = {}
         self.works: set[_Work] = set()
         self.load = 0.0
+        self.pace = 1.0  # how many times over the cores were wanted, when the works were last paced
         self.idle = 0
         self.ready_at = -1.0  # when the first worker has begun
         self.starts, self.ends = [-1.0] * count, [-1.0] * count
         self.running: dict[int, int] = {}
         self.bytes: list[tuple[float, int]] = []
         self.parked: deque[int] = deque()
-        self.again: set[int] = set()  # nodes whose failed attempts have been made
+        self.again: dict[int, int] = {}  # how many failed attempts of a node have been made
         self.killed: list[int] = []
         self.too_large: list[int] = []
         self.last = 0.0
@@ -197,7 +199,10 @@ class _Player:
         if need <= 0 or need > len(open_):
             return True
         lends = node is not None and not node.actor
+        # A worker that waits runs what it waits for itself, if nobody else has begun it.
+        inline = lends and any(self.nodes[each].process == node.process for each in open_)  # type: ignore[union-attr]
         if lends and node is not None:
+            self.idle += inline
             self._release(node, now)
 
         def one(moment: float) -> None:
@@ -205,6 +210,7 @@ class _Player:
             need -= 1
             if need == 0:
                 if lends and node is not None:
+                    self.idle = max(0, self.idle - inline)
                     self._take(node)  # at once, as the runtime does: it may be one too many for a while
                 self.at(moment + (op.wake_s if op.wake_s >= 0 else self.run.costs.wake_s), step)
 
@@ -222,18 +228,23 @@ class _Player:
     def _paced(self, now: float, new: _Work | None) -> None:
         """Set how fast everything goes from now on."""
         over = self.load / (self.run.power or max(1, self.run.cores))
-        crowded = over > _OVERLOADED
-        for work in self.works if crowded or any(each.rate < 1.0 for each in self.works) else (new,):
-            if work is None:
-                continue
-            own = min(1.0, work.load)
-            rate = 1.0 / ((1.0 - own) + own * over) if crowded else 1.0
-            if work is not new and abs(rate - work.rate) < 1e-9:
-                continue
-            work.remaining -= (now - work.at) * work.rate
-            work.at, work.rate = now, rate
-            work.version += 1
-            self.at(now + max(0.0, work.remaining) / rate, self._finisher(work, work.version))
+        over = over if over > _OVERLOADED else 1.0
+        if abs(over - self.pace) > _SAME_PACE * self.pace or (over == 1.0) != (self.pace == 1.0):
+            self.pace = over
+            for work in self.works:
+                self._pace(now, work, work is new)
+        elif new is not None:
+            self._pace(now, new, True)
+
+    def _pace(self, now: float, work: _Work, is_new: bool) -> None:
+        own = min(1.0, work.load)
+        rate = 1.0 / ((1.0 - own) + own * self.pace)
+        if not is_new and abs(rate - work.rate) < 1e-9:
+            return
+        work.remaining -= (now - work.at) * work.rate
+        work.at, work.rate = now, rate
+        work.version += 1
+        self.at(now + max(0.0, work.remaining) / rate, self._finisher(work, work.version))
 
     def _finisher(self, work: _Work, version: int) -> Callable[[float], None]:
         def finish(now: float) -> None:
@@ -358,9 +369,10 @@ class _Player:
             self._ended(node, moment)
 
         wasted = min(node.wasted_s, node.work_s)
-        if wasted > 0 and node.kind == TASK and node.key not in self.again:
-            self.again.add(node.key)
-            self._work(now, wasted + extra, node.load, partial(self._try_again, node))
+        failures, made = max(1, node.attempts - 1), self.again.get(node.key, 0)
+        if wasted > 0 and node.kind == TASK and made < failures:
+            self.again[node.key] = made + 1
+            self._work(now, wasted / failures + extra, node.load, partial(self._try_again, node))
         elif node.program is not None:
             ops = [Op(COMPUTE, extra), *node.program] if extra > 0 else node.program
             self._stepper(ops, ended, node, node.load)(now)
@@ -374,7 +386,7 @@ class _Player:
         self.idle += 1
         self._release(node, now)
         shape = tuple(sorted(node.resources.items()))
-        self.at(now + node.pause_s, partial(self._wants, node.key, shape))
+        self.at(now + node.pause_s / max(1, node.attempts - 1), partial(self._wants, node.key, shape))
 
     def _kill(self, node: Node, now: float, total: int) -> None:
         """Memory is short: the monitor kills the task that began last (half-way, as a guess); it runs again later."""

@@ -94,6 +94,7 @@ class Source:
             child: parent for parent in ast.walk(self.tree) for child in ast.iter_child_nodes(parent)
         }
         self.module, self.modules, self.verbs = _imports(self.tree)
+        self.ours = _imported(self.tree)
 
     # ------------------------------------------------------------------ what is what
     def is_verb(self, node: ast.AST, *verbs: str) -> bool:
@@ -147,6 +148,32 @@ class Source:
                 return each
             child = each
         return None
+
+    def takes_from_stream(self, line: int) -> bool:
+        """Whether a loop around a line gets its items from a task: each turn may wait for the next one, unrecorded."""
+        for node in self.on(line):
+            if isinstance(node, ast.For | ast.AsyncFor):
+                items = [node.iter]
+            elif isinstance(node, COMPREHENSIONS):
+                items = [each.iter for each in node.generators]
+            else:
+                continue
+            if any(self._is_stream(part) for each in items for part in (each, *getattr(each, "args", ()))):
+                return True
+        return False
+
+    def _is_stream(self, items: ast.AST) -> bool:
+        """Whether a loop over this is one over a generator of refs: the result of one `.remote(…)`."""
+        if not isinstance(items, ast.Name):
+            return is_remote(items)
+        scope = self.function_of(items)
+        return any(
+            is_remote(node.value)
+            for node in ast.walk(scope or self.tree)
+            if isinstance(node, ast.Assign) and self.function_of(node) is scope
+            for target in node.targets
+            if isinstance(target, ast.Name) and target.id == items.id
+        )
 
     def statement_of(self, node: ast.AST) -> ast.stmt:
         """The statement that a node is a part of."""
@@ -213,6 +240,16 @@ def _is_head(loop: ast.AST, child: ast.AST) -> bool:
 def is_remote(node: ast.AST) -> bool:
     """Whether this is a call of `something.remote(…)`."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "remote"
+
+
+def _imported(tree: ast.Module) -> frozenset[str]:
+    """What a file has from modules of sundog or Ray: placement groups, strategies, queues."""
+    return frozenset(
+        each.asname or each.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in _MODULES
+        for each in node.names
+    )
 
 
 def _imports(tree: ast.Module) -> tuple[str, frozenset[str], dict[str, str]]:

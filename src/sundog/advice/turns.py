@@ -125,7 +125,7 @@ class _Flow:
 
     def __init__(self, turns: Turns) -> None:
         self.source, self.loop = turns.source, turns.loop
-        self.gets = {*turns.waits, *turns.gets}
+        self.gets = {*turns.waits, *turns.gets, *_gets_in(turns)}
         self.calls = set(turns.waits) - set(turns.gets)  # that lead to a submission and its get
         self.tainted: set[str] = set()
         bodies = [*getattr(turns.loop, "body", ())]
@@ -184,9 +184,33 @@ class _Flow:
             return set()
         return {name for name in targets_of(definition) if name.startswith("self.")}
 
+    def _drawn_from(self, names: set[str], head: ast.AST) -> set[str]:
+        """Names with what they stand for: the variable of a comprehension is an item of what it goes over."""
+        found = set(names)
+        for node in ast.walk(head):
+            for each in getattr(node, "generators", ()) if isinstance(node, COMPREHENSIONS) else ():
+                if _bases(each.target) & found:
+                    found |= names_in(each.iter)
+        return found
+
+    def _actors_told(self) -> set[str]:
+        """Actors that were given what was got and keep some of it: what they do next depends on it."""
+        found: set[str] = set()
+        for statement in self.statements:
+            for head in _head(statement):
+                for call in ast.walk(head):
+                    if isinstance(call, ast.Call) and is_remote(call):
+                        handle = call.func.value  # type: ignore[attr-defined]
+                        given = [*call.args, *(each.value for each in call.keywords)]
+                        if isinstance(handle, ast.Attribute) and self._changed_by(handle.attr):
+                            names = self._drawn_from(names_in(given), head)
+                            if names & self.tainted or any(self.is_tainted(each) for each in given):
+                                found |= self._drawn_from(_bases(handle.value), head) - self.modules
+        return found
+
     def need_each_other(self) -> bool:
         """Whether a turn submits by what one before it got, or what was got decides whether there is another."""
-        old = self.tainted
+        old = self.tainted | self._actors_told()
         known: set[str] = set()  # made in this turn already, of nothing that was got in one before
         if isinstance(self.loop, ast.For | ast.AsyncFor):
             known |= _bases(self.loop.target)
@@ -195,7 +219,7 @@ class _Flow:
                 for call in ast.walk(head):
                     if isinstance(call, ast.Call) and (is_remote(call) or call in self.calls):
                         used = names_in([*call.args, *(each.value for each in call.keywords), call.func])
-                        if used & old - known:
+                        if self._drawn_from(used, head) & old - known:
                             return True
             if (
                 isinstance(statement, ast.If | ast.While)
@@ -217,6 +241,13 @@ def turns_need_each_other(turns: Turns) -> bool:
     if isinstance(turns.loop, COMPREHENSIONS) and not turns.inner:
         return False  # a turn of a comprehension cannot see the one before it (but by :=)
     return _Flow(turns).need_each_other()
+
+
+def _gets_in(turns: Turns) -> Iterator[ast.AST]:
+    """All gets of a loop: a turn may need what another get of the turn before it got."""
+    for node in ast.walk(turns.loop) if turns.loop is not None else ():
+        if isinstance(node, ast.Call) and turns.source.is_verb(node, "get"):
+            yield node
 
 
 def targets_of(statement: ast.AST) -> set[str]:

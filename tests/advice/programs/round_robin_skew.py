@@ -16,6 +16,5 @@ class Encoder:
 
 encoders = [Encoder.remote() for _ in range(3)]
 jobs = [0.3 if i % 3 == 0 else 0.03 for i in range(24)]
-print(
-    sum(ray.get([encoders[i % 3].encode.remote(job) for i, job in enumerate(jobs)]))
-)  # fault: unbalanced-actors
+refs = [encoders[i % 3].encode.remote(job) for i, job in enumerate(jobs)]  # fault: unbalanced-actors
+print(sum(ray.get(refs)))

@@ -1,0 +1,22 @@
+"""An asyncio actor answers questions with a blocking client."""
+
+import time
+
+import sundog
+
+
+@sundog.remote
+class Api:
+    def __init__(self, latency):
+        self.latency = latency
+        self.asked = 0
+
+    async def ask(self, question):
+        self.asked += 1
+        time.sleep(self.latency)  # fault: blocking-async
+        return len(question)
+
+
+sundog.init(num_cpus=2)
+api = Api.remote(0.05)
+print(sum(sundog.get([api.ask.remote("?" * n) for n in range(20)])))

@@ -1,0 +1,25 @@
+"""Departments ask their teams: the actor of a department waits for the answers."""
+
+import time
+
+import sundog
+
+
+@sundog.remote
+def team(number):
+    time.sleep(0.08)
+    return number
+
+
+@sundog.remote
+class Department:
+    def report(self, quarter):
+        return [team.remote(quarter * 2 + n) for n in range(2)]
+
+
+sundog.init(num_cpus=4)
+department = Department.remote()
+refs = [
+    ref for part in sundog.get([department.report.remote(quarter) for quarter in range(8)]) for ref in part
+]
+print(sum(sundog.get(refs)))
