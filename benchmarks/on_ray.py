@@ -1,15 +1,20 @@
 """What the shim costs on a Ray cluster: sundog's front and Ray's own in turn, in one program on one cluster.
 
     python -m benchmarks.on_ray [--rounds 5]        needs Ray; RAY_ADDRESS names a cluster, without it one is started
+    python -m benchmarks.on_ray --starts 5          the same, and how long `init()` takes, in new processes in turn
 
 Prints, for each kind of work, the rate through Ray's own objects, the rate through sundog's with recording on, and the
-median of the ratios of neighbours. Owns the measurement alone. Runs in the driver.
+median of the ratios of neighbours; of a start, the seconds of `init()` and until the first result after it. Owns the
+measurement alone. Runs in the driver.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -80,15 +85,51 @@ def measure(rounds: int) -> dict[str, tuple[float, float, float]]:
     return found
 
 
+START = """
+import sys, time
+import ray, sundog
+theirs = sys.argv[1] == "ray"
+began = time.perf_counter()
+if theirs:
+    ray.init(address=sys.argv[2], log_to_driver=False, logging_level="error")
+else:
+    sundog.init(engine="ray", address=sys.argv[2], log_to_driver=False, logging_level="error")
+ready = time.perf_counter()
+verbs = ray if theirs else sundog
+verbs.get(verbs.remote(lambda: 1).remote())
+print(ready - began, time.perf_counter() - began)
+verbs.shutdown()
+"""
+
+
+def starts(count: int, address: str) -> None:
+    """Start programs of both kinds in turn, and print how long they took."""
+    environ = {**os.environ, "SUNDOG_SHIP_TO_NODES": "0"}
+    found: dict[str, list[list[float]]] = {"ray": [], "sundog": []}
+    for _ in range(count + 1):  # the first of each finds no bytecode, and no worker
+        for name, rows in found.items():
+            said = subprocess.check_output(
+                [sys.executable, "-c", START, name, address], env=environ, text=True
+            )
+            rows.append([float(word) for word in said.split()])
+    print(f"\n{'':16}{'init':>10}{'1st result':>12}   seconds, medians (bests)")
+    for name, rows in found.items():
+        columns = list(zip(*rows[1:], strict=True))
+        print(f"{name:16}" + "".join(f"{statistics.median(c):8.2f} ({min(c):.2f})" for c in columns))
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
-    rounds = parser.parse_args().rounds
-    with sundog.init(engine="ray", log_to_driver=False):
+    parser.add_argument("--starts", type=int, default=0)
+    given = parser.parse_args()
+    with sundog.init(engine="ray", log_to_driver=False) as context:
         print(f"{'':16}{'Ray':>10}{'sundog':>10}{'ratio':>8}")
-        for name, (theirs, ours, ratio) in measure(rounds).items():
+        for name, (theirs, ours, ratio) in measure(given.rounds).items():
             print(f"{name:16}{theirs:10.0f}{ours:10.0f}{ratio:8.2f}")
+        if given.starts:
+            starts(given.starts, str(context["gcs_address"]))
 
 
 if __name__ == "__main__":

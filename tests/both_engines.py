@@ -20,6 +20,10 @@ _STORE = "looks into sundog's own object store"
 _PROCESS = "is about sundog's own processes"
 _OTHER = "Ray behaves otherwise here"
 _OWN = "needs a cluster of its own"
+_AWAITS = "Ray's shutdown() does not end an await"
+_ONE_ORDER = "Ray keeps one order for all groups of an actor"
+_RING = "is about a queue in shared memory, which an actor of Ray's does not share"
+_SESSION = "programs join a session that `sundog start` has started"
 _NO_CLOSE = "generators of Ray cannot be closed"
 
 FILES: dict[str, dict[str, str]] = {
@@ -67,6 +71,64 @@ FILES: dict[str, dict[str, str]] = {
         "test_wait_refuses_the_same_generator_twice": _WORDS,
         "test_generators_end_with_their_session": "a generator of Ray raises AttributeError after the end",
         "test_nothing_is_sent_into_a_streaming_task": _WORDS,
+    },
+    "tests/integration/test_get_and_wait.py": {
+        "test_get_raises_the_first_error_in_order": "Ray raises the error that came first in time",
+        "test_wait_returns_no_more_than_num_returns": "Ray's wait does not keep the order of what is ready",
+    },
+    "tests/integration/test_actors.py": {
+        "test_methods_return_several_refs_by_decorator_and_by_options": _OTHER,
+        "test_the_runtimes_own_methods_answer_on_every_actor": _WORDS,
+        "test_an_actor_ends_with_its_last_handle_though_its_last_call_was_never_made": _PROCESS,
+    },
+    "tests/integration/test_named_actors.py": {
+        "test_a_handle_found_by_name_does_not_keep_the_actor": _WORDS,
+        "test_an_actor_that_crashed_keeps_its_name_while_a_handle_is_held": _WORDS,
+        "test_a_detached_actor_is_shared_by_drivers_one_after_the_other": _SESSION,
+        "test_a_detached_actor_has_tasks_actors_and_restarts_after_its_driver_has_left": _SESSION,
+        "test_two_drivers_share_a_detached_actor_at_the_same_time": _SESSION,
+        "test_an_actor_that_is_not_detached_ends_with_its_driver": _SESSION,
+        "test_drivers_without_a_namespace_do_not_see_each_others_names": _SESSION,
+        "test_what_a_detached_actor_has_started_goes_on_when_the_program_ends": _SESSION,
+    },
+    "tests/integration/test_call_order.py": {
+        "test_order_is_kept_in_a_concurrency_group_and_not_between_groups": _ONE_ORDER,
+    },
+    "tests/integration/test_retries.py": {
+        "test_each_attempt_that_raised_has_a_record_of_its_own": "Ray tells no asyncio call which attempt it is",
+        "test_a_crash_names_the_attempt_that_was_the_last": _WORDS,
+        "test_an_actor_that_dies_in_its_constructor_does_not_restart_in_a_rush": _WORDS,
+    },
+    "tests/integration/worker/test_threaded_actor.py": {
+        "test_a_full_group_does_not_hold_up_the_others": _ONE_ORDER,
+        "test_an_unknown_group_is_an_error_of_the_call": _OTHER,
+        "test_an_unknown_group_is_an_error_on_an_actor_without_groups_too": _OTHER,
+        "test_a_call_that_waits_for_a_thread_can_be_cancelled": _OTHER,
+        "test_exit_actor_in_a_thread_ends_the_actor_though_other_calls_do_not_end": _OTHER,
+        "test_an_actor_that_cannot_answer_a_call_ends_instead_of_leaving_it_unanswered": _PROCESS,
+    },
+    "tests/integration/util/test_queue.py": {
+        "test_small_items_of_a_queue_in_use_need_no_call": _RING,
+        "test_a_queue_in_use_still_travels_and_its_actor_still_answers": _RING,
+        "test_large_items_and_refs_keep_their_order_and_refs_are_freed": _RING,
+        "test_more_than_the_ring_holds_comes_out_in_order": _RING,
+        "test_two_and_two_processes_hand_over_each_item_once": _RING,
+        "test_consumers_that_are_killed_take_at_most_what_they_held": _RING,
+        "test_a_queue_whose_actor_was_killed_says_so": _RING,
+        "test_a_get_that_waits_ends_with_the_actor": _RING,
+        "test_a_get_that_waits_can_be_cancelled_and_takes_nothing": _RING,
+        "test_coroutines_and_threads_share_a_queue_in_use": _RING,
+    },
+    "tests/integration/util/test_actor_pool.py": {},
+    "tests/integration/util/test_actor_group.py": {},
+    "tests/integration/experimental/test_internal_kv.py": {
+        "test_without_a_session_there_is_no_table": "the setting SUNDOG_ENGINE starts one here",
+    },
+    "tests/integration/test_awaits.py": {
+        "test_one_loop_after_the_other_leaves_no_descriptor_and_replies_are_read_between_them": _PROCESS,
+        "test_a_get_works_while_the_loop_that_read_last_is_closed_and_another_one_runs": _PROCESS,
+        "test_the_loop_that_results_are_for_reads_them_although_another_one_waits_longer": _PROCESS,
+        "test_an_await_that_is_given_up_frees_its_object_and_an_ended_session_ends_all_awaits": _AWAITS,
     },
 }
 

@@ -31,6 +31,9 @@ _STORE_BYTES = 200 << 20
 _SMALL_STORE_BYTES = 100 << 20
 _START_S = 300
 _TRIES = 3
+_KEEN = {
+    "RAY_worker_niceness": "0"
+}  # Ray's workers give way to all else: beside other work, tests take for ever
 # Of the autoscaler's file: what would be run on machines, of which the fake provider has none.
 _NO_COMMANDS = (
     *("initialization_commands", "setup_commands", "head_setup_commands", "worker_setup_commands"),
@@ -70,7 +73,12 @@ def cluster(*more: str, port: int = 0, variables: Mapping[str, str] | None = Non
         "--include-dashboard=false",
         f"--ray-client-server-port={free_port()}",
     ]
-    environ = {**os.environ, "RAY_agent_register_timeout_ms": str(_START_S * 1000), **(variables or {})}
+    environ = {
+        **os.environ,
+        "RAY_agent_register_timeout_ms": str(_START_S * 1000),
+        **_KEEN,
+        **(variables or {}),
+    }
     environ.pop("RAY_ADDRESS", None)
     head = _start([*command, *more], environ, f"{folder}/start.log")
     try:
@@ -172,6 +180,7 @@ def main() -> int:
             "SUNDOG_ENGINE": "ray",
             "SUNDOG_SHIP_TO_NODES": "0",  # the nodes have this Python
             "RAY_ADDRESS": address,
+            **_KEEN,
         }
         chosen = given.arguments or (SHORT if given.short else ["tests/ray_engine/on_cluster", *FILES])
         pytest = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *chosen, *rest]

@@ -40,8 +40,8 @@ class Recorded:
             facts=lambda: facts,
         )
         made.config, made.pusher, made._places = Config(), None, {}
-        os.makedirs(f"{folder}/sundog/01000000/{node}", exist_ok=True)
-        with open(f"{folder}/sundog/01000000/{node}/{pushes.HERE}", "w"):
+        os.makedirs(f"{folder}/sundog-{os.geteuid()}/01000000/{node}", exist_ok=True)
+        with open(f"{folder}/sundog-{os.geteuid()}/01000000/{node}/{pushes.HERE}", "w"):
             pass
         made.record()
         self.process, self.at = made, (0, 0)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from types import ModuleType
 from typing import Any
 
-from sundog.ray_engine import instrument
+import pytest
+
+from sundog.ray_engine import engine, graft, instrument, shim, versions
+from sundog.wire.inspect import measure_everything
 
 
 def plain_remote(*args: Any, **options: Any) -> Any:
@@ -22,6 +26,30 @@ def test_a_program_that_decorates_gets_rays_object_around_a_shim() -> None:
     assert target is not double and target.__name__ == "double"
     _, target, options = remote(num_cpus=2)(double)
     assert target.__name__ == "double" and options == {"num_cpus": 2}
+
+
+def test_a_program_of_sundogs_that_is_run_so_is_noted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+    ray = ModuleType("ray")
+    for name in ("remote", "get", "put", "wait", "init", "shutdown"):
+        setattr(ray, name, lambda *args, name=name, **_: calls.append(name))
+    monkeypatch.setattr(versions, "import_ray", lambda: ray)
+    monkeypatch.setattr(graft, "graft", lambda _: None)
+    instrument.instrument()
+    for name in ("remote", "get", "put", "wait", "init", "shutdown"):
+        engine.native(getattr(ray, name))(1)
+    assert calls == ["remote", "get", "put", "wait", "init", "shutdown"]
+    assert engine.native(len) is len
+
+
+def test_a_program_that_is_profiled_has_shims_that_measure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shim, "task", lambda target, own: own)
+    assert instrument._dressed(double) == ()
+    measure_everything("cpu")
+    try:
+        assert instrument._dressed(double) == (("profile", "*cpu"),)
+    finally:
+        measure_everything("")
 
 
 def test_what_is_no_function_of_the_users_is_left_as_it_is() -> None:

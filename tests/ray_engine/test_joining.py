@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 import pytest
 
+from sundog import engines
+from sundog.exceptions import RaySystemError
 from sundog.ray_engine import joining
+from sundog.ray_engine.engine import RayEngine
 
 
 def asked(**given: Any) -> dict[str, Any]:
@@ -49,6 +53,33 @@ def test_settings_of_sundog_alone_are_named_and_the_rest_goes_to_ray(
     found = joining._rays_settings(asked(_system_config={"spin_us": 0, "raylet_heartbeat_ms": 5}))
     assert found == {"_system_config": {"raylet_heartbeat_ms": 5}}
     assert "without a meaning on engine 'ray': spin_us" in capfd.readouterr().err
+
+
+def test_who_comes_while_the_cluster_is_left_is_told_so_and_joins_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps = []
+
+    class Gathering:
+        path = ""
+
+        def stop(self) -> None:
+            steps.append("records")
+            with pytest.raises(RaySystemError, match="shut down"):
+                engine.get([], None)
+            joining.leave(engine)  # another thread's shutdown()
+            assert engines.foreign is engine
+
+    ray = ModuleType("ray")
+    ray.get = ray.exceptions = None  # type: ignore[attr-defined]
+    worker = ModuleType("worker")
+    worker.shutdown = lambda: steps.append("Ray")  # type: ignore[attr-defined]
+    monkeypatch.setattr(joining, "import_module", lambda _: worker)
+    monkeypatch.setattr(engines, "foreign", None)
+    engine = RayEngine(ray, is_driver=True, gathering=Gathering())  # type: ignore[arg-type]
+    engines.plug_foreign(engine)
+    joining.leave(engine)
+    assert steps == ["records", "Ray"] and engines.foreign is None
 
 
 def test_a_job_config_is_refused() -> None:

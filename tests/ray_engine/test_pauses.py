@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
+import socket
+import struct
 import sys
 import threading
 from types import ModuleType, SimpleNamespace
@@ -40,7 +43,7 @@ def test_a_task_that_stands_can_be_asked_by_who_has_the_token_and_goes_on(told: 
         pauses.hook(sys._getframe(0))
         seen.append(secret)
 
-    thread = threading.Thread(target=task)
+    thread = threading.Thread(target=task, daemon=True)
     thread.start()
     told.there.wait()
     verb, row = told.rows[0]
@@ -60,3 +63,44 @@ def test_a_task_that_stands_can_be_asked_by_who_has_the_token_and_goes_on(told: 
     assert told.rows[1] == ("resumed", row["id"])
     for descriptor in (typed_out, typed_again, shown_out, shown_in):
         os.close(descriptor)
+
+
+def test_strangers_who_show_nothing_or_no_text_neither_reach_the_task_nor_keep_its_user_waiting(
+    told: Any,
+) -> None:
+    ended: list[str] = []
+
+    def task() -> None:
+        try:
+            pauses.hook(sys._getframe(0))
+            ended.append("went on")
+        except BaseException as error:
+            ended.append(repr(error))
+
+    thread = threading.Thread(target=task, daemon=True)
+    thread.start()
+    told.there.wait()
+    _, row = told.rows[0]
+    address = tuple(row["address"])
+    silent = [socket.create_connection(address) for _ in range(70)]
+    half = socket.create_connection(address)
+    half.sendall(row["token"][:5].encode())
+    for said in (b"\xff\xfe\n", b"\n", b"x" * 1000, row["token"][:-1].encode() + b"\n"):
+        with socket.create_connection(address) as noisy:
+            noisy.sendall(said)
+            with contextlib.suppress(ConnectionResetError):  # it may be hung up on before all of it is read
+                assert noisy.recv(1) == b""
+    gone = socket.create_connection(address)
+    gone.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    gone.close()  # with a reset
+    typed_out, typed_in = os.pipe()
+    os.write(typed_in, b"c\n")
+    os.close(typed_in)
+    shown_out, shown_in = os.pipe()
+    relay.visit(address, row["token"], stdin=typed_out, stdout=shown_in)
+    thread.join()
+    assert ended == ["went on"]
+    for each in (half, *silent):
+        each.close()
+    for pipe in (typed_out, shown_out, shown_in):
+        os.close(pipe)

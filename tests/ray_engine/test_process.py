@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from sundog import event_names, events
+from sundog import event_names, events, trust
 from sundog.config import Config
 from sundog.exceptions import AsyncioActorExit
 from sundog.ray_engine import process
@@ -100,3 +101,42 @@ def test_large_arguments_by_value_are_noted_with_their_size(recorder: process.Pr
     assert kinds.count(events.SITE) == 2 and kinds.count(events.MOVED) == 1
     [moved] = [each for each in events_of(recorder) if each[5] == events.MOVED]
     assert moved[4] == 100_001
+
+
+@pytest.mark.parametrize("what", ["link", "open to all"])
+def test_nothing_is_recorded_where_another_user_made_the_folder_first(
+    tmp_path: Path, recorder: process.Process, what: str
+) -> None:
+    """Ray's folder of a session is open to every user of the machine."""
+    session = tmp_path / "session"
+    own = session / f"sundog-{os.geteuid()}"
+    session.mkdir()
+    if what == "link":
+        own.symlink_to(tmp_path / "elsewhere")
+        (tmp_path / "elsewhere").mkdir()
+    else:
+        own.mkdir()
+        own.chmod(0o777)
+    made = process.Process.__new__(process.Process)
+    made.identity, made.config = recorder.identity, recorder.config
+    made.identity.session_dir = str(session)
+    with pytest.raises(trust.Untrusted):
+        made.record()
+    assert list(own.iterdir()) == []
+
+
+def test_a_process_that_cannot_record_goes_on_and_says_why(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Refused(process.Process):
+        def __init__(self, role: str) -> None:
+            self.identity = SimpleNamespace(session_dir="/session")  # type: ignore[assignment]
+            self.config, self.ring = Config(), None
+
+        def record(self) -> None:
+            raise trust.Untrusted(1, "it belongs to another user", "/session/sundog-0")
+
+    monkeypatch.setattr(process, "Process", Refused)
+    monkeypatch.setattr(process, "me", None)
+    assert process.ready("driver").ring is None
+    assert "/session/sundog-0 is not used, it belongs to another user" in capsys.readouterr().err

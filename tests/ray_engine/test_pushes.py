@@ -33,15 +33,3 @@ def test_what_is_no_ring_gives_no_push(tmp_path: Path) -> None:
     (tmp_path / "x.ring").write_bytes(b"?")
     assert pushes.read_push(str(tmp_path / "x.ring"), 0, 0) is None
     assert pushes.read_push(str(tmp_path / "y.ring"), 0, 0) is None
-
-
-def test_a_sweep_brings_what_home_does_not_know_and_the_capsules(tmp_path: Path) -> None:
-    ring = make_ring(tmp_path, "aa" * 8)
-    for number in range(3):
-        ring.write(events.TASK, bytes([number]), ring.name("f"), 0.0, 1.0, 2.0)
-    (tmp_path / "capsules").mkdir()
-    (tmp_path / "capsules" / "t-0.capsule").write_bytes(b"capsule")
-    (found,), capsules = pushes.sweep(str(tmp_path), {"aa" * 8: (2, 0)})
-    assert found.first == 3 and len(found.data) == 64
-    assert capsules == {"t-0.capsule": b"capsule"}
-    ring.close()

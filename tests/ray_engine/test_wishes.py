@@ -10,6 +10,7 @@ import pytest
 from sundog.options import parse_actor_options, parse_method_options, parse_task_options
 from sundog.ray_engine import wishes
 from sundog.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+from sundog.wire.inspect import measure_everything
 
 
 def test_only_what_was_asked_for_goes_to_ray() -> None:
@@ -18,9 +19,17 @@ def test_only_what_was_asked_for_goes_to_ray() -> None:
     assert wishes.shims(options) == (("timeout_s", 5.0), ("capsule", True))
 
 
-@pytest.mark.parametrize(
-    "given", [{"queue_timeout_s": 1}, {"enforce_memory": True, "memory": 1e6}, {"profile": "cpu"}]
-)
+def test_a_profile_is_carried_out_by_the_shim_and_one_of_the_whole_program_too() -> None:
+    assert wishes.shims(parse_task_options({"profile": "wall"})) == (("profile", "wall"),)
+    measure_everything("cpu:50")
+    try:
+        assert wishes.shims(parse_task_options({})) == (("profile", "*cpu:50"),)
+        assert wishes.shims(parse_task_options({"profile": "wall"})) == (("profile", "wall"),)
+    finally:
+        measure_everything("")
+
+
+@pytest.mark.parametrize("given", [{"queue_timeout_s": 1}, {"enforce_memory": True, "memory": 1e6}])
 def test_an_option_that_nobody_would_carry_out_is_refused_by_name(given: dict[str, object]) -> None:
     name = next(iter(given))
     with pytest.raises(ValueError, match=rf"^{name}= cannot be carried out on engine 'ray'"):

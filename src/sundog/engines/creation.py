@@ -24,6 +24,7 @@ from sundog.wire.requests import RegisterNamed
 
 if TYPE_CHECKING:
     from sundog.engines.local import LocalEngine
+    from sundog.wire.dicts import Registration
 
 
 class Creations:
@@ -75,7 +76,7 @@ class Creations:
 
     def _registration(
         self, cls: Any, class_name: str, options: ActorOptions, data: HandleData
-    ) -> dict[str, Any]:
+    ) -> Registration:
         """What the node keeps of an actor, and hands to each worker that becomes it."""
         owner = self.owner
         code = owner.tasks.make_fn(cls, class_name).code
@@ -113,14 +114,14 @@ class Creations:
             "handle": pack(data, 1 << 62)[0],
         }
 
-    def _note_site(self, actor_id: bytes, class_name: str, registration: dict[str, object]) -> None:
+    def _note_site(self, actor_id: bytes, class_name: str, registration: Registration) -> None:
         """Record where in the user's program the actor is created."""
         owner = self.owner
         site = registration["call_site"] = _users_site()
         now, place = owner.wall_s(), owner.ring.name(site, f"{call_sites.MARK}{class_name}.__init__")
         owner.ring.write(events.SITE, actor_id, place, now, now, now)
 
-    def _register_named(self, task: Task, name: str, registration: dict[str, Any]) -> bytes:
+    def _register_named(self, task: Task, name: str, registration: Registration) -> bytes:
         """Register an actor under its name; returns the id of the actor that has the name, which may be another."""
         owner, found = self.owner, b""
         try:
@@ -185,7 +186,7 @@ def lives_on(options: ActorOptions) -> bool:
 
 def _users_site() -> str:
     """The place in the user's program that led here."""
-    frame: Any = sys._getframe(1)
+    frame = sys._getframe(1)
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("sundog."):
         frame = frame.f_back
     return site_of(frame.f_code, frame.f_lasti)

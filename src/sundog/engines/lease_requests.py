@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sundog.accelerator_kinds import check_shares
 from sundog.options import BOTH_PLACES, ActorOptions, TaskOptions, is_a
 from sundog.owner import context
 from sundog.state.lease_spec import LeaseSpec
+
+if TYPE_CHECKING:
+    from sundog.wire.dicts import LeaseSetup
 
 _NO_NODE = ("f" * 56, b"\xff" * 28)
 
@@ -106,7 +109,7 @@ def _check_fits(group: Any, index: object, demand: dict[str, float]) -> None:
 
 def _place(
     options: TaskOptions | ActorOptions, demand: dict[str, float]
-) -> tuple[tuple[object, ...], dict[str, Any]]:
+) -> tuple[tuple[object, ...], LeaseSetup]:
     """The strategy, and what a worker is told of the placement group that it runs in.
 
     Raises:
@@ -139,7 +142,7 @@ def _own_node() -> bytes:
     return bytes.fromhex(tag)
 
 
-def lease_of(options: TaskOptions | ActorOptions, env_key: str) -> tuple[LeaseSpec, dict[str, Any]]:
+def lease_of(options: TaskOptions | ActorOptions, env_key: str) -> tuple[LeaseSpec, LeaseSetup]:
     """The lease that a task or actor needs, and the setup of its worker."""
     demand = options.demand()
     check_shares(demand)

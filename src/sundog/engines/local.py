@@ -35,6 +35,7 @@ from sundog.owner import assemble, context, failures, fault_dumps, interrupts, t
 from sundog.owner.core import Owner
 from sundog.owner.rows import Fn
 from sundog.plain import as_dict, replaced
+from sundog.system.cores import core_wait_s
 from sundog.system.descriptors import raise_limit
 from sundog.wire import versions
 from sundog.wire.control import Bye, Env, Goodbye, Hello, LogLines, Refused, Welcome
@@ -45,6 +46,7 @@ from sundog.wire.row import read
 if TYPE_CHECKING:
     from sundog.engines.heads import Head
     from sundog.owner.crews import Crew
+    from sundog.wire.dicts import Session
 
 _BAR_TOKEN = "__ray_tqdm_magic_token__"
 _END_S = 5.0
@@ -70,7 +72,7 @@ class LocalEngine:
         self._took_sigterm = False
         self._switched = False
         self._pid = os.getpid()
-        self._cpu_s = time.process_time()
+        self._cpu_s, self._queued_s = time.process_time(), core_wait_s()
         self.joined_s = time.time()  # when the program's own time in the session began
         self._environments: dict[str, str] = {}
         self._default_retries: int | None = None
@@ -254,7 +256,8 @@ class LocalEngine:
     def note_use(self) -> None:
         """Record how much processor time this program has used since it joined, from when, and until when."""
         used_s, now = time.process_time() - self._cpu_s, time.time()
-        self.owner.ring.note("used", cpu_s=used_s, until_s=now, joined_s=self.joined_s)
+        queued_s = core_wait_s() - self._queued_s
+        self.owner.ring.note("used", cpu_s=used_s, until_s=now, joined_s=self.joined_s, queued_s=queued_s)
 
     def _say_goodbye(self) -> None:
         """Tell the node; it sends the last of what workers printed, then that this was all."""
@@ -443,7 +446,7 @@ def _introduce(
 def _become_driver(
     process_id: bytes,
     connection: Connection,
-    session: dict[str, Any],
+    session: Session,
     config: Config,
     job_id: bytes,
     job: JobSpec,

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sundog.ray_engine.shim import Execution
 
 _CONSTRUCTION_MAX = 1 << 20
-_pace = capture.Pace()
+_pace = capture.CapsulePace()
 _constructed: dict[int, tuple[tuple[object, ...], dict[str, object]]] = {}
 
 

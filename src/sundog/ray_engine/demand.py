@@ -10,7 +10,9 @@ import time
 from importlib import import_module
 from typing import Any
 
-Look = dict[str, Any]
+from sundog.plain import JsonObject
+
+Look = JsonObject
 
 
 def look(gcs_address: str) -> Look:
@@ -47,7 +49,7 @@ def read(status: Any) -> Look:
     }
 
 
-def _node(each: Any) -> dict[str, Any]:
+def _node(each: Any) -> JsonObject:
     return {
         "node_id": str(each.node_id),
         "status": str(each.node_status or ""),
@@ -72,7 +74,7 @@ class Watch:
         self.last = found
         return changed
 
-    def pending(self, now_s: float) -> list[dict[str, Any]]:
+    def pending(self, now_s: float) -> list[JsonObject]:
         """The demands that wait, each with how long and why."""
         return [
             {
@@ -89,7 +91,7 @@ def _key(shape: dict[str, float]) -> str:
     return repr(sorted(shape.items()))
 
 
-def _gist(found: Look) -> Any:
+def _gist(found: Look) -> object:
     nodes = sorted(each["node_id"] for each in found["nodes"])
     return [found["pending"], nodes, sorted(found["starting"]), found["launches"]]
 
@@ -123,7 +125,7 @@ def why(shape: dict[str, float], found: Look) -> str:
 
 def spilled_bytes(known: dict[str, int]) -> dict[str, int]:
     """How much each living node has spilled, of those where it is more than was known."""
-    stats: Any = import_module("ray._private.internal_api").node_stats
+    stats = import_module("ray._private.internal_api").node_stats
     found = {}
     for each in import_module("ray").nodes():
         if each["Alive"]:
@@ -134,7 +136,7 @@ def spilled_bytes(known: dict[str, int]) -> dict[str, int]:
     return found
 
 
-def standing(watch: Watch, dead: list[dict[str, Any]], facts: dict[str, Any]) -> dict[str, Any]:
+def standing(watch: Watch, dead: list[JsonObject], facts: JsonObject) -> JsonObject:
     """The answer to `sundog status`: of living nodes by Ray's look, of dead ones by what Home noted."""
     now_s = time.time()
     nodes = [

@@ -1,7 +1,7 @@
 """The driver's desk: answers commands about its job, by asking the cluster.
 
 Owns the socket in the session's folder and the thread that serves it, one question at a time. Refuses what it does
-not know. Runs in the driver.
+not know, and other users. Runs in the driver.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from sundog import trust
 from sundog.observe.desks import SOCKET, reach
 
 _QUESTION_MAX = 1 << 16
@@ -42,6 +43,7 @@ class Desk:
             except OSError:
                 return  # closed
             with caller, contextlib.suppress(OSError):
+                trust.check_peer(caller)
                 caller.settimeout(_PATIENCE_S)
                 caller.sendall(json.dumps(self._answer(caller)).encode())
 

@@ -7,6 +7,7 @@ copies. Owns this binding. Runs in drivers and workers, on any thread.
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections.abc import Callable
@@ -14,11 +15,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from sundog import events
+from sundog.exceptions import RayError
 from sundog.ray_engine import process, shim, wishes
+from sundog.ray_engine.waiting import Waits, check_get, check_wait, late
 
 if TYPE_CHECKING:
     from types import ModuleType
 
+    from sundog.plain import JsonObject
     from sundog.ray_engine.gathering import Gathering
 
 _time = time.time
@@ -34,6 +38,8 @@ class RayEngine:
         self.is_driver = is_driver
         self.gathering = gathering
         self._lock = threading.Lock()
+        self.waits = Waits()
+        self.is_left = False
 
     @property
     def folder(self) -> str:
@@ -74,7 +80,7 @@ class RayEngine:
             "webui_url": import_module("ray._private.worker").get_dashboard_url(),
         }
 
-    def nodes(self) -> list[dict[str, Any]]:
+    def nodes(self) -> list[JsonObject]:
         """As Ray's."""
         return list(self.ray.nodes())
 
@@ -95,7 +101,7 @@ class RayEngine:
         return Context(self.ray.get_runtime_context())
 
     # ------------------------------------------------------------------ functions and classes
-    def submit(self, front: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
+    def submit(self, front: Any, args: tuple[object, ...], kwargs: JsonObject) -> object:
         """`f.remote()`."""
         if front._engine is not self:
             front._fn = self._bound(front, front._function, shim.task, front._options)
@@ -105,7 +111,7 @@ class RayEngine:
             signature.check(front._name, args, kwargs)
         return front._fn.remote(*args, **kwargs)
 
-    def create(self, front: Any, options: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> object:
+    def create(self, front: Any, options: Any, args: tuple[object, ...], kwargs: JsonObject) -> object:
         """`A.remote()`."""
         options.check_creation()
         submit_s = _time()
@@ -121,7 +127,7 @@ class RayEngine:
         else:
             self._native(front, front._function, shim.task, front._options)
 
-    def _bound(self, front: Any, target: Any, around: Any, options: Any) -> Any:
+    def _bound(self, front: object, target: object, around: object, options: Any) -> Any:
         """Ray's own of a function or class, with these options."""
         given = wishes.rays_options(options)
         for name in wishes.AT_THE_DECORATOR:
@@ -129,7 +135,7 @@ class RayEngine:
         native = self._native(front, target, around, options)
         return native.options(**given) if given else native
 
-    def _native(self, front: Any, target: Any, around: Any, options: Any) -> Any:
+    def _native(self, front: Any, target: object, around: Any, options: Any) -> Any:
         """Ray's own, made once for all `.options()` that the shim does not see: so it is exported once."""
         own = wishes.shims(options)
         found = front._native.get(own)
@@ -140,45 +146,60 @@ class RayEngine:
                     asked = wishes.rays_options(front._options)
                     base = {name: asked[name] for name in wishes.AT_THE_DECORATOR if name in asked}
                     made = around(target, own)
-                    found = self.ray.remote(**base)(made) if base else self.ray.remote(made)
+                    remote = native(self.ray.remote)
+                    found = remote(**base)(made) if base else remote(made)
                     front._native[own] = found
         return found
 
     # ------------------------------------------------------------------ objects
-    def get(self, refs: Any, timeout: float | None) -> Any:
+    def get(self, refs: object, timeout: float | None) -> object:
         """As `ray.get`."""
-        return noted(events.GET, refs, self.ray.get, refs, timeout=timeout)
+        try:
+            return noted(events.GET, refs, self.waiting(native(self.ray.get)), refs, timeout=timeout)
+        except TimeoutError as error:
+            if type(error) is not self.ray.exceptions.GetTimeoutError:  # a task's own
+                raise
+            raise late(self.ray, refs, timeout, error) from None
+        except (TypeError, ValueError) as error:
+            if not isinstance(error, RayError):
+                check_get(refs)
+            raise
 
-    def put(self, value: Any) -> Any:
+    def put(self, value: object) -> object:
         """As `ray.put`."""
-        return noted(events.PUT, None, self.ray.put, value)
+        return noted(events.PUT, None, native(self.ray.put), value)
 
-    def wait(self, refs: Any, num_returns: int, timeout: float | None, fetch_local: bool) -> Any:
+    def wait(self, refs: object, num_returns: int, timeout: float | None, fetch_local: bool) -> object:
         """As `ray.wait`."""
+        check_wait(refs, num_returns)
         return noted(
             events.WAIT,
             refs,
-            self.ray.wait,
+            self.waiting(native(self.ray.wait)),
             refs,
             num_returns=num_returns,
             timeout=timeout,
             fetch_local=fetch_local,
         )
 
-    def free(self, refs: list[Any], local_only: bool) -> None:
+    def waiting(self, verb: Callable[..., Any]) -> Callable[..., Any]:
+        """A verb of Ray's that may wait, for a process whose other threads may shut down meanwhile."""
+        return functools.partial(self.waits.run, verb) if self.is_driver else verb
+
+    def free(self, refs: list[object], local_only: bool) -> None:
         """As Ray's."""
         import_module("ray._private.internal_api").free(refs, local_only=local_only)
 
-    def cancel(self, ref: Any, *, force: bool, recursive: bool) -> None:
+    def cancel(self, ref: object, *, force: bool, recursive: bool) -> None:
         """As `ray.cancel`."""
         self.ray.cancel(ref, force=force, recursive=recursive)
 
     # ------------------------------------------------------------------ actors
-    def kill(self, actor: Any, *, no_restart: bool) -> None:
+    def kill(self, actor: object, *, no_restart: bool) -> None:
         """As `ray.kill`."""
         self.ray.kill(actor, no_restart=no_restart)
 
-    def get_actor(self, name: str, namespace: str | None) -> Any:
+    def get_actor(self, name: str, namespace: str | None) -> object:
         """As `ray.get_actor`, with the names that there are."""
         try:
             return self.ray.get_actor(name, namespace)
@@ -195,25 +216,32 @@ class RayEngine:
 
     def exit_actor(self) -> NoReturn:
         """As Ray's."""
+        if not self.ray.get_runtime_context().get_actor_id():
+            raise TypeError("exit_actor() ends the actor that calls it, and this is not an actor.")
         self.ray.actor.exit_actor()
         raise SystemExit(0)
 
     # ------------------------------------------------------------------ the rest
-    def key_values(self, verb: str, *args: Any, **kwargs: Any) -> Any:
+    def key_values(self, verb: str, *args: object, **kwargs: object) -> object:
         """A function of `ray.experimental.internal_kv`."""
         table = import_module("ray.experimental.internal_kv")
         return getattr(table, f"_internal_kv_{verb}")(*args, **kwargs)
 
-    def placement(self, verb: str, *args: Any, **kwargs: Any) -> Any:
+    def placement(self, verb: str, *args: object, **kwargs: object) -> object:
         """A function of `ray.util.placement_group`."""
         return getattr(import_module("ray.util.placement_group"), verb)(*args, **kwargs)
 
-    def state(self, verb: str, **kwargs: Any) -> Any:
+    def state(self, verb: str, **kwargs: object) -> object:
         """A function of `ray.util.state`."""
         return getattr(import_module("ray.util.state"), verb)(**kwargs)
 
 
-def noted(kind: int, refs: Any, verb: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def native(verb: Any) -> Any:
+    """A verb of Ray's itself, where `sundog run --engine ray` has put one of ours around it: one record is enough."""
+    return getattr(verb, "__sundog_native__", verb)
+
+
+def noted(kind: int, refs: object, verb: Callable[..., object], *args: object, **kwargs: object) -> object:
     """Call a verb of Ray's, and note how long it took and for what."""
     me, start_s, failed = process.me, _time(), True
     found = None

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import faulthandler
 import json
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING
 
 from sundog.observe.fault_dumps import state_of, written
 from sundog.owner.fault_dumps import SIGNAL
 from sundog.ray_engine.pushes import rings_in
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
 
 _open: list[IO[str]] = []
 
@@ -31,7 +34,7 @@ def stop() -> None:
         _open.pop().close()
 
 
-def stacks_of(folder: str) -> list[dict[str, Any]]:
+def stacks_of(folder: str) -> list[JsonObject]:
     """The stacks of the workers of a job on this node: who each is, and what its fault handler wrote."""
     found = []
     for ring in rings_in(folder):

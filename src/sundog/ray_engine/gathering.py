@@ -10,22 +10,29 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import threading
 import time
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from sundog import config, notices, trust
 from sundog.engines import sessions
-from sundog.ray_engine import faults, pushes, told
+from sundog.profiling.rows import begin
+from sundog.ray_engine import faults, profiles, pushes, sweeping, told
 from sundog.ray_engine.desk import Desk
 from sundog.ray_engine.home import Home
 from sundog.ray_engine.process import node_folder
 
 if TYPE_CHECKING:
+    from sundog.plain import JsonObject
     from sundog.ray_engine.process import Process
 
 JOB_SETTING = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # what Ray tells the driver of a submitted job
 _NODE_S = 20.0  # that a node may take to tell what is left there
 _HOME_S = 60.0
+
+paths: list[str] = []
+"""The folders of the sessions that this process has been the driver of."""
 
 
 def _submission_id() -> str:
@@ -49,22 +56,47 @@ class Gathering:
             json.dump({**facts, "submission_id": _submission_id()}, file)
         with open(f"{process.folder}/{pushes.HERE}", "w", encoding="utf-8"):
             pass
-        strategies = self._strategies()
-        # Without a shim, a CPU or events of its own.
-        self.home: Any = (
-            ray.remote(num_cpus=0)(Home)
-            .options(
+        # While the program goes on: what Ray does for the first actor of a job takes long, and nobody waits for Home.
+        self._made: Future[Any] = Future()
+        threading.Thread(
+            target=self._make_home, args=(process.folder, settings), name="sundog-home", daemon=True
+        ).start()
+        self._desk = Desk(
+            self.path,
+            {
+                "stacks": self.stacks,
+                "pauses": self.pauses,
+                "status": self.status,
+                "tasks": self.tasks,
+                "profile": self.profile,
+            },
+        )
+        paths.append(self.path)
+        self._measured = profiles.of_driver(self.path)
+        notices.note(f"Records of this job: sundog timeline --session {os.path.basename(self.path)}")
+
+    def _make_home(self, folder: str, settings: config.Config) -> None:
+        """Make Home: an actor without a shim, a CPU or events of its own."""
+        try:
+            made = self.ray.remote(num_cpus=0)(Home).options(
                 name=pushes.home_name(self.identity.job),
                 namespace=pushes.HOME_NAMESPACE,
-                scheduling_strategy=strategies(self.identity.node, soft=False),
+                scheduling_strategy=self._strategies()(self.identity.node, soft=False),
                 enable_task_events=False,
                 max_concurrency=4,
             )
-            .remote(self.path, self.identity.node, process.folder, settings)
-        )
-        answers = {"stacks": self.stacks, "pauses": self.pauses, "status": self.status, "tasks": self.tasks}
-        self._desk = Desk(self.path, answers)
-        notices.note(f"Records of this job: sundog timeline --session {os.path.basename(self.path)}")
+            self._made.set_result(made.remote(self.path, self.identity.node, folder, settings))
+        except BaseException as error:
+            self._made.set_exception(error)
+
+    @property
+    def home(self) -> Any:
+        """Home, as soon as it is made.
+
+        Raises:
+            Exception: it could not be made.
+        """
+        return self._made.result(_HOME_S)
 
     @staticmethod
     def _strategies() -> Any:
@@ -85,22 +117,35 @@ class Gathering:
         asked = [self.on_node(node, faults.stacks_of, self.folder_of(node)) for node in nodes]
         return [row for ref in asked for row in self.ray.get(ref, timeout=_NODE_S)]
 
-    def pauses(self) -> list[dict[str, Any]]:
+    def profile(self, pids: list[int], kind: str, what: str, rate_hz: float, seconds: float) -> str:
+        """Profile workers of this job, all or those with these pids, on all nodes; the name of the profile."""
+        name = f"{time.strftime('%H%M%S')}-{kind}-{os.urandom(2).hex()}"
+        begin(f"{self.path}/profiles/{name}", kind, what)
+        nodes = [self.identity.node, *self.others()]
+        arguments = (pids, kind, rate_hz, seconds, name)
+        asked = [
+            (node, self.on_node(node, profiles.take, self.folder_of(node), *arguments)) for node in nodes
+        ]
+        for node, ref in asked:
+            profiles.keep(self.path, node, self.ray.get(ref, timeout=seconds + _HOME_S))
+        return name
+
+    def pauses(self) -> list[JsonObject]:
         """The tasks of this job that stand at a breakpoint, with the way to each."""
-        found: list[dict[str, Any]] = self._home("pauses")
+        found: list[JsonObject] = self._home("pauses")
         return found
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> JsonObject:
         """What the cluster has, and what waits there."""
         return {"node": self.identity.node, "driver_pid": os.getpid(), **self._home("status")}
 
-    def tasks(self) -> list[dict[str, Any]]:
+    def tasks(self) -> list[JsonObject]:
         """The tasks that have not ended."""
         self._home("read")
-        found: list[dict[str, Any]] = self._home("unfinished")
+        found: list[JsonObject] = self._home("unfinished")
         return found
 
-    def _home(self, verb: str, *args: Any) -> Any:
+    def _home(self, verb: str, *args: object) -> Any:
         return self.ray.get(getattr(self.home, verb).remote(*args), timeout=_HOME_S)
 
     def others(self) -> list[str]:
@@ -111,7 +156,7 @@ class Gathering:
             if each["Alive"] and each["NodeID"] != self.identity.node
         ]
 
-    def on_node(self, node: str, function: Any, *args: Any) -> object:
+    def on_node(self, node: str, function: object, *args: object) -> object:
         """Run a function of ours on a node, as a task without a CPU; returns the ref."""
         task = self.ray.remote(num_cpus=0, max_retries=0, enable_task_events=False)(function)
         where = self._strategies()(node, soft=False)
@@ -126,11 +171,11 @@ class Gathering:
         if not others:
             return
         known = self._home("positions")
-        asked = [(node, self.on_node(node, pushes.sweep, self.folder_of(node), known)) for node in others]
+        asked = [(node, self.on_node(node, sweeping.sweep, self.folder_of(node), known)) for node in others]
         until = time.monotonic() + _NODE_S
         for node, ref in asked:
             try:
-                found, capsules = self.ray.get(ref, timeout=max(0.1, until - time.monotonic()))
+                found, capsules, measured = self.ray.get(ref, timeout=max(0.1, until - time.monotonic()))
                 self._home("take", found)
             except Exception as error:
                 if node not in self.others():
@@ -138,6 +183,7 @@ class Gathering:
                 notices.warn(f"Node {node[:8]} did not tell what is left there: {type(error).__name__}.")
                 continue
             self._keep(capsules)
+            profiles.keep(self.path, node, measured)
 
     def _keep(self, capsules: dict[str, bytes]) -> None:
         """Write the capsules of a node into the session's folder, under the tasks' whole ids."""
@@ -159,9 +205,14 @@ class Gathering:
             os.close(self._lock)
 
     def _close(self) -> None:
+        if self._measured is not None:
+            self._measured.stop()
+            time.sleep(profiles.LATER_S)  # the last parts of workers are written within this time
         self._sweep()
         self._home("read")
-        self._keep(pushes.sweep(self.folder_of(self.identity.node), {})[1])
+        _, capsules, measured = sweeping.sweep(self.folder_of(self.identity.node), {})
+        self._keep(capsules)
+        profiles.keep(self.path, self.identity.node, measured)
         gone = [each for each in self.ray.nodes() if not each["Alive"]]
         missing = []
         if gone or self._home("wanting"):
@@ -172,6 +223,6 @@ class Gathering:
         self.ray.kill(self.home)
         if added:
             notices.warn(
-                f"{added} rows of the timeline are what Ray tells: their own records were lost with their node."
+                f"{added} rows of the timeline are what Ray tells: their own records were lost with a process or node."
             )
         trust.remove(self.folder_of(self.identity.node))

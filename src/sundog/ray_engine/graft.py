@@ -20,19 +20,20 @@ left: list[str] = []
 
 
 def graft(ray: Any) -> None:
-    """Do so; the second time it does nothing."""
+    """Do so; the second time it does nothing, but for what a connection through `ray://` brings."""
     global _done
-    if _done:
-        return
-    _done = True
-    _errors(import_module("ray.exceptions"))
-    client = import_module("ray.util.client.common")
-    refs.ObjectRef.theirs = (ray.ObjectRef, client.ClientObjectRef)
-    actor.ActorHandle.theirs = (ray.actor.ActorHandle, client.ClientActorHandle)
-    generator.ObjectRefGenerator.theirs = (ray.ObjectRefGenerator,)
-    groups = import_module("ray.util.placement_group")
-    PlacementGroup.theirs = (groups.PlacementGroup,)
-    refs.look_for_counterparts()
+    if not _done:
+        _done = True
+        _errors(import_module("ray.exceptions"))
+        refs.ObjectRef.theirs = (ray.ObjectRef,)
+        actor.ActorHandle.theirs = (ray.actor.ActorHandle,)
+        generator.ObjectRefGenerator.theirs = (ray.ObjectRefGenerator,)
+        PlacementGroup.theirs = (import_module("ray.util.placement_group").PlacementGroup,)
+        refs.look_for_counterparts()
+    if len(refs.ObjectRef.theirs) == 1 and ray.util.client.ray.is_connected():
+        client = import_module("ray.util.client.common")
+        refs.ObjectRef.theirs += (client.ClientObjectRef,)
+        actor.ActorHandle.theirs += (client.ClientActorHandle,)
 
 
 def _errors(theirs: Any) -> None:

@@ -20,7 +20,7 @@ import os
 import threading
 import time
 from struct import Struct
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sundog import event_names, events
 from sundog.config import Config
@@ -29,6 +29,9 @@ from sundog.ray_engine import demand
 from sundog.ray_engine.matches import Fields, Matches, Out, Source, Submission
 from sundog.ray_engine.pushes import Clock, Push, process_of, read_push, rings_in
 from sundog.ray_engine.told import Told
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
 
 _UNFINISHED_MAX = 10_000
 _STORES_EVERY = 5  # rounds: each node is asked by a connection of its own
@@ -43,7 +46,7 @@ class Chronicle:
         self.matches = Matches()
         self.sources: dict[bytes, Source] = {}
         self.clocks: dict[str, Clock] = {node: Clock(0.0, 0.0)}
-        self._notes: list[tuple[Source, str, dict[str, Any]]] = []
+        self._notes: list[tuple[Source, str, JsonObject]] = []
         self._writer = segments.Writer(
             path, bytes.fromhex(node)[:16], config.record_events_max, config.record_age_s
         )
@@ -77,7 +80,7 @@ class Chronicle:
         self.write(out)
         self._write_header(source, push.header, ahead_s)
 
-    def source(self, facts: dict[str, Any]) -> Source:
+    def source(self, facts: JsonObject) -> Source:
         """A process, by what is told of it."""
         process_id = bytes.fromhex(facts["process"])
         found = self.sources.get(process_id)
@@ -163,7 +166,7 @@ class Chronicle:
                 os.unlink(path)
             self._writer.removed(path)
 
-    def fact(self, kind: str, subject: str, **facts: Any) -> None:
+    def fact(self, kind: str, subject: str, **facts: object) -> None:
         """Append a fact."""
         line = json.dumps({"fact": kind, "s": time.time(), "subject": subject, **facts}, default=str)
         self._writer.append(segments.FACTS, line.encode() + b"\n", bytes(8))
@@ -233,7 +236,7 @@ _ON_PURPOSE = {  # Ray's reasons, by their numbers
 }
 
 
-def node_row(told: dict[str, Any]) -> dict[str, Any]:
+def node_row(told: JsonObject) -> JsonObject:
     """A node as Ray tells it, as a row of the state API."""
     number = told.get("DeathReason")
     reason = _ON_PURPOSE.get(number) if isinstance(number, int) else None
@@ -254,7 +257,7 @@ def node_row(told: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def unfinished_row(unique: bytes, each: Submission) -> dict[str, Any]:
+def unfinished_row(unique: bytes, each: Submission) -> JsonObject:
     """A task that has not ended, as `observe.task_states` wants to be told of it."""
     method = each.name.rpartition(".")[2] if "." in each.name else ""
     kind = "task" if not method else "actor_creation" if method == "__init__" else "actor_task"
@@ -282,11 +285,11 @@ class Home:
         self._folder = folder
         self._lock = threading.Lock()
         self._nodes: dict[str, str] = {}
-        self._dead: list[dict[str, Any]] = []
+        self._dead: list[JsonObject] = []
         self._watch = demand.Watch()
         self._spilled: dict[str, int] = {}
         self._began = time.time()
-        self._pauses: dict[str, dict[str, Any]] = {}
+        self._pauses: dict[str, JsonObject] = {}
         self._numbers = itertools.count(1)
         self._early: dict[str, list[Push]] = {}
         self._stopped = threading.Event()
@@ -368,7 +371,7 @@ class Home:
                 self._chronicle.take(push)
 
     # ------------------------------------------------------------------ breakpoints
-    def paused(self, row: dict[str, Any]) -> None:
+    def paused(self, row: JsonObject) -> None:
         """A task stands at a breakpoint."""
         with self._lock:
             task = self._chronicle.matches.id_of(bytes.fromhex(row["task"]))
@@ -398,7 +401,7 @@ class Home:
                 for each in self._chronicle.sources.values()
             ]
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> JsonObject:
         """What the cluster has and what waits there, for `sundog status`."""
         with contextlib.suppress(Exception):  # the last look is good enough
             self.look_at_nodes()
@@ -413,7 +416,7 @@ class Home:
             }
             return demand.standing(self._watch, self._dead, facts)
 
-    def unfinished(self) -> list[dict[str, Any]]:
+    def unfinished(self) -> list[JsonObject]:
         """The tasks that were submitted and of which no run has ended, as an owner tells of its own."""
         with self._lock:
             found = itertools.islice(self._chronicle.matches.unfinished().items(), _UNFINISHED_MAX)

@@ -13,7 +13,8 @@ from typing import Any
 
 from sundog import engines, events
 from sundog.ray_engine import graft, joining, shim, versions
-from sundog.ray_engine.engine import noted
+from sundog.ray_engine.engine import RayEngine, noted
+from sundog.wire.inspect import measured_of_all
 
 _LIBRARIES = ("ray", "sundog")
 
@@ -33,11 +34,15 @@ def instrument() -> None:
     ray.get = _get(plain["get"])
     ray.put = _put(plain["put"])
     ray.wait = _wait(plain["wait"])
+    for name, verb in plain.items():
+        getattr(
+            ray, name
+        ).__sundog_native__ = verb  # a program may use both names, and the engine has its own notes
 
 
 def _remote(plain: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(plain)
-    def remote(*args: Any, **options: Any) -> Any:
+    def remote(*args: object, **options: object) -> object:
         if len(args) == 1 and not options and callable(args[0]):
             return plain(_dressed(args[0]))
         decorate = plain(*args, **options)
@@ -46,16 +51,17 @@ def _remote(plain: Callable[..., Any]) -> Callable[..., Any]:
     return remote
 
 
-def _dressed(target: Any) -> Any:
+def _dressed(target: object) -> Any:
     home = (getattr(target, "__module__", None) or "").split(".")[0]
     if home in _LIBRARIES or not (inspect.isfunction(target) or inspect.isclass(target)):
         return target
-    return shim.actor_class(target, ()) if inspect.isclass(target) else shim.task(target, ())
+    own = (("profile", measured_of_all()),) if measured_of_all() else ()  # sundog profile run
+    return shim.actor_class(target, own) if inspect.isclass(target) else shim.task(target, own)
 
 
-def _init(ray: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
+def _init(ray: Any, plain: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(plain)
-    def init(*args: Any, **kwargs: Any) -> Any:
+    def init(*args: Any, **kwargs: Any) -> object:
         was_there = ray.is_initialized()
         if not was_there:
             address = args[0] if args else kwargs.get("address")
@@ -68,9 +74,9 @@ def _init(ray: Any, plain: Callable[..., Any]) -> Callable[..., Any]:
     return init
 
 
-def _shutdown(plain: Callable[..., Any]) -> Callable[..., Any]:
+def _shutdown(plain: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(plain)
-    def shutdown(*args: Any, **kwargs: Any) -> Any:
+    def shutdown(*args: object, **kwargs: object) -> Any:
         other = engines.foreign
         if other is not None and other.is_driver:
             return other.shutdown()
@@ -79,25 +85,31 @@ def _shutdown(plain: Callable[..., Any]) -> Callable[..., Any]:
     return shutdown
 
 
-def _get(plain: Callable[..., Any]) -> Callable[..., Any]:
+def _get(plain: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(plain)
-    def get(object_refs: Any, *, timeout: float | None = None, **rest: Any) -> Any:
-        return noted(events.GET, object_refs, plain, object_refs, timeout=timeout, **rest)
+    def get(object_refs: object, *, timeout: float | None = None, **rest: object) -> object:
+        return noted(events.GET, object_refs, _waiting(plain), object_refs, timeout=timeout, **rest)
 
     return get
 
 
-def _put(plain: Callable[..., Any]) -> Callable[..., Any]:
+def _put(plain: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(plain)
-    def put(value: Any, **rest: Any) -> Any:
+    def put(value: object, **rest: object) -> object:
         return noted(events.PUT, None, plain, value, **rest)
 
     return put
 
 
-def _wait(plain: Callable[..., Any]) -> Callable[..., Any]:
+def _wait(plain: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(plain)
-    def wait(ray_waitables: Any, **rest: Any) -> Any:
-        return noted(events.WAIT, ray_waitables, plain, ray_waitables, **rest)
+    def wait(ray_waitables: object, **rest: object) -> object:
+        return noted(events.WAIT, ray_waitables, _waiting(plain), ray_waitables, **rest)
 
     return wait
+
+
+def _waiting(plain: Callable[..., Any]) -> Callable[..., Any]:
+    other = engines.foreign
+    # While it leaves, the engine itself waits for the last records; programs' waits are over by then.
+    return other.waiting(plain) if isinstance(other, RayEngine) and not other.is_left else plain

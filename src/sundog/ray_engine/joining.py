@@ -11,13 +11,17 @@ import atexit
 import json
 import os
 import sys
+import threading
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sundog import config, engines, notices
 from sundog.ray_engine import graft, process, versions
-from sundog.ray_engine.engine import RayEngine
+from sundog.ray_engine.engine import RayEngine, native
 from sundog.ray_engine.gathering import JOB_SETTING, Gathering
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
 
 # Of init(): Ray has the same under the same name, and it is left out where it is not given.
 _SAME = [
@@ -43,7 +47,10 @@ _SAME = [
 ]
 
 
-def join(asked: dict[str, Any]) -> RayEngine:
+_leaving = threading.Lock()
+
+
+def join(asked: JsonObject) -> RayEngine:
     """Be a driver (`init()`)."""
     ray = versions.import_ray()
     address = asked["address"]
@@ -55,15 +62,15 @@ def join(asked: dict[str, Any]) -> RayEngine:
     if env:
         given["runtime_env"] = env
     try:
-        ray.init(address=address, **given)
+        native(ray.init)(address=address, **given)
     except (RuntimeError, ConnectionError) as error:
         raise versions.explain(error, address) from None
     return attach(ray, is_driver=True)
 
 
-def _rays_settings(asked: dict[str, Any]) -> dict[str, object]:
+def _rays_settings(asked: JsonObject) -> dict[str, object]:
     """What has another form in Ray; settings of sundog's own that mean nothing there are named once."""
-    found: dict[str, Any] = dict(asked["other"])
+    found: JsonObject = dict(asked["other"])
     if asked["logging_level"] != "info":
         found["logging_level"] = notices.level_of(asked["logging_level"], "logging_level")
     if asked["logging_config"] is not None:
@@ -82,7 +89,7 @@ def _rays_settings(asked: dict[str, Any]) -> dict[str, object]:
     return found
 
 
-def environment(runtime_env: Any, address: str | None) -> dict[str, Any]:
+def environment(runtime_env: Any, address: str | None) -> JsonObject:
     """The job's runtime environment, with sundog itself for nodes that may lack it.
 
     A cluster that this program starts is on this machine, with this Python. A submitted job's environment may have
@@ -133,13 +140,27 @@ def enter_worker() -> None:
 
 
 def leave(engine: RayEngine) -> None:
-    """Bring the last records home, and leave the cluster."""
-    engines.plug_foreign(None)
+    """Bring the last records home, and leave the cluster; a second thread that does so finds nothing left to do.
+
+    The engine stays this process's until Ray is left: a thread that comes meanwhile is told so, and does not take the
+    connection for one that has no engine yet.
+    """
+    with _leaving:
+        if engine.is_left:
+            return
+        engine.is_left = True
     atexit.unregister(_leave_at_exit)
-    if engine.gathering is not None:
-        engine.gathering.stop()
-    process.leave()
-    import_module("ray._private.worker").shutdown()  # not ray.shutdown, which may be a wrapper of ours
+    try:
+        if engine.is_driver and not engine.waits.end(engine.ray):
+            notices.warn(
+                "Another thread is still in get() or wait(): Ray may end this process when it lets go."
+            )
+        if engine.gathering is not None:
+            engine.gathering.stop()
+        process.leave()
+        import_module("ray._private.worker").shutdown()  # not ray.shutdown, which may be a wrapper of ours
+    finally:
+        engines.plug_foreign(None)
 
 
 def _leave_at_exit(engine: RayEngine) -> None:

@@ -6,7 +6,8 @@
        └── Home is told where it stands and the token ──► the driver's desk, for its user alone
 
 Owns the stop, the token and the stream. The task waits until somebody has come and gone on; a client that vanishes
-makes room for the next. Runs in the thread of the task.
+makes room for the next. Everybody on the network can connect: a client that shows no token, or a wrong one, keeps
+nobody else waiting and never reaches the task. Runs in the thread of the task.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import hmac
 import os
 import pdb  # noqa: T100
 import secrets
+import select
 import socket
 import sys
 import time
@@ -25,6 +27,7 @@ from typing import IO
 from sundog.ray_engine import process, pushes, shim
 
 _TOKEN_MAX = 256
+_CALLERS_MAX = 64  # that have not shown a token yet; then the one that has waited longest is hung up on
 
 
 class Prompt(pdb.Pdb):
@@ -93,15 +96,55 @@ def _await_client(frame: FrameType, why: str) -> Prompt:
             file=sys.stderr,
             flush=True,
         )
+        sock = _await_token(server, token)
+        _tell("resumed", row["id"])
+        return Prompt(sock, sock.makefile("r"))
+
+
+def _await_token(server: socket.socket, token: str) -> socket.socket:
+    """Wait for the first connection that shows the token in its first line, however many others there are."""
+    server.setblocking(False)
+    callers: dict[int, socket.socket] = {}
+    try:
         while True:
-            sock, _ = server.accept()
-            lines = sock.makefile("r")  # kept: it may have read more than this line
-            said = lines.readline(_TOKEN_MAX).strip()
-            if hmac.compare_digest(said.encode(), token.encode()):
-                _tell("resumed", row["id"])
-                return Prompt(sock, lines)
-            lines.close()
-            sock.close()
+            poll = select.poll()
+            for each in (server, *callers.values()):
+                poll.register(each, select.POLLIN)
+            for number, _ in poll.poll():
+                if number == server.fileno():
+                    _take_caller(server, callers)
+                elif (shown := _shown(callers[number])) is not None:
+                    caller = callers.pop(number)
+                    if hmac.compare_digest(shown, token.encode()):
+                        caller.setblocking(True)
+                        return caller
+                    caller.close()
+    finally:
+        for each in callers.values():
+            each.close()
+
+
+def _take_caller(server: socket.socket, callers: dict[int, socket.socket]) -> None:
+    with contextlib.suppress(OSError):  # it may have hung up
+        sock, _ = server.accept()
+        sock.setblocking(False)
+        callers[sock.fileno()] = sock
+        if len(callers) > _CALLERS_MAX:
+            callers.pop(next(iter(callers))).close()
+
+
+def _shown(caller: socket.socket) -> bytes | None:
+    """The first line of a connection, which is taken from it and no more; b"" if none will come, None if not yet."""
+    try:
+        seen = caller.recv(_TOKEN_MAX, socket.MSG_PEEK)
+        line, end, _ = seen.partition(b"\n")
+        if end:
+            return caller.recv(len(line) + 1)[:-1].strip()
+    except BlockingIOError:
+        return None
+    except OSError:
+        return b""
+    return None if 0 < len(seen) < _TOKEN_MAX else b""
 
 
 def _row(frame: FrameType, why: str) -> dict[str, object]:

@@ -16,9 +16,9 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from sundog import config, events
+from sundog import config, events, notices, trust
 from sundog.owner.call_sites import MARK
-from sundog.ray_engine import faults
+from sundog.ray_engine import asks, faults
 from sundog.ray_engine.pushes import HERE, Pusher
 from sundog.refs import site_of
 
@@ -67,7 +67,12 @@ class Identity:
 
 def node_folder(session_dir: str, job: str, node: str) -> str:
     """Where the processes of a job on a node keep their records until they are brought home."""
-    return f"{session_dir}/sundog/{job}/{node}"
+    return f"{_own_folder(session_dir)}/{job}/{node}"
+
+
+def _own_folder(session_dir: str) -> str:
+    """This user's folder in that of Ray's session, in which every user of the machine can write."""
+    return f"{session_dir}/sundog-{os.geteuid()}"
 
 
 class Process:
@@ -82,14 +87,19 @@ class Process:
         self.config = config.load()
         self.ring: events.Ring | None = None
         self._meter: ThreadsMeter | None = None
-        self._places: dict[tuple[Any, int, str], int] = {}
+        self._places: dict[tuple[object, int, str], int] = {}
         self.pusher: Pusher | None = None  # of a worker on another node than Home
 
     def record(self) -> None:
-        """Open the ring."""
+        """Open the ring.
+
+        Raises:
+            trust.Untrusted: another user made the folder first.
+        """
         from sundog.worker.meter import ThreadsMeter
 
         identity = self.identity
+        trust.make_folder(_own_folder(identity.session_dir))
         self.folder = node_folder(identity.session_dir, identity.job, identity.node)
         os.makedirs(f"{self.folder}/rings", 0o700, exist_ok=True)
         path = f"{self.folder}/rings/{identity.process_id.hex()}.ring"
@@ -102,6 +112,7 @@ class Process:
         if identity.role == "worker":
             with contextlib.suppress(OSError, ValueError):  # a program may have a handler of its own
                 faults.listen(path)
+                asks.listen(path)
             sys.breakpointhook = _stop
         if identity.role == "worker" and not os.path.exists(f"{self.folder}/{HERE}"):
             self.pusher = Pusher(path, identity.job, self.config.push_interval_s)
@@ -112,6 +123,8 @@ class Process:
             self.pusher.stop()
         faults.stop()
         if self.ring is not None:
+            if self.identity.role == "worker":
+                asks.ask(self.ring.path, asks.END)
             self.ring.close()
             self.ring = None
 
@@ -162,7 +175,7 @@ class Process:
             capsules.failed(self.folder, execution, error, self.config)
 
     # ------------------------------------------------------------------ who submits
-    def submitted(self, refs: Any, name: str, submit_s: float, args: Any = ()) -> None:
+    def submitted(self, refs: object, name: str, submit_s: float, args: Any = ()) -> None:
         """Note that a task or call was submitted here, and how large what it takes along by value is."""
         ref = refs[0] if type(refs) is list and refs else refs
         ref = getattr(ref, "_generator_ref", ref)
@@ -195,7 +208,9 @@ class Process:
                 place = self._places[key] = ring.name(site_of(frame.f_code, frame.f_lasti), MARK + name)
             ring.write(events.SITE, self.identity.process_id + unique, place, submit_s, submit_s, submit_s)
 
-    def span(self, kind: int, refs: Any, start_s: float, end_s: float, failed: bool, size: int = 0) -> None:
+    def span(
+        self, kind: int, refs: object, start_s: float, end_s: float, failed: bool, size: int = 0
+    ) -> None:
         """Note a get, put or wait."""
         ring = self.ring
         if ring is None:
@@ -233,7 +248,7 @@ def _is_in_order(error: BaseException) -> bool:
 
 def _users_frame() -> Any:
     """The frame of the user's program that led here."""
-    frame: Any = sys._getframe(2)
+    frame = sys._getframe(2)
     while frame.f_back is not None:
         path = frame.f_code.co_filename
         library = _libraries.get(path)
@@ -257,7 +272,12 @@ def ready(role: str = "worker") -> Process:
             if me is None:
                 made = Process(role)
                 if made.identity.session_dir and made.config.record_enabled:
-                    made.record()
+                    try:
+                        made.record()
+                    except trust.Untrusted as error:
+                        notices.warn(
+                            f"Nothing is recorded here: {error.filename} is not used, {error.strerror}."
+                        )
                 me = made
             found = me
         if role == "worker":

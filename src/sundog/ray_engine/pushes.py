@@ -13,9 +13,12 @@ import json
 import os
 import threading
 import time
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from sundog import events
+from sundog import events, trust
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
 
 HOME_NAMESPACE = "_sundog"
 HERE = "home"  # the mark in the folder of the node that Home reads by itself
@@ -25,7 +28,7 @@ _ANSWER_S = 30.0
 class Push(NamedTuple):
     """What is new of a process."""
 
-    facts: dict[str, Any]  # who it is, as `Identity.facts` has it
+    facts: JsonObject  # who it is, as `Identity.facts` has it
     first: int  # the number of the first event
     data: bytes  # events, as they are in the ring
     header: bytes
@@ -70,27 +73,13 @@ def read_push(ring: str, after: int, names_at: int) -> Push | None:
 
 
 def rings_in(folder: str) -> list[str]:
-    """The rings of the processes of a node."""
-    return glob.glob(f"{glob.escape(folder)}/rings/*.ring")
+    """The rings of the processes of a node, but for another user's: Ray's folder is open to everybody."""
+    return [ring for ring in glob.glob(f"{glob.escape(folder)}/rings/*.ring") if trust.is_own_file(ring)]
 
 
 def process_of(ring: str) -> str:
     """The id of the process that a ring is of, in hexadecimal."""
     return os.path.basename(ring).split(".")[0]
-
-
-def sweep(folder: str, known: dict[str, tuple[int, int]]) -> tuple[list[Push], dict[str, bytes]]:
-    """What Home does not know of a node: a task there, at the end. Also the capsules of calls that failed."""
-    found = []
-    for ring in rings_in(folder):
-        push = read_push(ring, *known.get(process_of(ring), (0, 0)))
-        if push is not None:
-            found.append(push)
-    capsules = {}
-    for path in glob.glob(f"{glob.escape(folder)}/capsules/*"):
-        with contextlib.suppress(OSError), open(path, "rb") as file:
-            capsules[os.path.basename(path)] = file.read()
-    return found, capsules
 
 
 class Pusher:
@@ -135,7 +124,7 @@ class Pusher:
         self._after = push.first - 1 + len(push.data) // events.EVENT_BYTES
         self._names_at += len(push.names)
 
-    def _send(self, verb: str, *args: Any) -> Any:
+    def _send(self, verb: str, *args: object) -> Any:
         import ray
 
         if self._home is None:

@@ -95,7 +95,7 @@ class Execution:
             attempt=self.attempt + 1,
         )
 
-    async def bounded(self, coroutine: Any) -> Any:
+    async def bounded(self, coroutine: Any) -> object:
         """Await a coroutine, for as long as its `timeout_s` allows."""
         seconds = dict(self.own).get("timeout_s")
         if seconds is None:
@@ -131,7 +131,7 @@ def _needs_none() -> bool:
     return bool(running.get())
 
 
-def task(function: Any, own: Own) -> Any:
+def task(function: object, own: Own) -> Any:
     """The shim of a function."""
     name = getattr(function, "__name__", "") or type(function).__name__
     return _dressed(_around(function, events.TASK, name, own), function, name)
@@ -165,14 +165,17 @@ def _no_constructor(self: object) -> None:
     """The constructor of a class that has none."""
 
 
-def _rays_method(made: Any, options: dict[str, object]) -> object:
+def _rays_method(made: object, options: dict[str, object]) -> object:
     import ray
 
     return ray.method(**options)(made)
 
 
-def _around(function: Any, kind: int, name: str, own: Own) -> object:
+def _around(function: object, kind: int, name: str, own: Own) -> object:
     """A function of the same kind as the user's, which calls it."""
+    asked = dict(own).get("profile")
+    if asked is not None and kind != events.CREATE:
+        function = _measured(function, name, asked)
     if inspect.isasyncgenfunction(function):
         return _around_stream(function, kind, name, own)
     if inspect.iscoroutinefunction(function):
@@ -182,8 +185,25 @@ def _around(function: Any, kind: int, name: str, own: Own) -> object:
     return _around_plain(function, kind, name, own)
 
 
+def _measured(function: Any, name: str, asked: str) -> Any:
+    """The user's function under a profiler, of the same kind."""
+    if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
+        return function  # as on the local engine: the iteration of its items is not one call
+
+    def measured(*args: Any, **kwargs: Any) -> Any:
+        from sundog.ray_engine import profiles
+
+        profiler = profiles.profiler_of(asked, function)
+        return function(*args, **kwargs) if profiler is None else profiler.call(function, name, args, kwargs)
+
+    async def awaited(*args: Any, **kwargs: Any) -> Any:
+        return await measured(*args, **kwargs)
+
+    return functools.update_wrapper(awaited if inspect.iscoroutinefunction(function) else measured, function)
+
+
 def _around_plain(function: Any, kind: int, name: str, own: Own) -> object:
-    def shim(*args: Any, **kwargs: Any) -> Any:
+    def shim(*args: object, **kwargs: object) -> object:
         if here._needs_none():
             return function(*args, **kwargs)
         execution, error = here.Execution(kind, name, own, (function, args, kwargs)), None
@@ -199,7 +219,7 @@ def _around_plain(function: Any, kind: int, name: str, own: Own) -> object:
 
 
 def _around_generator(function: Any, kind: int, name: str, own: Own) -> object:
-    def shim(*args: Any, **kwargs: Any) -> Any:
+    def shim(*args: object, **kwargs: object) -> Any:
         if here._needs_none():
             return (yield from function(*args, **kwargs))
         execution, error = here.Execution(kind, name, own, (function, args, kwargs)), None
@@ -217,7 +237,7 @@ def _around_generator(function: Any, kind: int, name: str, own: Own) -> object:
 
 
 def _around_coroutine(function: Any, kind: int, name: str, own: Own) -> object:
-    async def shim(*args: Any, **kwargs: Any) -> Any:
+    async def shim(*args: object, **kwargs: object) -> object:
         if here._needs_none():
             return await function(*args, **kwargs)
         execution, error = here.Execution(kind, name, own, (function, args, kwargs)), None
@@ -234,7 +254,7 @@ def _around_coroutine(function: Any, kind: int, name: str, own: Own) -> object:
 
 
 def _around_stream(function: Any, kind: int, name: str, own: Own) -> object:
-    async def shim(*args: Any, **kwargs: Any) -> Any:
+    async def shim(*args: object, **kwargs: object) -> object:
         if here._needs_none():
             async for item in function(*args, **kwargs):
                 yield item
@@ -272,7 +292,7 @@ class Submissions:
         self.name = name
         self.users = users
 
-    def __call__(self, invocation: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def __call__(self, invocation: Callable[[object, object], object]) -> Callable[[object, object], object]:
         """Ray's way to call, with a note of it."""
         inner = invocation if self.users is None else self.users(invocation)
         me = process.me
@@ -280,7 +300,7 @@ class Submissions:
             return inner
         name = self.name
 
-        def invoke(args: Any, kwargs: Any) -> Any:
+        def invoke(args: object, kwargs: object) -> object:
             submit_s = time.time()
             refs = inner(args, kwargs)
             me.submitted(refs, name, submit_s, args)

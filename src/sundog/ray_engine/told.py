@@ -33,7 +33,7 @@ class Told(NamedTuple):
 
 def ended_attempts(job: str) -> list[Told]:
     """The attempts of a job's tasks that began and ended."""
-    state: Any = import_module("ray._private.state").state
+    state = import_module("ray._private.state").state
     found = []
     for row in state._get_all_task_events():
         if row.job_id.hex() == job and row.HasField("task_info"):

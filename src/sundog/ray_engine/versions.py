@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from types import ModuleType
-from typing import Any
 
 RAY = "2.60"
 """The release of Ray whose interfaces this engine was made for and is tested with."""
@@ -71,7 +70,7 @@ def explain(error: Exception, address: object) -> Exception:
 
 
 def _here() -> str:
-    ray: Any = sys.modules["ray"]
+    ray = sys.modules["ray"]
     return str(ray.__version__)
 
 

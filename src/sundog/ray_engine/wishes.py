@@ -10,8 +10,9 @@ from importlib import import_module
 from typing import Any
 
 from sundog.options import ActorOptions, MethodOptions, TaskOptions, given_of
+from sundog.wire.inspect import measured_of_all
 
-SHIM_OPTIONS = ("timeout_s", "capsule", "post_mortem")
+SHIM_OPTIONS = ("timeout_s", "capsule", "post_mortem", "profile")
 """Carried out by the shim, in the worker."""
 
 AT_THE_DECORATOR = ("max_calls", "concurrency_groups")
@@ -20,7 +21,6 @@ AT_THE_DECORATOR = ("max_calls", "concurrency_groups")
 _REFUSED = {
     "queue_timeout_s": "Ray tells nobody how long a task has waited until it runs. Use wait(timeout=…) and cancel()",
     "enforce_memory": "Ray's workers share the limits of their node. Use memory=, by which Ray places tasks",
-    "profile": "profiles of single tasks are taken by sundog's own workers. Use: sundog profile --session NAME",
 }
 _REFUSED_OF_ACTORS = {"timeout_s": "it is an option of methods"}
 
@@ -61,6 +61,8 @@ def method_options(options: MethodOptions) -> dict[str, object]:
 def shims(options: TaskOptions | ActorOptions | MethodOptions) -> tuple[tuple[str, object], ...]:
     """What the shim has to carry out; the same for all calls, it is part of what is exported."""
     given = given_of(options)
+    if measured_of_all():  # sundog profile run
+        given.setdefault("profile", measured_of_all())
     return tuple((name, given[name]) for name in SHIM_OPTIONS if name in given)
 
 
@@ -81,11 +83,11 @@ until it runs. Use wait(timeout=…) and cancel().
             raise ValueError(f"{name}= cannot be carried out on engine 'ray': {why}.")
 
 
-def _as_list(value: Any) -> object:
+def _as_list(value: object) -> object:
     return list(value) if isinstance(value, tuple) else value
 
 
-def rays_strategy(value: Any) -> object:
+def rays_strategy(value: object) -> object:
     """A scheduling strategy as Ray's own, with all that is in it."""
     return _as_theirs(value, import_module("ray.util.scheduling_strategies"))
 

@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
@@ -23,6 +23,9 @@ from sundog.store.folders import withdraw
 from sundog.system.orphans import descendants
 from sundog.wire.requests import Status
 from tests.integration import drivers
+
+if TYPE_CHECKING:
+    from sundog.wire.dicts import Session
 
 Start = Callable[..., ModuleType]
 
@@ -306,7 +309,7 @@ def test_a_session_that_is_starting_is_waited_for_while_its_lock_is_held(
 ) -> None:
     session, lock = sessions.make_session(Config(temp_dir=str(tmp_path), shm_dir=str(tmp_path)))
     address = {"auto": "auto", "name": session["name"], "path": session["path"]}[by]
-    facts = {**session, "node_pid": 1, "node_id": b""}
+    facts: Session = {**session, "node_pid": 1, "node_id": b""}
     monkeypatch.setattr(sessions.time, "sleep", lambda _: publish(facts, {}, persistent=True))
     assert sessions.resolve(address, str(tmp_path)).path == session["path"]
     withdraw(session["path"])
@@ -413,8 +416,8 @@ def _is_gone(name: str, namespace: str) -> bool:
 
 
 def _resources(info: sessions.SessionInfo, which: str) -> dict[str, float]:
-    found: dict[str, float] = sessions.request(info, Status())["resources"][which]
-    return found
+    found = sessions.request(info, Status())["resources"]
+    return found["total"] if which == "total" else found["available"]
 
 
 def test_a_detached_actor_outlives_its_driver_in_a_started_session(head: sessions.SessionInfo) -> None:

@@ -98,6 +98,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Job]:
     try:
         job.until("hung")
         job.stack = job.wait_for(("stack",), "hang (")  # type: ignore[attr-defined]
+        job.measured = job.sundog("profile", "attach", "all", "--wall", "--seconds", "2")  # type: ignore[attr-defined]
         job.until("paused")
         job.wait_for(("debug", "--list"), "ponder")
         job.debugged = job.sundog("debug", typed="p secret * 100\nc\n")  # type: ignore[attr-defined]
@@ -186,6 +187,10 @@ def test_a_task_that_failed_on_another_node_is_replayed_here(job: Job) -> None:
 def test_stack_shows_where_a_task_on_another_node_hangs(job: Job) -> None:
     text = job.stack  # type: ignore[attr-defined]
     assert re.search(r"hang \(.*three_nodes\.py", text)
+
+
+def test_a_profile_of_all_workers_has_what_runs_on_another_node(job: Job) -> None:
+    assert re.search(r"hang .*\d", job.measured)  # type: ignore[attr-defined]
 
 
 def test_a_breakpoint_in_a_task_on_another_node(job: Job) -> None:
