@@ -11,7 +11,7 @@ from sundog.state.store_steps import SpillPlace
 from sundog.store import spill
 from sundog.store.folders import Destination
 from sundog.store.segments import RESTORED
-from sundog.store.spill import FolderTarget, Target
+from sundog.store.spill import FolderTarget, SpillTarget
 
 
 def segment(folder: Path, name: str, content: bytes, size: int) -> tuple[str, str]:
@@ -21,7 +21,7 @@ def segment(folder: Path, name: str, content: bytes, size: int) -> tuple[str, st
     return name, str(path)
 
 
-def check_round_trip(target: Target, folder: Path) -> None:
+def check_round_trip(target: SpillTarget, folder: Path) -> None:
     contents = {"a": os.urandom(5000), "b": os.urandom(12 << 20), "c": os.urandom(1)}
     sources = [segment(folder, name, content, 16 << 20) for name, content in contents.items()]
     sources.insert(1, ("gone", str(folder / "gone")))

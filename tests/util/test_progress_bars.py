@@ -9,7 +9,15 @@ import pytest
 
 from sundog.observe.activity import Function
 from sundog.util import progress
-from sundog.util.progress_bars import Lines, Page, Screen, as_html, choose_view, in_one_line, ordered
+from sundog.util.progress_bars import (
+    LineBars,
+    NotebookBars,
+    Screen,
+    as_html,
+    choose_view,
+    in_one_line,
+    ordered,
+)
 
 
 def half() -> Function:
@@ -23,7 +31,7 @@ def test_a_line_says_how_far_a_function_is() -> None:
 
 def test_piped_lines_come_at_the_end_and_only_when_something_changed() -> None:
     out = io.StringIO()
-    lines = Lines(out)
+    lines = LineBars(out)
     lines.show([half()], last=False)  # too early
     assert out.getvalue() == ""
     lines.show([half()], last=True)
@@ -43,7 +51,7 @@ def test_functions_that_are_not_done_come_first() -> None:
 
 def test_a_terminal_gets_bars_and_a_pipe_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     out = io.StringIO()
-    assert isinstance(choose_view(out), Lines)
+    assert isinstance(choose_view(out), LineBars)
     monkeypatch.setattr(out, "isatty", lambda: True)
     screen = choose_view(out)
     assert isinstance(screen, Screen)
@@ -70,7 +78,7 @@ def test_a_notebook_gets_html_that_is_replaced(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "IPython", notebook)
     monkeypatch.setitem(sys.modules, "IPython.display", notebook.display)
     page = choose_view(io.StringIO())
-    assert isinstance(page, Page)
+    assert isinstance(page, NotebookBars)
     page.show([half()], last=False)
     page.show([half()], last=True)
     assert [kind for kind, _ in shown] == ["first", "again"] and "<table>" in shown[0][1]

@@ -88,7 +88,7 @@ def belongs_to(name: str, process: bytes) -> bool:
 class _Lazy:
     """Imports the mapping module (and ctypes) when the first large object comes along."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         from sundog.store import mapping as module
 
         global mapping
@@ -418,7 +418,7 @@ class Segments:
                 self._abandoned.discard(name)
                 self._unmap_read(name)
 
-    def viewed(self) -> dict[bytes, Any]:
+    def viewed(self) -> dict[bytes, object]:
         """The objects whose bytes something in this process reads in place, each with what exports them."""
         found = [(oid, watch()) for watch, oid, _ in list(self._views.values()) if oid]
         return {oid: exporter for oid, exporter in found if exporter is not None}

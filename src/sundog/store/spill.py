@@ -25,7 +25,7 @@ _NOT_OBJECTS = ("free-", "packet-", "gone-", ".")
 Moved = tuple[str, int, int]  # name, offset, length
 
 
-class Target(Protocol):
+class SpillTarget(Protocol):
     """Somewhere to put files of spilled objects."""
 
     def holds(self, url: str) -> bool:
@@ -44,7 +44,7 @@ class Target(Protocol):
         """Remove everything of this session."""
 
 
-def target_for(destination: Destination, session_name: str, folder: str) -> Target:
+def target_for(destination: Destination, session_name: str, folder: str) -> SpillTarget:
     """The target of a destination; `folder` is the local one, if it is local."""
     if destination.folder is not None:
         return FolderTarget(folder)
@@ -58,11 +58,11 @@ class FolderTarget:
         self.folder = folder
 
     def holds(self, url: str) -> bool:
-        """See `Target`."""
+        """See `SpillTarget`."""
         return url.startswith(f"{self.folder}/")
 
     def write(self, file: str, sources: list[tuple[str, str]]) -> tuple[str, list[Moved]]:
-        """See `Target`."""
+        """See `SpillTarget`."""
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         path = f"{self.folder}/{file}"
         out = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -82,7 +82,7 @@ class FolderTarget:
         return path, moved
 
     def read(self, place: SpillPlace, path: str) -> None:
-        """See `Target`."""
+        """See `SpillTarget`."""
         given = os.open(place.url, os.O_RDONLY | os.O_CLOEXEC)
         try:
             if os.fstat(given).st_size < place.offset + place.length:
@@ -96,7 +96,7 @@ class FolderTarget:
             os.close(given)
 
     def delete(self, url: str) -> None:
-        """See `Target`."""
+        """See `SpillTarget`."""
         with contextlib.suppress(OSError):
             os.unlink(url)
 
@@ -113,7 +113,7 @@ class UrlTarget:
         self._found: tuple[Any, str] | None = None
 
     def holds(self, url: str) -> bool:
-        """See `Target`."""
+        """See `SpillTarget`."""
         return url.startswith(f"{self.prefix}/")
 
     def _fs(self) -> tuple[Any, str]:
@@ -125,7 +125,7 @@ class UrlTarget:
         return self._found
 
     def write(self, file: str, sources: list[tuple[str, str]]) -> tuple[str, list[Moved]]:
-        """See `Target`."""
+        """See `SpillTarget`."""
         fs, root = self._fs()
         with contextlib.suppress(OSError):
             fs.makedirs(root, exist_ok=True)  # object stores have no folders, and may refuse
@@ -139,7 +139,7 @@ class UrlTarget:
         return f"{self.prefix}/{file}", moved
 
     def read(self, place: SpillPlace, path: str) -> None:
-        """See `Target`."""
+        """See `SpillTarget`."""
         fs, _ = self._fs()
         with open(path, "wb") as out:
             for at in range(0, place.length, _PIECE_BYTES):
@@ -152,12 +152,12 @@ class UrlTarget:
                 raise FileNotFoundError(place.url)
 
     def delete(self, url: str) -> None:
-        """See `Target`."""
+        """See `SpillTarget`."""
         with contextlib.suppress(OSError):
             self._fs()[0].rm_file(url)
 
     def clear(self) -> None:
-        """See `Target`."""
+        """See `SpillTarget`."""
         if self._found is not None:
             with contextlib.suppress(OSError):
                 self._found[0].rm(self._found[1], recursive=True)
@@ -225,7 +225,7 @@ def scan(shm_root: str, remove: list[str]) -> tuple[dict[str, Seen], int]:
     return found, other
 
 
-def restore(target: Target, place: SpillPlace, shm_root: str, name: str) -> None:
+def restore(target: SpillTarget, place: SpillPlace, shm_root: str, name: str) -> None:
     """Bring an object back under its name; nobody sees it before it is whole."""
     folder = f"{shm_root}/{RESTORED}"
     os.makedirs(folder, mode=0o700, exist_ok=True)

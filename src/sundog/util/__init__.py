@@ -11,6 +11,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sundog.serialize.inspect import inspect_serializability
     from sundog.util import accelerators, iter, queue, state
     from sundog.util import debugpy as ray_debugpy
@@ -111,7 +113,7 @@ class _Package(ModuleType):
         if not (name in _HOMES and isinstance(value, ModuleType)):
             super().__setattr__(name, value)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> "tuple[Callable[[str], ModuleType], tuple[str]]":
         # Picklers know plain modules alone. By name, as those: a closure may mention this package.
         return importlib.import_module, (self.__name__,)
 

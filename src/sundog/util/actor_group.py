@@ -9,10 +9,16 @@ from __future__ import annotations
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sundog
 from sundog.util.annotations import Deprecated
+
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+    from sundog.actor import ActorHandle
+    from sundog.refs import ObjectRef
 
 _PATIENCE_S = 5.0
 
@@ -21,7 +27,7 @@ _PATIENCE_S = 5.0
 class ActorWrapper:
     """One actor, and what its `get_actor_metadata` said."""
 
-    actor: Any
+    actor: ActorHandle[object]
     metadata: object
 
 
@@ -43,12 +49,12 @@ class ActorGroupMethod:
         self.actor_group = weakref.ref(actor_group)
         self._method_name = method_name
 
-    def __call__(self, *args: object, **kwargs: object) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> NoReturn:
         raise TypeError(
             f"Methods of a group cannot be called directly. Use group.{self._method_name}.remote(...)."
         )
 
-    def remote(self, *args: object, **kwargs: object) -> list[Any]:
+    def remote(self, *args: object, **kwargs: object) -> list[ObjectRef[Any]]:
         """Call it on every actor; gives a list of refs."""
         group = self.actor_group()
         if group is None:
@@ -151,6 +157,6 @@ class ActorGroup:
                 sundog.kill(actor)
 
     @property
-    def actor_metadata(self) -> list[Any]:
+    def actor_metadata(self) -> list[object]:
         """What `get_actor_metadata` of each actor said."""
         return [each.metadata for each in self.actors]

@@ -16,6 +16,8 @@ from sundog.refs import ObjectRef
 
 __tracebackhide__ = True  # pytest folds the frames of this file
 
+_FEW = 4  # calls that are looked at as quickly again as they are kept in mind
+
 V = TypeVar("V")
 Actor = TypeVar("Actor")
 Result = TypeVar("Result")
@@ -54,6 +56,9 @@ class ActorPool(Generic[Actor]):
         self._idle: list[Actor] = list(actors)
         # Insertion order is submission order, so the first key is always the oldest call.
         self._running: dict[int, _Running[Actor]] = {}
+        self._ready: deque[int] = (
+            deque()
+        )  # calls that were seen to have ended, and may have been given up since
         self._waiting: deque[tuple[Call[Actor, Any, Any], Any]] = deque()
         self._submitted = 0
         self._returned = 0
@@ -138,11 +143,20 @@ class ActorPool(Generic[Actor]):
         """
         if not self.has_next():
             raise StopIteration("No more results to get")
+        while self._ready:
+            index = self._ready.popleft()
+            if index in self._running:
+                return self._fetch(index)
         # A call with several returns finishes with all of them at once, so one stands for it.
         by_ref = {call.refs[-1]: index for index, call in self._running.items()}
-        done, _ = sundog.wait(list(by_ref), num_returns=1, timeout=timeout)
+        refs = list(by_ref)
+        done, _ = sundog.wait(refs, num_returns=1, timeout=timeout)
         if not done:
             self._time_out(next(iter(self._running)), timeout, ignore_if_timedout)
+        if len(refs) > _FEW:
+            # A look at all calls takes as long as there are actors: keep what else it finds for the next questions.
+            done, _ = sundog.wait(refs, num_returns=len(refs), timeout=0)
+            self._ready.extend(by_ref[ref] for ref in done[1:])
         return self._fetch(by_ref[done[0]])
 
     def _time_out(self, index: int, timeout_s: float | None, ignore: bool) -> None:

@@ -7,13 +7,24 @@ import inspect
 import warnings
 from collections.abc import Callable
 from enum import Enum
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast, overload
 
 from sundog.notices import RayDeprecationWarning
 
 __all__ = ["AnnotationType", "Deprecated", "DeveloperAPI", "PublicAPI", "RayDeprecationWarning"]
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
+
+
+if TYPE_CHECKING:
+
+    class Marker(Protocol):
+        """A decorator that is used bare, or with options."""
+
+        @overload
+        def __call__(self, target: F, /) -> F: ...
+        @overload
+        def __call__(self, **options: str) -> Callable[[F], F]: ...
 
 
 class AnnotationType(Enum):
@@ -25,8 +36,8 @@ class AnnotationType(Enum):
     UNKNOWN = "Unknown"
 
 
-def _marker(label: str, options: frozenset[str]) -> Callable[..., Any]:
-    def mark(*args: Any, **kwargs: Any) -> Any:
+def _marker(label: str, options: frozenset[str]) -> Marker:
+    def mark(*args: Any, **kwargs: object) -> object:
         unknown = sorted(set(kwargs) - options)
         if unknown:
             raise ValueError(f"{label} takes {sorted(options)}, not {unknown}")
@@ -38,7 +49,7 @@ def _marker(label: str, options: frozenset[str]) -> Callable[..., Any]:
 
     mark.__name__ = label
     mark.__doc__ = f"Mark a function or class as {label}; usable bare or with {sorted(options)}."
-    return mark
+    return cast("Marker", mark)
 
 
 PublicAPI = _marker("PublicAPI", frozenset({"stability", "api_group"}))
@@ -49,7 +60,7 @@ DeveloperAPI = _marker("DeveloperAPI", frozenset())
 def Deprecated(target: F, /) -> F: ...
 @overload
 def Deprecated(*, message: str = ..., warning: bool = ...) -> Callable[[F], F]: ...
-def Deprecated(target: object = None, /, *, message: str = "", warning: bool = False) -> Any:
+def Deprecated(target: object = None, /, *, message: str = "", warning: bool = False) -> object:
     """Mark a function or class as going away.
 
     Args:
@@ -62,7 +73,7 @@ def Deprecated(target: object = None, /, *, message: str = "", warning: bool = F
     return _deprecate(target, message, warning)
 
 
-def _deprecate(target: Any, message: str, warning: bool) -> Any:
+def _deprecate(target: Any, message: str, warning: bool) -> object:
     target._annotated_type = "Deprecated"
     if not warning:
         return target
@@ -72,20 +83,20 @@ def _deprecate(target: Any, message: str, warning: bool) -> Any:
         return _warn_when_made(target, text)
 
     @functools.wraps(target)
-    def warn_and_call(*args: Any, **kwargs: Any) -> Any:
+    def warn_and_call(*args: object, **kwargs: object) -> object:
         warnings.warn(text, RayDeprecationWarning, stacklevel=2)
         return target(*args, **kwargs)
 
     return warn_and_call
 
 
-def _warn_when_made(cls: Any, text: str) -> Any:
-    construct = cls.__init__
+def _warn_when_made(cls: type, text: str) -> type:
+    construct: Callable[..., None] = cls.__init__  # type: ignore[misc]
 
     @functools.wraps(construct)
     def warn_and_construct(self: object, *args: object, **kwargs: object) -> None:
         warnings.warn(text, RayDeprecationWarning, stacklevel=2)
         construct(self, *args, **kwargs)
 
-    cls.__init__ = warn_and_construct
+    cls.__init__ = warn_and_construct  # type: ignore[misc]
     return cls

@@ -17,11 +17,17 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import sundog
 from sundog.util.iter_local import LocalIterator, Stream, _NextValueNotReady
 from sundog.util.iter_metrics import SharedMetrics
+
+if TYPE_CHECKING:
+    from sundog.actor import ActorHandle
+    from sundog.refs import ObjectRef
+
+    Shard = ActorHandle["ParallelIteratorWorker"]
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -63,8 +69,10 @@ def from_range(n: int, num_shards: int = 2, repeat: bool = False) -> ParallelIte
 
 
 def from_iterators(
-    generators: Sequence[Any], repeat: bool = False, name: str | None = None
-) -> ParallelIterator[Any]:
+    generators: Sequence[Iterable[T] | Callable[[], Iterable[T]]],
+    repeat: bool = False,
+    name: str | None = None,
+) -> ParallelIterator[T]:
     """Make a shard of each iterable.
 
     Args:
@@ -78,7 +86,7 @@ def from_iterators(
     return from_actors(actors, name or f"from_iterators[shards={len(actors)}{_repeat_label(repeat)}]")
 
 
-def from_actors(actors: Sequence[Any], name: str | None = None) -> ParallelIterator[Any]:
+def from_actors(actors: Sequence[Shard], name: str | None = None) -> ParallelIterator[Any]:
     """Make a shard of each actor; their classes must be subclasses of `ParallelIteratorWorker`."""
     return ParallelIterator([_ActorSet(list(actors), [])], name or f"from_actors[shards={len(actors)}]", [])
 
@@ -90,7 +98,7 @@ def _repeat_label(repeat: bool) -> str:
 class _ActorSet:
     """Actors with the transforms they apply; a union has several sets."""
 
-    def __init__(self, actors: list[Any], transforms: list[Transform]) -> None:
+    def __init__(self, actors: list[Shard], transforms: list[Transform]) -> None:
         self.actors = actors
         self.transforms = transforms
 
@@ -126,7 +134,7 @@ class ParallelIterator(Generic[T]):
     def __repr__(self) -> str:
         return f"ParallelIterator[{self.name}]"
 
-    def _with_transform(self, transform: Transform, step: str) -> ParallelIterator[Any]:
+    def _with_transform(self, transform: Transform, step: str) -> ParallelIterator[U]:
         sets = [actor_set.with_transform(transform) for actor_set in self.actor_sets]
         return ParallelIterator(sets, self.name + step, self.parent_iterators)
 
@@ -135,7 +143,7 @@ class ParallelIterator(Generic[T]):
         return self._with_transform(lambda it: it.transform(fn), ".transform()")
 
     def for_each(
-        self, fn: Callable[[T], U], max_concurrency: int = 1, resources: dict[str, Any] | None = None
+        self, fn: Callable[[T], U], max_concurrency: int = 1, resources: dict[str, object] | None = None
     ) -> ParallelIterator[U]:
         """Call `fn` on every item, in its shard.
 
@@ -331,7 +339,7 @@ def _as_ready(
     timeout: float | None = None,
 ) -> Stream:
     """Batches of any shard, as they arrive."""
-    running: dict[Any, Any] = {}
+    running: dict[ObjectRef[list[Any]], Shard] = {}
     actors = []
     for actor_set in actor_sets:
         actor_set.init_actors()
@@ -358,7 +366,7 @@ def _as_ready(
 
 
 def _one_shard(
-    actor: Any, transforms: list[Transform], batch_ms: int, num_async: int, timeout: float | None = None
+    actor: Shard, transforms: list[Transform], batch_ms: int, num_async: int, timeout: float | None = None
 ) -> Stream:
     """All items of one shard, in order."""
     sundog.get(actor.par_iter_init.remote(transforms))
@@ -378,7 +386,7 @@ def _one_shard(
         yield from items
 
 
-def _partition(actors: list[Any], step: int, start: int, batch_ms: int) -> Stream:
+def _partition(actors: list[Shard], step: int, start: int, batch_ms: int) -> Stream:
     """Every `step`-th item of each shard, from `start` on, as they arrive. Runs in a new shard's actor."""
     running = {actor.par_iter_slice_batch.remote(step, start, batch_ms): actor for actor in actors}
     while running:
@@ -403,12 +411,14 @@ class ParallelIteratorWorker:
         repeat: Start again for ever at its end.
     """
 
-    def __init__(self, item_generator: Any, repeat: bool) -> None:
+    def __init__(
+        self, item_generator: Iterable[object] | Callable[[], Iterable[object]], repeat: bool
+    ) -> None:
         self.item_generator = item_generator
         self.repeat = repeat
         self.local_it: Iterator[object] | None = None
         self.transforms: list[Transform] = []
-        self.slices: dict[int, deque[Any]] = {}
+        self.slices: dict[int, deque[object]] = {}
 
     def _items(self, timeout: float | None = None) -> Stream:
         while True:
@@ -432,17 +442,17 @@ class ParallelIteratorWorker:
         self.local_it = iter(stream)
         self.slices = {}
 
-    def par_iter_next(self) -> Any:
+    def par_iter_next(self) -> object:
         """Give one item, or the marker of the end."""
         if self.local_it is None:
             raise RuntimeError("The shard was read before par_iter_init() was called.")
         return next(self.local_it, _ShardEnd())
 
-    def par_iter_next_batch(self, batch_ms: int) -> list[Any]:
+    def par_iter_next_batch(self, batch_ms: int) -> list[object]:
         """Give what `batch_ms` milliseconds bring, at least one item; the last reply ends with the marker."""
         return self._collect(batch_ms, self.par_iter_next)
 
-    def par_iter_slice(self, step: int, start: int) -> Any:
+    def par_iter_slice(self, step: int, start: int) -> object:
         """Give the next item whose index is `start` modulo `step`, or the marker of the end."""
         own = self.slices.setdefault(start, deque())
         while not own:
@@ -454,7 +464,7 @@ class ParallelIteratorWorker:
                 self.slices.setdefault(residue, deque()).append(item)
         return own.popleft()
 
-    def par_iter_slice_batch(self, step: int, start: int, batch_ms: int) -> list[Any]:
+    def par_iter_slice_batch(self, step: int, start: int, batch_ms: int) -> list[object]:
         """`par_iter_next_batch` of one slice."""
         return self._collect(batch_ms, partial(self.par_iter_slice, step, start))
 

@@ -14,10 +14,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import sundog
 from sundog.util.iter_metrics import MetricsContext, SharedMetrics
+
+if TYPE_CHECKING:
+    from sundog.refs import ObjectRef
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -96,7 +99,7 @@ class LocalIterator(Generic[T]):
     def __repr__(self) -> str:
         return f"LocalIterator[{self.name}]"
 
-    def _then(self, wrap: Wrapper, step: str) -> LocalIterator[Any]:
+    def _then(self, wrap: Wrapper, step: str) -> LocalIterator[U]:
         return LocalIterator(
             self.base_iterator,
             self.shared_metrics,
@@ -114,7 +117,7 @@ class LocalIterator(Generic[T]):
         return self._then(wrap, ".transform()")
 
     def for_each(
-        self, fn: Callable[[T], U], max_concurrency: int = 1, resources: dict[str, Any] | None = None
+        self, fn: Callable[[T], U], max_concurrency: int = 1, resources: dict[str, object] | None = None
     ) -> LocalIterator[U]:
         """Call `fn` on every item.
 
@@ -133,7 +136,7 @@ class LocalIterator(Generic[T]):
             wrap = self._announcing(wrap, hook)
         return self._then(wrap, ".for_each()")
 
-    def _calling(self, fn: Callable[[Any], Any]) -> Wrapper:
+    def _calling(self, fn: Callable[[T], object]) -> Wrapper:
         def wrap(stream: Stream) -> Stream:
             for item in stream:
                 if isinstance(item, _NextValueNotReady):
@@ -280,10 +283,11 @@ class LocalIterator(Generic[T]):
 
         def fetch() -> None:
             item = next(self)
-            if isinstance(item, _NextValueNotReady):
-                return
+            late = isinstance(item, _NextValueNotReady)
             for one in waiting:
-                one.append(item)
+                # Each copy waits its turn for a late item too. Otherwise the copy that asks next would overtake.
+                if not (late and one and isinstance(one[-1], _NextValueNotReady)):
+                    one.append(item)
 
         def make(own: deque[object]) -> Callable[[float | None], Stream]:
             def base(timeout: float | None = None) -> Stream:
@@ -302,7 +306,7 @@ class LocalIterator(Generic[T]):
                             fetch()
                         except StopIteration:
                             return
-                    yield own.popleft() if own else _NextValueNotReady()
+                    yield own.popleft()
 
             return base
 
@@ -331,7 +335,7 @@ class LocalIterator(Generic[T]):
         for other in others:
             if not isinstance(other, LocalIterator):
                 raise ValueError(f"union() takes LocalIterators, not {type(other).__name__}.")
-        parents: list[LocalIterator[Any]] = [self, *others]
+        parents: list[LocalIterator[T]] = [self, *others]
         if round_robin_weights and len(round_robin_weights) != len(parents):
             raise ValueError(
                 f"Length of round robin weights must equal the number of iterators, {len(parents)}; "
@@ -355,12 +359,12 @@ class LocalIterator(Generic[T]):
         return LocalIterator(base, metrics, [], name=f"LocalUnion[{inside}]")
 
 
-def _calling_in_tasks(fn: Callable[[Any], Any], limit: int, options: dict[str, Any]) -> Wrapper:
+def _calling_in_tasks(fn: Callable[[T], U], limit: int, options: dict[str, Any]) -> Wrapper:
     def wrap(stream: Stream) -> Stream:
         task = sundog.remote(fn)
         if options:
             task = task.options(**options)
-        running: list[Any] = []
+        running: list[ObjectRef[U]] = []
         for item in stream:
             if isinstance(item, _NextValueNotReady):
                 yield item
@@ -376,8 +380,8 @@ def _calling_in_tasks(fn: Callable[[Any], Any], limit: int, options: dict[str, A
     return wrap
 
 
-def _turns_of(weight: Any) -> float:
-    if weight == "*":
+def _turns_of(weight: object) -> float:
+    if not isinstance(weight, int | float):  # "*"
         return float("inf")
     whole = int(weight)
     # A weight of 1.3 takes two items in three rounds of ten.

@@ -7,7 +7,17 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class SavedMetrics(TypedDict):
+        """What `save` gives."""
+
+        counters: dict[str, int]
+        info: dict[str, object]
+        timers: list[str]
 
 
 class Timer:
@@ -41,11 +51,11 @@ class MetricsContext:
         self.info: dict[str, object] = {}
         self.current_actor: object = None
 
-    def save(self) -> dict[str, Any]:
+    def save(self) -> SavedMetrics:
         """Give what is worth keeping, as plain values."""
         return {"counters": dict(self.counters), "info": dict(self.info), "timers": list(self.timers)}
 
-    def restore(self, values: dict[str, Any]) -> None:
+    def restore(self, values: SavedMetrics) -> None:
         """Take back what `save` gave; timers start anew."""
         self.counters.clear()
         self.counters.update(values["counters"])

@@ -16,11 +16,14 @@ import threading
 import time
 import warnings
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sundog import engines
-from sundog.observe.metric_files import Key, MetricFile
+from sundog.observe.metric_files import MetricFile, SeriesKey
 from sundog.owner import context
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
 
 _TAGS_KEPT = 256  # sets of tags that a metric need not check and sort again
 _AGAIN_S = 1.0  # between two attempts to find room, or a session, for a series that has none
@@ -31,7 +34,7 @@ Tags = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
-class Sample:
+class MetricSample:
     """One series at one moment. `buckets` counts per boundary (cumulative, last one +Inf)."""
 
     tags: dict[str, str]
@@ -48,7 +51,7 @@ class Family:
     kind: str
     description: str
     tag_keys: tuple[str, ...]
-    samples: tuple[Sample, ...]
+    samples: tuple[MetricSample, ...]
 
 
 @dataclass
@@ -80,13 +83,13 @@ class _Definition:
         samples = tuple(self._sample(dict(tags), series) for tags, series in self.series.items())
         return Family(self.name, self.kind, self.description, self.tag_keys, samples)
 
-    def _sample(self, tags: dict[str, str], series: _Series) -> Sample:
+    def _sample(self, tags: dict[str, str], series: _Series) -> MetricSample:
         below = 0
         buckets = []
         for boundary, count in zip((*self.boundaries, float("inf")), series.per_bucket, strict=False):
             below += count
             buckets.append((boundary, below))
-        return Sample(tags, series.value, series.count, tuple(buckets))
+        return MetricSample(tags, series.value, series.count, tuple(buckets))
 
 
 class _Registry:
@@ -136,7 +139,9 @@ class _Registry:
         try:
             if self._file is None:
                 self._file = MetricFile(str(context.facts.session["path"]), me)
-            key = Key(definition.name, definition.kind, definition.description, tags, definition.boundaries)
+            key = SeriesKey(
+                definition.name, definition.kind, definition.description, tags, definition.boundaries
+            )
             series.at = self._file.add(key)
         except OSError:
             self._again_s = now + _AGAIN_S
@@ -292,7 +297,7 @@ class Metric:
         return tuple(sorted(final.items()))
 
     @property
-    def info(self) -> dict[str, Any]:
+    def info(self) -> JsonObject:
         """The metric's definition.
 
         >>> Gauge("doc_depth", description="waiting").info["description"]
@@ -405,7 +410,7 @@ class Histogram(Metric):
             _registry.observe(self._definition, self._tags(tags), value)
 
     @property
-    def info(self) -> dict[str, Any]:
+    def info(self) -> JsonObject:
         """The metric's definition, with its boundaries."""
         return {**super().info, "boundaries": self.boundaries}
 

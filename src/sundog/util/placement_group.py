@@ -7,7 +7,7 @@ Owns the public handle and the checks on what is asked for. The node owns the gr
 from __future__ import annotations
 
 import warnings
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import sundog
 from sundog import engines
@@ -17,6 +17,10 @@ from sundog.refs import Counterparts
 from sundog.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from sundog.wire.control import PgRemove
 from sundog.wire.requests import AvailableResources, PgByName, PgCreate, PgTable, PgWait, Request
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
+    from sundog.refs import ObjectRef
 
 A = TypeVar("A")
 
@@ -45,7 +49,7 @@ class PlacementGroup(metaclass=Counterparts):
         """Whether this is the handle of no group."""
         return bool(self.id.is_nil())
 
-    def ready(self) -> Any:
+    def ready(self) -> ObjectRef[PlacementGroup]:
         """Give a ref that resolves, to this handle, once every bundle is reserved."""
         if self.is_empty:
             return sundog.put(self)
@@ -211,10 +215,10 @@ def get_placement_group(placement_group_name: str) -> PlacementGroup:
     return PlacementGroup(group_id)
 
 
-def placement_group_table(placement_group: PlacementGroup | None = None) -> dict[str, Any]:
+def placement_group_table(placement_group: PlacementGroup | None = None) -> JsonObject:
     """Describe one group, or all of them by hex id: name, bundles, strategy, state, stats."""
     if (other := engines.elsewhere()) is not None:
-        table: dict[str, object] = other.placement("placement_group_table", placement_group)
+        table: JsonObject = other.placement("placement_group_table", placement_group)
         return table
     group_id = None if placement_group is None else placement_group.id.binary()
     return _ask(PgTable(group_id))

@@ -71,11 +71,11 @@ def profile(kind: str = "cpu", *, rate_hz: float = 100.0) -> Iterator[ProfileRes
             f"profile({kind!r}) is not allowed: 'cpu', 'wall' or 'memory'. Lines: @remote(profile='line')."
         )
     from sundog.owner import context
-    from sundog.profiling.session import Running
+    from sundog.profiling.session import RunningProfile
 
     engine = api.engine_or_init()
     result = ProfileResult()
-    running = Running(
+    running = RunningProfile(
         engine.owner.control.request, str(context.facts.session["path"]), kind, "a block", [], rate_hz=rate_hz
     )
     try:

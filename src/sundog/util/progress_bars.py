@@ -2,7 +2,7 @@
 
 ::
 
-    with progress(): ──starts──► thread sundog-progress: observe.activity every half second ──► Screen | Lines | Page
+    with progress(): ──starts──► thread: observe.activity, each half second ──► Screen | LineBars | NotebookBars
 
 Owns the thread and the three ways of showing. On a terminal bars are drawn by rich, on standard error; piped, a line is
 written when something changed, at most every few seconds; a notebook gets HTML that is updated in place. What tasks
@@ -18,13 +18,24 @@ import threading
 import time
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from sundog import api
 from sundog.observe.activity import Function, Watcher, since
 from sundog.observe.words import in_words
 from sundog.owner import context
 from sundog.printable import printable
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from rich.progress import TaskID
+
+    class _Display(Protocol):
+        """What IPython gives for something that is displayed."""
+
+        def update(self, page: object) -> None: ...
+
 
 _INTERVAL_S = 0.5
 _LINES_S = 5.0
@@ -36,7 +47,7 @@ _SETTLE_S = 0.02
 _WIDTH = 24
 
 
-class View(Protocol):
+class Bars(Protocol):
     """A way of showing functions."""
 
     def show(self, functions: Sequence[Function], *, last: bool) -> None:
@@ -130,13 +141,13 @@ class progress:
         return latest
 
 
-def choose_view(file: TextIO) -> View:
+def choose_view(file: TextIO) -> Bars:
     """The way of showing that suits where the program runs."""
     notebook = sys.modules.get("IPython")
     shell = notebook.get_ipython() if notebook is not None else None
     if type(shell).__name__ == "ZMQInteractiveShell":
-        return Page()
-    return Screen(file) if file.isatty() else Lines(file)
+        return NotebookBars()
+    return Screen(file) if file.isatty() else LineBars(file)
 
 
 def ordered(functions: Sequence[Function]) -> list[Function]:
@@ -180,7 +191,7 @@ def in_short(each: Function) -> str:
     return "  ".join(parts)
 
 
-class Lines:
+class LineBars:
     """For pipes and files: a line when something changed, now and then."""
 
     def __init__(self, file: TextIO) -> None:
@@ -214,7 +225,7 @@ class Screen:
             console=Console(file=file),
             auto_refresh=False,
         )
-        self._bars: dict[str, Any] = {}
+        self._bars: dict[str, TaskID] = {}
 
     def show(self, functions: Sequence[Function], *, last: bool) -> None:
         """Draw."""
@@ -232,11 +243,11 @@ class Screen:
             self._progress.stop()
 
 
-class Page:
+class NotebookBars:
     """For notebooks: HTML that replaces itself."""
 
     def __init__(self) -> None:
-        self._handle: Any = None
+        self._handle: _Display | None = None
 
     def show(self, functions: Sequence[Function], *, last: bool) -> None:
         """Display, or update what is displayed."""

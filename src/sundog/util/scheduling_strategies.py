@@ -6,9 +6,10 @@ nothing of the runtime, so they may be built anywhere and travel by pickle.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from sundog.public_ids import NodeID
     from sundog.util.placement_group import PlacementGroup
 
 
@@ -59,7 +60,7 @@ class NodeAffinitySchedulingStrategy(_Described):
 
     def __init__(
         self,
-        node_id: Any,
+        node_id: str | bytes | NodeID,
         soft: bool,
         _spill_on_unavailable: bool = False,
         _fail_on_unavailable: bool = False,
@@ -83,7 +84,7 @@ class NodeAffinitySchedulingStrategy(_Described):
             raise ValueError("_fail_on_unavailable goes with soft=False only.")
 
 
-def _label_values(operator: str, values: tuple[Any, ...]) -> list[str]:
+def _label_values(operator: str, values: tuple[str, ...]) -> list[str]:
     if not values:
         raise ValueError(f'{operator}() needs at least one value, e.g. {operator}("value1", "value2").')
     for position, value in enumerate(values):

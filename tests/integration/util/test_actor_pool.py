@@ -164,3 +164,17 @@ def test_an_actor_cannot_be_pushed_twice(ray: ModuleType) -> None:
     with pytest.raises(ValueError, match="already belongs"):
         pool.push(actors[0])
     assert pool.get_next() == 2
+
+
+def test_results_of_many_actors_come_once_each_however_they_are_asked_for(ray: ModuleType) -> None:
+    pool = ActorPool(make_actors(ray, 6))
+    for value in range(40):
+        pool.submit(lambda actor, value: actor.double.remote(value), value)
+    found = []
+    while pool.has_next():
+        found.append(pool.get_next_unordered(timeout=120))
+        if len(found) == 10:
+            # What was seen to be there is forgotten with what is dropped.
+            found += pool.map_unordered(lambda actor, value: actor.double.remote(value), [100, 101])
+    assert len(found) == len(set(found))
+    assert {200, 202} <= set(found)

@@ -13,6 +13,8 @@ import pytest
 
 from sundog.util import iter as parallel
 from sundog.util.iter import LocalIterator, ParallelIteratorWorker
+from sundog.util.iter_local import _NextValueNotReady
+from sundog.util.iter_metrics import SharedMetrics
 
 
 def test_items_are_dealt_out_and_gathered_in_turn(ray: ModuleType) -> None:
@@ -30,7 +32,7 @@ def test_a_range_is_cut_into_consecutive_shards(ray: ModuleType) -> None:
 
 
 def test_sources_may_be_iterables_or_functions_that_make_one(ray: ModuleType) -> None:
-    it = parallel.from_iterators([range(2), lambda: (x for x in "ab")])
+    it: parallel.ParallelIterator[object] = parallel.from_iterators([range(2), lambda: (x for x in "ab")])
     assert repr(it) == "ParallelIterator[from_iterators[shards=2]]"
     assert list(it.gather_sync()) == [0, "a", 1, "b"]
 
@@ -216,11 +218,17 @@ class TestLocal:
     def test_a_copy_that_is_ahead_lets_the_others_go_first(self, ray: ModuleType) -> None:
         first, second = self.local(5).duplicate(2)
         both: LocalIterator[Any] = first.batch(2).union(second)  # type: ignore[arg-type]
-        found = list(both)
-        assert [item for item in found if not isinstance(item, list)] == [0, 1, 2, 3, 4]
-        assert [item for item in found if isinstance(item, list)] == [[0, 1], [2, 3], [4]]
-        # Which of two is read first when both are ready depends on when the items came; neither runs away.
-        assert found.index([4]) > found.index(2) and found.index(4) > found.index([0, 1])
+        assert list(both) == [0, [0, 1], 1, 2, [2, 3], 3, 4, [4]]
+
+    def test_copies_of_a_late_stream_keep_their_turns(self, ray: ModuleType) -> None:
+        """The stream has nothing ready at the first question, then an item: the first copy has its turn again."""
+        late = _NextValueNotReady()
+        source: LocalIterator[Any] = LocalIterator(
+            lambda timeout=None: iter([late, 0, late, late, 1, late]), SharedMetrics(), timeout=0
+        )
+        first, second = source.duplicate(2)
+        union = first.for_each(lambda x: ("a", x)).union(second.for_each(lambda x: ("b", x)))
+        assert list(union) == [("a", 0), ("b", 0), ("a", 1), ("b", 1)]
 
     def test_a_copy_does_not_wait_for_one_that_nobody_reads(self, ray: ModuleType) -> None:
         first, _unread = self.local(3).duplicate(2)

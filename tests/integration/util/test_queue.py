@@ -5,6 +5,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
+import threading
 from types import ModuleType
 from typing import Any
 
@@ -183,3 +186,211 @@ def test_a_subclass_of_the_actor_finds_its_items_in_queue(ray: ModuleType) -> No
     waiting = queue.actor.pair.remote()
     queue.put_nowait_batch([1, 2])
     assert ray.get(waiting, timeout=120) == [1, 2, 5]
+
+
+# ---------------------------------------------------------------------- the ring that processes share
+def opened(maxsize: int = 0) -> Queue[Any]:
+    """A queue whose ring this process has open."""
+    queue: Queue[Any] = Queue(maxsize)
+    for _ in range(4):
+        queue.put(None)
+        queue.get()
+    assert queue._ring_if_open() is not None
+    return queue
+
+
+def calls_of(queue: Queue[Any]) -> tuple[int, int]:
+    """How many items were put and taken through the ring."""
+    ring = queue._ring_if_open()
+    assert ring is not None
+    return ring.words[1] >> 32, ring.words[2] >> 32
+
+
+def test_small_items_of_a_queue_in_use_need_no_call(ray: ModuleType) -> None:
+    queue = opened()
+    before = calls_of(queue)
+    for item in range(100):
+        queue.put({"item": item})
+    assert [queue.get()["item"] for _ in range(100)] == list(range(100))
+    assert calls_of(queue) == (before[0] + 100, before[1] + 100)
+
+
+def test_a_queue_in_use_still_travels_and_its_actor_still_answers(ray: ModuleType) -> None:
+    queue = opened()
+
+    @ray.remote
+    def add(queue: Queue[Any], count: int) -> None:
+        for item in range(count):
+            queue.put(item)
+
+    ray.get(add.remote(queue, 20))
+    assert ray.get(queue.actor.qsize.remote()) == 20
+    assert ray.get(queue.actor.get.remote()) == 0
+    ray.get(queue.actor.put.remote("last"))
+    assert [queue.get() for _ in range(20)] == [*range(1, 20), "last"]
+
+
+def test_large_items_and_refs_keep_their_order_and_refs_are_freed(ray: ModuleType) -> None:
+    queue = opened()
+    array = bytes(300_000)
+    ref = ray.put("of the ref")
+    for item in ("a", array, "b", [ref], "c"):
+        queue.put(item)
+    del ref
+    assert queue.size() == 5
+    assert [queue.get(), queue.get() == array, queue.get()] == ["a", True, "b"]
+    assert ray.get(queue.get()[0]) == "of the ref"
+    assert queue.get() == "c"
+    assert queue.empty()
+
+
+def test_more_than_the_ring_holds_comes_out_in_order(ray: ModuleType) -> None:
+    queue = opened(maxsize=100)  # a megabyte of memory, for three of items
+    for item in range(100):
+        queue.put((item, "x" * 30_000))
+    assert queue.full()
+    with pytest.raises(Full):
+        queue.put_nowait("one more")
+    assert [queue.get()[0] for _ in range(100)] == list(range(100))
+
+
+def test_two_and_two_processes_hand_over_each_item_once(ray: ModuleType) -> None:
+    queue = opened(maxsize=10)
+
+    @ray.remote(num_cpus=0.25)
+    def produce(queue: Queue[Any], name: int) -> None:
+        for number in range(500):
+            queue.put((name, number))
+
+    @ray.remote(num_cpus=0.25)
+    def consume(queue: Queue[Any]) -> list[Any]:
+        return [queue.get() for _ in range(500)]
+
+    made = [produce.remote(queue, name) for name in range(2)]
+    found = ray.get([consume.remote(queue) for _ in range(2)], timeout=300)
+    ray.get(made)
+    assert sorted(found[0] + found[1]) == [(name, number) for name in range(2) for number in range(500)]
+    for each in found:  # of one producer every consumer sees a later item later
+        for name in range(2):
+            assert [item for item in each if item[0] == name] == sorted(
+                item for item in each if item[0] == name
+            )
+
+
+def test_consumers_that_are_killed_take_at_most_what_they_held(ray: ModuleType) -> None:
+    queue, taken = opened(), opened()
+
+    @ray.remote(max_retries=0, num_cpus=0.25)
+    def consume(queue: Queue[Any], taken: Queue[Any]) -> None:
+        taken.put(("pid", os.getpid()))
+        while True:
+            taken.put(queue.get())
+
+    ends = [consume.remote(queue, taken) for _ in range(3)]
+    seen: list[int] = []
+    pids: list[int] = []
+    victims: list[int] = []
+    put = 0
+    while len(victims) < 3:
+        for _ in range(50):
+            queue.put(put)
+            put += 1
+        for _ in range(25):
+            item = taken.get(timeout=120)
+            if isinstance(item, tuple):
+                pids.append(item[1])
+            else:
+                seen.append(item)
+        if len(pids) == 3:
+            victims.append(pids[len(victims)])
+            os.kill(victims[-1], signal.SIGKILL)
+    for end in ends:
+        with pytest.raises(ray.exceptions.WorkerCrashedError):
+            ray.get(end, timeout=120)
+    seen += [item for item in _drained(taken) if not isinstance(item, tuple)]
+    seen += _drained(queue)
+    assert len(seen) == len(set(seen))
+    assert len(seen) >= put - 3
+
+
+def _drained(queue: Queue[Any]) -> list[Any]:
+    return queue.get_nowait_batch(queue.size())
+
+
+def test_a_queue_whose_actor_was_killed_says_so(ray: ModuleType) -> None:
+    queue = opened()
+    queue.put("lost")
+    ray.kill(queue.actor)
+    with pytest.raises(ray.exceptions.RayActorError):
+        while True:
+            queue.put("x")
+    with pytest.raises(ray.exceptions.RayActorError):
+        queue.get()
+
+
+def test_a_get_that_waits_ends_with_the_actor(ray: ModuleType) -> None:
+    queue = opened()
+
+    @ray.remote
+    def wait(queue: Queue[Any], begun: Queue[Any]) -> Any:
+        begun.put(1)
+        return queue.get()
+
+    begun = opened()
+    waiting = wait.remote(queue, begun)
+    begun.get()
+    ray.kill(queue.actor)
+    with pytest.raises(ray.exceptions.RayActorError):
+        ray.get(waiting, timeout=120)
+
+
+def test_a_get_that_waits_can_be_cancelled_and_takes_nothing(ray: ModuleType) -> None:
+    queue, begun = opened(), opened()
+
+    @ray.remote
+    def wait(queue: Queue[Any], begun: Queue[Any]) -> Any:
+        for _ in range(3):
+            begun.put(queue.qsize())
+        return queue.get()
+
+    waiting = wait.remote(queue, begun)
+    assert [begun.get() for _ in range(3)] == [0, 0, 0]
+    ray.cancel(waiting)
+    with pytest.raises(ray.exceptions.TaskCancelledError):
+        ray.get(waiting, timeout=120)
+    queue.put("kept")
+    assert queue.get(timeout=120) == "kept"
+
+
+def test_coroutines_and_threads_share_a_queue_in_use(ray: ModuleType) -> None:
+    queue = opened(maxsize=3)
+    found: list[Any] = []
+
+    def consume() -> None:
+        found.extend(queue.get() for _ in range(100))
+
+    async def produce(name: int) -> None:
+        for number in range(50):
+            await queue.put_async((name, number))
+
+    async def both() -> None:
+        await asyncio.gather(produce(0), produce(1))
+        assert queue.qsize() <= 3
+
+    thread = threading.Thread(target=consume)
+    thread.start()
+    asyncio.run(both())
+    thread.join()
+    assert sorted(found) == [(name, number) for name in range(2) for number in range(50)]
+
+
+def test_coroutines_alone_open_the_ring_too(ray: ModuleType) -> None:
+    queue: Queue[Any] = Queue()
+
+    async def use() -> list[Any]:
+        for item in range(6):
+            await queue.put_async(item)
+        return [await queue.get_async() for _ in range(6)]
+
+    assert asyncio.run(use()) == list(range(6))
+    assert queue._ring_if_open() is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from sundog import event_facts, events
 from sundog.observe import segments
 from sundog.util import state
 from sundog.util.state import questions
-from sundog.util.state.source import Source
+from sundog.util.state.source import StateSource
 
 
 @pytest.fixture
@@ -36,7 +37,11 @@ def ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ring = events.Ring(str(tmp_path / "rings" / f"{'cd' * 8}.ring"), 64, "driver", b"\1\0\0\0")
     ring.write(events.PUT, b"o" * 16, ring.name("a.py:1 in f"), 1.0, 1.0, 2.0, 0, 0, 0.0, 8192.0)
     ring.close()
-    source = Source(lambda _: None, str(tmp_path), is_live=False)
+
+    def ask(_request: object) -> Any:
+        return None
+
+    source = StateSource(ask, str(tmp_path), is_live=False)
     for module in ("questions", "api"):
         monkeypatch.setattr(f"sundog.util.state.{module}.find_source", lambda address: source)
     return tmp_path

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from sundog.observe.usage import Usage
 from sundog.util.state.summary import MIB, count_actors, count_objects, count_tasks
+
+ONE = Usage(count=1).figures()
 
 
 def task(name: str, state: str, kind: str = "NORMAL_TASK", **more: object) -> dict[str, object]:
@@ -23,8 +26,8 @@ def test_tasks_are_counted_by_name_and_state_and_by_kind() -> None:
 
 
 def test_usage_stands_beside_the_function_that_it_is_of() -> None:
-    found = count_tasks([task("f", "FINISHED"), task("g", "FINISHED")], {"f": {"count": 1}})["summary"]
-    assert found["f"]["usage"] == {"count": 1} and "usage" not in found["g"]
+    found = count_tasks([task("f", "FINISHED"), task("g", "FINISHED")], {"f": ONE})["summary"]
+    assert found["f"]["usage"] == ONE and "usage" not in found["g"]
 
 
 def test_a_task_without_a_name_goes_by_its_function() -> None:
@@ -38,9 +41,9 @@ def test_actors_are_counted_by_class_and_their_usage_is_found_by_the_last_part_o
         {"class_name": "main.<locals>.Model", "state": "DEAD"},
         {"class_name": "Other", "state": "ALIVE"},
     ]
-    found = count_actors(rows, {"Model": {"count": 7}})
+    found = count_actors(rows, {"Model": ONE})
     model = found["summary"]["main.<locals>.Model"]
-    assert model["state_counts"] == {"ALIVE": 1, "DEAD": 1} and model["usage"] == {"count": 7}
+    assert model["state_counts"] == {"ALIVE": 1, "DEAD": 1} and model["usage"] == ONE
     assert found["total_actors"] == 3 and "usage" not in found["summary"]["Other"]
 
 

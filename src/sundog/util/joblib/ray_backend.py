@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 from joblib._parallel_backends import (
@@ -34,6 +34,10 @@ from joblib._parallel_backends import (
 
 import sundog
 from sundog.util.multiprocessing.results import RemoteTraceback
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
+    from sundog.refs import ObjectRef
 
 # Arrays from this size on are stored once for each Parallel: joblib's own threshold for its memory-mapped files.
 SHARED_MIN_BYTES = 1 << 20
@@ -102,9 +106,9 @@ class RayBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc] 
         self.parallel = parallel
         return count
 
-    def _task_options(self, given: dict[str, Any]) -> dict[str, Any]:
+    def _task_options(self, given: JsonObject) -> JsonObject:
         # A batch runs at most once, as with joblib's other backends, unless the user says otherwise.
-        options: dict[str, Any] = {"name": "joblib", "max_retries": 0}
+        options: JsonObject = {"name": "joblib", "max_retries": 0}
         options |= {name: value for name, value in given.items() if name not in _OF_ACTORS}
         if self.inner_max_num_threads is not None:
             threads = dict.fromkeys(self.MAX_NUM_THREADS_VARS, str(self.inner_max_num_threads))
@@ -112,7 +116,7 @@ class RayBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc] 
             options["runtime_env"] = {**env, "env_vars": {**threads, **env.get("env_vars", {})}}
         return options
 
-    def submit(self, func: object, callback: Callable[[object], None] | None = None) -> Future[Any]:
+    def submit(self, func: object, callback: Callable[[object], None] | None = None) -> Future[object]:
         """Run a batch."""
         assert self._jobs is not None, "joblib calls configure() first"
         return self._jobs.submit(func, callback)
@@ -148,19 +152,19 @@ class RayBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc] 
 class _Jobs:
     """The batches of one `Parallel`. `submit` is called by the user's thread and by ours."""
 
-    def __init__(self, most: int, options: dict[str, Any], shared_min_bytes: int | None) -> None:
+    def __init__(self, most: int, options: JsonObject, shared_min_bytes: int | None) -> None:
         self._most = most
         self._task = sundog.remote(_run_batch).options(**options)
         self._arrays = _Arrays(shared_min_bytes)
         self._lock = threading.Lock()
-        self._waiting: deque[tuple[Future[Any], Any]] = deque()
-        self._running: dict[Future[Any], Any] = {}
+        self._waiting: deque[tuple[Future[object], object]] = deque()
+        self._running: dict[Future[object], ObjectRef[object] | None] = {}
         self._ended: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
-    def submit(self, batch: Any, callback: Callable[[object], None] | None) -> Future[object]:
+    def submit(self, batch: object, callback: Callable[[object], None] | None) -> Future[object]:
         """Run a batch as soon as fewer than `most` are under way; `callback` gets its future, in our thread."""
-        future: Future[Any] = Future()
+        future: Future[object] = Future()
         if callback is not None:
             future.add_done_callback(callback)
         with self._lock:
@@ -188,22 +192,24 @@ class _Jobs:
                     self._running[future] = ref
             ref.future().add_done_callback(partial(self._note, future))
 
-    def _note(self, future: Future[Any], done: Any) -> None:
+    def _note(self, future: Future[object], done: Future[object]) -> None:
         """In a thread of the runtime: leave the result to our own."""
         self._ended.put(partial(self._finish, future, done, done.exception()))
 
-    def _start(self, batch: Any) -> Any:
+    def _start(self, batch: object) -> ObjectRef[object]:
         blob, refs = self._arrays.pack(batch)
         return self._task.remote(blob, *refs)
 
-    def _finish(self, future: Future[Any], done: Any, error: BaseException | None) -> None:
+    def _finish(
+        self, future: Future[object], done: Future[object] | None, error: BaseException | None
+    ) -> None:
         with self._lock:
             if self._running.pop(future, self) is self:
                 return  # aborted
         self._start_next()
         if error is not None:
             future.set_exception(error)
-        else:
+        elif done is not None:
             future.set_result(done.result())
 
     def _serve(self) -> None:
@@ -237,10 +243,10 @@ class _Arrays:
             int, tuple[Any, Any]
         ] = {}  # by id: the array, so that the id stays its own, and its ref
 
-    def pack(self, batch: Any) -> tuple[bytes, list[object]]:
+    def pack(self, batch: object) -> tuple[bytes, list[object]]:
         """A batch as bytes, and the refs of the arrays that it mentions by their place in the list."""
         stream = io.BytesIO()
-        pickler = _Pickler(stream, self)
+        pickler = _BatchPickler(stream, self)
         pickler.dump(batch)
         return stream.getvalue(), pickler.refs
 
@@ -254,7 +260,7 @@ class _Arrays:
         return found[1]
 
 
-class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is untyped
+class _BatchPickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle is untyped
     def __init__(self, stream: io.BytesIO, arrays: _Arrays) -> None:
         super().__init__(stream, protocol=5)
         self.refs: list[object] = []
@@ -281,12 +287,12 @@ class _Unpickler(pickle.Unpickler):
         super().__init__(io.BytesIO(blob))
         self._arrays = arrays
 
-    def persistent_load(self, place: Any) -> Any:
+    def persistent_load(self, place: int) -> object:
         """The array at a place among the task's arguments."""
         return self._arrays[place]
 
 
-def _run_batch(blob: bytes, *arrays: Any) -> Any:
+def _run_batch(blob: bytes, *arrays: object) -> object:
     """In a worker: run a batch of joblib's."""
     return _Unpickler(blob, arrays).load()()
 

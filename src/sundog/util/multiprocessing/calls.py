@@ -13,6 +13,7 @@ from typing import Any
 
 # The token of a pool, and the id of the object that has its initializer and the arguments of that.
 Initializer = tuple[bytes, bytes]
+_Function = Callable[..., object]
 _prepared: set[bytes] = set()  # pools whose initializer has run in this process
 
 
@@ -51,13 +52,13 @@ class Calls:
         self._func: Callable[..., object] | None = None
         self._way = WAYS[way]
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[Callable[..., Calls], tuple[bytes, str, Initializer | None]]:
         return (_load, self._facts)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> object:
         if self._facts[2] is not None:
             prepare(self._facts[2])
-        return self._way(self._func, args, kwargs)
+        return self._way(self._func, args, kwargs)  # type: ignore[arg-type]  # only "any" and "greet" have none
 
 
 def _load(blob: bytes, way: str, initializer: Initializer | None) -> Calls:
@@ -78,19 +79,19 @@ def prepare(initializer: Initializer) -> None:
         _prepared.add(token)
 
 
-def _call(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _call(func: _Function, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
     try:
         return func(*args, **kwargs)
     except Exception as error:
         return _failure(error)
 
 
-def _apply(func: Any, args: tuple[Any, ...], _kwargs: dict[str, object]) -> object:
+def _apply(func: _Function, args: tuple[Any, ...], _kwargs: dict[str, object]) -> object:
     return _call(func, *args[0])
 
 
-def _map(func: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> list[Any]:
-    results: list[Any] = []
+def _map(func: _Function, args: tuple[Any, ...], _kwargs: dict[str, object]) -> list[object]:
+    results: list[object] = []
     for item in args[0]:
         try:
             results.append(func(item))
@@ -99,7 +100,7 @@ def _map(func: Any, args: tuple[Any, ...], _kwargs: dict[str, Any]) -> list[Any]
     return results
 
 
-def _star(func: Any, args: tuple[Any, ...], _kwargs: dict[str, object]) -> list[object]:
+def _star(func: _Function, args: tuple[object, ...], _kwargs: dict[str, object]) -> list[object]:
     return _map(lambda item: func(*item), args, {})
 
 
@@ -112,7 +113,7 @@ def _any(_func: object, args: tuple[Any, ...], _kwargs: dict[str, object]) -> ob
     return WAYS[way](func, rest, kwargs)
 
 
-WAYS: dict[str, Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]] = {
+WAYS: dict[str, Callable[[_Function, tuple[object, ...], dict[str, object]], object]] = {
     "call": _call,  # the arguments themselves; one result
     "apply": _apply,  # one pair of arguments and keyword arguments, which may be refs; one result
     "map": _map,  # a list of items; a list of results

@@ -16,16 +16,21 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType
-from typing import Any
+from typing import TYPE_CHECKING
 
 import sundog
 from sundog.api import engine_or_init
 from sundog.exceptions import ActorDiedError, TaskCancelledError, WorkerCrashedError
 from sundog.options import TaskOptions, parse_task_options
 from sundog.plain import replaced
+from sundog.refs import ObjectRef
 from sundog.remote_function import RemoteFunction
 from sundog.serialize.pack import pack_function
 from sundog.util.multiprocessing.calls import Calls, Initializer
+
+if TYPE_CHECKING:
+    from sundog.engines.local import LocalEngine
+    from sundog.owner.crews import Crew
 
 _FUNCTIONS_MAX = 64  # arbitrary: a program that makes its functions anew for each call uses each of them once
 # Options of actors that a task does not have: programs written for a pool of actors may give them.
@@ -42,44 +47,47 @@ def pool_error(error: BaseException) -> BaseException:
     return error
 
 
-class _CrewFunction(RemoteFunction[..., Any]):
+class _CrewFunction(RemoteFunction[..., ObjectRef[object]]):
     """A remote function whose tasks only this crew runs."""
 
-    def __init__(self, crew: Any, calls: Calls, options: TaskOptions) -> None:
+    def __init__(self, crew: Crew, calls: Calls, options: TaskOptions) -> None:
         super().__init__(calls, options)
         self._crew = crew
 
-    def _bind(self) -> Any:
+    def _bind(self) -> LocalEngine:
         engine = super()._bind()
         assert self._fn is not None
         self._crew.employ(self._fn)
         return engine
 
-    def remote_each(self, items: list[Any]) -> list[Any]:
+    def remote_each(self, items: list[object]) -> list[ObjectRef[object]]:
         """Run a task for each item, which is its argument; the refs."""
         if self._fn is None:
             self._bind()
         if self._fn is None or not self._fn.one:
             return [self.remote(item) for item in items]
-        refs: list[Any] = self._crew.submit(self._fn, items)
-        return refs
+        return self._crew.submit(self._fn, items)
 
 
 class _ByArgument:
     """A function that travels with each call: it holds refs, or the workers count the chunks of all functions."""
 
-    def __init__(self, run: RemoteFunction[..., Any], func: Callable[..., Any], way: str) -> None:
+    def __init__(self, run: _CrewFunction, func: Callable[..., object], way: str) -> None:
         self._run = run
         self._func = sundog.put(func)
         self._way = way
 
-    def remote(self, *args: Any, **kwargs: Any) -> Any:
+    def remote(self, *args: object, **kwargs: object) -> ObjectRef[object]:
         """Run as a task of the crew."""
         return self._run.remote(self._func, self._way, args, kwargs)
 
-    def remote_each(self, items: list[Any]) -> list[Any]:
+    def remote_each(self, items: list[object]) -> list[ObjectRef[object]]:
         """Run a task for each item, which is its argument; the refs."""
         return [self.remote(item) for item in items]
+
+
+# The function itself, what it depends on, and how the crew calls it.
+_Known = tuple[Callable[..., object], tuple[object, ...], _CrewFunction | _ByArgument]
 
 
 class PoolCrew:
@@ -92,10 +100,10 @@ class PoolCrew:
     def __init__(
         self,
         size: int,
-        initializer: Callable[..., Any] | None,
-        initargs: tuple[Any, ...],
+        initializer: Callable[..., object] | None,
+        initargs: tuple[object, ...],
         chunks_per_life: int | None,
-        remote_args: dict[str, Any],
+        remote_args: dict[str, object],
     ) -> None:
         self._options = _task_options(remote_args, chunks_per_life)
         self._counts = chunks_per_life is not None
@@ -107,8 +115,8 @@ class PoolCrew:
         self._crew = engine.crew(self._options, size, spoiled=initializer is not None)
         self._any = self._made(b"", "any", "Pool")
         self._lock = threading.Lock()
-        self._by_blob: OrderedDict[tuple[bytes, str], RemoteFunction[..., Any]] = OrderedDict()
-        self._by_function: OrderedDict[tuple[int, str], tuple[Any, tuple[Any, ...], Any]] = OrderedDict()
+        self._by_blob: OrderedDict[tuple[bytes, str], _CrewFunction] = OrderedDict()
+        self._by_function: OrderedDict[tuple[int, str], _Known] = OrderedDict()
         self._greet()
 
     def _greet(self) -> None:
@@ -130,16 +138,16 @@ class PoolCrew:
         return self._crew.size
 
     # ------------------------------------------------------------------ functions
-    def function(self, func: Callable[..., Any], way: str) -> Any:
+    def function(self, func: Callable[..., object], way: str) -> _CrewFunction | _ByArgument:
         """Something whose `.remote()` has a worker call `func` in this way (`calls.WAYS`)."""
         with self._lock:
             return self._function(func, way)
 
-    def known(self, func: Callable[..., Any], way: str) -> Any:
+    def known(self, func: Callable[..., object], way: str) -> _CrewFunction | _ByArgument:
         """Like `function`, without pickling one again that has no state of its own: for a caller of a single call."""
         if type(func) is FunctionType and func.__closure__ is None:
             found = func.__globals__
-            state = (
+            state: tuple[object, ...] = (
                 func.__defaults__,
                 func.__kwdefaults__,
                 *[found.get(name) for name in func.__code__.co_names],
@@ -160,7 +168,7 @@ class PoolCrew:
                 self._by_function.popitem(last=False)
             return made
 
-    def _function(self, func: Callable[..., Any], way: str) -> Any:
+    def _function(self, func: Callable[..., object], way: str) -> _CrewFunction | _ByArgument:
         if self._counts:
             return _ByArgument(self._any, func, way)
         blob, captured = pack_function(func)
@@ -178,14 +186,13 @@ class PoolCrew:
             self._by_blob.move_to_end(key)
         return made
 
-    def _made(self, blob: bytes, way: str, name: str) -> RemoteFunction[..., Any]:
+    def _made(self, blob: bytes, way: str, name: str) -> _CrewFunction:
         return _CrewFunction(self._crew, Calls(blob, way, self._initializer), self._options.merged(name=name))
 
     def ready(self, oids: list[bytes], timeout_s: float | None, *, in_order: bool) -> list[bytes]:
         """Those of the results that are there, after the first of them has come (in order: none after one that is
         not). Empty if the time was over before."""
-        found: list[bytes] = self._crew.ready(oids, timeout_s, in_order=in_order)
-        return found
+        return self._crew.ready(oids, timeout_s, in_order=in_order)
 
     # ------------------------------------------------------------------ the end
     def close(self) -> None:
@@ -208,9 +215,9 @@ class PoolCrew:
         threading.Thread(target=self.terminate, name="pool-end", daemon=True).start()
 
 
-def _task_options(given: dict[str, Any], chunks_per_life: int | None) -> TaskOptions:
+def _task_options(given: dict[str, object], chunks_per_life: int | None) -> TaskOptions:
     # A chunk runs at most once, as in the standard library, unless the user says otherwise.
-    options: dict[str, Any] = {"num_cpus": 0, "max_retries": given.get("max_task_retries") or 0}
+    options: dict[str, object] = {"num_cpus": 0, "max_retries": given.get("max_task_retries") or 0}
     options |= {name: value for name, value in given.items() if name not in _OF_ACTORS}
     options.pop("max_task_retries", None)
     if chunks_per_life is not None:

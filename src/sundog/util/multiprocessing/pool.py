@@ -10,7 +10,7 @@ import itertools
 import logging
 import weakref
 from collections.abc import Callable, Iterable, Sized
-from typing import Any
+from typing import TypeVar, cast
 
 import sundog
 from sundog import config, init_options
@@ -20,6 +20,9 @@ from sundog.util.multiprocessing.crew import PoolCrew
 from sundog.util.multiprocessing.results import AsyncResult, Callbacks, IMapIterator, PoolTaskError
 
 __all__ = ["AsyncResult", "IMapIterator", "Pool", "PoolTaskError"]
+
+S = TypeVar("S")
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -63,7 +66,7 @@ class Pool:
         if maxtasksperchild is not None and maxtasksperchild <= 0:
             raise ValueError(f"maxtasksperchild must be a positive int or None, got {maxtasksperchild}")
         self._closed = False
-        self._unread: weakref.WeakSet[IMapIterator] = weakref.WeakSet()
+        self._unread: weakref.WeakSet[IMapIterator[object]] = weakref.WeakSet()
         count = _process_count(processes, ray_address)
         self._crew = PoolCrew(
             count, initializer, tuple(initargs or ()), maxtasksperchild, dict(ray_remote_args or {})
@@ -76,21 +79,21 @@ class Pool:
 
     def apply(
         self,
-        func: Callable[..., object],
+        func: Callable[..., T],
         args: Iterable[object] | None = None,
         kwargs: dict[str, object] | None = None,
-    ) -> Any:
+    ) -> T:
         """Call `func(*args, **kwargs)` in a process and give its result."""
         return self.apply_async(func, args, kwargs).get()
 
     def apply_async(
         self,
-        func: Callable[..., Any],
-        args: Iterable[Any] | None = None,
-        kwargs: dict[str, Any] | None = None,
-        callback: Callable[[Any], Any] | None = None,
-        error_callback: Callable[[BaseException], Any] | None = None,
-    ) -> AsyncResult:
+        func: Callable[..., T],
+        args: Iterable[object] | None = None,
+        kwargs: dict[str, object] | None = None,
+        callback: Callable[[T], object] | None = None,
+        error_callback: Callable[[BaseException], object] | None = None,
+    ) -> AsyncResult[T]:
         """Like `apply`, without waiting.
 
         Args:
@@ -112,9 +115,7 @@ class Pool:
             self, [ref], [False], single=True, callback=callback, error_callback=error_callback
         )
 
-    def map(
-        self, func: Callable[[Any], Any], iterable: Iterable[Any], chunksize: int | None = None
-    ) -> list[Any]:
+    def map(self, func: Callable[[S], T], iterable: Iterable[S], chunksize: int | None = None) -> list[T]:
         """Call `func` on every item and give the list of results, in order.
 
         Args:
@@ -126,29 +127,29 @@ class Pool:
 
     def map_async(
         self,
-        func: Callable[[Any], Any],
-        iterable: Iterable[Any],
+        func: Callable[[S], T],
+        iterable: Iterable[S],
         chunksize: int | None = None,
-        callback: Callable[[list[Any]], Any] | None = None,
-        error_callback: Callable[[BaseException], Any] | None = None,
-    ) -> AsyncResult:
+        callback: Callable[[list[T]], object] | None = None,
+        error_callback: Callable[[BaseException], object] | None = None,
+    ) -> AsyncResult[list[T]]:
         """Like `map`, without waiting. Callbacks as for `apply_async`."""
         return self._map(func, iterable, chunksize, "map", callback, error_callback)
 
     def starmap(
-        self, func: Callable[..., object], iterable: Iterable[Iterable[object]], chunksize: int | None = None
-    ) -> list[Any]:
+        self, func: Callable[..., T], iterable: Iterable[Iterable[object]], chunksize: int | None = None
+    ) -> list[T]:
         """Like `map`, with each item unpacked into arguments."""
         return list(self._map(func, iterable, chunksize, "star").get())
 
     def starmap_async(
         self,
-        func: Callable[..., object],
+        func: Callable[..., T],
         iterable: Iterable[Iterable[object]],
         chunksize: int | None = None,
-        callback: Callable[[list[Any]], Any] | None = None,
-        error_callback: Callable[[BaseException], Any] | None = None,
-    ) -> AsyncResult:
+        callback: Callable[[list[T]], object] | None = None,
+        error_callback: Callable[[BaseException], object] | None = None,
+    ) -> AsyncResult[list[T]]:
         """Like `starmap`, without waiting. Callbacks as for `apply_async`."""
         # Ray's signature has no chunksize here, so a callable in its place is the callback.
         if callable(chunksize):
@@ -157,13 +158,13 @@ class Pool:
 
     def _map(
         self,
-        func: Callable[..., object],
+        func: Callable[..., T],
         iterable: Iterable[object],
         chunksize: int | None,
         style: str,
-        callback: Callable[[list[Any]], Any] | None = None,
-        error_callback: Callable[[BaseException], Any] | None = None,
-    ) -> AsyncResult:
+        callback: Callable[[list[T]], object] | None = None,
+        error_callback: Callable[[BaseException], object] | None = None,
+    ) -> AsyncResult[list[T]]:
         self._check_running()
         items = list(iterable)
         size = self._chunksize(items, chunksize)
@@ -175,8 +176,8 @@ class Pool:
         return AsyncResult(self, refs, whole, callback=callback, error_callback=error_callback)
 
     def imap(
-        self, func: Callable[[Any], Any], iterable: Iterable[Any], chunksize: int | None = 1
-    ) -> IMapIterator:
+        self, func: Callable[[S], T], iterable: Iterable[S], chunksize: int | None = 1
+    ) -> IMapIterator[T]:
         """Call `func` on every item; iterate over the results in order, as they arrive.
 
         Items are read as results are taken, so `iterable` may be endless.
@@ -184,25 +185,25 @@ class Pool:
         return self._imap(func, iterable, chunksize, ordered=True)
 
     def imap_unordered(
-        self, func: Callable[[Any], Any], iterable: Iterable[Any], chunksize: int | None = 1
-    ) -> IMapIterator:
+        self, func: Callable[[S], T], iterable: Iterable[S], chunksize: int | None = 1
+    ) -> IMapIterator[T]:
         """Like `imap`, with each result as soon as it is there."""
         return self._imap(func, iterable, chunksize, ordered=False)
 
     def _imap(
         self,
-        func: Callable[[object], object],
-        iterable: Iterable[object],
+        func: Callable[[S], T],
+        iterable: Iterable[S],
         chunksize: int | None,
         ordered: bool,
-    ) -> IMapIterator:
+    ) -> IMapIterator[T]:
         self._check_running()
         size = self._chunksize(iterable, chunksize)
         items = iter(iterable)
         run_one, run_many = self._crew.function(func, "call"), self._crew.function(func, "map")
 
-        def submit(count: int) -> list[tuple[object, bool]]:
-            calls = list(itertools.islice(items, size * count))
+        def submit(count: int) -> list[tuple[ObjectRef[object], bool]]:
+            calls: list[object] = list(itertools.islice(items, size * count))
             # A ref among the items is an item like others: a task of its own would be given its value.
             if size == 1 and ObjectRef not in {type(each) for each in calls}:
                 return [(ref, False) for ref in run_one.remote_each(calls)]
@@ -210,8 +211,8 @@ class Pool:
                 (run_many.remote(calls[start : start + size]), True) for start in range(0, len(calls), size)
             ]
 
-        results = IMapIterator(self, self._crew, submit, ordered)
-        self._unread.add(results)
+        results: IMapIterator[T] = IMapIterator(self, self._crew, submit, ordered)
+        self._unread.add(cast("IMapIterator[object]", results))
         return results
 
     def _chunksize(self, items: Iterable[object], asked: int | None) -> int:

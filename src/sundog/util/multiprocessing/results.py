@@ -14,13 +14,19 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from multiprocessing import TimeoutError
-from typing import Any
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 import sundog
 from sundog.util.multiprocessing.calls import Failure, RemoteTraceback
 from sundog.util.multiprocessing.crew import PoolCrew, pool_error
 
+if TYPE_CHECKING:
+    from sundog.refs import ObjectRef
+    from sundog.util.multiprocessing.pool import Pool
+
 __all__ = ["AsyncResult", "Callbacks", "Failure", "IMapIterator", "PoolTaskError", "RemoteTraceback"]
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -41,7 +47,7 @@ class PoolTaskError(Exception):
         self.underlying = underlying
 
 
-def read(refs: list[Any], whole: list[bool]) -> list[Any]:
+def read(refs: list[ObjectRef[object]], whole: list[bool]) -> list[object]:
     """The results of chunks that are there, or for which it waits: one after another. `whole`: of each, whether its
     value is a list of results; otherwise it is one."""
     try:
@@ -57,7 +63,7 @@ def read(refs: list[Any], whole: list[bool]) -> list[Any]:
     return out
 
 
-def _read_one(ref: Any) -> object:
+def _read_one(ref: ObjectRef[object]) -> object:
     try:
         return sundog.get(ref)
     except Exception as error:
@@ -74,7 +80,7 @@ class Callbacks:
         self._pending = 0
         self._idle = threading.Condition(self._lock)
 
-    def when_done(self, refs: list[Any], call: Callable[[], None]) -> None:
+    def when_done(self, refs: list[ObjectRef[object]], call: Callable[[], None]) -> None:
         """Have `call` called in this thread when all the refs are ready."""
         with self._lock:
             self._pending += 1
@@ -83,7 +89,7 @@ class Callbacks:
                 self._thread.start()
         left = itertools.count(len(refs) - 1, -1)
 
-        def arrived(_future: Any) -> None:
+        def arrived(_future: object) -> None:
             # In a thread of the runtime: it only leaves a note for ours.
             if next(left) == 0:
                 self._events.put(call)
@@ -116,7 +122,7 @@ class Callbacks:
             self._events.put(None)
 
 
-class AsyncResult:
+class AsyncResult(Generic[T]):
     """The result of one `*_async` call.
 
     Args:
@@ -130,13 +136,13 @@ class AsyncResult:
 
     def __init__(
         self,
-        pool: Any,
-        refs: list[Any],
+        pool: Pool,
+        refs: list[ObjectRef[object]],
         whole: list[bool],
         *,
         single: bool = False,
-        callback: Callable[[Any], Any] | None = None,
-        error_callback: Callable[[BaseException], Any] | None = None,
+        callback: Callable[[T], object] | None = None,
+        error_callback: Callable[[BaseException], object] | None = None,
     ) -> None:
         self._pool = pool
         self._refs = refs
@@ -156,9 +162,11 @@ class AsyncResult:
     def _call_back(self) -> None:
         try:
             self._collect()
-            callback = self._callback if self._error is None else self._error_callback
-            if callback is not None:
-                callback(self._value() if self._error is None else PoolTaskError(self._error))
+            if self._error is None:
+                if self._callback is not None:
+                    self._callback(self._value())
+            elif self._error_callback is not None:
+                self._error_callback(PoolTaskError(self._error))
         except Exception:
             # As a callback of the user's it must not end the thread that serves the whole pool.
             logger.exception("A callback given to a Pool raised")
@@ -176,11 +184,11 @@ class AsyncResult:
                 self._values = values
                 self._refs = []
 
-    def _value(self) -> Any:
+    def _value(self) -> T:
         assert self._values is not None
-        return self._values[0] if self._single else list(self._values)
+        return cast(T, self._values[0] if self._single else list(self._values))
 
-    def get(self, timeout: float | None = None) -> Any:
+    def get(self, timeout: float | None = None) -> T:
         """Give the result, waiting for it.
 
         Args:
@@ -227,7 +235,7 @@ class AsyncResult:
         return self._error is None
 
 
-class IMapIterator:
+class IMapIterator(Generic[T]):
     """Results of `imap` and `imap_unordered`, one at a time.
 
     Args:
@@ -238,7 +246,11 @@ class IMapIterator:
     """
 
     def __init__(
-        self, pool: object, crew: PoolCrew, submit: Callable[[int], list[tuple[object, bool]]], ordered: bool
+        self,
+        pool: object,
+        crew: PoolCrew,
+        submit: Callable[[int], list[tuple[ObjectRef[object], bool]]],
+        ordered: bool,
     ) -> None:
         self._pool = pool
         self._crew = crew
@@ -248,8 +260,10 @@ class IMapIterator:
         self._taking = threading.Lock()  # held while results are read
         # Held while items are read: the reader and Pool.close() may both want to submit.
         self._reading = threading.Lock()
-        self._submitted: deque[tuple[Any, bool]] = deque()
-        self._waited: dict[bytes, tuple[object, bool]] = {}  # the reader's own: those that it waits for
+        self._submitted: deque[tuple[ObjectRef[object], bool]] = deque()
+        self._waited: dict[
+            bytes, tuple[ObjectRef[object], bool]
+        ] = {}  # the reader's own: those that it waits for
         self._values: deque[object] = deque()
         self._exhausted = False
         self._given = 0  # chunks
@@ -295,13 +309,13 @@ class IMapIterator:
         now = time.monotonic()
         pace = taken * _AHEAD_S / max(now - self._took_at, 1e-6)
         self._took_at = now
-        # As many as were given to the user at most: who takes ten results has not had thousands of items read.
+        # As many as were given to the user at most: after ten results, thousands of items have not been read.
         self._window = int(max(self._least, min(pace, self._given, _AHEAD_MAX)))
         self._given += taken  # when the next are read
         if self._window - len(self._waited) - len(self._submitted) >= self._window // 4:
             self._fill(self._window)
 
-    def next(self, timeout: float | None = None) -> Any:
+    def next(self, timeout: float | None = None) -> T:
         """Give the next result.
 
         Args:
@@ -326,10 +340,10 @@ class IMapIterator:
                     self._take(timeout)
             finally:
                 self._taking.release()
-        return PoolTaskError(value.exception()) if type(value) is Failure else value
+        return cast(T, PoolTaskError(value.exception()) if type(value) is Failure else value)
 
-    def __next__(self) -> Any:
+    def __next__(self) -> T:
         return self.next()
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[T]:
         return self

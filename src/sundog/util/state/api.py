@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from sundog.util.state.exception import BadFilter, RayStateApiException
+from sundog.util.state.lineage import DRIVER_TASK_ID_PREFIX
 from sundog.util.state.questions import ask as ask
 from sundog.util.state.questions import ask_tasks
 from sundog.util.state.schema import (
@@ -28,6 +29,11 @@ from sundog.util.state.schema import (
 )
 from sundog.util.state.source import find_source
 
+if TYPE_CHECKING:
+    from sundog.observe.task_query import Filter
+    from sundog.plain import JsonObject
+    from sundog.refs import ObjectRef
+
 logger = logging.getLogger(__name__)
 
 DEFAULT_LIMIT = 100
@@ -44,7 +50,6 @@ _ELSEWHERE = {
     "summarize_tasks": "summary",
 }
 
-Filter = tuple[str, str, Any]
 S = TypeVar("S", bound=StateSchema)
 
 _TRUE = frozenset({"true", "1"})
@@ -68,12 +73,12 @@ def matches(row: Mapping[str, object], filters: Sequence[Filter]) -> bool:
     return True
 
 
-def _equal(found: Any, wanted: Any) -> bool:
-    if isinstance(wanted, str) and not isinstance(found, str):
+def _equal(found: object, wanted: object) -> bool:
+    if not isinstance(wanted, str):
+        return bool(found == wanted)
+    if not isinstance(found, str):
         return found is not None and _parsed(wanted, found) == found
-    if isinstance(wanted, str):
-        return bool(found.lower() == wanted.lower())
-    return bool(found == wanted)
+    return found.lower() == wanted.lower()
 
 
 def _parsed(text: str, like: object) -> object:
@@ -122,7 +127,7 @@ def check_options(schema: type[StateSchema], filters: Sequence[Filter], limit: i
         )
 
 
-def _row(schema: type[S], found: Mapping[str, Any], detail: bool) -> S:
+def _row(schema: type[S], found: Mapping[str, object], detail: bool) -> S:
     return schema(**{name: found.get(name) for name in schema.list_columns(detail=detail)})
 
 
@@ -151,9 +156,37 @@ def _list(
     return [_row(schema, row, detail) for row in found[:limit]]
 
 
+_ENDS = {"SUCCEEDED": "FINISHED", "FAILED": "FAILED", "STOPPED": "FAILED"}
+
+
+def list_driver_tasks(
+    address: str | None, filters: Sequence[Filter] | None, detail: bool = False
+) -> list[TaskState]:
+    """List programs as the tasks that are the parents of what they submit; they are in no other list."""
+    found = []
+    for job in ask("jobs", True, address):
+        driver = job.get("driver_info") or {}
+        row = {
+            "task_id": DRIVER_TASK_ID_PREFIX + job["job_id"],
+            "attempt_number": 0,
+            "name": "",
+            "func_or_class_name": "",
+            "type": "DRIVER_TASK",
+            "state": _ENDS.get(job["status"], "RUNNING"),
+            "job_id": job["job_id"],
+            "node_id": job.get("driver_node_id"),
+            "worker_pid": int(driver["pid"]) if driver.get("pid") else None,
+            "start_time_ms": job.get("start_time"),
+            "end_time_ms": job.get("end_time") or None,
+        }
+        if matches(row, filters or []):
+            found.append(_row(TaskState, row, detail))
+    return found
+
+
 def list_actors(
     address: str | None = None,
-    filters: list[Filter] | None = None,
+    filters: Sequence[Filter] | None = None,
     limit: int = DEFAULT_LIMIT,
     timeout: int = DEFAULT_RPC_TIMEOUT,
     detail: bool = False,
@@ -179,7 +212,7 @@ def list_actors(
 
 def list_placement_groups(
     address: str | None = None,
-    filters: list[Filter] | None = None,
+    filters: Sequence[Filter] | None = None,
     limit: int = DEFAULT_LIMIT,
     timeout: int = DEFAULT_RPC_TIMEOUT,
     detail: bool = False,
@@ -192,7 +225,7 @@ def list_placement_groups(
 
 def list_nodes(
     address: str | None = None,
-    filters: list[Filter] | None = None,
+    filters: Sequence[Filter] | None = None,
     limit: int = DEFAULT_LIMIT,
     timeout: int = DEFAULT_RPC_TIMEOUT,
     detail: bool = False,
@@ -205,7 +238,7 @@ def list_nodes(
 
 def list_jobs(
     address: str | None = None,
-    filters: list[Filter] | None = None,
+    filters: Sequence[Filter] | None = None,
     limit: int = DEFAULT_LIMIT,
     timeout: int = DEFAULT_RPC_TIMEOUT,
     detail: bool = False,
@@ -218,7 +251,7 @@ def list_jobs(
 
 def list_workers(
     address: str | None = None,
-    filters: list[Filter] | None = None,
+    filters: Sequence[Filter] | None = None,
     limit: int = DEFAULT_LIMIT,
     timeout: int = DEFAULT_RPC_TIMEOUT,
     detail: bool = False,
@@ -231,7 +264,7 @@ def list_workers(
 
 def list_tasks(
     address: str | None = None,
-    filters: list[Filter] | None = None,
+    filters: Sequence[Filter] | None = None,
     limit: int = DEFAULT_LIMIT,
     timeout: int = DEFAULT_RPC_TIMEOUT,
     detail: bool = False,
@@ -244,7 +277,7 @@ def list_tasks(
 
 def list_runtime_envs(
     address: str | None = None,
-    filters: list[Filter] | None = None,
+    filters: Sequence[Filter] | None = None,
     limit: int = DEFAULT_LIMIT,
     timeout: int = DEFAULT_RPC_TIMEOUT,
     detail: bool = False,
@@ -257,13 +290,13 @@ def list_runtime_envs(
 
 def list_cluster_events(
     address: str | None = None,
-    filters: list[Filter] | None = None,
+    filters: Sequence[Filter] | None = None,
     limit: int = DEFAULT_LIMIT,
     timeout: int = DEFAULT_RPC_TIMEOUT,
     detail: bool = False,
     raise_on_missing_output: bool = True,
     _explain: bool = False,
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """List events of the autoscaler and its like: there are none on one machine. Errors as for `list_actors`."""
     _check_filters(ClusterEventState, filters or [])
     find_source(address)
@@ -272,7 +305,7 @@ def list_cluster_events(
 
 def list_objects(
     address: str | None = None,
-    filters: list[Filter] | None = None,
+    filters: Sequence[Filter] | None = None,
     limit: int = DEFAULT_LIMIT,
     timeout: int = DEFAULT_RPC_TIMEOUT,
     detail: bool = False,
@@ -301,7 +334,7 @@ def _check_id(kind: str, wanted: str) -> None:
         raise RayStateApiException(f"{wanted!r} is not the id of {kind}: ids are long hexadecimal numbers.")
 
 
-def _one(kind: str, wanted: str, address: str | None) -> object:
+def _one(kind: str, wanted: str, address: str | None) -> StateSchema | None:
     found = _find(kind, wanted, address)
     return found[0] if found else None
 
@@ -351,7 +384,10 @@ def get_worker(
 
 
 def get_task(
-    id: Any, address: str | None = None, timeout: int = DEFAULT_RPC_TIMEOUT, _explain: bool = False
+    id: str | ObjectRef[object],
+    address: str | None = None,
+    timeout: int = DEFAULT_RPC_TIMEOUT,
+    _explain: bool = False,
 ) -> TaskState | list[TaskState] | None:
     """Give the task with this hex id, or the one that makes this ref.
 

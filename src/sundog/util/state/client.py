@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 from sundog.util.state import api, summary
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from sundog.plain import JsonObject
     from sundog.util.state.common import (
         GetApiOptions,
         ListApiOptions,
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
         SummaryApiOptions,
         SummaryResource,
     )
+    from sundog.util.state.schema import StateSchema
 
 
 class StateApiClient:
@@ -41,7 +45,10 @@ class StateApiClient:
         """List rows of a resource."""
         if resource.value == "cluster_events":
             return api.list_cluster_events(self._address, options.filters)
-        return api._list(
+        drivers: list[Any] = []
+        if resource.value == "tasks" and not options.exclude_driver:
+            drivers = api.list_driver_tasks(self._address, options.filters, options.detail)
+        rows = api._list(
             resource.value,
             self._address,
             options.filters,
@@ -49,10 +56,11 @@ class StateApiClient:
             options.detail,
             raise_on_missing_output,
         )
+        return [*drivers, *rows][: options.limit]
 
     def get(
         self, resource: StateResource, id: str, options: GetApiOptions | None = None, _explain: bool = False
-    ) -> Any:
+    ) -> StateSchema | Sequence[StateSchema] | None:
         """Give the row with this id; of objects all references to it, of a retried task all attempts."""
         if resource.value == "tasks":
             return api.get_task(id, self._address)
@@ -69,9 +77,9 @@ class StateApiClient:
         options: SummaryApiOptions | None = None,
         raise_on_missing_output: bool = True,
         _explain: bool = False,
-    ) -> dict[str, Any]:
+    ) -> dict[str, JsonObject]:
         """Summarize a resource."""
-        found: dict[str, object] = getattr(summary, f"summarize_{resource.value}")(
+        found: dict[str, JsonObject] = getattr(summary, f"summarize_{resource.value}")(
             self._address, raise_on_missing_output=raise_on_missing_output
         )
         return found

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, unique
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sundog.util.state import summary as counting
 from sundog.util.state.api import DEFAULT_LIMIT, DEFAULT_RPC_TIMEOUT, RAY_MAX_LIMIT_FROM_API_SERVER
@@ -34,6 +34,11 @@ from sundog.util.state.schema import (
     shown_size,
     shown_time,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from sundog.plain import JsonObject
 
 __all__ = [
     "AVAILABLE_STATES",
@@ -231,7 +236,7 @@ class GetLogOptions:
             raise ValueError(f"suffix={self.suffix!r} is neither 'out' nor 'err'.")
 
 
-def _with_rows(counted: dict[str, Any], row: type[object]) -> dict[str, Any]:
+def _with_rows(counted: JsonObject, row: type[object]) -> JsonObject:
     """A summary whose entries are rows of one class."""
     return counted | {"summary": {name: row(**entry) for name, entry in counted["summary"].items()}}
 
@@ -256,14 +261,12 @@ class TaskSummaries:
     summary_by: str = "func_name"
 
     @classmethod
-    def to_summary_by_func_name(cls, *, tasks: list[dict[str, Any]]) -> TaskSummaries:
+    def to_summary_by_func_name(cls, *, tasks: list[JsonObject]) -> TaskSummaries:
         """Count tasks by name and state."""
         return cls(**_with_rows(counting.count_tasks(tasks), TaskSummaryPerFuncOrClassName))
 
     @classmethod
-    def to_summary_by_lineage(
-        cls, *, tasks: list[dict[str, Any]], actors: list[dict[str, Any]]
-    ) -> TaskSummaries:
+    def to_summary_by_lineage(cls, *, tasks: list[JsonObject], actors: list[JsonObject]) -> TaskSummaries:
         """Show tasks below those that submitted them."""
         counted = counting.count_tasks(tasks)
         return cls(**counted | {"summary": tree_of(tasks, actors), "summary_by": "lineage"})
@@ -286,7 +289,7 @@ class ActorSummaries:
     summary_by: str = "class"
 
     @classmethod
-    def to_summary(cls, *, actors: list[dict[str, Any]]) -> ActorSummaries:
+    def to_summary(cls, *, actors: list[JsonObject]) -> ActorSummaries:
         """Count actors by class and state."""
         return cls(**_with_rows(counting.count_actors(actors), ActorSummaryPerClass))
 
@@ -315,12 +318,18 @@ class ObjectSummaries:
     summary_by: str = "callsite"
 
     @classmethod
-    def to_summary(cls, *, objects: list[dict[str, Any]]) -> ObjectSummaries:
+    def to_summary(cls, *, objects: list[JsonObject]) -> ObjectSummaries:
         """Count and measure objects by place."""
         return cls(**_with_rows(counting.count_objects(objects), ObjectSummaryPerKey))
 
 
-def state_column(*, filterable: bool, detail: bool = False, format_fn: Any = None, **_options: object) -> Any:
+def state_column(
+    *,
+    filterable: bool,
+    detail: bool = False,
+    format_fn: Callable[[Any], object] | None = None,
+    **_options: object,
+) -> Any:
     """A column of a row of one's own."""
     make = detail_column if detail else column
     return make(filterable=filterable, shown=format_fn)
@@ -335,7 +344,7 @@ def resource_to_schema(resource: StateResource) -> type[StateSchema]:
 
 def filter_fields(
     data: Mapping[str, object], state_dataclass: type[StateSchema], detail: bool
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The columns of a row that are to be shown."""
     return {name: data.get(name) for name in state_dataclass.list_columns(detail=detail)}
 

@@ -8,9 +8,10 @@ out.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+
+from sundog.plain import JsonObject
 
 DRIVER_TASK_ID_PREFIX = "f" * 40
 _OF_ACTORS = ("ACTOR_TASK", "ACTOR_CREATION_TASK")
@@ -22,7 +23,7 @@ _PENDING = (
     "PENDING_ARGS_FETCH",
 )
 
-Row = Mapping[str, Any]
+Row = JsonObject
 
 
 @dataclass
@@ -84,7 +85,7 @@ class _Tree:
         return self.made[task_id]
 
     def actor(self, actor_id: str) -> NestedTaskSummary | None:
-        """The node of an actor, below whoever created it; None if its creation is not known."""
+        """The node of an actor, below the task that created it; None if its creation is not known."""
         key = f"actor:{actor_id}"
         creation = self.creations.get(actor_id)
         if key not in self.made and creation is not None:

@@ -11,7 +11,7 @@ import fnmatch
 import os
 import time
 from collections.abc import Generator, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sundog.engines.sessions import is_alive
 from sundog.observe import log_reading
@@ -20,6 +20,9 @@ from sundog.plain import plain
 from sundog.util.state.api import DEFAULT_RPC_TIMEOUT, get_node, get_task, list_actors, list_workers
 from sundog.util.state.exception import RayStateApiException
 from sundog.util.state.source import find_source
+
+if TYPE_CHECKING:
+    from sundog.util.state.common import GetLogOptions
 
 _GROUPS = (
     ("worker-*.out*", "worker_out"),
@@ -190,7 +193,7 @@ def _check_node(address: str | None, node_id: str | None, node_ip: str | None) -
         raise RayStateApiException(f"There is no node with the address {node_ip}. See: sundog list nodes")
 
 
-def _which(address: str | None, options: Any) -> Log:
+def _which(address: str | None, options: GetLogOptions) -> Log:
     path = find_source(address).path
     if options.submission_id:
         return logs_of_driver(path, options.submission_id)[0]

@@ -13,20 +13,23 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING
 
 from sundog.observe import desks, unended
 from sundog.observe import index as records
 from sundog.observe.sites import site_of
-from sundog.observe.task_query import Matches, Scene, TaskQuery, recorded_rows
+from sundog.observe.task_query import Filter, Matches, Scene, TaskQuery, recorded_rows
+from sundog.plain import JsonObject
 from sundog.util.state.exception import RayStateApiException
-from sundog.util.state.source import Source, find_source
+from sundog.util.state.source import StateSource, find_source
 from sundog.wire.requests import ListRows, PausedTasks
+
+if TYPE_CHECKING:
+    from sundog.observe.usage import FunctionFigures
 
 logger = logging.getLogger(__name__)
 
-Rows = list[dict[str, Any]]
-Filter = tuple[str, str, Any]
+Rows = list[JsonObject]
 
 _ALL = 1 << 62
 # Kinds whose rows the node records, with the word for one and the column that names a row.
@@ -86,16 +89,16 @@ def count_tasks(address: str | None, whole: bool) -> Rows:
     return counted + more
 
 
-def ask_usage(address: str | None) -> dict[str, Any]:
+def ask_usage(address: str | None) -> dict[str, dict[str, FunctionFigures]]:
     """Give what functions and classes used so far, each by name."""
     return records.session_usage(find_source(address).path)
 
 
-def _tell(source: Source, kind: str, detail: bool, whole: bool) -> Rows:
+def _tell(source: StateSource, kind: str, detail: bool, whole: bool) -> Rows:
     """What the node and the processes of a running session tell; of a job on a Ray cluster, its driver."""
     if not source.is_live:
         return desks.unfinished(source.path) if kind == "tasks" else []
-    rows, silent = cast("tuple[Rows, list[int]]", source.ask(ListRows(kind)))
+    rows, silent = source.ask(ListRows(kind))
     if silent:
         text = (
             f"The {kind} of {len(silent)} processes are missing, for they did not answer (pids "
@@ -108,7 +111,7 @@ def _tell(source: Source, kind: str, detail: bool, whole: bool) -> Rows:
     return rows
 
 
-def _scene(source: Source, index: records.Index) -> Scene:
+def _scene(source: StateSource, index: records.Index) -> Scene:
     if source.is_live:
         return Scene(source.node_id(), source.path, True)
     found = index.one("SELECT lower(hex(node_id)) FROM processes WHERE node_id != x'' LIMIT 1")
@@ -125,7 +128,7 @@ def _warn_of_missed(index: records.Index) -> None:
         )
 
 
-def _with_pauses(rows: Rows, source: Source) -> Rows:
+def _with_pauses(rows: Rows, source: StateSource) -> Rows:
     """Say of tasks that run whether they stand in a debugger."""
     paused = {(each.task_id, each.attempt) for each in source.ask(PausedTasks())}
     for row in rows:
@@ -135,7 +138,7 @@ def _with_pauses(rows: Rows, source: Source) -> Rows:
 
 
 # ---------------------------------------------------------------------- from records
-def _with_forgotten(rows: Rows, kind: str, source: Source) -> Rows:
+def _with_forgotten(rows: Rows, kind: str, source: StateSource) -> Rows:
     """The node forgets the oldest dead; the records do not."""
     word, key = _RECORDED[kind]
     listed = {row[key] for row in rows}
@@ -145,7 +148,7 @@ def _with_forgotten(rows: Rows, kind: str, source: Source) -> Rows:
     return [row for row in older if row.get("state") == "DEAD" or row.get("is_alive") is False] + rows
 
 
-def _of_ended(index: records.Index, kind: str, source: Source) -> Rows:
+def _of_ended(index: records.Index, kind: str, source: StateSource) -> Rows:
     if kind == "objects":
         return _objects(index)
     if kind not in _RECORDED:

@@ -12,13 +12,15 @@ from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime, timedelta
 from typing import Any
 
+from sundog.plain import JsonObject
 
-def column(*, filterable: bool = True, shown: Callable[[Any], Any] | None = None) -> Any:
+
+def column(*, filterable: bool = True, shown: Callable[[Any], object] | None = None) -> Any:
     """A column that is always there; `shown` makes its value fit for people."""
     return field(default=None, metadata={"detail": False, "filterable": filterable, "format_fn": shown})
 
 
-def detail_column(*, filterable: bool = False, shown: Callable[[Any], Any] | None = None) -> Any:
+def detail_column(*, filterable: bool = False, shown: Callable[[Any], object] | None = None) -> Any:
     """A column that is there only with `detail=True`."""
     return field(default=None, metadata={"detail": True, "filterable": filterable, "format_fn": shown})
 
@@ -49,11 +51,11 @@ def shown_duration(milliseconds: float) -> str:
     return str(timedelta(milliseconds=milliseconds))
 
 
-def _shown_resources(resources: dict[str, float]) -> dict[str, Any]:
+def _shown_resources(resources: dict[str, float]) -> dict[str, str | float]:
     return {name: shown_size(each) if "memory" in name else each for name, each in resources.items()}
 
 
-def _shown_events(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _shown_events(events: list[JsonObject]) -> list[JsonObject]:
     return [dict(event, created_ms=shown_time(event["created_ms"])) for event in events]
 
 
@@ -87,7 +89,7 @@ class StateSchema:
         return set(cls.list_columns(detail=True))
 
     @classmethod
-    def humanify(cls, state: dict[str, object]) -> dict[str, Any]:
+    def humanify(cls, state: dict[str, object]) -> dict[str, object]:
         """The same row with times and sizes fit for people."""
         for each in fields(cls):
             shown = each.metadata.get("format_fn")
@@ -95,7 +97,7 @@ class StateSchema:
                 state[each.name] = shown(state[each.name])
         return state
 
-    def asdict(self) -> dict[str, Any]:
+    def asdict(self) -> JsonObject:
         """Give the row as a dict."""
         return asdict(self)
 
@@ -210,7 +212,7 @@ class TaskState(StateSchema):
     required_resources: dict[str, float] | None = detail_column()
     runtime_env_info: dict[str, object] | None = detail_column()
     placement_group_id: str | None = detail_column(filterable=True)
-    events: list[dict[str, Any]] | None = detail_column(shown=_shown_events)
+    events: list[JsonObject] | None = detail_column(shown=_shown_events)
     profiling_data: dict[str, object] | None = detail_column()
     creation_time_ms: int | None = detail_column(shown=shown_time)
     start_time_ms: int | None = detail_column(shown=shown_time)
@@ -275,7 +277,7 @@ class JobState(StateSchema):
 class RuntimeEnvState(StateSchema):
     """A runtime environment."""
 
-    runtime_env: dict[str, Any] = column()
+    runtime_env: JsonObject = column()
     success: bool = column()
     creation_time_ms: float | None = column(filterable=False, shown=shown_duration)
     node_id: str = column()

@@ -7,9 +7,8 @@ without joining: it is no driver, and starts nothing. Runs in the caller's proce
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import sundog
 from sundog import api, config, engines
@@ -17,16 +16,19 @@ from sundog.engines import sessions
 from sundog.observe.sessions import NoSuchSession, open_session
 from sundog.owner import context
 from sundog.util.state.exception import ServerUnavailable
-from sundog.wire.requests import ListRows, Request
+from sundog.wire.requests import ListRows
+
+if TYPE_CHECKING:
+    from sundog.wire.requests import AskNode
 
 _ANYWHERE = ("", "auto", "local")
 _TIMEOUT_S = 30.0
 
 
-class Source(NamedTuple):
+class StateSource(NamedTuple):
     """A session that can be asked."""
 
-    ask: Callable[[Request[Any]], Any]  # a request to its node
+    ask: AskNode  # a request to its node
     path: str
     is_live: bool = True
 
@@ -36,7 +38,7 @@ class Source(NamedTuple):
         return str(rows[0]["node_id"])
 
 
-def find_source(address: str | None) -> Source:
+def find_source(address: str | None) -> StateSource:
     """The session at an address; by default the one this process is in, or the newest one that runs on this machine.
 
     Args:
@@ -47,17 +49,17 @@ def find_source(address: str | None) -> Source:
     """
     if (other := engines.foreign) is not None and address in (None, *_ANYWHERE, other.folder):
         other.flush()
-        return Source(open_session(other.folder).ask, other.folder, is_live=False)
+        return StateSource(open_session(other.folder).ask, other.folder, is_live=False)
     if sundog.is_initialized():
         path = str(context.facts.session["path"])
         if address in (None, *_ANYWHERE, path):
-            return Source(api.control, path)
+            return StateSource(api.control, path)
     wanted = address or config.load().address or "auto"
     if wanted not in _ANYWHERE:
         with contextlib.suppress(NoSuchSession):
             opened = open_session(wanted)
             if opened.info is None:
-                return Source(opened.ask, opened.path, is_live=False)
+                return StateSource(opened.ask, opened.path, is_live=False)
     try:
         found = sessions.resolve("auto" if wanted == "local" else wanted)
     except ConnectionError as error:
@@ -65,4 +67,4 @@ def find_source(address: str | None) -> Source:
             f"There is no session to ask at {wanted}: {error} "
             "Call init() first, or start one with: sundog start --head"
         ) from error
-    return Source(partial(sessions.request, found, timeout_s=_TIMEOUT_S), found.path)
+    return StateSource(partial(sessions.request, found, timeout_s=_TIMEOUT_S), found.path)

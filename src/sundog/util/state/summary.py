@@ -3,23 +3,40 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sundog.util.state import questions
 from sundog.util.state.api import DEFAULT_RPC_TIMEOUT
-from sundog.util.state.questions import ask, ask_usage
+from sundog.util.state.questions import Rows, ask, ask_usage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import TypedDict
+
+    from sundog.observe.usage import FunctionFigures
+    from sundog.plain import JsonObject
+
+    class ObjectGroup(TypedDict):
+        """Objects that were made at one place."""
+
+        total_objects: int
+        total_size_mb: float
+        total_num_workers: int
+        total_num_nodes: int
+        task_state_counts: dict[str, int]
+        task_attempt_number_counts: dict[str, int]
+        ref_type_counts: dict[str, int]
+
 
 MIB = 1024**2
 
-Rows = list[dict[str, Any]]
 
-
-def _cluster(summary: dict[str, object]) -> dict[str, object]:
+def _cluster(summary: JsonObject) -> dict[str, JsonObject]:
     # One entry for the whole session, in the place where per-node summaries may one day stand beside it.
     return {"cluster": summary}
 
 
-def count_tasks(rows: Rows, usage: dict[str, object] | None = None) -> dict[str, Any]:
+def count_tasks(rows: Rows, usage: Mapping[str, FunctionFigures] | None = None) -> JsonObject:
     """Count tasks by name and state; what is known of a function's `usage` stands beside its counts."""
     by_name: dict[str, dict[str, object]] = {}
     states: defaultdict[str, Counter[str]] = defaultdict(Counter)
@@ -43,7 +60,7 @@ def count_tasks(rows: Rows, usage: dict[str, object] | None = None) -> dict[str,
     }
 
 
-def count_actors(rows: Rows, usage: dict[str, object] | None = None) -> dict[str, Any]:
+def count_actors(rows: Rows, usage: Mapping[str, FunctionFigures] | None = None) -> JsonObject:
     """Count actors by class and state; what is known of a class's `usage` stands beside its counts."""
     states: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for row in rows:
@@ -57,7 +74,7 @@ def count_actors(rows: Rows, usage: dict[str, object] | None = None) -> dict[str
     return {"summary": summary, "total_actors": len(rows), "summary_by": "class"}
 
 
-def count_objects(rows: Rows) -> dict[str, Any]:
+def count_objects(rows: Rows) -> JsonObject:
     """Count and measure objects by the place in the program that made them."""
     groups: defaultdict[str, Rows] = defaultdict(list)
     for row in rows:
@@ -72,7 +89,7 @@ def count_objects(rows: Rows) -> dict[str, Any]:
     }
 
 
-def _object_group(rows: Rows) -> dict[str, object]:
+def _object_group(rows: Rows) -> ObjectGroup:
     return {
         "total_objects": len(rows),
         # -1 stands for a size that is not known yet.
@@ -90,7 +107,7 @@ def summarize_tasks(
     timeout: int = DEFAULT_RPC_TIMEOUT,
     raise_on_missing_output: bool = True,
     _explain: bool = False,
-) -> dict[str, Any]:
+) -> dict[str, JsonObject]:
     """Count the session's tasks by function name and state, under the key "cluster".
 
     Each function's entry has its `usage`: how many attempts ended, failed and were lost with their process, and
@@ -106,7 +123,7 @@ def summarize_actors(
     timeout: int = DEFAULT_RPC_TIMEOUT,
     raise_on_missing_output: bool = True,
     _explain: bool = False,
-) -> dict[str, Any]:
+) -> dict[str, JsonObject]:
     """Count the session's actors by class and state, under the key "cluster".
 
     A class's `usage` is that of all its methods and its constructor, in the form of `summarize_tasks`.
@@ -121,6 +138,6 @@ def summarize_objects(
     timeout: int = DEFAULT_RPC_TIMEOUT,
     raise_on_missing_output: bool = True,
     _explain: bool = False,
-) -> dict[str, Any]:
+) -> dict[str, JsonObject]:
     """Count and measure the session's objects by call site, under the key "cluster"."""
     return _cluster(count_objects(ask("objects", False, address, raise_on_missing_output)))

@@ -1,0 +1,162 @@
+"""The ring that processes share: order, limits, what is beside it, and who is told. In one process."""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from sundog.store.shared_ring import (
+    ASK,
+    BESIDE,
+    DONE,
+    EMPTY,
+    FULL,
+    GETTERS,
+    PUTTERS,
+    THEIR_GETTERS,
+    THEIR_PUTTERS,
+    SharedRing,
+    _Uncollected,
+    hear,
+    sealed,
+)
+
+
+@pytest.fixture
+def ring() -> Iterator[SharedRing]:
+    made = SharedRing.make(4, 256)
+    yield made
+    made.close()
+
+
+def taken(ring: SharedRing) -> bytes:
+    found = ring.get()
+    assert isinstance(found, bytes)
+    return found
+
+
+def test_what_was_put_first_is_taken_first_however_often_the_ring_turns() -> None:
+    ring = SharedRing.make(0, 128)
+    put = got = 0
+    for step in range(200):
+        while ring.put(sealed(b"%d" % put + b"." * (step % 23))) == DONE:
+            put += 1
+        assert put > got
+        for _ in range(1 + step % 3):
+            if put > got:
+                assert taken(ring).split(b".")[0] == b"%d" % got
+                got += 1
+    assert ring.size() == put - got
+    ring.close()
+
+
+def test_an_empty_ring_says_so(ring: SharedRing) -> None:
+    assert ring.get() == EMPTY
+    assert ring.size() == 0
+
+
+def test_no_more_fit_than_the_limit_allows(ring: SharedRing) -> None:
+    assert [ring.put(sealed(b"x")) for _ in range(5)] == [DONE] * 4 + [FULL]
+    taken(ring)
+    assert ring.put(sealed(b"y")) == DONE
+
+
+def test_a_batch_is_put_whole_or_not_at_all(ring: SharedRing) -> None:
+    assert ring.put_all([sealed(b"%d" % each) for each in range(3)]) == DONE
+    assert ring.put_all([sealed(b"x"), sealed(b"y")]) == FULL
+    assert ring.get_all(4) == EMPTY
+    assert ring.get_all(2) == [b"0", b"1"]
+    assert ring.put_all([sealed(bytes(100)), sealed(bytes(100))]) == ASK
+    assert ring.size() == 1
+
+
+def test_while_there_are_items_beside_it_only_the_maker_can_tell(ring: SharedRing) -> None:
+    ring.put(sealed(b"a"))
+    assert ring.add_beside()
+    assert ring.size() == 2
+    assert ring.put(sealed(b"c")) == ASK
+    assert taken(ring) == b"a"
+    assert ring.get() == ASK
+    assert ring.move_in(sealed(b"b"))
+    assert taken(ring) == b"b"
+    assert ring.get() == EMPTY
+
+
+def test_the_maker_takes_a_batch_from_both_places(ring: SharedRing) -> None:
+    ring.put(sealed(b"a"))
+    ring.add_beside(2)
+    assert ring.get_all(2) == ASK
+    assert ring.get_all(2, by_maker=True) == [b"a"]
+    assert ring.words[BESIDE] == 1
+    assert not ring.add_beside(4)
+
+
+def test_calls_that_wait_at_the_maker_come_first(ring: SharedRing) -> None:
+    ring.note(THEIR_PUTTERS, 1)
+    assert ring.put(sealed(b"x")) == ASK
+    assert ring.put(sealed(b"x"), by_maker=True) == DONE
+    ring.note(THEIR_PUTTERS, -1)
+    ring.note(THEIR_GETTERS, 1)
+    assert ring.get() == ASK
+    assert ring.get(by_maker=True) == b"x"
+    assert ring.put(sealed(b"y")) == DONE
+    assert os.read(ring.maker, 10) == b"x"
+
+
+def test_a_waiter_is_told_once_it_is_worth_a_look(ring: SharedRing) -> None:
+    assert ring.get(waits=True) == EMPTY
+    assert ring.words[GETTERS] == 1
+    ring.put(sealed(b"a"))
+    assert os.read(ring.items, 10) == b"x"
+    assert ring.get(waited=True) == b"a"
+    assert ring.words[GETTERS] == 0
+    for _ in range(4):
+        ring.put(sealed(b"a"))
+    assert ring.put(sealed(b"a"), waits=True) == FULL
+    taken(ring)
+    assert os.read(ring.room, 10) == b"x"
+    assert ring.put(sealed(b"a"), waited=True) == DONE
+    assert ring.words[PUTTERS] == 0
+    hear(ring.room)  # nothing is there, and nobody waits
+
+
+def test_no_finaliser_runs_while_a_step_has_the_lock() -> None:
+    lock = _Uncollected()
+    try:
+        with lock:
+            assert not gc.isenabled()
+        assert gc.isenabled()
+        with pytest.raises(OSError), lock:
+            raise OSError
+        assert gc.isenabled()
+        gc.disable()
+        with lock:
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+
+
+def test_a_finaliser_may_put_into_the_ring_that_is_in_use(ring: SharedRing) -> None:
+    class Cycle:
+        def __init__(self) -> None:
+            self.itself = self
+
+        def __del__(self) -> None:
+            ring.put(sealed(b"last"), by_maker=True)
+
+    ring._mutex = _Uncollected()  # what Python 3.12 and later use; here on each
+    old = gc.get_threshold()
+    try:
+        gc.set_threshold(1)
+        for _ in range(200):
+            Cycle()
+            ring.put(sealed(b"first"), by_maker=True)
+            while isinstance(ring.get(by_maker=True), bytes):
+                pass
+    finally:
+        gc.set_threshold(*old)
+        gc.collect()
