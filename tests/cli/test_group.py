@@ -21,9 +21,17 @@ def in_a_process(*args: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
+@pytest.mark.parametrize("module", ["sundog", "sundog.cli"])
+def test_the_command_can_be_run_as_a_module(module: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", module, "--help"], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert ran.returncode == 0 and ran.stdout.startswith("Usage: sundog "), ran.stderr
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_help_page_shows_each_command_with_its_own_short_help(sundog: Sundog, name: str) -> None:
-    command = importlib.import_module(f"sundog.cli.{name}").command
+    command = importlib.import_module(f"sundog.cli.{name.replace('-', '_')}").command
     assert isinstance(command, click.Command)
     assert command.name == name
     assert command.short_help == COMMANDS[name]
@@ -34,7 +42,7 @@ def test_the_help_page_shows_each_command_with_its_own_short_help(sundog: Sundog
 def test_each_command_explains_every_option_it_has(sundog: Sundog, name: str) -> None:
     result = sundog(name, "--help")
     assert result.exit_code == 0
-    command = importlib.import_module(f"sundog.cli.{name}").command
+    command = importlib.import_module(f"sundog.cli.{name.replace('-', '_')}").command
     for parameter in command.params:
         if isinstance(parameter, click.Option):
             assert parameter.help, f"sundog {name} {parameter.opts[-1]} has no help"
@@ -42,7 +50,7 @@ def test_each_command_explains_every_option_it_has(sundog: Sundog, name: str) ->
 
 @pytest.mark.parametrize("name", ["list", "get", "summary", "logs"])
 def test_the_examples_of_a_help_page_can_be_typed(sundog: Sundog, name: str) -> None:
-    command = importlib.import_module(f"sundog.cli.{name}").command
+    command = importlib.import_module(f"sundog.cli.{name.replace('-', '_')}").command
     _, _, page = sundog(name, "--help").output.partition("Examples:\n")
     lines = [shlex.split(line, comments=True) for line in page.splitlines() if line.strip()]
     assert len(lines) >= 3

@@ -22,6 +22,7 @@ class Client:
         self.submitted: list[dict[str, Any]] = []
         self.status = "SUCCEEDED"
         self.failure: Exception | None = None
+        self.headers: dict[str, str] | None = None
 
     def submit_job(self, **asked: Any) -> str:
         if self.failure:
@@ -63,7 +64,12 @@ def client(monkeypatch: pytest.MonkeyPatch) -> Client:
     import sundog.job_submission
 
     made = Client()
-    monkeypatch.setattr(sundog.job_submission, "JobSubmissionClient", lambda address: made)
+
+    def connect(address: str | None, headers: dict[str, str] | None) -> Client:
+        made.headers = headers
+        return made
+
+    monkeypatch.setattr(sundog.job_submission, "JobSubmissionClient", connect)
     return made
 
 
@@ -91,13 +97,36 @@ def test_every_option_reaches_the_job(sundog: Sundog, client: Client) -> None:
             "1",
             "--entrypoint-resources",
             '{"d": 1}',
+            "--entrypoint-label-selector",
+            '{"zone": "a"}',
         ),
         *("--entrypoint-memory", "5", "--entrypoint-num-gpus", "0.5", "--no-wait", "--", "true"),
     )
     (asked,) = client.submitted
     assert asked["runtime_env"] == {"env_vars": {"A": "1"}, "working_dir": "."}
     assert (asked["metadata"], asked["entrypoint_resources"]) == ({"m": "n"}, {"d": 1})
+    assert asked["entrypoint_label_selector"] == {"zone": "a"}
     assert (asked["entrypoint_num_cpus"], asked["entrypoint_memory"]) == (1.0, 5)
+
+
+def test_flags_of_ray_that_mean_nothing_here_are_taken(sundog: Sundog, client: Client) -> None:
+    styles = ("--log-style", "pretty", "--log-color", "false", "-v", "--verify", "False")
+    assert sundog("job", "status", *styles, "a").exit_code == exits.OK
+    assert "--log-style" not in sundog("job", "status", "--help").stdout
+    assert sundog("stop", *styles[:5], "--help").exit_code == exits.OK
+
+
+def test_headers_come_from_the_command_line_or_the_environment(
+    sundog: Sundog, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sundog("job", "status", "a")
+    assert client.headers is None
+    monkeypatch.setenv("RAY_JOB_HEADERS", '{"Who": "shell"}')
+    sundog("job", "status", "a")
+    assert client.headers == {"Who": "shell"}
+    sundog("job", "status", "--headers", '{"Who": "flag"}', "a")
+    assert client.headers == {"Who": "flag"}
+    assert sundog("job", "status", "--headers", "[]", "a").exit_code == exits.USAGE
 
 
 def test_the_environment_can_come_from_a_file(sundog: Sundog, client: Client, tmp_path: Any) -> None:

@@ -1,6 +1,7 @@
 """`sundog timeline`: files that are written whole, and input that makes no sense."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -50,3 +51,13 @@ def test_bad_input_gets_one_sentence(sundog: Sundog, ended: Path, leak_check: Pa
         each.unlink()
     result = sundog("timeline")
     assert result.exit_code == 1 and "no tasks" in result.output
+
+
+def test_a_link_that_somebody_put_where_the_file_is_made_is_not_followed(
+    sundog: Sundog, ended: Path, tmp_path: Path
+) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("x")
+    (tmp_path / f"t.json.{os.getpid()}.part").symlink_to(precious)
+    assert "cannot be written: File exists" in sundog("timeline", "-o", str(tmp_path / "t.json")).output
+    assert precious.read_text() == "x"

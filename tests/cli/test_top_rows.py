@@ -1,16 +1,16 @@
 """The cells of `sundog top` and `sundog status -v`."""
 
 from sundog.cli import top_rows
-from sundog.observe.activity import Activity, Function, Worker
+from sundog.observe.activity import Activity, Function, WorkerActivity
 from sundog.wire.looks import Call, Who
 
 
-def worker(pid: int, *calls: Call, kind: str = "worker", silent: bool = False) -> Worker:
+def worker(pid: int, *calls: Call, kind: str = "worker", silent: bool = False) -> WorkerActivity:
     who = Who(pid, f"{pid:x}", kind, "leased", "01", float(pid), entrypoint="train.py")
-    return Worker(who, calls, silent, core_share=0.5, rss_bytes=2048, own_bytes=1024)
+    return WorkerActivity(who, calls, silent, core_share=0.5, rss_bytes=2048, own_bytes=1024)
 
 
-def look(*workers: Worker) -> Activity:
+def look(*workers: WorkerActivity) -> Activity:
     functions = [Function("a", done=1, total_s=9.0), Function("b", failed=2, running=1, waiting=1, rate=3.0)]
     status = {"uptime_s": 5.0, "pending": [{"waited_s": 2.0, "why": "all CPUs are in use"}]}
     memory, store = {"used_bytes": 1024, "total_bytes": 2048}, {"used_bytes": 0, "limit_bytes": 2048}

@@ -21,6 +21,7 @@ COMMANDS = {
     "demo": "Run a small program and show what the recording says about it.",
     "start": "Start a session that outlives this command.",
     "stop": "Stop the sessions of `sundog start` on this machine.",
+    "health-check": "Exit with 0 if a session answers.",
     "status": "Show what a running session has, runs and waits for.",
     "list": "List tasks, actors, objects and whatever else a session has.",
     "get": "Show one task, actor or object with all that is known of it.",
@@ -42,6 +43,7 @@ COMMANDS = {
     "capsule": "List, export and open the capsules of tasks.",
     "capture": "Have runs of a function leave capsules.",
     "profile": "Show where time and memory go, by function.",
+    "kill-actor": "End a named actor.",
     "job": "Submit jobs to a session, and watch, stop and list them.",
     "serve": "Run, update and watch Serve applications.",
     "microbenchmark": "Measure the headline cases on this machine.",
@@ -59,7 +61,7 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command = importlib.import_module(f"sundog.cli.{cmd_name}").command
+        command = importlib.import_module(f"sundog.cli.{cmd_name.replace('-', '_')}").command
         assert isinstance(command, click.Command)
         return command
 

@@ -86,7 +86,7 @@ def export(task: str, file: str, session: str | None) -> int:
 )
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def open_capsule(file: str, with_pdb: bool, edit: bool, yes: bool) -> int:
-    """Run the task of a capsule file. Asks first: whoever made the file decides what runs."""
+    """Run the task of a capsule file. Asks first: the maker of the file decides what runs."""
     from sundog.capsules.rows import read_header
     from sundog.cli.replay import play, show_header
 

@@ -6,13 +6,17 @@ thread; it joins no session.
 
 import os
 import time
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from sundog.cli import exits, rows
 from sundog.wire.pauses import Pause
 from sundog.wire.requests import PausedTasks
+
+if TYPE_CHECKING:
+    from sundog.debugging.channel import DebugChannel
+    from sundog.util.state.source import StateSource
 
 _EXAMPLES = rows.examples(
     ("sundog debug", "the paused tasks; the only one is attached to at once"),
@@ -76,7 +80,7 @@ def _elsewhere(address: str | None) -> str | None:
 
 
 def _visit_elsewhere(path: str, task: str | None, only_list: bool, patience_s: float) -> int:
-    """The same for a job on a Ray cluster: its driver knows who stands where."""
+    """The same for a job on a Ray cluster: its driver knows which task stands where."""
     from sundog.debugging import relay
     from sundog.observe import desks
 
@@ -110,7 +114,7 @@ def _visit_elsewhere(path: str, task: str | None, only_list: bool, patience_s: f
     return exits.OK
 
 
-def _paused(source: Any, task: str | None, patience_s: float) -> list[Pause]:
+def _paused(source: "StateSource", task: str | None, patience_s: float) -> list[Pause]:
     """The paused tasks that are wanted, oldest first; waits until there is one."""
     deadline = time.monotonic() + patience_s
     while True:
@@ -127,7 +131,7 @@ def _paused(source: Any, task: str | None, patience_s: float) -> list[Pause]:
     return wanted
 
 
-def _all_paused(source: Any) -> list[Pause]:
+def _all_paused(source: "StateSource") -> list[Pause]:
     """The paused tasks, oldest first."""
     return sorted(rows.asked(lambda: source.ask(PausedTasks())), key=lambda each: each.since_s)
 
@@ -162,7 +166,7 @@ def _choose(paused: list[Pause]) -> Pause | None:
         click.echo(f"{answer} is none of them.")
 
 
-def _connect(path: str, pause: Pause) -> Any:
+def _connect(path: str, pause: Pause) -> "DebugChannel":
     from sundog.debugging import channel
 
     try:

@@ -8,9 +8,9 @@ Runs in the terminal's process, main thread, in a session of its own that it end
 import os
 import runpy
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,6 +18,8 @@ from sundog.cli import exits
 
 if TYPE_CHECKING:
     from rich.table import Table
+
+    from sundog.plain import JsonObject
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Summary:
         return self.busy_s / self.span_s if self.span_s else 0.0
 
 
-def summarise(events: Iterable[Mapping[str, Any]]) -> list[Summary]:
+def summarise(events: Iterable["JsonObject"]) -> list[Summary]:
     """One summary per function or method in a timeline, in the order of their first calls."""
     calls: dict[tuple[str, bool], list[tuple[float, float, object]]] = defaultdict(list)
     for event in events:

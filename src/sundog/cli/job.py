@@ -9,15 +9,18 @@ import shlex
 import sys
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
 from sundog.cli import exits, rows
+from sundog.cli.ray_flags import style_flags
+from sundog.config import user_environ
 from sundog.observe.words import in_units
 
 if TYPE_CHECKING:
     from sundog.job_submission import JobDetails, JobSubmissionClient
+    from sundog.plain import JsonObject
 
 _LOOK_S = 0.1
 _EXAMPLES = rows.examples(
@@ -34,12 +37,30 @@ _EXAMPLES = rows.examples(
     ),
     ("sundog job records ID --address http://head:8265", "its records, to look at here"),
 )
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 _address = click.option(
     "--address",
     metavar="ADDRESS",
     help="The head process: http://127.0.0.1:8265, or a session's name. By default the newest session's.",
+)
+_HEADERS = "sundog.headers"
+
+
+def _keep_headers(context: click.Context, _option: click.Parameter, text: str | None) -> None:
+    text = text or user_environ().get("RAY_JOB_HEADERS")
+    context.meta[_HEADERS] = _json(text, "--headers") if text else None
+
+
+_headers = click.option(
+    "--headers",
+    metavar="JSON",
+    expose_value=False,
+    callback=_keep_headers,
+    help="Headers of every request to the head process; by default those in RAY_JOB_HEADERS.",
+)
+_verify = click.option(
+    "--verify", expose_value=False, hidden=True, help="Accepted; the head process speaks plain HTTP."
 )
 
 
@@ -50,6 +71,9 @@ def command() -> None:
 
 @command.command("submit")
 @_address
+@_headers
+@_verify
+@style_flags
 @click.option("--submission-id", metavar="ID", help="The job's id; by default one is made.")
 @click.option("--job-id", hidden=True, help="The older name of --submission-id.")
 @click.option("--working-dir", metavar="PATH", help="A folder that the job gets a copy of, and runs in.")
@@ -60,6 +84,9 @@ def command() -> None:
 @click.option("--entrypoint-num-gpus", type=float, help="GPUs reserved for the command itself.")
 @click.option("--entrypoint-memory", type=int, help="Bytes of memory reserved for the command itself.")
 @click.option("--entrypoint-resources", metavar="JSON", help="Your own resources, reserved likewise.")
+@click.option(
+    "--entrypoint-label-selector", metavar="JSON", help="Labels of the node that the command runs on."
+)
 @click.option("--weight", type=float, help="Its share of the CPUs among other jobs; 1 by default.")
 @click.option("--cpus", type=float, help="Most CPUs that its tasks and actors may use at a time.")
 @click.option("--memory", metavar="SIZE", help="Most memory of all its processes together: 2GB, 512MiB.")
@@ -78,6 +105,7 @@ def submit(
     entrypoint_num_gpus: float | None,
     entrypoint_memory: int | None,
     entrypoint_resources: str | None,
+    entrypoint_label_selector: str | None,
     weight: float | None,
     cpus: float | None,
     memory: str | None,
@@ -98,6 +126,7 @@ def submit(
             entrypoint_num_gpus=entrypoint_num_gpus,
             entrypoint_memory=entrypoint_memory,
             entrypoint_resources=_json(entrypoint_resources, "--entrypoint-resources"),
+            entrypoint_label_selector=_json(entrypoint_label_selector, "--entrypoint-label-selector"),
             weight=weight,
             cpus=cpus,
             memory=_size(memory, "--memory"),
@@ -115,6 +144,9 @@ def submit(
 @command.command("status")
 @click.argument("job_id")
 @_address
+@_headers
+@_verify
+@style_flags
 def status(job_id: str, address: str | None) -> int:
     """Show where a job is in its life."""
     client = _client(address)
@@ -129,6 +161,9 @@ def status(job_id: str, address: str | None) -> int:
 @click.argument("job_id")
 @click.option("-f", "--follow", is_flag=True, help="Go on until the job ends.")
 @_address
+@_headers
+@_verify
+@style_flags
 def logs(job_id: str, follow: bool, address: str | None) -> int:
     """Show what a job printed."""
     client = _client(address)
@@ -142,6 +177,9 @@ def logs(job_id: str, follow: bool, address: str | None) -> int:
 @click.argument("job_id")
 @click.option("-o", "--output", "file", metavar="FILE", help="Where to; by default JOB_ID.sundog.")
 @_address
+@_headers
+@_verify
+@style_flags
 def records(job_id: str, file: str | None, address: str | None) -> int:
     """Bring the records of a job on a Ray cluster to this machine; every command opens the file with --session."""
     client = _client(address)
@@ -160,6 +198,9 @@ def records(job_id: str, file: str | None, address: str | None) -> int:
 @click.argument("job_id")
 @click.option("--no-wait", is_flag=True, help="Do not wait for its end.")
 @_address
+@_headers
+@_verify
+@style_flags
 def stop(job_id: str, no_wait: bool, address: str | None) -> int:
     """End a job: SIGTERM, and SIGKILL after 3 s."""
     client = _client(address)
@@ -178,6 +219,9 @@ def stop(job_id: str, no_wait: bool, address: str | None) -> int:
 @command.command("list")
 @rows.format_option(default="a table")
 @_address
+@_headers
+@_verify
+@style_flags
 def list_(form: str, address: str | None) -> int:
     """List the jobs of a session: submitted ones, then programs that joined by themselves."""
     client = _client(address)
@@ -192,6 +236,9 @@ def list_(form: str, address: str | None) -> int:
 @command.command("delete")
 @click.argument("job_id")
 @_address
+@_headers
+@_verify
+@style_flags
 def delete(job_id: str, address: str | None) -> int:
     """Forget a job that has ended, and what it printed."""
     client = _client(address)
@@ -254,7 +301,7 @@ def _client(address: str | None) -> "JobSubmissionClient":
     from sundog.job_submission import JobSubmissionClient
 
     try:
-        return JobSubmissionClient(address)
+        return JobSubmissionClient(address, headers=click.get_current_context().meta.get(_HEADERS))
     except ConnectionError as error:
         raise exits.NoSuchSession(str(error)) from None
     except RuntimeError as error:
@@ -298,7 +345,7 @@ def _size(text: str | None, option: str) -> int | None:
         raise click.UsageError(str(error)) from None
 
 
-def _json(text: str | None, option: str) -> Any:
+def _json(text: str | None, option: str) -> "JsonObject | None":
     if text is None:
         return None
     try:
@@ -310,7 +357,7 @@ def _json(text: str | None, option: str) -> Any:
     return found
 
 
-def _environment(file: str | None, text: str | None, working_dir: str | None) -> dict[str, Any]:
+def _environment(file: str | None, text: str | None, working_dir: str | None) -> "JsonObject":
     if file is not None and text is not None:
         raise click.UsageError("--runtime-env and --runtime-env-json say the same: give one of them.")
     found = _json(text, "--runtime-env-json") or {}
@@ -324,7 +371,7 @@ def _environment(file: str | None, text: str | None, working_dir: str | None) ->
     return dict(found)
 
 
-def _from_file(file: str) -> dict[str, Any]:
+def _from_file(file: str) -> "JsonObject":
     try:
         with open(file, encoding="utf-8") as source:
             text = source.read()
@@ -333,7 +380,7 @@ def _from_file(file: str) -> dict[str, Any]:
     try:
         import yaml
     except ImportError:
-        return dict(_json(text, "--runtime-env"))
+        return dict(_json(text, "--runtime-env") or {})
     try:
         found = yaml.safe_load(text) or {}
     except yaml.YAMLError as error:

@@ -9,7 +9,7 @@ import json
 import os
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -17,8 +17,24 @@ from sundog.cli import exits, rows
 from sundog.cli.sessions import opened, session_option
 
 if TYPE_CHECKING:
+    from typing import TypedDict, Unpack
+
     from sundog.observe.sessions import Opened
     from sundog.util.state.logs import Log
+
+    class LogOptions(TypedDict):
+        """The options of the command, apart from those that say which session."""
+
+        id_: str | None
+        pid: int | None
+        is_err: bool
+        attempt_number: int
+        tail: int
+        follow: bool
+        node_id: str | None
+        node_ip: str | None
+        as_json: bool
+
 
 _KINDS = ("actor", "task", "worker", "job", "driver", "cluster")
 _LOOK_S = 0.2
@@ -58,7 +74,11 @@ _EXAMPLES = rows.examples(
 @rows.address_option
 @session_option
 def command(
-    what: tuple[str, ...], address: str | None, session: str | None, timeout: int, **options: Any
+    what: tuple[str, ...],
+    address: str | None,
+    session: str | None,
+    timeout: int,
+    **options: "Unpack[LogOptions]",
 ) -> int:
     """Show what the processes of a session printed.
 
@@ -73,7 +93,7 @@ def command(
     return _show(chosen, found, options)
 
 
-def _meaning(what: tuple[str, ...], options: dict[str, Any]) -> tuple[str, str]:
+def _meaning(what: tuple[str, ...], options: "LogOptions") -> tuple[str, str]:
     kind = what[0] if what and what[0] in _KINDS else "cluster"
     rest = what[1:] if what and what[0] in _KINDS else what
     if len(rest) > 1:
@@ -85,7 +105,7 @@ def _meaning(what: tuple[str, ...], options: dict[str, Any]) -> tuple[str, str]:
     return kind, given
 
 
-def _logs(chosen: "Opened", kind: str, wanted: str, options: dict[str, Any]) -> "list[Log]":
+def _logs(chosen: "Opened", kind: str, wanted: str, options: "LogOptions") -> "list[Log]":
     from sundog.util.state import logs
 
     suffix = "err" if options["is_err"] else "out"
@@ -100,7 +120,7 @@ def _logs(chosen: "Opened", kind: str, wanted: str, options: dict[str, Any]) -> 
     }[kind](chosen.path, wanted, suffix)
 
 
-def _show_files(chosen: "Opened", pattern: str, options: dict[str, Any]) -> int:
+def _show_files(chosen: "Opened", pattern: str, options: "LogOptions") -> int:
     from sundog.util.state import logs
 
     _check_node(chosen, options)
@@ -120,7 +140,7 @@ def _show_files(chosen: "Opened", pattern: str, options: dict[str, Any]) -> int:
     return exits.OK
 
 
-def _check_node(chosen: "Opened", options: dict[str, Any]) -> None:
+def _check_node(chosen: "Opened", options: "LogOptions") -> None:
     from sundog.util.state.logs import list_logs
 
     if options["node_id"] or options["node_ip"]:
@@ -132,7 +152,7 @@ def _check_node(chosen: "Opened", options: dict[str, Any]) -> None:
 
 
 # ---------------------------------------------------------------------- showing
-def _show(chosen: "Opened", logs: "Sequence[Log]", options: dict[str, Any]) -> int:
+def _show(chosen: "Opened", logs: "Sequence[Log]", options: "LogOptions") -> int:
     from sundog.util.state.logs import pieces
 
     if options["follow"] and not options["as_json"]:

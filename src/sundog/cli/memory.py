@@ -15,7 +15,7 @@ from sundog.observe.words import in_units, in_words
 from sundog.printable import printable
 
 if TYPE_CHECKING:
-    from sundog.observe.memory import Group, Holding, Picture
+    from sundog.observe.memory import HoldingGroup, MemoryPicture, ObjectHolding
 
 _GROUPS = {"node": "node", "node-address": "node", "stack-trace": "stack-trace"}
 _SORTS = {"size": "size", "object-size": "size", "pid": "pid", "kind": "kind", "reference-type": "kind"}
@@ -111,7 +111,7 @@ def command(
 
 # ---------------------------------------------------------------------- tables
 def _show_group(
-    picture: "Picture", group: "Group", units: str | None, most: int | None, *, by_line: bool
+    picture: "MemoryPicture", group: "HoldingGroup", units: str | None, most: int | None, *, by_line: bool
 ) -> None:
     counts = ", ".join(f"{count} {kind}" for kind, count in group.counts.items() if count)
     size = _size(group.size_bytes, units)
@@ -131,7 +131,7 @@ def _show_group(
     click.echo("")
 
 
-def _row(each: "Holding", units: str | None, by_line: bool) -> dict[str, object]:
+def _row(each: "ObjectHolding", units: str | None, by_line: bool) -> dict[str, object]:
     reference = each.reference
     row: dict[str, object] = {
         "pid": each.who.pid,
@@ -150,7 +150,7 @@ def _row(each: "Holding", units: str | None, by_line: bool) -> dict[str, object]
     return row
 
 
-def _show_why(picture: "Picture", each: "Holding", units: str | None) -> None:
+def _show_why(picture: "MemoryPicture", each: "ObjectHolding", units: str | None) -> None:
     found = picture.retention[each.who.pid, each.reference.object_id]
     size = _size(each.size_bytes, units) if each.size_bytes >= 0 else "size unknown"
     click.echo(f"  {each.reference.object_id} ({size}) in pid {each.who.pid}:")
@@ -160,7 +160,7 @@ def _show_why(picture: "Picture", each: "Holding", units: str | None) -> None:
         click.echo(f"    {_no_variable(picture, each, complete=found.complete)}")
 
 
-def _no_variable(picture: "Picture", each: "Holding", *, complete: bool) -> str:
+def _no_variable(picture: "MemoryPicture", each: "ObjectHolding", *, complete: bool) -> str:
     """Why an object is held though no variable of the process leads to it."""
     if not complete:
         return "the search was given up after a few seconds"
@@ -171,7 +171,7 @@ def _no_variable(picture: "Picture", each: "Holding", *, complete: bool) -> str:
     return "no variable here: a task that waits for it holds it, or another object that contains it"
 
 
-def _show_stats(picture: "Picture", units: str | None) -> None:
+def _show_stats(picture: "MemoryPicture", units: str | None) -> None:
     store, machine = picture.store, picture.machine
     limit = store.get("limit_bytes", 0)
     used = store.get("used_bytes", 0)
@@ -222,7 +222,9 @@ def _size(size_bytes: float, units: str | None) -> str:
     return f"{size_bytes:.0f} B" if factor == 1 else f"{size_bytes / factor:.3f} {units.upper()}"
 
 
-def _as_dict(picture: "Picture", groups: "Sequence[Group]", most: int | None) -> dict[str, object]:
+def _as_dict(
+    picture: "MemoryPicture", groups: "Sequence[HoldingGroup]", most: int | None
+) -> dict[str, object]:
     return {
         "groups": [
             {
@@ -251,7 +253,7 @@ def _as_dict(picture: "Picture", groups: "Sequence[Group]", most: int | None) ->
     }
 
 
-def _as_row(picture: "Picture", each: "Holding") -> dict[str, object]:
+def _as_row(picture: "MemoryPicture", each: "ObjectHolding") -> dict[str, object]:
     row: dict[str, object] = {
         "pid": each.who.pid,
         "type": each.who.kind,

@@ -10,17 +10,22 @@ import sys
 import time
 import webbrowser
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from sundog import config
 from sundog.cli import exits, rows
-from sundog.cli.run import Program
+from sundog.cli.run import UserProgram
 from sundog.cli.sessions import opened, opened_live, session_option
+from sundog.observe.desks import has_desk
 
 if TYPE_CHECKING:
+    from sundog.engines.local import LocalEngine
+    from sundog.observe.sessions import Opened
     from sundog.profiling.rows import Profile
 
+_RAY_MAX_S = 30.0  # the driver's answer is awaited no longer than twice that
 _EXAMPLES = rows.examples(
     ("sundog profile run script.py", "CPU time of a whole program, by remote function"),
     ("sundog profile attach 812 --seconds 5", "a process that runs; also the id of a task or an actor"),
@@ -63,6 +68,9 @@ def command() -> None:
     help="By line: this function or method (Model.step), wherever tasks and calls reach it. May be given again.",
 )
 @click.option("-m", "as_module", is_flag=True, help="TARGET is a module's name, as with python -m.")
+@click.option(
+    "--engine", type=click.Choice(["local", "ray"]), default=None, help="Where it runs, as in sundog run."
+)
 @click.argument("target")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def run(
@@ -71,6 +79,7 @@ def run(
     native: bool,
     lines: tuple[str, ...],
     as_module: bool,
+    engine: str | None,
     target: str,
     arguments: tuple[str, ...],
 ) -> Callable[[], None]:
@@ -79,13 +88,45 @@ def run(
     On a terminal, bars show how far its functions are.
     """
     _check("line" if lines else kind, native)
-    program = Program(target, arguments, as_module, progress=sys.stderr.isatty())
+    is_on_ray = (engine or config.engine_asked()) == "ray"
+    program = UserProgram(
+        target, arguments, as_module, progress=sys.stderr.isatty() and not is_on_ray, engine=engine or ""
+    )
+    if is_on_ray and native:
+        raise exits.CommandError(
+            "--native is for the local engine: py-spy sees the processes of this machine alone."
+        )
+    if is_on_ray and not lines:
+        return lambda: _run_on_ray(program, f"{kind}:{rate:g}")
     if lines:
-        return lambda: _run_by_line(program, lines)
+        return lambda: _run_by_line(program, lines, is_on_ray)
     return lambda: _run(program, kind, rate, os.path.basename(target), native)
 
 
-def _run_by_line(program: Program, names: tuple[str, ...]) -> None:
+def _run_on_ray(program: UserProgram, asked: str) -> None:
+    """Run a program on a Ray cluster; its driver measures itself, and each worker what it runs."""
+    import atexit
+
+    from sundog.profiling.rows import profiles_of
+    from sundog.ray_engine import gathering
+    from sundog.wire.inspect import measure_everything
+
+    def tell() -> None:
+        sys.stdout.flush()
+        found = [each for path in gathering.paths for each in profiles_of(path)]
+        for profile in found:
+            show_profile(profile)
+        if not found:
+            click.echo(
+                "sundog profile: the program started no session, so there is nothing to show.", err=True
+            )
+
+    atexit.register(tell)  # handlers run last in, first out: the session ends before this
+    measure_everything(asked)
+    program()
+
+
+def _run_by_line(program: UserProgram, names: tuple[str, ...], is_on_ray: bool) -> None:
     """Run a program; functions of these names are measured line by line, in all workers."""
     import atexit
 
@@ -94,6 +135,10 @@ def _run_by_line(program: Program, names: tuple[str, ...]) -> None:
     from sundog.wire.inspect import measure_everything
 
     paths: list[str] = []
+    if is_on_ray:
+        from sundog.ray_engine import gathering
+
+        paths = gathering.paths
 
     def tell() -> None:
         sys.stdout.flush()
@@ -117,20 +162,20 @@ def _run_by_line(program: Program, names: tuple[str, ...]) -> None:
     program()
 
 
-def _run(program: Program, kind: str, rate: float, what: str, native: bool) -> None:
+def _run(program: UserProgram, kind: str, rate: float, what: str, native: bool) -> None:
     from sundog import engines
-    from sundog.profiling.session import Running
+    from sundog.profiling.session import RunningProfile
 
-    begun: dict[int, Running] = {}
+    begun: dict[int, RunningProfile] = {}
     ended: list[Profile] = []
 
-    def begin(engine: Any) -> None:
+    def begin(engine: "LocalEngine") -> None:
         path = str(engine.owner.control.session["path"])
-        begun[id(engine)] = Running(
+        begun[id(engine)] = RunningProfile(
             engine.owner.control.request, path, kind, what, [], rate_hz=rate, native=native
         )
 
-    def end(engine: Any) -> None:
+    def end(engine: "LocalEngine") -> None:
         running = begun.pop(id(engine), None)
         if running is not None and engine.owner.closed is None:
             ended.append(running.end())
@@ -153,18 +198,24 @@ def _run(program: Program, kind: str, rate: float, what: str, native: bool) -> N
 
 
 @command.command("attach")
-@click.argument("target", metavar="PID|TASK|ACTOR")
+@click.argument("target", metavar="PID|TASK|ACTOR|all")
 @click.option("--seconds", type=click.FloatRange(min=0.1), default=5.0, show_default=True, help="How long.")
 @_kind_options
 @session_option
 def attach(target: str, seconds: float, kind: str, rate: float, native: bool, session: str | None) -> int:
-    """Profile a process of a running session, by its pid, by a task that runs in it or by its actor."""
-    from sundog.profiling.session import Running
+    """Profile a process of a running session, by its pid, by a task that runs in it or by its actor.
+
+    Of a job on a Ray cluster, "all" are its workers on all nodes.
+    """
+    from sundog.profiling.session import RunningProfile
 
     _check(kind, native)
+    elsewhere = opened(session)
+    if has_desk(elsewhere.path):
+        return _attach_on_ray(elsewhere, target, seconds, kind, rate, native)
     found = opened_live(session)
     pid, what = _pid_of(found, target)
-    running = Running(
+    running = RunningProfile(
         found.ask, found.path, kind, what, [pid], rate_hz=rate, limit_s=seconds + 60.0, native=native
     )
     if not running.pids:
@@ -174,7 +225,40 @@ def attach(target: str, seconds: float, kind: str, rate: float, native: bool, se
     return exits.OK
 
 
-def _pid_of(found: Any, target: str) -> tuple[int, str]:
+def _attach_on_ray(found: "Opened", target: str, seconds: float, kind: str, rate: float, native: bool) -> int:
+    """Profile workers of a job on a Ray cluster, on all nodes: its driver asks them."""
+    from sundog.observe import desks
+    from sundog.profiling.rows import read
+
+    if native:
+        raise exits.CommandError(
+            "--native is for the local engine: py-spy sees the processes of this machine alone."
+        )
+    if seconds > _RAY_MAX_S:
+        raise exits.CommandError(
+            f"of a job on a Ray cluster, at most {_RAY_MAX_S:g} seconds are profiled at once."
+        )
+    pid, what = (0, "all workers") if target == "all" else _pid_of(found, target)
+    try:
+        name = desks.ask(
+            found.path,
+            "profile",
+            pids=[pid] if pid else [],
+            kind=kind,
+            what=what,
+            rate_hz=rate,
+            seconds=seconds,
+        )
+    except desks.Unanswered as error:
+        raise exits.CommandError(str(error)) from None
+    profile = read(f"{found.path}/profiles/{name}")
+    if not profile.parts:
+        raise exits.CommandError(f"no worker of the job has pid {pid}. See: sundog list workers")
+    show_profile(profile)
+    return exits.OK
+
+
+def _pid_of(found: "Opened", target: str) -> tuple[int, str]:
     from sundog.util import state
 
     if target.isdigit() and len(target) < 10:

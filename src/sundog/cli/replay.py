@@ -8,14 +8,17 @@ import os
 import subprocess
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from sundog.cli import exits, rows
 from sundog.cli.sessions import session_option
+from sundog.printable import printable
 
 if TYPE_CHECKING:
+    from types import TracebackType
+
     from sundog.capsules.rows import Header
 
 _EXAMPLES = rows.examples(
@@ -93,12 +96,13 @@ def play(path: str, header: "Header", *, with_pdb: bool, edit: bool) -> int:
 
 
 def show_header(header: "Header") -> None:
-    """What is known of a capsule, without opening it."""
+    """What is known of a capsule, without opening it. The maker of the file wrote this, too."""
     made = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(header.made_s))
+    name, session = printable(header.name), printable(header.session)
     click.echo(
-        f"{header.name}  task {header.task_id}, attempt {header.attempt + 1}, of {made} in {header.session}"
+        f"{name}  task {printable(header.task_id)}, attempt {header.attempt + 1}, of {made} in {session}"
     )
-    click.echo(f"Then it {header.outcome.words()}")
+    click.echo("\n".join(map(printable, f"Then it {header.outcome.words()}".splitlines())))
 
 
 def _warn_of_changes(header: "Header", function: object, edited: bool) -> None:
@@ -127,7 +131,7 @@ def _show(error: Exception) -> None:
     sys.stderr.flush()
 
 
-def _users_trace(error: Exception) -> Any:
+def _users_trace(error: Exception) -> "TracebackType | None":
     import sundog
 
     ours = os.path.dirname(os.path.abspath(sundog.__file__)) + os.sep

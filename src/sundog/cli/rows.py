@@ -7,12 +7,24 @@ Pure but for `show`, which prints. Runs in the terminal's process, main thread.
 import json
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import click
 
 from sundog.cli import exits
 from sundog.printable import printable
+
+if TYPE_CHECKING:
+    from typing import Protocol, TypeVar
+
+    T = TypeVar("T")
+    F = TypeVar("F", bound=Callable[..., object])
+
+    class Decorator(Protocol):
+        """What adds an option or an argument to a command."""
+
+        def __call__(self, command: F, /) -> F: ...
+
 
 RESOURCES = (
     "actors",
@@ -56,7 +68,7 @@ def examples(*lines: tuple[str, str]) -> str:
     return "\n".join(("\b", "Examples:", *shown))
 
 
-def format_option(*, default: str) -> Callable[..., Any]:
+def format_option(*, default: str) -> "Decorator":
     """`--format`, with the format that is used without it, and `--json` for short."""
     choice = click.option(
         "--format",
@@ -181,7 +193,7 @@ def _yaml_value(value: object) -> str:
     return json.dumps(value, default=str)
 
 
-def resource_argument(known: Sequence[str] = RESOURCES) -> Callable[..., Any]:
+def resource_argument(known: Sequence[str] = RESOURCES) -> "Decorator":
     """The resource that a command is about; underscores do as well."""
 
     def checked(_ctx: click.Context, _param: click.Parameter, given: str) -> str:
@@ -193,7 +205,7 @@ def resource_argument(known: Sequence[str] = RESOURCES) -> Callable[..., Any]:
     return click.argument("resource", callback=checked, metavar="RESOURCE")
 
 
-def asked(call: Callable[[], object]) -> Any:
+def asked(call: "Callable[[], T]") -> "T":
     """What the state API answers; its errors are the command's."""
     from sundog.cli.progress import bar
     from sundog.observe import index

@@ -36,7 +36,7 @@ _EXAMPLES = rows.examples(
 
 
 @dataclass(frozen=True)
-class Program:
+class UserProgram:
     """What to run as `__main__`: a script (also a folder or zip with a `__main__.py`), or a module."""
 
     target: str
@@ -258,11 +258,11 @@ def command(
     doctor: bool,
     target: str,
     arguments: tuple[str, ...],
-) -> Program:
+) -> UserProgram:
     """Run a Python program, as `python TARGET ARGUMENTS…` would, with `import ray` giving sundog.
 
     TARGET is a script, a folder or zip file with a __main__.py, a module's name after -m, or - for standard
     input. Everything after it is the program's own. Programs that say `import sundog` run as well. With --engine ray
     both run on a Ray cluster (RAY_ADDRESS says which), and `import ray` is Ray itself.
     """
-    return Program(target, arguments, as_module, progress, engine or "", doctor)
+    return UserProgram(target, arguments, as_module, progress, engine or "", doctor)

@@ -23,7 +23,7 @@ from sundog.wire.requests import ListRows, Status
 
 if TYPE_CHECKING:
     from sundog.observe.sessions import Opened
-    from sundog.observe.stacks import Seen
+    from sundog.observe.stacks import SeenProcess
 
 _ID_MIN = 6  # characters of an id that name it
 _NATIVE_S = 30.0
@@ -98,7 +98,7 @@ def command(
 
 
 # ---------------------------------------------------------------------- whom
-def _look(chosen: "Opened", target: str | None, everything: bool, patience_s: float) -> "list[Seen]":
+def _look(chosen: "Opened", target: str | None, everything: bool, patience_s: float) -> "list[SeenProcess]":
     from sundog.observe import desks, stacks
 
     if has_desk(chosen.path):
@@ -131,7 +131,7 @@ def _look(chosen: "Opened", target: str | None, everything: bool, patience_s: fl
     return seen
 
 
-def _programs(chosen: "Opened", pid: int | None = None) -> "list[Seen]":
+def _programs(chosen: "Opened", pid: int | None = None) -> "list[SeenProcess]":
     """The node and the zygote; or the one of them with this pid."""
     from sundog.observe import stacks
 
@@ -195,7 +195,7 @@ def _first_line(text: object) -> str:
 
 
 # ---------------------------------------------------------------------- how
-def _show(seen: "Sequence[Seen]", everything: bool) -> None:
+def _show(seen: "Sequence[SeenProcess]", everything: bool) -> None:
     from sundog.observe import stacks
 
     now = time.time()
@@ -207,7 +207,7 @@ def _show(seen: "Sequence[Seen]", everything: bool) -> None:
             click.echo(line)
 
 
-def _show_json(seen: "Sequence[Seen]", *, one_line: bool) -> None:
+def _show_json(seen: "Sequence[SeenProcess]", *, one_line: bool) -> None:
     from sundog.observe import stacks
 
     found = [stacks.as_dict(each) for each in seen]

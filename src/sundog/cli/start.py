@@ -15,16 +15,18 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from sundog.cli import exits
+from sundog.cli.ray_flags import style_flags
 from sundog.plain import plain
 
 if TYPE_CHECKING:
     from sundog.engines.heads import Head
     from sundog.engines.sessions import SessionInfo
+    from sundog.plain import JsonObject
 
 STOP_GRACE_S = 10.0
 _LOOK_S = 0.1
@@ -143,7 +145,7 @@ def _stay_with(info: "SessionInfo") -> int:
 
 
 @plain(frozen=True)
-class Wanted:
+class WantedHead:
     """What a node is to have, as the flags say; None: what this machine has."""
 
     num_cpus: int | None
@@ -155,7 +157,7 @@ class Wanted:
 def _add_node(
     address: str,
     temp_dir: str | None,
-    wanted: Wanted,
+    wanted: WantedHead,
     labels: dict[str, str],
     settings: dict[str, object],
     *,
@@ -249,8 +251,6 @@ _TEXTS = (
     "--autoscaling-config",
     "--cgroup-path",
     "--proxy-server-url",
-    "--log-style",
-    "--log-color",
 )
 _LABELS = "sundog.labels"
 _SWITCHES = (
@@ -271,12 +271,11 @@ def _accepts_rays_flags(function: Callable[..., int]) -> Callable[..., int]:
         (("--include-log-monitor",), {"type": bool}),
         (("--system-reserved-cpu",), {"type": float}),
     ]
-    keep: dict[str, Any] = {"expose_value": False, "hidden": True, "help": "Accepted; no effect here."}
+    keep: JsonObject = {"expose_value": False, "hidden": True, "help": "Accepted; no effect here."}
     for flags, how in kinds:
         for flag in flags:
             function = click.option(flag, **keep, **how)(function)  # type: ignore[arg-type]
-    keep["help"] = "Accepted; there is nothing more to say."
-    return click.option("-v", "--verbose", count=True, **keep)(function)
+    return style_flags(function)
 
 
 def _hook(text: str | None) -> str | None:
@@ -431,7 +430,7 @@ def command(
     if memory is not None:
         resources = {**resources, "memory": float(memory)}
     if address:
-        wanted = Wanted(num_cpus, num_gpus, resources, object_store_memory)
+        wanted = WantedHead(num_cpus, num_gpus, resources, object_store_memory)
         return _add_node(address, temp_dir, wanted, labels, settings, block=block)
     others = [other for other in sessions.find_sessions(temp_dir) if other.persistent]
     made, note = _make_head(include_dashboard, dashboard_host, dashboard_port, settings)
@@ -444,7 +443,7 @@ def command(
         temp_dir=temp_dir,
         head=made,
         labels=labels,
-        # The waiting is done here, after the message: who blocks must read how to join first.
+        # The command blocks only here, after the message: the user must read how to join first.
         block=False,
         system_config=settings,
     )

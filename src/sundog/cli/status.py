@@ -13,7 +13,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -27,8 +27,25 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from sundog.engines.sessions import SessionInfo
-    from sundog.observe.activity import Activity, Worker
+    from sundog.observe.activity import Activity, WorkerActivity
     from sundog.observe.sessions import Opened
+    from sundog.wire.status import (
+        DeadActorRow,
+        JobFigures,
+        LearnedFigures,
+        NodeRow,
+        PendingRow,
+        ResourceFigures,
+        SessionStatus,
+    )
+
+    class StatusPage(SessionStatus, total=False):
+        """The node's answer, and what the command adds to it."""
+
+        tasks: list[dict[str, object]]
+        functions: list[dict[str, object]]
+        processes: list[dict[str, object]]
+
 
 # Resources that are amounts of memory: shown in units, the others as numbers.
 _IN_BYTES = ("memory", "object_store_memory")
@@ -44,11 +61,16 @@ _BETWEEN_S = 0.5
 _PIPE_WIDTH = 100_000  # rich wraps by width and not by line: no row is as long as this
 
 
-def render(info: "SessionInfo", answer: Mapping[str, Any]) -> "list[RenderableType]":
+def render(info: "SessionInfo", answer: "StatusPage") -> "list[RenderableType]":
     """The page for one session, as things that rich can print."""
     from rich.table import Table
     from rich.text import Text
 
+    counts = (
+        _count(answer.get("drivers", ()), "driver"),
+        _count(answer.get("workers", ()), "worker"),
+        _count(answer.get("actors", ()), "actor"),
+    )
     parts: list[RenderableType] = [
         Text.assemble(
             (f"Session {printable(info.name)}", "bold"),
@@ -56,14 +78,15 @@ def render(info: "SessionInfo", answer: Mapping[str, Any]) -> "list[RenderableTy
             f"pid {info.node_pid}",
         ),
         Text(f"  {printable(info.path)}", style="dim"),
-        Text("  " + ", ".join(_count(answer, kind) for kind in ("driver", "worker", "actor"))),
+        Text("  " + ", ".join(counts)),
     ]
-    resources = answer.get("resources", {})
+    none: ResourceFigures = {"total": {}, "available": {}}
+    resources = answer.get("resources", none)
     table = Table("resource", "used", "of", title="Resources", title_justify="left", box=None)
-    for name, total in sorted(resources.get("total", {}).items()):
+    for name, total in sorted(resources["total"].items()):
         if name.startswith("node:"):
             continue  # a mark that lets work ask for this node, not something to run out of
-        used = total - resources.get("available", {}).get(name, 0.0)
+        used = total - resources["available"].get(name, 0.0)
         table.add_row(Text(printable(name)), _amount(name, used), _amount(name, total))
     parts.append(table)
     parts.extend(_nodes(answer.get("nodes", ())))
@@ -79,7 +102,7 @@ def render(info: "SessionInfo", answer: Mapping[str, Any]) -> "list[RenderableTy
     return parts
 
 
-def _nodes(rows: Sequence[Mapping[str, Any]]) -> "list[RenderableType]":
+def _nodes(rows: "Sequence[NodeRow]") -> "list[RenderableType]":
     """The nodes of the session; nothing while it never had more than one."""
     from rich.table import Table
     from rich.text import Text
@@ -114,7 +137,7 @@ def _nodes(rows: Sequence[Mapping[str, Any]]) -> "list[RenderableType]":
     return [table]
 
 
-def _jobs(rows: Sequence[Mapping[str, Any]]) -> "list[RenderableType]":
+def _jobs(rows: "Sequence[JobFigures]") -> "list[RenderableType]":
     """How jobs share the session; nothing while there is only one, and that without a limit."""
     from rich.table import Table
     from rich.text import Text
@@ -155,7 +178,7 @@ def _jobs(rows: Sequence[Mapping[str, Any]]) -> "list[RenderableType]":
     return [table, *[Text(printable(note), style="dim") for note in notes]]
 
 
-def _learned(learned: Mapping[str, Any]) -> list[str]:
+def _learned(learned: "LearnedFigures") -> list[str]:
     """Which packages new workers find loaded, and which they do not."""
     lines = []
     if names := ", ".join(learned.get("packages", ())):
@@ -166,7 +189,7 @@ def _learned(learned: Mapping[str, Any]) -> list[str]:
     return [printable(line) for line in lines]
 
 
-def _tasks(rows: Sequence[Mapping[str, Any]], now: float) -> "list[RenderableType]":
+def _tasks(rows: Sequence[Mapping[str, object]], now: float) -> "list[RenderableType]":
     """What runs now, and what waits for something else than resources: by name, the oldest first."""
     from rich.table import Table
     from rich.text import Text
@@ -177,8 +200,10 @@ def _tasks(rows: Sequence[Mapping[str, Any]], now: float) -> "list[RenderableTyp
         for row in rows:
             if (row["state"] == "RUNNING") == began:
                 since_ms = row.get("start_time_ms") if began else row.get("creation_time_ms")
-                where = f"pid {row['worker_pid']}" if began else _STATES.get(row["state"], row["state"])
-                groups.setdefault((row["name"], where), []).append(now - (since_ms or 0) / 1000)
+                since_s = since_ms / 1000 if isinstance(since_ms, int | float) else 0.0
+                state = str(row["state"])
+                where = f"pid {row['worker_pid']}" if began else _STATES.get(state, state)
+                groups.setdefault((str(row["name"]), where), []).append(now - since_s)
         if not groups:
             continue
         table = Table(
@@ -200,7 +225,7 @@ def _tasks(rows: Sequence[Mapping[str, Any]], now: float) -> "list[RenderableTyp
     return parts
 
 
-def _dead(actors: Sequence[Mapping[str, Any]]) -> "list[RenderableType]":
+def _dead(actors: "Sequence[DeadActorRow]") -> "list[RenderableType]":
     from rich.table import Table
     from rich.text import Text
 
@@ -217,7 +242,7 @@ def _dead(actors: Sequence[Mapping[str, Any]]) -> "list[RenderableType]":
     return [table]
 
 
-def _waiting(pending: Sequence[Mapping[str, Any]]) -> "RenderableType":
+def _waiting(pending: "Sequence[PendingRow]") -> "RenderableType":
     from rich.table import Table
     from rich.text import Text
 
@@ -234,8 +259,7 @@ def _waiting(pending: Sequence[Mapping[str, Any]]) -> "RenderableType":
     return table
 
 
-def _count(answer: Mapping[str, Any], kind: str) -> str:
-    value = answer.get(f"{kind}s", ())
+def _count(value: "Mapping[str, int] | Sequence[object]", kind: str) -> str:
     states = value if isinstance(value, Mapping) else {}
     # The dead are worth a mention, but they are none of those that run.
     count = sum(n for state, n in states.items() if state != "DEAD") if states else len(value)
@@ -294,7 +318,7 @@ def _tables(activity: "Activity") -> "list[RenderableType]":
     return parts
 
 
-def _process(each: "Worker") -> dict[str, object]:
+def _process(each: "WorkerActivity") -> dict[str, object]:
     return {
         **each.who._asdict(),
         "calls": [call._asdict() for call in each.calls],
@@ -378,8 +402,9 @@ def command(
         asked = session or address
         names = printable(", ".join(info.name for info in found))
         raise exits.CommandError(f"no running session is called {asked!r}; running: {names}")
-    answer = sessions.request(chosen[0], Status())
-    answer["tasks"] = _unfinished(chosen[0], str(answer.get("node", "")))
+    told = sessions.request(chosen[0], Status())
+    answer = cast("StatusPage", told)
+    answer["tasks"] = _unfinished(chosen[0], str(told.get("node", "")))
     activity = _look(chosen[0]) if verbose else None
     if as_json and activity is not None:
         answer["functions"] = [as_dict(each) for each in activity.functions]

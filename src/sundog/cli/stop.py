@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sundog.cli import exits
+from sundog.cli.ray_flags import style_flags
 
 if TYPE_CHECKING:
     from sundog.engines.sessions import SessionInfo
@@ -63,6 +64,7 @@ def _stop_node(found: list["SessionInfo"], node: str, *, force: bool, grace_s: f
 @click.option("--node", metavar="ID", help="Only this node of a session: it finishes its tasks first.")
 @click.option("-a", "--all", "everything", is_flag=True, help="Also those that programs started with init().")
 @click.option("--temp-dir", type=click.Path(file_okay=False), help="Where sessions keep their files.")
+@style_flags
 def command(
     force: bool,
     grace_period: float,

@@ -45,7 +45,7 @@ def command(
     from sundog.observe.index import opened as opened_index
     from sundog.observe.records import base_rows
     from sundog.observe.timeline_page import page
-    from sundog.observe.trace import Window, pieces, session_bounds
+    from sundog.observe.trace import TraceWindow, pieces, session_bounds
 
     if from_ is not None and to is not None and from_ >= to:
         raise click.UsageError(f"--from {from_:g} is not before --to {to:g}.")
@@ -57,7 +57,7 @@ def command(
             raise exits.CommandError(
                 f"the session {chosen.name} has recorded no tasks, so there is nothing to draw"
             )
-        window = Window(low + (from_ or 0.0), low + to if to is not None else 1e12)
+        window = TraceWindow(low + (from_ or 0.0), low + to if to is not None else 1e12)
         count = index.one(f"SELECT count(*) FROM attempts a WHERE {window.attempts(index)}")
         running = sum((row.start_s or 0.0) <= window.to_s for row in unended.running(index, base_rows(index)))
         text: Iterable[str] = (
@@ -84,7 +84,9 @@ def _write(target: str, text: Iterable[str]) -> None:
         return
     part = f"{target}.{os.getpid()}.part"
     try:
-        with open(part, "w", encoding="utf-8") as file:
+        with open(
+            part, "x", encoding="utf-8"
+        ) as file:  # in a shared folder somebody may have put a link there
             file.writelines(text)
         os.replace(part, target)
     except OSError as error:

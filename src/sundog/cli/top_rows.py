@@ -3,14 +3,14 @@
 Pure: `observe.activity` in, strings out. Runs in the terminal's process.
 """
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from sundog.observe.words import in_units, in_words
 from sundog.printable import printable
 
 if TYPE_CHECKING:
-    from sundog.observe.activity import Activity, Function, Worker
+    from sundog.observe.activity import Activity, Function, WorkerActivity
 
 FUNCTION_COLUMNS = (
     "function", "progress", "done", "running", "waiting", "failed", "rate", "left", "time", "mean", "CPU", "memory",
@@ -20,14 +20,14 @@ _BAR = 16
 _NAMES_MAX = 3
 
 # What `s` goes through, and what comes first in each.
-FUNCTION_SORTS: "dict[str, Callable[[Function], Any]]" = {
+FUNCTION_SORTS: "dict[str, Callable[[Function], tuple[float, float] | float | str]]" = {
     "active": lambda each: (-(each.running + each.waiting), -each.total_s),
     "time": lambda each: -each.total_s,
     "memory": lambda each: -each.peak_bytes,
     "failures": lambda each: -each.failed,
     "name": lambda each: each.name,
 }
-WORKER_SORTS: "dict[str, Callable[[Worker], Any]]" = {
+WORKER_SORTS: "dict[str, Callable[[WorkerActivity], tuple[bool, float, int] | float]]" = {
     "start": lambda each: (each.who.kind != "driver", each.who.started_s, each.who.pid),
     "CPU": lambda each: -each.core_share,
     "memory": lambda each: -each.own_bytes,
@@ -64,7 +64,7 @@ def worker_rows(activity: "Activity", sort: str) -> list[tuple[str, tuple[str, .
     return [(each.who.process_id, _worker(each, activity.at_s)) for each in found]
 
 
-def _worker(each: "Worker", now: float) -> tuple[str, ...]:
+def _worker(each: "WorkerActivity", now: float) -> tuple[str, ...]:
     who = each.who
     what = f"driver {who.entrypoint}" if who.kind == "driver" else "worker"
     if who.actor_class:
@@ -102,7 +102,7 @@ def headline(name: str, activity: "Activity") -> str:
         f"memory {bar(used, total)} {in_units(used)} of {in_units(total)}   "
         f"objects {bar(in_store, limit)} {in_units(in_store)} of {in_units(limit)}",
     ]
-    demands: Sequence[dict[str, Any]] = status.get("pending", ())
+    demands = status.get("pending", ())
     if demands:
         first = demands[0]
         lines.append(f"waits {in_words(float(first['waited_s']))}: {printable(str(first['why']))}")

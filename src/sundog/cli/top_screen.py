@@ -6,7 +6,7 @@ asking. Runs in the terminal's process; needs textual, which `top.py` checks.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
@@ -21,7 +21,9 @@ from sundog.wire.looks import CANCEL
 from sundog.wire.requests import EndWorker, LookAt
 
 if TYPE_CHECKING:
+    from sundog.observe.activity import WorkerActivity
     from sundog.observe.sessions import Opened
+    from sundog.wire.looks import Call
 
 _TAIL = 200
 _CANCEL_S = 5.0
@@ -151,7 +153,7 @@ class Top(App[None]):
             return ""
         return str(table.coordinate_to_cell_key(table.cursor_coordinate).row_key.value)
 
-    def _worker(self) -> Any:
+    def _worker(self) -> "WorkerActivity | None":
         chosen = self._chosen("workers")
         workers = self.activity.workers if self.activity is not None else []
         return next((each for each in workers if each.who.process_id == chosen), None)
@@ -183,7 +185,7 @@ class Top(App[None]):
         """What the process under the cursor printed last."""
         self._of_worker(self._log_lines)
 
-    def _of_worker(self, lines: Callable[[Any], list[str]]) -> None:
+    def _of_worker(self, lines: "Callable[[WorkerActivity], list[str]]") -> None:
         worker = self._worker()
         if worker is None:
             self.notify("no process is chosen", severity="warning")
@@ -202,7 +204,7 @@ class Top(App[None]):
         for line in lines:
             pane.write(line)
 
-    def _stack_lines(self, worker: Any) -> list[str]:
+    def _stack_lines(self, worker: "WorkerActivity") -> list[str]:
         import time
 
         from sundog.observe import stacks
@@ -213,7 +215,7 @@ class Top(App[None]):
             lines += [stacks.heading(group, time.time()), *group.lines]
         return lines or [f"process {worker.who.pid} has ended"]
 
-    def _log_lines(self, worker: Any) -> list[str]:
+    def _log_lines(self, worker: "WorkerActivity") -> list[str]:
         from sundog.observe.log_reading import read_tail
         from sundog.util.state.logs import worker_path
 
@@ -230,14 +232,14 @@ class Top(App[None]):
         """Cancel the task that the process under the cursor has run longest."""
         worker = self._worker()
         calls = [call for call in worker.calls if call.task_id] if worker is not None else []
-        if not calls:
+        if worker is None or not calls:
             self.notify("no task of this process can be cancelled", severity="warning")
             return
         call = min(calls, key=lambda each: each.start_s)
         question = f"Cancel {printable(call.name)} in process {worker.who.pid}?"
         self.push_screen(Confirm(question), lambda yes: self._cancel(call) if yes else None)
 
-    def _cancel(self, call: Any) -> None:
+    def _cancel(self, call: "Call") -> None:
         def work() -> None:
             owner = call.task_id[:16]
             told, _ = self.session.ask(LookAt(CANCEL, (call.task_id, False), (owner,), _CANCEL_S))
@@ -256,7 +258,7 @@ class Top(App[None]):
         question = f"End process {worker.who.pid}? What it runs fails, or is tried again."
         self.push_screen(Confirm(question), lambda yes: self._kill(worker) if yes else None)
 
-    def _kill(self, worker: Any) -> None:
+    def _kill(self, worker: "WorkerActivity") -> None:
         def work() -> None:
             ended = self.session.ask(EndWorker(worker.who.process_id, _REASON))
             text = f"process {worker.who.pid} {'was ended' if ended else 'had ended already'}"

@@ -11,11 +11,14 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from difflib import get_close_matches
+from functools import partial
 from types import ModuleType
 from typing import Any, ClassVar
 
+from sundog.plain import JsonObject
 from sundog.runtime_env import plugin_settings
 from sundog.runtime_env.ignores import check_excludes
+from sundog.runtime_env.packages import PIP, UV, check_packages
 from sundog.runtime_env.snapshot import is_zip
 
 CONFIG_DEFAULTS: dict[str, object] = {"setup_timeout_seconds": 600, "eager_install": True, "log_files": []}
@@ -30,7 +33,11 @@ UNSUPPORTED = {
 }
 
 
-class RuntimeEnvConfig(dict[str, Any]):
+class UnknownSetting(TypeError, ValueError):
+    """A setting that there is none of; Python's own error for an unknown argument is a TypeError."""
+
+
+class RuntimeEnvConfig(JsonObject):
     """How an environment is set up: `setup_timeout_seconds` (600; -1 waits for ever), `eager_install`,
     `log_files` (the last two are accepted for Ray's sake)."""
 
@@ -39,7 +46,7 @@ class RuntimeEnvConfig(dict[str, Any]):
     def __init__(self, **settings: object) -> None:
         unknown = [name for name in settings if name not in CONFIG_DEFAULTS]
         if unknown:
-            raise ValueError(_unknown("runtime_env['config']", unknown[0], list(CONFIG_DEFAULTS)))
+            raise UnknownSetting(_unknown("runtime_env['config']", unknown[0], list(CONFIG_DEFAULTS)))
         timeout = settings.get("setup_timeout_seconds", 600)
         if not isinstance(timeout, int) or isinstance(timeout, bool):
             raise TypeError(f"setup_timeout_seconds must be a whole number of seconds, got {timeout!r}")
@@ -47,13 +54,19 @@ class RuntimeEnvConfig(dict[str, Any]):
             raise ValueError(f"setup_timeout_seconds must be positive, or -1 for no limit, got {timeout}")
         if not isinstance(settings.get("eager_install", True), bool):
             raise TypeError(f"eager_install must be True or False, got {settings['eager_install']!r}")
+        _check_strings("config']['log_files")(settings.get("log_files", []))
         super().__init__({**CONFIG_DEFAULTS, **settings})
 
-    def to_dict(self) -> dict[str, Any]:
+    @staticmethod
+    def parse_and_validate_runtime_env_config(config: Mapping[str, object]) -> RuntimeEnvConfig:
+        """The settings of a dict, or of another one of these, checked."""
+        return _check_config(config)
+
+    def to_dict(self) -> JsonObject:
         return dict(self)
 
 
-class RuntimeEnv(dict[str, Any]):
+class RuntimeEnv(JsonObject):
     """A checked runtime environment; a plain dict of the same fields is accepted wherever this is.
 
     Args:
@@ -62,7 +75,7 @@ class RuntimeEnv(dict[str, Any]):
         py_modules: directories, .py files, wheels or imported modules to put on the workers' `sys.path`.
         excludes: gitignore-style patterns of what to leave out of the copies.
         pip: packages to install: a list, a requirements file, or a dict with `packages`, `pip_check`,
-            `pip_install_options`. `uv` takes the same and is installed by pip.
+            `pip_install_options`. `uv` takes the like, by its own names, and is installed by pip.
         worker_process_setup_hook: a function, or its dotted name, to call in each new worker.
         config: see `RuntimeEnvConfig`.
 
@@ -93,14 +106,13 @@ class RuntimeEnv(dict[str, Any]):
     def has_working_dir(self) -> bool:
         return bool(self.get("working_dir"))
 
-    def working_dir(self) -> str | None:
-        value: str | None = self.get("working_dir")
-        return value
+    def working_dir(self) -> str:
+        return str(self.get("working_dir") or "")
 
     def env_vars(self) -> dict[str, str]:
         return dict(self.get("env_vars", {}))
 
-    def py_modules(self) -> list[Any]:
+    def py_modules(self) -> list[object]:
         return list(self.get("py_modules", []))
 
     def has_pip(self) -> bool:
@@ -115,11 +127,11 @@ class RuntimeEnv(dict[str, Any]):
     def has_py_container(self) -> bool:
         return bool(self.get("container"))
 
-    def pip_config(self) -> dict[str, Any]:
+    def pip_config(self) -> JsonObject:
         """What pip is to install; empty without any."""
         return dict(self.get("pip") or {})
 
-    def uv_config(self) -> dict[str, Any]:
+    def uv_config(self) -> JsonObject:
         """What uv is to install; empty without any."""
         return dict(self.get("uv") or {})
 
@@ -140,10 +152,10 @@ class RuntimeEnv(dict[str, Any]):
     def java_jars(self) -> list[str]:
         return list(self.get("java_jars", []))
 
-    def nsight(self) -> Any:
+    def nsight(self) -> object:
         return self.get("nsight")
 
-    def plugins(self) -> list[tuple[str, Any]]:
+    def plugins(self) -> list[tuple[str, object]]:
         """The fields that are not built in."""
         return [(name, value) for name, value in self.items() if name not in self.known_fields]
 
@@ -151,7 +163,7 @@ class RuntimeEnv(dict[str, Any]):
         """Change one field; it is checked as at construction."""
         self.update(check_fields({**self, name: value}))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         return dict(self)
 
     def serialize(self) -> str:
@@ -179,7 +191,7 @@ def _unknown(where: str, name: str, known: Sequence[str]) -> str:
     return f"{where} has no field {name!r}.{hint} The fields are: {', '.join(sorted(known))}."
 
 
-def check_fields(env: Mapping[str, object]) -> dict[str, Any]:
+def check_fields(env: Mapping[str, object]) -> JsonObject:
     """A copy of `env` with every field checked and in its full form.
 
     Raises:
@@ -276,35 +288,6 @@ def _check_excludes(value: object) -> list[str]:
     return patterns
 
 
-_PIP_DEFAULTS: dict[str, object] = {"packages": [], "pip_check": False, "pip_install_options": []}
-# Choose between installers or their versions, which changes nothing about what is installed.
-_PIP_IGNORED = frozenset({"pip_version", "uv_version", "uv_check", "uv_pip_install_options"})
-
-
-def _check_pip(value: object) -> dict[str, object]:
-    if isinstance(value, (str, list, tuple)):
-        value = {"packages": value}
-    if not isinstance(value, Mapping):
-        raise TypeError(f"runtime_env['pip'] must be a list, a file or a dict, got {type(value).__name__}")
-    for name in value:
-        if name not in _PIP_DEFAULTS and name not in _PIP_IGNORED:
-            raise ValueError(_unknown("runtime_env['pip']", name, list(_PIP_DEFAULTS)))
-    options = {name: value.get(name, default) for name, default in _PIP_DEFAULTS.items()}
-    packages = options["packages"]
-    options["packages"] = _read_requirements(packages) if isinstance(packages, str) else packages
-    for name in ("packages", "pip_install_options"):
-        options[name] = _check_strings(f"pip']['{name}")(options[name])
-    return options
-
-
-def _read_requirements(path: str) -> list[str]:
-    if not os.path.isfile(path):
-        raise ValueError(f"runtime_env['pip'] is {path!r}, which is not a requirements file")
-    with open(path, encoding="utf-8") as file:
-        rows = [line.split(" #")[0].strip() for line in file]
-    return [row for row in rows if row and not row.startswith("#")]
-
-
 def _check_hook(value: object) -> object:
     # Bytes are a function pickled before: a task's own environment, handed on to the tasks it submits.
     if not callable(value) and not isinstance(value, bytes) and not (isinstance(value, str) and "." in value):
@@ -327,6 +310,14 @@ def _check_plugin_value(name: str, value: object) -> object:
 def _check_conda(value: object) -> object:
     if not isinstance(value, (str, dict)):
         raise TypeError(f"runtime_env['conda'] must be a name, a file or a dict, got {type(value).__name__}")
+    if isinstance(value, str) and value.endswith((".yml", ".yaml")):
+        import yaml
+
+        try:
+            with open(os.path.expanduser(value), encoding="utf-8") as file:
+                return yaml.safe_load(file)
+        except FileNotFoundError:
+            raise ValueError(f"runtime_env['conda'] is {value!r}, which does not exist") from None
     return value
 
 
@@ -341,15 +332,15 @@ _CHECKS: dict[str, Callable[[object], object]] = {
     "working_dir": _check_working_dir,
     "py_modules": _check_py_modules,
     "excludes": _check_excludes,
-    "pip": _check_pip,
-    "uv": _check_pip,
+    "pip": partial(check_packages, PIP),
+    "uv": partial(check_packages, UV),
     "conda": _check_conda,
     "worker_process_setup_hook": _check_hook,
     "config": _check_config,
 }
 
 
-def merge(parent: Mapping[str, Any] | None, child: Mapping[str, Any] | None) -> dict[str, Any]:
+def merge(parent: Mapping[str, Any] | None, child: Mapping[str, Any] | None) -> JsonObject:
     """What a child runs in: its own fields, the parent's others, and both their variables (child's win).
 
     >>> merge({"env_vars": {"A": "1", "B": "1"}, "working_dir": "x"}, {"env_vars": {"B": "2"}})

@@ -52,9 +52,8 @@ class NormalEnv:
         raw: dict[str, object] = {"env_vars": dict(self.env_vars), "working_dir": self.working_dir}
         raw["py_modules"] = list(self.py_modules)
         if self.pip:
-            options = list(self.pip_options)
-            packages = list(self.pip)
-            raw["pip"] = {"packages": packages, "pip_check": self.pip_check, "pip_install_options": options}
+            options = {"pip_install_options": list(self.pip_options)} if self.pip_options else {}
+            raw["pip"] = {"packages": list(self.pip), "pip_check": self.pip_check, **options}
         raw["worker_process_setup_hook"] = self.setup_hook
         raw |= json.loads(self.plugin_fields or "{}")
         return {name: value for name, value in raw.items() if value}
@@ -147,11 +146,22 @@ def _expand(value: str, environ: Mapping[str, str]) -> str:
     return _VARIABLE.sub(lambda found: environ.get(found[1] or found[2], found[0] if found[2] else ""), value)
 
 
+def _options(pip: Mapping[str, object]) -> tuple[str, ...]:
+    """Options for pip; those of uv are its own, and pip is what installs here."""
+    given = pip.get("pip_install_options", ())
+    assert isinstance(given, (list, tuple))
+    return tuple(given)
+
+
+def _is_checked(pip: Mapping[str, object]) -> bool:
+    return bool(pip.get("pip_check") or pip.get("uv_check"))
+
+
 def _pip_dir(pip: Mapping[str, object], session_dir: str) -> str:
     """Where the virtual environment of these packages is or will be; "" without packages."""
     if not pip.get("packages"):
         return ""
-    wanted = [pip["packages"], pip["pip_install_options"], pip["pip_check"]]
+    wanted = [pip["packages"], list(_options(pip)), _is_checked(pip)]
     identity = [_PIP_FORM, sys.version, sys.prefix, *wanted]
     return os.path.join(cache.pip_folder(session_dir), hash_of(identity))
 
@@ -211,8 +221,8 @@ def normalize(runtime_env: Mapping[str, object] | None, *, session_dir: str) -> 
         working_dir=working_dir,
         py_modules=modules,
         pip=tuple(pip.get("packages", ())),
-        pip_options=tuple(pip.get("pip_install_options", ())),
-        pip_check=bool(pip.get("pip_check")),
+        pip_options=_options(pip),
+        pip_check=_is_checked(pip),
         pip_dir=pip_dir,
         setup_hook=hook,
         setup_timeout_s=env.get("config", CONFIG_DEFAULTS)["setup_timeout_seconds"],

@@ -26,7 +26,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sundog import trust
 from sundog.exceptions import RuntimeEnvSetupError
@@ -34,6 +34,9 @@ from sundog.runtime_env import plugin_settings
 from sundog.runtime_env.fields import RuntimeEnv
 from sundog.runtime_env.plugin import RuntimeEnvContext, RuntimeEnvPlugin
 from sundog.runtime_env.snapshot import hash_of
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
 
 ATTEMPTS = 3
 PAUSE_S = 1.0
@@ -140,7 +143,7 @@ def set_up(classes: str, env: Mapping[str, Any], key: str, folder: str, timeout_
 @dataclass(frozen=True, slots=True)
 class _Setup:
     loaded: list[Loaded]
-    env: dict[str, Any]
+    env: JsonObject
     folder: str
     logger: logging.Logger
 

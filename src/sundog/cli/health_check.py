@@ -1,0 +1,25 @@
+"""`sundog health-check`: whether a session answers, as an exit code for scripts and probes.
+
+Owns the flags, which are Ray's. Runs in the terminal's process, main thread; it joins no session.
+"""
+
+import click
+
+from sundog.cli import exits
+
+
+@click.command("health-check", short_help="Exit with 0 if a session answers.")
+@click.option("--address", help="The session's address; by default the newest that runs.")
+@click.option("--skip-version-check", is_flag=True, help="Accepted: session and command are of one version.")
+@click.option("--session", help="The session's name.")
+def command(address: str | None, skip_version_check: bool, session: str | None) -> int:
+    """Exit with 0 if a session answers, with 3 if there is none, with 4 if it does not answer. Prints nothing."""
+    from sundog.engines import sessions
+    from sundog.wire.requests import Status
+
+    try:
+        found = sessions.resolve(session or address or "auto")
+    except ConnectionError:
+        raise exits.NoSession from None
+    sessions.request(found, Status())
+    return exits.OK

@@ -1,0 +1,62 @@
+"""`sundog kill-actor --name NAME`: end a named actor from a terminal.
+
+Owns the flags, which are Ray's; the ending itself is that of `kill()` and `__ray_terminate__`. Joins the session for
+as long as it takes. Runs in the terminal's process, main thread.
+"""
+
+import click
+
+from sundog.cli import exits
+
+
+@click.command("kill-actor", short_help="End a named actor.")
+@click.option("--name", help="The actor's name.")
+@click.option(
+    "--namespace", help="The namespace of the name; by default the one that this command would be in."
+)
+@click.option("--force", is_flag=True, help="Kill it at once. Otherwise it finishes the calls that it has.")
+@click.option("--no-restart", is_flag=True, help="With --force: it is not started again.")
+@click.option("--address", help="The session's address; by default the newest that runs.")
+def command(
+    name: str | None, namespace: str | None, force: bool, no_restart: bool, address: str | None
+) -> int:
+    """End a named actor: after the calls that it has, or at once with --force."""
+    import logging
+
+    import sundog
+    from sundog.engines import sessions
+
+    if not name:
+        raise exits.CommandError("which actor? Give its name: sundog kill-actor --name NAME")
+    if no_restart and not force:
+        click.echo("--no-restart has an effect only with --force.", err=True)
+    if address is None and not sessions.find_sessions():
+        raise exits.NoSession
+    sundog.init(
+        address=address or "auto", namespace=namespace, log_to_driver=False, logging_level=logging.ERROR
+    )
+    try:
+        try:
+            actor = sundog.get_actor(name, namespace=namespace)
+        except ValueError as error:
+            raise exits.CommandError(str(error)) from None
+        if force:
+            sundog.kill(actor, no_restart=no_restart)
+            click.echo(f"Actor {name} was killed.")
+        else:
+            _ask_to_end(actor)
+            click.echo(f"Actor {name} has ended.")
+    finally:
+        sundog.shutdown()
+    return exits.OK
+
+
+def _ask_to_end(actor: object) -> None:
+    """Send the last call, and wait until it was read: a call of a process that leaves is not made."""
+    import sundog
+    from sundog.exceptions import RayActorError
+
+    try:
+        sundog.get(actor.__ray_terminate__.remote())  # type: ignore[attr-defined]
+    except RayActorError:
+        pass  # this is its end
