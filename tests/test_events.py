@@ -117,7 +117,7 @@ def test_the_last_sample_is_the_newest(path: str) -> None:
     assert events.last_sample(path) is None
     for number in range(1, 6):
         ring.sample(TASK_ID, float(number), number << 20, f"train.py:{number} step")
-        assert events.last_sample(path) == events.Sample(
+        assert events.last_sample(path) == events.SampledLine(
             TASK_ID, float(number), number << 20, f"train.py:{number} step"
         )
     ring.close()

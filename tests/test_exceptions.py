@@ -18,7 +18,14 @@ import cloudpickle
 import pytest
 
 from sundog import exceptions
-from sundog.exceptions import RayError, RayTaskError, TaskCancelledError
+from sundog.exceptions import (
+    ActorUnavailableError,
+    RayError,
+    RaySystemError,
+    RayTaskError,
+    RuntimeEnvSetupError,
+    TaskCancelledError,
+)
 
 SYSTEM_ERRORS = [cls for cls in exceptions.RAY_EXCEPTION_TYPES if cls is not RayTaskError]
 
@@ -166,10 +173,20 @@ def test_facts_stand_in_the_default_message() -> None:
 def test_the_positional_arguments_of_ray_are_understood() -> None:
     assert exceptions.RayActorError("ab12", "text").actor_id == "ab12"
     assert exceptions.RayActorError(actor_id="ab12", error_msg="text").error_msg == "text"
-    assert exceptions.ActorUnavailableError("text", b"id").actor_id == b"id"
+    assert exceptions.ActorUnavailableError("text", b"id").actor_id == b"id".hex()
     assert exceptions.ObjectLostError("ab12", None, "here").call_site == "here"
     assert exceptions.TaskCancelledError(error_message="text").message == "text"
     assert exceptions.RpcError("text", 4).rpc_code == 4
+
+
+def test_messages_and_ids_can_be_read_by_the_names_of_ray() -> None:
+    assert RuntimeEnvSetupError("no pip").error_message == "no pip"
+    assert RuntimeEnvSetupError(error_message="no pip").error_message == "no pip"
+    assert RuntimeEnvSetupError().error_message is None
+    assert RaySystemError("lost").client_exc == "lost"
+    unavailable = ActorUnavailableError("restarting", b"\x01" * 16)
+    assert (unavailable.actor_id, unavailable.error_msg) == ("01" * 16, "restarting")
+    assert pickle.loads(pickle.dumps(unavailable)).actor_id == "01" * 16
 
 
 def test_a_subclass_with_its_own_constructor_still_pickles() -> None:

@@ -84,6 +84,20 @@ def test_a_package_is_loaded_ahead_only_from_where_packages_are_installed(
     assert isolation.preloadable("psutil", "never_imported") == []
 
 
+def test_workers_get_modules_early_only_if_what_these_need_is_installed_as_packages_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import psutil
+
+    monkeypatch.setattr(isolation, "_wanted", {})
+    isolation.workers_want("sundog.some.module", "psutil", "never_installed")
+    assert isolation.wanted() == ([], [])
+    isolation.workers_want("sundog.some.module", "psutil")
+    isolation.workers_want("sundog.another.module", "psutil")
+    folder = str(Path(psutil.__file__).parents[1])
+    assert isolation.wanted() == (["sundog.some.module", "sundog.another.module"], [folder])
+
+
 def test_the_path_of_a_program_in_no_folder_in_particular_is_its_working_folder(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

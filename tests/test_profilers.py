@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import cProfile
+import gc
 import pstats
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -35,3 +37,23 @@ def test_an_import_under_a_profiler_is_done_and_not_seen(monkeypatch: pytest.Mon
 def test_a_module_that_is_not_there_raises_where_it_was_asked_for() -> None:
     with pytest.raises(ModuleNotFoundError):
         cProfile.Profile().runcall(profilers.load, "sundog.no_such_module")
+
+
+@pytest.mark.parametrize("was_on", [True, False])
+def test_the_collector_rests_while_a_module_is_imported_and_is_as_before_after_it(
+    was_on: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"looks_at_the_collector_{was_on}"
+    (tmp_path / f"{name}.py").write_text("import gc\nwas_on = gc.isenabled()\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    before = gc.isenabled()
+    try:
+        (gc.enable if was_on else gc.disable)()
+        assert profilers.load(name).was_on is False
+        assert gc.isenabled() is was_on
+        with pytest.raises(ImportError):
+            profilers.load("no_such_module_at_all")
+        assert gc.isenabled() is was_on
+    finally:
+        (gc.enable if before else gc.disable)()
+        sys.modules.pop(name, None)

@@ -143,19 +143,6 @@ __all__ = [
 ]
 
 
-def _import_api() -> object:
-    """The API, imported without a break for the collector: next to nothing of what an import makes is garbage."""
-    import gc
-
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        return import_module("sundog.api")
-    finally:
-        if was_on:
-            gc.enable()
-
-
 class _Init:
     """`init()` for a program that has not imported the API yet: its node starts while that happens."""
 
@@ -166,9 +153,16 @@ class _Init:
         if engines is None or engines.current() is None:
             if early.is_likely(args[0] if args else kwargs.get("address"), kwargs.get("engine")):
                 early.begin()
+        import gc
+
+        # Without a break for the collector: next to nothing of what imports and a first init make is garbage.
+        was_on = gc.isenabled()
+        gc.disable()
         try:
-            return _import_api().init(*args, **kwargs)  # type: ignore[attr-defined]
+            return import_module("sundog.api").init(*args, **kwargs)
         finally:
+            if was_on:
+                gc.enable()
             early.drop()  # unless it was taken
 
     def __getattr__(self, name: str) -> object:

@@ -335,7 +335,7 @@ def _rebuild_method(
 
 def check_group(class_name: str, method_name: str, group: str, known: tuple[str, ...]) -> None:
     if group not in known:
-        raise ValueError(
+        raise MisuseError(
             f"{class_name}.{method_name}: {class_name} has no concurrency group {group!r}; it has "
             f"{', '.join(map(repr, known)) or 'none'}. Name it in @remote(concurrency_groups={{{group!r}: 2}})."
         )

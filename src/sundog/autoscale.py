@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sundog import notices
 from sundog.cluster_utils import Cluster, ClusterNode
@@ -17,6 +17,10 @@ from sundog.engines import sessions
 from sundog.exceptions import RayError
 from sundog.state.scaling import NodeType, to_start
 from sundog.wire import requests as ask
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
+    from sundog.wire.status import NodeRow
 
 _LOOK_S = 1.0
 _MOST_WORKERS = 8
@@ -38,8 +42,8 @@ class AutoscalingCluster:
 
     def __init__(
         self,
-        head_resources: dict[str, Any],
-        worker_node_types: dict[str, dict[str, Any]],
+        head_resources: JsonObject,
+        worker_node_types: dict[str, JsonObject],
         autoscaler_v2: bool = False,
         **config_kwargs: Any,
     ) -> None:
@@ -63,7 +67,7 @@ class AutoscalingCluster:
 
     def start(
         self,
-        _system_config: dict[str, Any] | None = None,
+        _system_config: JsonObject | None = None,
         override_env: dict[str, str] | None = None,
     ) -> None:
         """Start the head; then `init()` joins it. The least number of workers comes at once."""
@@ -118,7 +122,7 @@ class AutoscalingCluster:
             node = cluster.add_node(**_node_args(kind.resources), labels=kind.labels)
             self._nodes[node] = (name, time.monotonic())
 
-    def _retire(self, cluster: Cluster, rows: dict[str, dict[str, Any]]) -> None:
+    def _retire(self, cluster: Cluster, rows: dict[str, NodeRow]) -> None:
         """End nodes that have been idle for long, and forget those that are gone."""
         now = time.monotonic()
         least = {kind.name: kind.min_count for kind in self._types}
@@ -134,10 +138,10 @@ class AutoscalingCluster:
                     cluster.remove_node(node)
 
 
-def _node_args(resources: dict[str, Any]) -> dict[str, Any]:
+def _node_args(resources: JsonObject) -> JsonObject:
     """Resources by Ray's names, as `add_node` takes them."""
     rest = dict(resources)
-    args: dict[str, Any] = {"num_cpus": rest.pop("CPU", 0), "num_gpus": rest.pop("GPU", 0)}
+    args: JsonObject = {"num_cpus": rest.pop("CPU", 0), "num_gpus": rest.pop("GPU", 0)}
     for name in ("memory", "object_store_memory"):
         if name in rest:
             args[name] = int(rest.pop(name))

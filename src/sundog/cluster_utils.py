@@ -12,11 +12,14 @@ import contextlib
 import os
 import signal
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sundog import config as config_module
 from sundog.engines import members, sessions
 from sundog.wire import requests as ask
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
 
 cluster_not_supported = False  # a name of Ray's: nodes can be started on this platform
 _STORE_BYTES = 150 << 20
@@ -143,7 +146,7 @@ class Cluster:
         self,
         initialize_head: bool = False,
         connect: bool = False,
-        head_node_args: dict[str, Any] | None = None,
+        head_node_args: JsonObject | None = None,
         shutdown_at_exit: bool = True,
     ) -> None:
         self.head_node: ClusterNode | None = None
@@ -242,7 +245,7 @@ class Cluster:
             return any(row["NodeID"] == node.node_id and row["Alive"] for row in self._rows())
         return False
 
-    def _rows(self) -> list[dict[str, Any]]:
+    def _rows(self) -> list[JsonObject]:
         assert self.head_node is not None
         rows: list[dict[str, object]] = sessions.request(self.head_node.session, ask.Nodes())
         return rows
@@ -289,7 +292,7 @@ class Cluster:
 class _Asked:
     """The arguments of `add_node`, checked."""
 
-    def __init__(self, given: dict[str, Any]) -> None:
+    def __init__(self, given: JsonObject) -> None:
         given = {name: value for name, value in given.items() if name not in _WITHOUT_EFFECT}
         self.num_cpus: float = given.pop("num_cpus", 1)
         self.num_gpus: float = given.pop("num_gpus", 0)

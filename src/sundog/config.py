@@ -169,6 +169,8 @@ class Config:
     worker_niceness: int = _setting(
         0, "Niceness of worker processes, 0 to 19; 0 leaves that of the driver. Ray has 15.", low=0, high=19
     )
+    scheduler_spread_threshold: float = _setting(0.5, "How full a node gets before the next does.", low=0)
+    preload_python_modules: str = _setting("", "Modules that each worker imports as it starts, by comma.")
     maximum_gcs_destroyed_actor_cached_count: int = _setting(
         2_000, "How many ended actors the session remembers, for errors and lists.", low=0
     )
@@ -578,9 +580,7 @@ def _to_float(value: object) -> float:
 
 
 def _to_str(value: object) -> str:
-    if not isinstance(value, (str, os.PathLike)):
-        raise TypeError(value)
-    text = os.fspath(value)
+    text: object = ",".join(value) if isinstance(value, (list, tuple)) else os.fspath(value)  # type: ignore[call-overload]
     if not isinstance(text, str):
         raise TypeError(value)
     return text

@@ -33,7 +33,7 @@ _STREAMED_COPIES = f"{_THRESHOLD}={8 << 20:#x}"
 _ADDRESS_NAMES = ("SUNDOG_address", "SUNDOG_ADDRESS", "RAY_address", "RAY_ADDRESS")
 
 
-class Program:
+class NodeProgram:
     """The program of a node, on its way; it waits to be told its session."""
 
     __slots__ = ("pid", "sock")
@@ -71,7 +71,7 @@ def _nameless_file() -> IO[bytes]:
     return tempfile.TemporaryFile()
 
 
-_begun: list[Program] = []  # at most one; a list, for its pop() is one step for all threads
+_begun: list[NodeProgram] = []  # at most one; a list, for its pop() is one step for all threads
 
 
 def make_pair() -> tuple[_socket.socket, _socket.socket]:
@@ -109,7 +109,7 @@ def begin() -> None:
             pass  # init() tries again, and reports what is wrong
 
 
-def take(extra: Mapping[str, str] | None = None) -> Program:
+def take(extra: Mapping[str, str] | None = None) -> NodeProgram:
     """The program that was begun, else a new one; with `extra` variables in its environment, always a new one.
 
     Raises:
@@ -142,7 +142,7 @@ def is_likely(address: object, engine: object = None) -> bool:
     return address == "local"
 
 
-def _start(extra: Mapping[str, str] | None = None) -> Program:
+def _start(extra: Mapping[str, str] | None = None) -> NodeProgram:
     ours, theirs = make_pair()
     high = -1
     try:
@@ -150,7 +150,7 @@ def _start(extra: Mapping[str, str] | None = None) -> Program:
         high = fcntl.fcntl(theirs.fileno(), fcntl.F_DUPFD_CLOEXEC, 10)
         pid = os.posix_spawn(
             sys.executable,
-            isolation.command("sundog.node.launch.main()"),
+            isolation.command(f"sundog.node.launch.main({isolation.wanted()!r})"),
             tuned({**os.environ, **extra} if extra else os.environ),
             file_actions=[
                 # What goes wrong before it has a log is for the terminal.
@@ -167,4 +167,4 @@ def _start(extra: Mapping[str, str] | None = None) -> Program:
         if high >= 0:
             os.close(high)
         theirs.close()
-    return Program(pid, ours)
+    return NodeProgram(pid, ours)

@@ -41,7 +41,7 @@ AnyRing = events.Ring | events.NoRing
 
 
 @plain(frozen=True)
-class Blocked:
+class UnendedWait:
     """A `get` or `wait` that has not ended."""
 
     since_s: float
@@ -143,7 +143,7 @@ def _write_waited(ring: AnyRing, fields: tuple[object, ...]) -> None:
             _WAITED.pack_into(ring.map, room, *fields, index + 1)
 
 
-def blocked(path: str) -> Blocked | None:
+def blocked(path: str) -> UnendedWait | None:
     """The get or wait in which a process (dead or alive) is, or was when it ended."""
     try:
         with open(path, "rb") as file:
@@ -153,7 +153,7 @@ def blocked(path: str) -> Blocked | None:
         return None
     if since_s <= 0 or kind not in (events.GET, events.WAIT):
         return None
-    return Blocked(since_s, object_id, b"" if task_id == NO_TASK else task_id, kind, site)
+    return UnendedWait(since_s, object_id, b"" if task_id == NO_TASK else task_id, kind, site)
 
 
 def waiting_task(slot: bytes) -> bytes:

@@ -13,7 +13,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
 
 _TEXT_MAX_CHARS = 8192
 
@@ -59,7 +62,7 @@ def read_functions(path: str) -> dict[int, str]:
     return found
 
 
-def read_notes(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
+def read_notes(path: str) -> Iterator[tuple[str, JsonObject]]:
     """What a ring's process noted, oldest first: the kind of the note and its facts."""
     import json
 
@@ -72,7 +75,7 @@ def read_notes(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
                     yield kind, facts
 
 
-def parse(data: bytes) -> tuple[list[tuple[int, str, str, str]], list[tuple[str, dict[str, Any]]], int]:
+def parse(data: bytes) -> tuple[list[tuple[int, str, str, str]], list[tuple[str, JsonObject]], int]:
     """A part of a file of names: names (number, text, code, function), notes, and how many bytes were whole lines."""
     import ast
     import json

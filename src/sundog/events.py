@@ -122,7 +122,7 @@ class Event:
 
 
 @plain(frozen=True)
-class Sample:
+class SampledLine:
     """What a process was doing when it was last looked at, within a tenth of a second or so."""
 
     task_id: bytes
@@ -394,7 +394,7 @@ def _current(path: str) -> tuple[bytes, float, int]:
     return (task_id if task_id != _NOTHING else b""), float(at), int(name)
 
 
-def last_sample(path: str) -> Sample | None:
+def last_sample(path: str) -> SampledLine | None:
     """What a process (dead or alive) was last seen doing; None if none of its tasks ran long enough.
 
     The sample is of the last *long* task: compare its `task_id` with `started_last` to know whether it is
@@ -402,12 +402,12 @@ def last_sample(path: str) -> Sample | None:
     """
     header = _header(path)
     best = 0
-    found: Sample | None = None
+    found: SampledLine | None = None
     for at in _SAMPLES_AT if header is not None else ():
         number, task_id, when, own_bytes, line, again = _SAMPLE.unpack_from(header, at)  # type: ignore[arg-type]
         if number == again and number > best:
             best = number
-            found = Sample(task_id, when, own_bytes, line.rstrip(b"\0").decode(errors="replace"))
+            found = SampledLine(task_id, when, own_bytes, line.rstrip(b"\0").decode(errors="replace"))
     return found
 
 

@@ -23,6 +23,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import traceback
 
+    from sundog.plain import JsonObject
+
 _CHAIN_MAX = 16  # arbitrary; a retry loop can chain thousands of contexts, and the last few tell the story
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: set on classes made by Python code, clear on those written in C
 _ARGS: Any = vars(BaseException)["args"]
@@ -208,7 +210,7 @@ def _dual_class(plain: type[object], cause_class: type[BaseException], is_stand_
     return types.new_class(name, bases, exec_body=lambda ns: ns.update(namespace))
 
 
-def _native_fields(exc: BaseException) -> dict[str, Any]:
+def _native_fields(exc: BaseException) -> JsonObject:
     names: list[str] = []
     for base in type(exc).__mro__:
         if not base.__flags__ & _HEAP_TYPE and base not in (BaseException, object):
@@ -255,7 +257,7 @@ def portable(exc: BaseException) -> BaseException:
     return unpack({"exact": None, **_outline(exc, reason)})
 
 
-def pack(exc: BaseException) -> dict[str, Any]:
+def pack(exc: BaseException) -> JsonObject:
     """What travels for `exc`: itself as bytes, and an outline to rebuild from where those cannot be read."""
     if (packed := _stand_in_pack(exc)) is not None:
         return packed
@@ -277,7 +279,7 @@ def _stand_in_pack(exc: BaseException) -> dict[str, object] | None:
     return packed
 
 
-def _outline(exc: BaseException, reason: str, *, brief: bool = False) -> dict[str, Any]:
+def _outline(exc: BaseException, reason: str, *, brief: bool = False) -> JsonObject:
     """Each class, argument and attribute of `exc` packed by itself, so that one bad one costs only itself."""
     keep = _plain_or_repr if brief else _bytes_or_repr
     group = exc if isinstance(exc, BaseExceptionGroup) else None
@@ -322,7 +324,7 @@ def _value(packed: bytes | str) -> Any:
         return f"<could not be unpickled here: {_safe(repr, trouble)}>"
 
 
-def unpack(packed: dict[str, Any]) -> BaseException:
+def unpack(packed: JsonObject) -> BaseException:
     """The exception that `pack` packed, or a stand-in: an instance of every base that can be loaded here."""
     if "plain" in packed:
         return packed["plain"]  # type: ignore[no-any-return]
@@ -352,7 +354,7 @@ def unpack(packed: dict[str, Any]) -> BaseException:
     return stand_in
 
 
-def _stand_in(packed: dict[str, Any], bases: tuple[type[BaseException], ...]) -> BaseException:
+def _stand_in(packed: JsonObject, bases: tuple[type[BaseException], ...]) -> BaseException:
     namespace = {
         "__module__": packed["module"],
         "__qualname__": packed["type"],

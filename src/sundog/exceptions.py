@@ -106,6 +106,11 @@ class ActorUnavailableError(RayActorError):
     default = "The actor cannot be reached for now; the call may or may not have been executed."
     _ray_order = ("message", "actor_id")
 
+    def __init__(self, *args: object, **facts: object) -> None:
+        super().__init__(*args, **facts)
+        if isinstance(self.actor_id, bytes):  # as Ray takes it
+            self.actor_id = self.actor_id.hex()
+
 
 class WorkerCrashedError(RayError):
     """The process died while it ran the task. Facts: those below, and pid, task_id, worker_id."""
@@ -294,6 +299,11 @@ class RuntimeEnvSetupError(RayError):
 
     default = "The runtime environment could not be set up."
 
+    @property
+    def error_message(self) -> str | None:
+        """Why, under Ray's name for it; None if nothing was said."""
+        return self.message if self.message != self.default else None
+
 
 class AuthenticationError(RayError):
     """The other side did not prove who it is, or refused us."""
@@ -341,6 +351,11 @@ class RaySystemError(RayError):
     default = "The runtime failed."
     _ray_order = ("message", "traceback_str")
     traceback_str: str | None = None
+
+    @property
+    def client_exc(self) -> str:
+        """The message, under Ray's name for it."""
+        return self.message
 
 
 class RayChannelError(RaySystemError):

@@ -49,9 +49,9 @@ def check(
     other: dict[str, Any],
     runtime_env: Any,
     namespace: Any,
-    num_cpus: Any,
-    num_gpus: Any,
-    resources: Any,
+    num_cpus: object,
+    num_gpus: object,
+    resources: object,
     labels: Any,
     store: Any,
 ) -> None:

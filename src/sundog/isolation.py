@@ -238,6 +238,31 @@ def preloadable(*names: str) -> list[tuple[str, str]]:
     return found
 
 
+_wanted: dict[str, list[str]] = {}  # a module of sundog's -> the folders of the packages that it needs
+
+
+def workers_want(module: str, *packages: str) -> None:
+    """Workers of this program will need a module of sundog's: zygotes of later sessions load it before they fork.
+
+    Nothing is loaded early if one of the packages that the module imports is not installed as packages are.
+    """
+    from importlib.util import find_spec
+
+    folders = []
+    for name in packages:
+        spec = find_spec(name)
+        folder = os.path.dirname(os.path.dirname(spec.origin)) if spec is not None and spec.origin else ""
+        if os.path.basename(folder) not in SITE_FOLDERS:
+            return
+        folders.append(folder)
+    _wanted[module] = list(dict.fromkeys(folders))
+
+
+def wanted() -> tuple[list[str], list[str]]:
+    """The modules that workers of this program will need, and the folders of what these import."""
+    return list(_wanted), list(dict.fromkeys(folder for each in _wanted.values() for folder in each))
+
+
 def loaded_packages() -> list[str]:
     """The packages that this process has loaded from where packages are installed."""
     found = []

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sundog.config import user_environ
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
 
 JOB_VARIABLE = "_SUNDOG_JOB"
 _LIFETIMES = ("detached", "non_detached")
@@ -35,9 +38,9 @@ class JobConfig:
         self,
         jvm_options: list[str] | None = None,
         code_search_path: list[str] | None = None,
-        runtime_env: dict[str, Any] | None = None,
+        runtime_env: JsonObject | None = None,
         _client_job: bool = False,
-        metadata: dict[str, Any] | None = None,
+        metadata: JsonObject | None = None,
         ray_namespace: str | None = None,
         default_actor_lifetime: str = "non_detached",
         _disable_job_level_lineage_reconstruction: bool = False,
@@ -73,7 +76,7 @@ class JobConfig:
         """Note one more name and value."""
         self.metadata[key] = value
 
-    def set_runtime_env(self, runtime_env: dict[str, Any] | None, validate: bool = False) -> None:
+    def set_runtime_env(self, runtime_env: JsonObject | None, validate: bool = False) -> None:
         """Set the environment of the workers."""
         if validate:
             from sundog.runtime_env import RuntimeEnv
@@ -116,7 +119,7 @@ class JobConfig:
         self.default_actor_lifetime = default_actor_lifetime
 
 
-def submitted_job(address: str) -> dict[str, Any]:
+def submitted_job(address: str) -> JsonObject:
     """What the head process says of the submitted job that this program is the entrypoint of; {} if it is none.
 
     Args:

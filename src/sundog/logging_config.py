@@ -13,10 +13,13 @@ from __future__ import annotations
 import json
 import logging
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sundog import notices
 from sundog.runtime_context import RuntimeContext
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
 
 _ENCODINGS = ("TEXT", "JSON")
 # What every record has; whatever else is on one came with `extra=`.
@@ -54,7 +57,7 @@ class LoggingConfig:
                     f"{', '.join(sorted(_STANDARD))}."
                 )
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonObject:
         """The settings, by name."""
         return {
             "encoding": self.encoding,
@@ -63,7 +66,7 @@ class LoggingConfig:
         }
 
     @classmethod
-    def from_dict(cls, settings: dict[str, Any]) -> LoggingConfig:
+    def from_dict(cls, settings: JsonObject) -> LoggingConfig:
         """What `to_dict` gave."""
         return cls(**settings)
 

@@ -122,7 +122,7 @@ class TaskOptions(_Options):
     post_mortem: bool = False
     capsule: bool = False
     profile: str | None = None
-    _metadata: dict[str, Any] | None = None
+    _metadata: dict[str, object] | None = None
     _labels: dict[str, str] | None = None
     _generator_backpressure_num_objects: int | None = None
     _num_objects_per_yield: int | None = None
@@ -169,7 +169,7 @@ class ActorOptions(_Options):
     post_mortem: bool = False
     capsule: bool = False
     profile: str | None = None
-    _metadata: dict[str, Any] | None = None
+    _metadata: dict[str, object] | None = None
     _labels: dict[str, str] | None = None
     _actor_generator_backpressure_num_objects: int | None = None
 
@@ -311,7 +311,7 @@ def _whole(low: int, meaning: str, *, default_at: int | None = None) -> _Check:
 
 
 def _instance(wanted: type, words: str) -> _Check:
-    def check(name: str, value: object) -> Any:
+    def check(name: str, value: object) -> object:
         if not isinstance(value, wanted):
             raise _wrong_type(name, words, value)
         # A copy: the caller may go on to change the dict it passed.
@@ -523,8 +523,8 @@ class _Kind:
     ) -> None:
         self.noun = noun
         self.article = "an" if noun[0] == "a" else "a"
-        self.defaults: dict[str, Any] = {f.name: f.default for f in fields(options)}
-        self.read_all: Callable[[Any], tuple[Any, ...]] = attrgetter(*self.defaults)
+        self.defaults: dict[str, object] = {f.name: f.default for f in fields(options)}
+        self.read_all: Callable[[object], tuple[object, ...]] = attrgetter(*self.defaults)
         self.writers = [getattr(options, name).__set__ for name in self.defaults]
         self.checks = {name: checks.get(name, _CHECKS[name]) for name in self.defaults}
         self.decorator_only = decorator_only

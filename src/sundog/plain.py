@@ -17,6 +17,12 @@ _Class = TypeVar("_Class", bound=type)
 _Row = TypeVar("_Row")
 _NONE: Mapping[str, object] = {}
 
+# Any is right in these, and only here has to be written: what is inside was named where it was written, in a file,
+# a page or a query, and no type of Python follows it from there.
+JsonObject = dict[str, Any]  # an object of JSON, or a row of the state API that becomes one
+JsonMapping = Mapping[str, Any]  # the same, only read
+SqlRow = tuple[Any, ...]  # a row that a query of SQLite found, or that is to be inserted
+
 
 class _Missing:
     """No default."""

@@ -40,8 +40,22 @@ def load(name: str) -> Any:
             helper.join()
         except RuntimeError:
             pass  # the system allows no more threads
-    __import__(name)
+    if name not in sys.modules:
+        _import(name)
     return sys.modules[name]
+
+
+def _import(name: str) -> None:
+    """Import a module without a break for the collector, which would look at what the module makes again and again."""
+    import gc
+
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        __import__(name)
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _try(name: str) -> None:

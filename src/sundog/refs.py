@@ -236,7 +236,8 @@ def _count_by_hand(ref: ObjectRef[Any]) -> None:
     oid = ref._id
     if type(oid) is not bytes or len(oid) not in (OBJECT_BYTES, RAY_BYTES):
         ref._id = NIL  # whose death means nothing
-        raise ValueError(
+        kind = ValueError if isinstance(oid, bytes) else TypeError
+        raise kind(
             f"ObjectRef: an id needs to have length {OBJECT_BYTES}, as binary() gives it, or {RAY_BYTES}, as in Ray, "
             f"but this is {oid!r:.80}."
         )

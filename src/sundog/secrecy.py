@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
 
 HIDDEN = "(left out)"
 _NAME = re.compile(
@@ -31,7 +34,7 @@ def without_secrets(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if not looks_secret(name, value)}
 
 
-def for_records(runtime_env: dict[str, Any]) -> dict[str, Any]:
+def for_records(runtime_env: JsonObject) -> JsonObject:
     """A runtime_env as it is recorded: the names of all its variables, the values of those that are no secrets.
 
     >>> for_records({"pip": ["six"], "env_vars": {"MODE": "a", "API_KEY": "x"}})

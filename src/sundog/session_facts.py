@@ -5,12 +5,15 @@ Owns the words of what users get back; the node and the recordings know the fact
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from sundog import engines
 from sundog.api import engine_of_session
 from sundog.owner import context
 from sundog.wire.requests import AvailableResources, ClusterResources, Nodes, Request
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
 
 A = TypeVar("A")
 
@@ -19,7 +22,7 @@ def _ask(question: Request[A]) -> A:
     return engine_of_session().owner.control.request(question)
 
 
-def nodes() -> list[dict[str, Any]]:
+def nodes() -> list[JsonObject]:
     """The nodes of the session.
 
     Raises:
@@ -66,7 +69,7 @@ def get_gpu_ids() -> list[int] | list[str]:
     return list(context.facts.accelerators.get("GPU", ()))  # type: ignore[return-value]  # all of one kind
 
 
-def timeline(filename: str | None = None) -> list[dict[str, Any]] | None:
+def timeline(filename: str | None = None) -> list[JsonObject] | None:
     """What ran where and when, as a Chrome trace; written to `filename` if one is given.
 
     Raises:

@@ -70,6 +70,14 @@ def is_ours(path: str) -> bool:
         return False
 
 
+def is_own_file(path: str) -> bool:
+    """Whether this is a regular file that only this user can write to; no if there is none."""
+    try:
+        return not fault_of(os.lstat(path), folder=False)
+    except OSError:
+        return False
+
+
 def check_container(path: str) -> str:
     """Look at a folder that the user chose for us to make folders in: /tmp, a scratch disk, /dev/shm.
 

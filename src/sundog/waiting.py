@@ -56,7 +56,7 @@ class _Waiting:
                 if each._id not in owner.ready:
                     owner.waiters.setdefault(each._id, []).append(self._arrived)
 
-    def _watch(self, generator: ObjectRefGenerator[Any]) -> None:
+    def _watch(self, generator: ObjectRefGenerator[object]) -> None:
         stream = self.owner.streams.streams.get(generator._task_id)
         if stream is not None and not self._is_ready(generator):
             stream.wakers.append(self._wake)

@@ -30,3 +30,8 @@ def test_the_file_is_rewritten_in_place(tmp_path: Path) -> None:
     path.write_text(f"a\n{START}\n{END}\nb × c\n", encoding="utf-8")
     update_file(path, "table")
     assert path.read_text(encoding="utf-8") == f"a\n{START}\ntable\n{END}\nb × c\n"
+
+
+def test_each_section_has_markers_of_its_name() -> None:
+    text = f"{START}{END}<!-- work:start -->old<!-- work:end -->"
+    assert replace_section(text, "new", "work") == f"{START}{END}<!-- work:start -->\nnew\n<!-- work:end -->"

@@ -54,7 +54,17 @@ class Browser:
 
     def await_text(self, text: str, selector: str = "body") -> None:
         """Wait until a text is shown."""
-        self.await_true(lambda: text in self.text(selector), f"{text!r} in {selector}")
+        seen = [""]
+
+        def is_there() -> bool:
+            seen[0] = self.text(selector)
+            return text in seen[0]
+
+        try:
+            self.await_true(is_there, f"{text!r} in {selector}")
+        except AssertionError as error:
+            error.add_note(f"{selector} at {self.driver.current_url} says: {seen[0][:1000]}")
+            raise
 
     def await_true(self, question: Callable[[], object], what: str) -> None:
         """Wait for something of the page; what a question asks of may just be drawn anew, which is a no."""

@@ -11,7 +11,7 @@ from tests.capsules.made import HEADER, contents
 
 def test_a_flood_of_failures_keeps_the_first_twenty_and_then_one_a_second() -> None:
     now = [100.0]
-    pace = capture.Pace(lambda: now[0])
+    pace = capture.CapsulePace(lambda: now[0])
     kept = 0
     for _ in range(1000):
         kept += pace.allows("f")

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sundog.dashboard.facts import FactTail
 from sundog.dashboard.figures import (
     FUNCTIONS_MAX,
-    Look,
     NodeReader,
-    Process,
+    ProcessFigures,
+    SessionLook,
     _bounded,
     count_retries,
     count_tasks,
     families,
 )
-from sundog.wire.looks import Call, Pulse, Waiting, Who
+from sundog.wire.looks import Call, Pulse, WaitingTasks, Who
+
+if TYPE_CHECKING:
+    from sundog.observe.usage import FunctionFigures
+    from sundog.wire.status import SessionStatus
 
 SPREAD = {"mean": 1.0, "p95": 2.0, "max": 3.0}
-FIGURES = {
+FIGURES: FunctionFigures = {
     "count": 5,
     "failed": 2,
     "lost": 1,
@@ -28,19 +34,30 @@ FIGURES = {
     "cpu_s": SPREAD,
     "peak_memory": SPREAD,
 }
-STATUS = {
+STATUS: SessionStatus = {
     "uptime_s": 3.0,
     "pid": 1,
     "resources": {"total": {"CPU": 2.0}, "available": {"CPU": 0.5}},
-    "pending": [{"infeasible": False, "count": 3, "why": "waiting for CPU"}],
+    "pending": [
+        {
+            "shape": {"CPU": 1.0},
+            "count": 3,
+            "waited_s": 1.0,
+            "why": "waiting for CPU",
+            "infeasible": False,
+            "owner": "ab",
+            "depth": 0,
+            "kind": 0,
+        }
+    ],
     "leases": 2,
     "store": {"used_bytes": 7, "limit_bytes": 9, "segments": 1, "spilled_bytes": 4, "spilled_objects": 2},
 }
 
 
-def make_look() -> Look:
+def make_look() -> SessionLook:
     who = Who(12, "ab", "worker", "actor", "01", 0.0, "a1", "A", "")
-    return Look(
+    return SessionLook(
         1.0,
         "session_x",
         True,
@@ -49,13 +66,13 @@ def make_look() -> Look:
         {("A", "ALIVE"): 1},
         {"CREATED": 2},
         STATUS,
-        [Process(who, "A.m", 0.5, 100, 60)],
+        [ProcessFigures(who, "A.m", 0.5, 100, 60)],
     )
 
 
 def test_tasks_are_counted_by_state_from_pulses_and_totals() -> None:
     pulses = [
-        Pulse((), (Waiting("f", arguments=1, worker=2, sent=3),)),
+        Pulse((), (WaitingTasks("f", arguments=1, worker=2, sent=3),)),
         Pulse((Call("t", "f", 0.0),), ()),
     ]
     assert count_tasks(pulses, {"f": FIGURES}) == {
@@ -70,7 +87,7 @@ def test_tasks_are_counted_by_state_from_pulses_and_totals() -> None:
 
 def test_of_the_same_tasks_those_that_are_tried_again_are_counted() -> None:
     calls = (Call("a", "f", 1.0, 2), Call("b", "f", 1.0))
-    pulses = [Pulse(calls, (Waiting("f", 2, 3, 4, (1, 0, 3)),))]
+    pulses = [Pulse(calls, (WaitingTasks("f", 2, 3, 4, (1, 0, 3)),))]
     assert count_retries(pulses, {"f": FIGURES}) == {
         ("f", "PENDING_ARGS_AVAIL"): 1,
         ("f", "SUBMITTED_TO_WORKER"): 2,
@@ -80,7 +97,9 @@ def test_of_the_same_tasks_those_that_are_tried_again_are_counted() -> None:
 
 
 def test_the_functions_that_ran_most_often_are_kept() -> None:
-    many = {f"f{number}": {"count": number} for number in range(FUNCTIONS_MAX + 5)}
+    many: dict[str, FunctionFigures] = {
+        f"f{number}": {**FIGURES, "count": number} for number in range(FUNCTIONS_MAX + 5)
+    }
     kept = _bounded(many)
     assert len(kept) == FUNCTIONS_MAX and "f0" not in kept and f"f{FUNCTIONS_MAX + 4}" in kept
 

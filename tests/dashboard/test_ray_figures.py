@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sundog.dashboard import ray_figures
 from sundog.dashboard.facts import FactTail
 from sundog.dashboard.figures import NodeReader
 from tests.dashboard.test_figures import make_look
+
+if TYPE_CHECKING:
+    from sundog.wire.status import DriverRow
 
 # What the default board of Ray 2.60 asks for, but for GPUs, TPUs and its autoscaler.
 BOARD = [
@@ -70,7 +75,8 @@ def test_what_rays_board_asks_for_is_there_with_its_labels(tmp_path: object) -> 
 
 def test_figures_of_a_session_with_one_program_name_its_job(tmp_path: object) -> None:
     look, facts = make_look(), FactTail(str(tmp_path))
-    for drivers, job in (([{"job_id": "01000000"}], "01000000"), ([{"job_id": "01"}, {"job_id": "02"}], "")):
+    for names, job in ((["01000000"], "01000000"), (["01", "02"], "")):
+        drivers: list[DriverRow] = [{"pid": 1, "job_id": name, "entrypoint": ""} for name in names]
         look.status = {**look.status, "drivers": drivers}
         found = {family.name: family for family in ray_figures.families(look, facts, "1.0")}
         assert {labels["JobId"] for labels, _ in found["ray_tasks"].samples} == {job}

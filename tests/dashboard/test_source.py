@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sundog.dashboard.source import FAILED, Source, Wanted, _where, page_of
+from sundog.dashboard.source import FAILED, PageSource, Wanted, _where, page_of
 from sundog.observe.sessions import Opened
 
 
@@ -38,7 +38,7 @@ def test_a_filter_never_becomes_part_of_the_question() -> None:
 
 
 def test_an_answer_is_shared_for_a_moment(tmp_path: Path) -> None:
-    source = Source(Opened("s", str(tmp_path)))
+    source = PageSource(Opened("s", str(tmp_path)))
     made = []
 
     def make() -> int:
@@ -50,7 +50,7 @@ def test_an_answer_is_shared_for_a_moment(tmp_path: Path) -> None:
 
 
 def test_an_ended_session_answers_from_its_files(tmp_path: Path) -> None:
-    source = Source(Opened("s", str(tmp_path)))
+    source = PageSource(Opened("s", str(tmp_path)))
     assert source.activity().functions == []
     assert source.stacks() == [] and source.paused() == [] and source.memory() is None
     assert source.tasks(Wanted()).total == 0

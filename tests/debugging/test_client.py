@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from sundog.debugging import client
-from sundog.debugging.channel import Channel
+from sundog.debugging.channel import DebugChannel
 from tests.debugging.visits import elsewhere
 
 
 def test_lines_are_sent_answers_shown_and_kept_for_the_next_visit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    ours, theirs = (Channel(each) for each in socket.socketpair())
+    ours, theirs = (DebugChannel(each) for each in socket.socketpair())
     heard: list[Any] = []
 
     def task() -> None:

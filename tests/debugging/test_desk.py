@@ -1,4 +1,4 @@
-"""A paused task and who sits at its prompt."""
+"""A paused task and the client at its prompt."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sundog.debugging import triggers
-from sundog.debugging.triggers import Watch
+from sundog.debugging.triggers import TriggerWatch
 from sundog.owner import context
 from sundog.wire.pauses import Trigger
 
@@ -36,7 +36,7 @@ def hits(monkeypatch: pytest.MonkeyPatch) -> Any:
         def stop(frame: FrameType, why: str) -> None:
             found.append((why, frame.f_locals["total"]))
 
-        watch = Watch(stop)
+        watch = TriggerWatch(stop)
         before = sys.gettrace()
         monkeypatch.setattr(context, "main_task", (b"1", "work", attempt, b""))
         watch.set((trigger,))

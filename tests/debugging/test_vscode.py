@@ -23,7 +23,7 @@ def test_a_connection_of_another_user_is_closed_and_the_next_one_is_taken(
 ) -> None:
     users = [os.geteuid() + 1, None, os.geteuid()]
     monkeypatch.setattr(trust, "connected_user", lambda _: users.pop(0))
-    with vscode.Gate(socket.AF_INET, socket.SOCK_STREAM) as gate:
+    with vscode.DebugGate(socket.AF_INET, socket.SOCK_STREAM) as gate:
         gate.bind(("127.0.0.1", 0))
         gate.listen()
         clients = [socket.create_connection(gate.getsockname(), timeout=120) for _ in range(3)]

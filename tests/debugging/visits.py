@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sundog.debugging import channel
-from sundog.debugging.desk import Desk
+from sundog.debugging.desk import DebugDesk
 from sundog.wire.pauses import Pause
 
 PAUSE = Pause("1", "ab", "f", 0, "/f.py", 3, "f", "breakpoint()", 0.0, 7, "cd")
@@ -20,9 +20,9 @@ class Told:
         self.pauses: list[Pause] = []
         self.ended: list[str] = []
 
-    def desk(self, folder: Path) -> Desk:
+    def desk(self, folder: Path) -> DebugDesk:
         """A desk that tells us."""
-        return Desk(str(folder), PAUSE, self.pauses.append, self.ended.append)
+        return DebugDesk(str(folder), PAUSE, self.pauses.append, self.ended.append)
 
 
 class Client:

@@ -130,9 +130,14 @@ def test_the_page_of_settings_says_what_the_code_says() -> None:
 
 
 # ---------------------------------------------------------------------- commands
-def test_every_command_is_in_the_readme() -> None:
+def test_every_command_is_on_the_page_of_commands() -> None:
+    page = (ROOT / "docs/commands.md").read_text(encoding="utf-8")
+    assert [name for name in COMMANDS if f"`sundog {name}" not in page] == []
+
+
+def test_the_readme_names_only_commands_that_there_are() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert [name for name in COMMANDS if f"`sundog {name}" not in readme] == []
+    assert set(re.findall(r"`sundog ([a-z-]+)", readme)) - set(COMMANDS) == set()
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/benchmarks.md"])
@@ -142,7 +147,7 @@ def test_the_benchmarks_have_their_places(page: str) -> None:
 
 
 def test_the_readme_stays_short() -> None:
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 150
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 132
 
 
 # ---------------------------------------------------------------------- architecture

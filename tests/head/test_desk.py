@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from sundog.head.desk import Desk
+from sundog.head.desk import HeadDesk
 from sundog.observe.sessions import Opened
 from tests.head.conftest import INFO
 
 
 def test_what_blocks_runs_beside_the_event_loop(ended: Opened) -> None:
     async def ask() -> tuple[str, int]:
-        desk = Desk(ended, INFO)
+        desk = HeadDesk(ended, INFO)
         try:
             await desk.open()
             name = await desk.blocking(lambda: threading.current_thread().name)

@@ -94,7 +94,7 @@ def test_a_job_that_waits_is_stopped_before_it_begins(session: str) -> None:
 
 def test_a_job_whose_supervisor_was_killed_has_failed(session: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ended: list[str] = []
-    monkeypatch.setattr(entrypoint, "end_marked", ended.append)
+    monkeypatch.setattr(entrypoint, "end_marked", lambda folder: ended.append(folder.submission_id))
     queue = Queue(session)
     _submit(queue, "a")
     queue.lose("a")

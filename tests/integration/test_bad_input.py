@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import psutil
@@ -19,6 +19,9 @@ import sundog
 from sundog.exceptions import OwnerDiedError, RaySystemError, RayTaskError
 from sundog.wire.requests import Status
 from tests.integration.gates import await_true
+
+if TYPE_CHECKING:
+    from sundog.wire.status import PendingRow
 
 GET_S = 120
 LOCK = threading.Lock()
@@ -306,11 +309,10 @@ def test_a_name_that_is_taken_is_refused(ray: ModuleType) -> None:
 
 
 # ---------------------------------------------------------------------- infeasible
-def pending(ray: ModuleType) -> list[dict[str, Any]]:
+def pending(ray: ModuleType) -> list[PendingRow]:
     from sundog import api
 
-    found: list[dict[str, Any]] = api.control(Status())["pending"]
-    return found
+    return api.control(Status())["pending"]
 
 
 def test_infeasible_tasks_are_warned_of_once_and_listed(

@@ -137,3 +137,5 @@ def test_a_ref_made_of_an_id_of_rays_length_names_nothing_but_is_a_ref(ray: Modu
     assert ray.ObjectRef.nil().is_nil() and not made.is_nil()
     with pytest.raises(ValueError, match="needs to have length"):
         ray.ObjectRef(b"1234")
+    with pytest.raises(TypeError):
+        ray.ObjectRef("ab" * 28)

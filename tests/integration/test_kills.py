@@ -154,13 +154,13 @@ def test_a_driver_killed_as_it_tells_its_node_of_the_session_leaves_no_shared_me
         """
         import sys, time
         from sundog import early
-        tell = early.Program.tell
+        tell = early.NodeProgram.tell
         def stay(*args):
             if sys.argv[1] == "after":
                 tell(*args)
             print("now", flush=True)
             time.sleep(1000)
-        early.Program.tell = stay
+        early.NodeProgram.tell = stay
         ray.init(num_cpus=2, _system_config={"shm_dir": sys.argv[2]})
         """,
         moment,

@@ -93,7 +93,8 @@ def test_names_cannot_forge_lines_or_colour_them() -> None:
         lines = [line.rstrip("\n") for line in driver.rest()]
         driver.close()
     told = [line for line in lines + driver.errors if "forged" in line]
-    assert len(told) >= 4, lines
+    # By names, not by lines: print() writes a text and its end apart, and a worker's line may come between them.
+    assert sum(line.count("forged") for line in told) >= 4, lines
     assert all(line.rstrip("\n").isprintable() and "x\\n(node" in line for line in told), told
 
 

@@ -30,9 +30,14 @@ def test_a_ref_made_from_bytes_counts_like_any_other(ray: ModuleType) -> None:
     assert ray.get(kept, timeout=GET_S) == [1, 2]
 
 
-@pytest.mark.parametrize("wrong", [b"short", "text", None, bytes(24)])
-def test_a_ref_made_from_something_else_is_refused(ray: ModuleType, wrong: Any) -> None:
-    with pytest.raises(ValueError, match="length 20"):
+@pytest.mark.parametrize(
+    ("wrong", "error"),
+    [(b"short", ValueError), (bytes(24), ValueError), ("text", TypeError), (None, TypeError)],
+)
+def test_a_ref_made_from_something_else_is_refused(
+    ray: ModuleType, wrong: Any, error: type[Exception]
+) -> None:
+    with pytest.raises(error, match="length 20"):
         ray.ObjectRef(wrong)
 
 

@@ -136,7 +136,7 @@ def test_the_line_that_a_killed_task_ran_is_known_afterwards(ray: ModuleType, tm
     ref = hangs.remote()
     rings = Path(session_path()) / "rings"
 
-    def seen() -> events.Sample | None:
+    def seen() -> events.SampledLine | None:
         samples = (events.last_sample(str(path)) for path in rings.glob("*.ring"))
         return next((sample for sample in samples if sample and sample.line.endswith(" await_true")), None)
 

@@ -56,18 +56,47 @@ def test_what_the_command_prints_is_kept_and_its_group_can_be_ended(folder: JobF
     assert Path(folder.log).stat().st_mode & 0o777 == 0o600
 
 
-def test_processes_of_a_job_are_found_by_their_mark(folder: JobFolder) -> None:
-    environ = entrypoint.environment(folder, JobRecord("a", "echo"))
-    ours = subprocess.Popen(["sleep", "1000"], env=environ)
-    other = subprocess.Popen(["sleep", "1000"], env=environ | {"_SUNDOG_SUBMISSION": "ab"})
+def _await_variables(process: subprocess.Popen[bytes]) -> None:
+    """Wait until a process is the program that it was started for, with that program's variables."""
+    while b"_SUNDOG_SUBMISSION" not in Path(f"/proc/{process.pid}/environ").read_bytes():
+        assert process.poll() is None
+
+
+def test_processes_of_a_job_are_found_by_their_mark_and_those_of_other_sessions_are_left(
+    folder: JobFolder, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("session")
+    same_id, longer_id = JobFolder(str(elsewhere), "a"), JobFolder(folder.session, "ab")
+    for job in (same_id, longer_id):
+        job.create(JobRecord(job.submission_id, "echo"))
+    environs = [entrypoint.environment(each, JobRecord("a", "echo")) for each in (folder, same_id, longer_id)]
+    started = [subprocess.Popen(["sleep", "1000"], env=environ) for environ in environs]
     try:
-        while b"_SUNDOG_SUBMISSION" not in Path(f"/proc/{ours.pid}/environ").read_bytes():
-            assert ours.poll() is None
-        entrypoint.end_marked("a")
+        for each in started:
+            _await_variables(each)
+        entrypoint.end_marked(folder)
+        ours, *others = started
         assert ours.wait() == -signal.SIGKILL
-        assert other.poll() is None
+        assert [each.poll() for each in others] == [None, None]
     finally:
-        for each in (ours, other):
+        for each in started:
+            each.kill()
+            each.wait()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can run a program as another user")
+def test_a_process_of_another_user_is_left_though_it_bears_the_mark(folder: JobFolder) -> None:
+    environ = entrypoint.environment(folder, JobRecord("a", "echo"))
+    stranger = subprocess.Popen(["sleep", "1000"], env=environ, user=54321, group=54321, extra_groups=[])
+    ours = subprocess.Popen(["sleep", "1000"], env=environ)
+    try:
+        _await_variables(stranger)
+        _await_variables(ours)
+        entrypoint.end_marked(folder)
+        assert ours.wait() == -signal.SIGKILL
+        assert stranger.poll() is None
+    finally:
+        for each in (stranger, ours):
             each.kill()
             each.wait()
 

@@ -7,6 +7,7 @@ import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,6 +19,9 @@ from sundog.node.sessions import publish
 from sundog.store import folders
 from tests.integration.gates import await_true
 
+if TYPE_CHECKING:
+    from sundog.wire.dicts import Session
+
 
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
@@ -26,7 +30,13 @@ def node(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     (tmp_path / "logs").mkdir()
     process = subprocess.Popen(["sleep", "1000"])
     lock = folders.make_lock(str(tmp_path))
-    session = {"name": "s", "path": str(tmp_path), "shm_root": "", "node_pid": process.pid, "node_id": b"n"}
+    session: Session = {
+        "name": "s",
+        "path": str(tmp_path),
+        "shm_root": "",
+        "node_pid": process.pid,
+        "node_id": b"n",
+    }
     publish(session, {"CPU": 1.0}, persistent=True)
     yield process
     process.kill()

@@ -92,3 +92,19 @@ def test_environments_are_recorded_without_their_secrets(tmp_path: Path) -> None
     assert (kind, env["subject"], env["row"]["error"]) == ("runtime_env", "k", "no such package")
     assert env["row"]["runtime_env"]["env_vars"]["MODE"] == "a"
     assert "API_KEY" in actor["row"]["serialized_runtime_env"] and "hush" not in str(node.facts)
+
+
+def test_the_first_sample_tells_of_the_time_since_the_start(tmp_path: Path, monkeypatch: Any) -> None:
+    stat = tmp_path / "stat"
+    real_open = open
+    monkeypatch.setattr(
+        "builtins.open",
+        lambda path, *more, **how: real_open(stat if path == "/proc/stat" else path, *more, **how),
+    )
+    stat.write_text("cpu 900 0 0 100 0 0 0 0\n")  # busy since the machine's start
+    node = FakeNode(tmp_path)
+    chronicle = Chronicle(node)  # type: ignore[arg-type]
+    chronicle.start()
+    stat.write_text("cpu 925 0 0 175 0 0 0 0\n")
+    node.timers.pop()()
+    assert [facts["cpu"] for kind, facts in node.facts if kind == "machine"] == [0.25]

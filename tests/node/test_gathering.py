@@ -12,7 +12,7 @@ from sundog.config import Config
 from sundog.node.requests import Requests
 from sundog.util.state.api import list_objects
 from sundog.util.state.exception import RayStateApiException
-from sundog.util.state.source import Source
+from sundog.util.state.source import StateSource
 from sundog.wire.control import Described, Rpc
 from sundog.wire.requests import ListRows
 
@@ -90,7 +90,10 @@ def test_nobody_waits_for_the_dead() -> None:
 def test_a_list_with_gaps_is_refused_or_warned_of(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with_gaps = Source(lambda *asked: ([{"object_id": "ab"}], [41, 42]), "no session")
+    def ask(_request: object) -> Any:
+        return [{"object_id": "ab"}], [41, 42]
+
+    with_gaps = StateSource(ask, "no session")
     monkeypatch.setattr("sundog.util.state.questions.find_source", lambda address: with_gaps)
     with pytest.raises(RayStateApiException, match=r"2 processes .*41, 42"):
         list_objects()

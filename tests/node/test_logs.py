@@ -28,7 +28,7 @@ class Writer:
     def __init__(self, path: Path, max_bytes: int = 1 << 30, backups: int = 5) -> None:
         self.name = "f"
         self._fd = os.open("/dev/null", os.O_WRONLY)
-        self.channel = stdio.Channel(str(path), self._fd, lambda: self.name, max_bytes, backups)
+        self.channel = stdio.LogChannel(str(path), self._fd, lambda: self.name, max_bytes, backups)
 
     def write(self, text: str) -> None:
         self.channel.write(text.encode(), through=True)

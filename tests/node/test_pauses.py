@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from sundog.node.pauses import Pauses
+from sundog.node.pauses import SessionPauses
 from sundog.wire.control import PauseCounts, Paused, PauseNotice, Resumed, SetCaptures, SetTriggers
 from sundog.wire.pauses import Pause, Trigger
 
@@ -24,14 +24,14 @@ def process(kind: str, process_id: bytes) -> Any:
     )
 
 
-def make() -> tuple[Any, Any, Pauses]:
+def make() -> tuple[Any, Any, SessionPauses]:
     driver, worker = process("driver", b"d"), process("worker", b"w")
     node: Any = SimpleNamespace(
         processes={b"d": driver, b"w": worker},
         jobs={b"j": SimpleNamespace(driver=b"d")},
         session={"path": "/nowhere"},
     )
-    return driver, worker, Pauses(node)
+    return driver, worker, SessionPauses(node)
 
 
 def test_everybody_hears_how_many_stand_and_the_driver_hears_where_once() -> None:

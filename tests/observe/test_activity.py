@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from sundog.observe.activity import Function, Pace, since, tally
-from sundog.wire.looks import Call, Pulse, Waiting
+from sundog.observe.activity import Function, FunctionRates, since, tally
+from sundog.wire.looks import Call, Pulse, WaitingTasks
 
 
 def figures(count: int, failed: int = 0) -> dict[str, Any]:
@@ -18,7 +18,7 @@ def figures(count: int, failed: int = 0) -> dict[str, Any]:
 
 
 def test_what_runs_waits_and_ended_is_counted_once_each() -> None:
-    owner = Pulse((), (Waiting("f", arguments=1, worker=2, sent=3), Waiting("g", 0, 0, 1)))
+    owner = Pulse((), (WaitingTasks("f", arguments=1, worker=2, sent=3), WaitingTasks("g", 0, 0, 1)))
     worker = Pulse((Call("a", "f", 1.0), Call("b", "h", 1.0)), ())
     found = {each.name: each for each in tally([owner, worker], {"f": figures(10, 4)})}
     assert (found["f"].done, found["f"].failed, found["f"].running, found["f"].waiting) == (6, 4, 1, 5)
@@ -27,12 +27,12 @@ def test_what_runs_waits_and_ended_is_counted_once_each() -> None:
 
 
 def test_a_call_that_its_owner_no_longer_counts_makes_nothing_negative() -> None:
-    [row] = tally([Pulse((Call("a", "f", 1.0),), (Waiting("f", 0, 0, 0),))], {})
+    [row] = tally([Pulse((Call("a", "f", 1.0),), (WaitingTasks("f", 0, 0, 0),))], {})
     assert (row.running, row.waiting) == (1, 0)
 
 
 def test_a_rate_is_what_ended_between_two_looks_and_gives_the_time_left() -> None:
-    pace = Pace()
+    pace = FunctionRates()
     first = Function("f", done=10, waiting=30)
     pace.apply([first], 100.0)
     assert (first.rate, first.left_s) == (0.0, None)

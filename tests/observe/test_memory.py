@@ -17,7 +17,7 @@ def reference(
     return Reference(oid, size, kind, "NIL", 1, site, segment, 1, 0.0)
 
 
-def joined() -> list[memory.Holding]:
+def joined() -> list[memory.ObjectHolding]:
     owned = reference(size=800, site="train.py:3 in main", segment="s")
     small = reference(PUT[:-1] + "1", 5, site="train.py:9 in main")
     handle = reference(PUT[:-1] + "2", kind="ACTOR_HANDLE")
@@ -42,7 +42,7 @@ def test_places_and_ages_are_told_apart() -> None:
 
 
 def test_an_object_that_several_hold_is_counted_once_in_its_group() -> None:
-    picture = memory.Picture(joined(), [], {}, {})
+    picture = memory.MemoryPicture(joined(), [], {}, {})
     [node] = memory.group(picture, "node", "size")
     assert node.size_bytes == 805 and node.counts["PINNED_IN_MEMORY"] == 1
     assert [row.who.pid for row in node.rows[:2]] == [10, 20]

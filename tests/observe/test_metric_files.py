@@ -6,15 +6,15 @@ import os
 from pathlib import Path
 
 from sundog.observe import metric_files
-from sundog.observe.metric_files import COUNTER, GAUGE, HISTOGRAM, Key, MetricFile
+from sundog.observe.metric_files import COUNTER, GAUGE, HISTOGRAM, MetricFile, SeriesKey
 
 ONE, TWO = b"\x01" * 8, b"\x02" * 8
-SEEN = Key("seen", COUNTER, "how many", (("route", "ä"),))
-DEPTH = Key("depth", GAUGE, "", ())
-TOOK = Key("took", HISTOGRAM, "", (), (1.0, 5.0))
+SEEN = SeriesKey("seen", COUNTER, "how many", (("route", "ä"),))
+DEPTH = SeriesKey("depth", GAUGE, "", ())
+TOOK = SeriesKey("took", HISTOGRAM, "", (), (1.0, 5.0))
 
 
-def write(path: Path, process: bytes, key: Key, *values: float) -> None:
+def write(path: Path, process: bytes, key: SeriesKey, *values: float) -> None:
     file = MetricFile(str(path), process)
     at = file.add(key)
     for index, value in enumerate(values, at):
@@ -31,7 +31,7 @@ def test_what_a_process_wrote_is_read_back_with_its_tags(tmp_path: Path) -> None
 def test_a_file_grows_with_the_number_of_series(tmp_path: Path) -> None:
     file = MetricFile(str(tmp_path), ONE)
     for number in range(500):
-        at = file.add(Key(f"metric_{number}", COUNTER, "x" * 50, ()))
+        at = file.add(SeriesKey(f"metric_{number}", COUNTER, "x" * 50, ()))
         file.values[at] = number
     file.close()
     assert [each.values[0] for each in metric_files.read(str(tmp_path))] == list(map(float, range(500)))
@@ -82,7 +82,7 @@ def test_too_many_series_are_refused(tmp_path: Path) -> None:
     added = 0
     try:
         for added in range(100):
-            file.add(Key("long", COUNTER, "x" * 100_000, (("n", str(added)),)))
+            file.add(SeriesKey("long", COUNTER, "x" * 100_000, (("n", str(added)),)))
     except OSError as error:
         assert "too many" in str(error)
     file.close()

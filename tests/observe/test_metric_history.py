@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from sundog.observe.metric_files import Key, Series
+from sundog.observe.metric_files import Series, SeriesKey
 from sundog.observe.metric_history import MOST, History, sample
 
 
 def _series(kind: str, *values: float, name: str = "m", process: str = "") -> Series:
-    return Series(Key(name, kind, "", (("route", "a"),)), values, process)
+    return Series(SeriesKey(name, kind, "", (("route", "a"),)), values, process)
 
 
 def test_a_sample_has_what_changed_and_no_more_than_it_may() -> None:

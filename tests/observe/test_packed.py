@@ -57,6 +57,11 @@ def test_what_is_packed_comes_out_and_neither_links_nor_objects_go_in(tmp_path: 
     assert Path(folder, "logs/driver.out").read_text() == "printed"
 
 
+def test_the_name_in_a_file_that_somebody_made_forges_no_line_of_a_terminal(tmp_path: Path) -> None:
+    name, _ = unpack(a_zip(tmp_path, mark={"format": 1, "name": "s\x1b[2J\nall is well", "sundog": "1"}))
+    assert name == r"s\x1b[2J\nall is well"
+
+
 def test_progress_is_told_up_to_the_end(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     file = str(tmp_path / "f")

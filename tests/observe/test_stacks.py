@@ -1,21 +1,23 @@
 """Stacks as text: folded by likeness, the user's frames shown, sundog's in one line."""
 
 from sundog.observe import fault_dumps, stacks
-from sundog.observe.stacks import Seen
+from sundog.observe.stacks import SeenProcess
 from sundog.owner.stacks import PACKAGE_DIR
-from sundog.wire.looks import Call, Frame, ProcessStacks, Stack, Who
+from sundog.wire.looks import Call, ProcessStacks, Stack, StackFrame, Who
 
-RUNNER = Frame("Executor._run_any", f"{PACKAGE_DIR}worker/executor.py", 357, True)
+RUNNER = StackFrame("Executor._run_any", f"{PACKAGE_DIR}worker/executor.py", 357, True)
 
 
-def seen(pid: int, *frames: Frame, kind: str = "worker", call: Call | None = None) -> Seen:
+def seen(pid: int, *frames: StackFrame, kind: str = "worker", call: Call | None = None) -> SeenProcess:
     stack = Stack("MainThread", frames, call)
     told = ProcessStacks((stack,), calls=(call,) if call is not None else ())
-    return Seen(Who(pid, f"{pid:x}", kind, "leased", "01", float(pid), entrypoint="train.py"), told, "python")
+    return SeenProcess(
+        Who(pid, f"{pid:x}", kind, "leased", "01", float(pid), entrypoint="train.py"), told, "python"
+    )
 
 
-def work(pid: int, start_s: float) -> Seen:
-    frame = Frame("square", "/nowhere/train.py", 7)
+def work(pid: int, start_s: float) -> SeenProcess:
+    frame = StackFrame("square", "/nowhere/train.py", 7)
     return seen(pid, frame, RUNNER, call=Call(f"{pid:x}", "square", start_s))
 
 
@@ -26,7 +28,7 @@ def test_equal_stacks_are_shown_once_with_their_pids_and_ages() -> None:
 
 
 def test_a_worker_that_waits_for_work_is_idle_and_shows_nothing_of_ours() -> None:
-    waits = Frame("Serving.run", f"{PACKAGE_DIR}worker/serving.py", 130, True)
+    waits = StackFrame("Serving.run", f"{PACKAGE_DIR}worker/serving.py", 130, True)
     [group] = stacks.fold([seen(11, waits)])
     assert (group.title, group.lines) == ("worker, idle", [])
     [group] = stacks.fold([seen(11, waits)], everything=True)
@@ -34,15 +36,15 @@ def test_a_worker_that_waits_for_work_is_idle_and_shows_nothing_of_ours() -> Non
 
 
 def test_frames_of_sundog_in_the_middle_are_one_line() -> None:
-    get = Frame("get", f"{PACKAGE_DIR}api.py", 1, True)
-    poll = Frame("Reactor.lead", f"{PACKAGE_DIR}owner/reactor.py", 1, True)
-    [group] = stacks.fold([seen(11, poll, get, Frame("main", "/nowhere/train.py", 3), kind="driver")])
+    get = StackFrame("get", f"{PACKAGE_DIR}api.py", 1, True)
+    poll = StackFrame("Reactor.lead", f"{PACKAGE_DIR}owner/reactor.py", 1, True)
+    [group] = stacks.fold([seen(11, poll, get, StackFrame("main", "/nowhere/train.py", 3), kind="driver")])
     assert group.lines == ["    [sundog] get, 1 frames deeper", "    main (/nowhere/train.py:3)"]
     assert stacks.heading(group, 0.0) == "driver train.py  (pid 11)"
 
 
 def test_names_with_control_characters_are_escaped() -> None:
-    [group] = stacks.fold([seen(11, Frame("\x1b[2J", "/a\nb.py", 3), kind="driver")])
+    [group] = stacks.fold([seen(11, StackFrame("\x1b[2J", "/a\nb.py", 3), kind="driver")])
     assert len(group.lines) == 1 and "\x1b" not in group.lines[0] and "\n" not in group.lines[0]
 
 

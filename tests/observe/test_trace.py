@@ -13,7 +13,7 @@ import pytest
 from sundog import event_facts, events
 from sundog.observe import segments
 from sundog.observe.index import Index, opened
-from sundog.observe.trace import Window, pieces, session_bounds
+from sundog.observe.trace import TraceWindow, pieces, session_bounds
 
 WORKER, DRIVER, NODE = b"\xcd" * 8, b"\xef" * 8, b"n" * 16
 NOW = 1_800_000_000.0
@@ -65,7 +65,7 @@ def index(tmp_path: Path) -> Iterator[Index]:
     driver.close()
 
 
-def trace(index: Index, window: Window | None = None) -> list[dict[str, Any]]:
+def trace(index: Index, window: TraceWindow | None = None) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads("".join(pieces(index, window)))
     return found
 
@@ -116,7 +116,7 @@ def test_arrows_lie_within_slices(index: Index) -> None:
 def test_a_window_has_what_touches_it(index: Index) -> None:
     low, high = session_bounds(index)
     assert (low, high) == (NOW, NOW + 21), "a task that has not ended counts to the last moment"
-    found = [each for each in trace(index, Window(NOW + 2.0, NOW + 3.2)) if each.get("cat") == "task"]
+    found = [each for each in trace(index, TraceWindow(NOW + 2.0, NOW + 3.2)) if each.get("cat") == "task"]
     assert len(found) == 2
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from sundog.observe import usage
 from sundog.observe.timeline import percentile
-from sundog.observe.usage import Key, Spread, Totals
+from sundog.observe.usage import FunctionKey, Spread, Totals
 
 
 def test_the_examples_in_the_docstrings_run() -> None:
@@ -66,7 +66,7 @@ def test_a_long_batch_weighs_as_much_as_it_has_values() -> None:
 def test_a_class_is_the_sum_of_its_methods() -> None:
     totals = Totals()
     for name, class_name, seconds in (("A.m", "A", 1.0), ("A.__init__", "A", 3.0), ("f", "", 9.0)):
-        row = totals.row(Key(name, class_name))
+        row = totals.row(FunctionKey(name, class_name))
         row.count += 1
         row.duration_s.add([seconds])
     assert set(totals.functions()) == {"A.m", "A.__init__", "f"}
@@ -77,7 +77,7 @@ def test_a_class_is_the_sum_of_its_methods() -> None:
 
 def test_totals_survive_json() -> None:
     totals = Totals()
-    row = totals.row(Key("f", ""))
+    row = totals.row(FunctionKey("f", ""))
     row.count, row.failed, row.lost = 3, 2, 1
     row.duration_s.add([0.0, 1.0, 2.0])
     row.cpu_s.add([0.5])
@@ -93,8 +93,8 @@ def test_functions_beyond_a_bound_are_told_together(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(usage, "_ROWS_MAX", 2)
     totals = Totals()
     for number in range(6):
-        totals.row(Key(f"task-{number}", "")).count += 1
-    totals.row(Key("A.m", "A")).count += 1
+        totals.row(FunctionKey(f"task-{number}", "")).count += 1
+    totals.row(FunctionKey("A.m", "A")).count += 1
     told = {name: figures["count"] for name, figures in totals.functions().items()}
     assert told == {"task-0": 1, "task-1": 1, "(others)": 5}
     assert totals.classes()["A"]["count"] == 1

@@ -7,9 +7,9 @@ from typing import Any
 from sundog.observe.why import (
     ActorFacts,
     Attempt,
-    End,
     JobFacts,
     ObjectFacts,
+    ProcessEnd,
     Story,
     TaskFacts,
     Usual,
@@ -27,7 +27,9 @@ def told(story: Story) -> str:
 
 
 MEMORY = {"used_bytes": 9e9, "total_bytes": 10e9}
-OOM = End("cd" * 8, 41, "NODE_OUT_OF_MEMORY", "it was ended: memory.", last_line="a.py:9 in f", facts=MEMORY)
+OOM = ProcessEnd(
+    "cd" * 8, 41, "NODE_OUT_OF_MEMORY", "it was ended: memory.", last_line="a.py:9 in f", facts=MEMORY
+)
 
 
 def test_a_task_that_can_never_run() -> None:

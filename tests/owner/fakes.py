@@ -14,7 +14,7 @@ from sundog.exceptions import ObjectLostError
 from sundog.ids import IdMaker, random_id
 from sundog.owner.lanes import ActorLane, Lane
 from sundog.owner.objects import Objects
-from sundog.owner.pauses import Pauses
+from sundog.owner.pauses import KnownPauses
 from sundog.owner.rows import Task
 from sundog.owner.unread import UnreadErrors
 
@@ -280,7 +280,7 @@ class FakeOwner:
         self.dependents, self.freed_early = objects.dependents, objects.freed_early
         self.nested, self.unread = objects.nested, objects.unread
         self.inline_max = objects.inline_max
-        self.pauses, self.deliveries = Pauses(), FakeDeliveries()
+        self.pauses, self.deliveries = KnownPauses(), FakeDeliveries()
         self.reactor: Any = objects.reactor
         self.control = FakeControl()
         self.agenda = FakeAgenda()

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from sundog.owner.agenda import Agenda
-from sundog.owner.pauses import Pauses
+from sundog.owner.pauses import KnownPauses
 from sundog.owner.rows import DONE, Fn, Task
 
 
@@ -33,7 +33,7 @@ def sockets() -> Sockets:
 
 @pytest.fixture
 def agenda(sockets: Sockets) -> Iterator[Agenda]:
-    made = Agenda(sockets, Pauses())  # type: ignore[arg-type]
+    made = Agenda(sockets, KnownPauses())  # type: ignore[arg-type]
     yield made
     made.close()
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FunctionType
-from typing import ParamSpec
+from types import FunctionType, SimpleNamespace
+from typing import ParamSpec, cast
 
 import pytest
 
 from sundog import events
 from sundog.event_names import read_names
 from sundog.owner import call_sites
+from sundog.owner.rows import Fn
 
 P = ParamSpec("P")
 
@@ -80,3 +81,14 @@ def test_without_code_of_the_users_the_other_number_is_given(
 ) -> None:
     monkeypatch.setattr(call_sites, "_is_ours", lambda names: True)
     assert call_sites.of_user(ring, 7) == 7
+
+
+def _note(ring: events.Ring, fn: Fn) -> int:
+    call_sites.note(ring, fn, bytes(16), _note.__code__, 0)
+    return 0
+
+
+def test_what_a_pool_submits_is_charged_to_the_line_that_asked_for_it(ring: events.Ring) -> None:
+    fn = SimpleNamespace(name="f", site_code=None, site_at=0)
+    _as_module(_note, "sundog.util.multiprocessing.pool")(ring, cast("Fn", fn))
+    assert any("in test_what_a_pool_submits" in text for text, *_ in read_names(ring.path).values())

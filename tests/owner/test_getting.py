@@ -33,7 +33,9 @@ class Reading(FakeReactor):
             self.rounds.pop(0)()
         return True
 
-    def lead_one(self, ready: Any, oid: bytes, on_block: Callable[[], None] | None) -> bool:
+    def lead_one(
+        self, ready: Any, oid: bytes, on_block: Callable[[], None] | None, block_after_s: float = 0.0
+    ) -> bool:
         return bool(self.lead(lambda: oid in ready, None, on_block))
 
     def pump(self) -> None:

@@ -153,6 +153,23 @@ def test_a_blocking_call_is_left_before_a_handler_runs(guarded: Any) -> None:
     assert found == ["left", "handler"]
 
 
+def test_a_signal_that_comes_with_what_a_verb_waits_for_is_heeded_when_the_verb_ends(guarded: Any) -> None:
+    def handler(*_: object) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGUSR1, handler)
+    found: list[str] = []
+
+    def wait() -> None:
+        interrupts.wait_in(signal.raise_signal, signal.SIGUSR1)
+        found.append("its answer is there")
+
+    with pytest.raises(TimeoutError):
+        call_ours(wait)
+    assert found == ["its answer is there"]
+    assert not interrupts.due() and sys.gettrace() is None
+
+
 def test_a_blocking_call_does_not_begin_while_a_handler_waits(guarded: Any) -> None:
     found: list[str] = []
     signal.signal(signal.SIGUSR1, lambda *_: found.append("handler"))

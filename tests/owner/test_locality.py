@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,6 +14,9 @@ from sundog.owner.rows import Fn, Shape, Task
 from sundog.state.lease_spec import LeaseSpec
 from sundog.store import places
 from sundog.store.segments import Segments
+
+if TYPE_CHECKING:
+    from sundog.wire.dicts import LeaseSetup
 
 HEAD = b"h" * 16
 TAG_B, TAG_C = "0b0b0b0b", "0c0c0c0c"
@@ -26,7 +29,7 @@ class Owner:
     def __init__(self, base: str) -> None:
         self.segments = Segments(base, base + "-disk", b"m" * 8, deque())
 
-    def shape_for(self, spec: LeaseSpec, setup: dict[str, Any]) -> Shape:
+    def shape_for(self, spec: LeaseSpec, setup: LeaseSetup) -> Shape:
         return Shape(2, spec, setup)
 
 

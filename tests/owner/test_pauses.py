@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from sundog.owner.pauses import Pauses
+from sundog.owner.pauses import KnownPauses
 from sundog.wire.control import PauseCounts
 
 
 def test_time_in_which_a_task_stands_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr("sundog.owner.pauses.time.monotonic", lambda: now[0])
-    clock = Pauses()
+    clock = KnownPauses()
     began = clock.total_s()
     now[0] = 105.0
     assert clock.owed_s(began) == 0.0
@@ -28,7 +28,7 @@ def test_time_in_which_a_task_stands_does_not_count(monkeypatch: pytest.MonkeyPa
 def test_an_end_waits_for_prompts_but_not_for_a_session_that_is_over(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    clock = Pauses()
+    clock = KnownPauses()
     clock.await_prompts(lambda: False)
     clock.told(PauseCounts(1, 1))
     looks = iter([False, True])

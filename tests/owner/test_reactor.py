@@ -86,6 +86,23 @@ def test_before_it_blocks_a_leader_says_so_once(process: Process) -> None:
     assert blocked == [1]
 
 
+def test_a_leader_that_is_answered_soon_does_not_say_that_it_blocks(process: Process) -> None:
+    blocked: list[int] = []
+    process.reactor.spins.spin_s = 0.0
+    writer = threading.Timer(0.001, os.write, (process.write, b"a"))
+    writer.start()
+    assert process.reactor.lead_one(process.seen, b"a", lambda: blocked.append(1), 120.0)
+    writer.join()
+    assert blocked == []
+
+
+def test_a_leader_that_waits_longer_says_that_it_blocks(process: Process) -> None:
+    def on_block() -> None:
+        os.write(process.write, b"a")
+
+    assert process.reactor.lead_one(process.seen, b"a", on_block, 0.001)
+
+
 def test_a_leader_of_one_object_gives_up_when_it_lasts(process: Process) -> None:
     process.reactor.patience_s = 0.0
     assert not process.reactor.lead_one(process.seen, b"a", None)

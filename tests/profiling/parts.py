@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sundog.profiling.rows import Frame, Part, Profile, Samples
+from sundog.profiling.rows import Part, Profile, ProfileFrame, Samples
 
-F = Frame("f", "/x/f.py", 1)
-HOT = Frame("hot", "/x/f.py", 7)
-G = Frame("g", "/x/g.py", 2)
+F = ProfileFrame("f", "/x/f.py", 1)
+HOT = ProfileFrame("hot", "/x/f.py", 7)
+G = ProfileFrame("g", "/x/g.py", 2)
 
 
 def sampled(pid: int) -> Part:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from sundog.profiling import memory
-from sundog.profiling.rows import Frame
+from sundog.profiling.rows import ProfileFrame
 from tests.profiling.parts import HOT, F
 
 ROOT = Path(__file__).parents[2]
@@ -19,7 +19,7 @@ def leak() -> None:
 
 
 def test_an_allocation_in_a_library_is_told_by_the_users_line() -> None:
-    library = Frame("zeros", "/lib/site-packages/numpy/core.py", 1)
+    library = ProfileFrame("zeros", "/lib/site-packages/numpy/core.py", 1)
     assert memory.users_frames([library, HOT, F]) == (F, HOT)
     assert memory.users_frames([library]) == ()
 
@@ -33,7 +33,7 @@ def measure(folder: str) -> None:
     len(bytearray(2_000_000))
     found = tracker.stop("leak")
     line = leak.__code__.co_firstlineno + 1
-    assert found.kept[0].stack[-1] == Frame("leak", __file__, line), found.kept
+    assert found.kept[0].stack[-1] == ProfileFrame("leak", __file__, line), found.kept
     assert found.kept[0].size_bytes >= 300_000 and found.calls == {"leak": (1, found.peak_bytes)}
     assert found.peak_bytes > 2_000_000 and found.file == "1.bin"
 

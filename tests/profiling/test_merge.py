@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from sundog.profiling import memory, merge
-from sundog.profiling.rows import Allocation, Lines, Memory, Part
+from sundog.profiling.rows import Allocation, LineTimes, MemoryProfile, Part
 from tests.profiling.parts import HOT, F, profile, sampled
 
 
@@ -18,10 +18,10 @@ def test_samples_of_several_processes_are_added_by_remote_function() -> None:
 
 
 def test_lines_and_memory_are_added_over_calls_and_processes() -> None:
-    part = Part(1, "worker", "s", lines=[Lines("/x/f.py", 1, "f", {2: (10, 0.5), 3: (1, 0.1)})])
+    part = Part(1, "worker", "s", lines=[LineTimes("/x/f.py", 1, "f", {2: (10, 0.5), 3: (1, 0.1)})])
     (found,) = merge.lines_of([part, part._replace(pid=2)])
     assert found.lines == {2: (20, 1.0), 3: (2, 0.2)}
-    one = Memory(9, [], [Allocation("f", (F, HOT), 5 << 20, 2)], {"f": (3, 9)})
+    one = MemoryProfile(9, [], [Allocation("f", (F, HOT), 5 << 20, 2)], {"f": (3, 9)})
     two = memory.add(one, one._replace(peak_bytes=12, calls={"f": (1, 12)}))
     assert two.kept[0].size_bytes == 10 << 20 and two.calls == {"f": (4, 12)} and two.peak_bytes == 12
     text = merge.table(profile("memory", Part(1, "worker", "s", memory=two)))

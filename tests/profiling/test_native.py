@@ -6,7 +6,7 @@ import os
 
 import sundog
 from sundog.profiling.native import read
-from sundog.profiling.rows import Frame
+from sundog.profiling.rows import ProfileFrame
 
 ROOT = os.path.dirname(sundog.__file__)
 WORKER = f"run ({ROOT}/worker/executor.py:10)"
@@ -24,15 +24,24 @@ not a row
 def test_frames_of_c_code_stand_below_the_users_and_the_worker_is_left_out() -> None:
     found = read(TEXT, "cpu", 0.01, "worker")
     assert found.looks == 23
-    spin = Frame("spin", "/x/program.py", 7)
+    spin = ProfileFrame("spin", "/x/program.py", 7)
     assert found.stacks == {
-        ("spin", (spin, Frame("svd", "/lib/numpy.py", 3), Frame("dgemm", "/lib/blas.so", 0))): (0.03, 3),
-        ("spin", (spin, Frame("get", f"{ROOT}/api.py", 20))): (0.02, 2),
+        ("spin", (spin, ProfileFrame("svd", "/lib/numpy.py", 3), ProfileFrame("dgemm", "/lib/blas.so", 0))): (
+            0.03,
+            3,
+        ),
+        ("spin", (spin, ProfileFrame("get", f"{ROOT}/api.py", 20))): (0.02, 2),
     }
 
 
 def test_a_driver_is_shown_without_the_threads_of_sundog() -> None:
     text = f"<module> (/x/program.py:9);work (/x/program.py:3) 2\nrun ({ROOT}/owner/deliveries.py:40) 7\n"
     assert list(read(text, "cpu", 0.5, "driver").stacks.items()) == [
-        (("driver", (Frame("<module>", "/x/program.py", 9), Frame("work", "/x/program.py", 3))), (1.0, 2))
+        (
+            (
+                "driver",
+                (ProfileFrame("<module>", "/x/program.py", 9), ProfileFrame("work", "/x/program.py", 3)),
+            ),
+            (1.0, 2),
+        )
     ]

@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from sundog.profiling import rows
-from sundog.profiling.rows import Allocation, Lines, Memory, Part
+from sundog.profiling.rows import Allocation, LineTimes, MemoryProfile, Part
 from tests.profiling.parts import HOT, F, sampled
 
 
 def test_a_part_is_read_as_it_was_written(tmp_path: Path) -> None:
     folder = str(tmp_path / "p")
-    found = Memory(
+    found = MemoryProfile(
         9, [Allocation("f", (F, HOT), 5, 2)], [Allocation("f", (F,), 4, 1)], {"f": (3, 9)}, "7.bin"
     )
-    lines = [Lines("/x/f.py", 1, "f", {2: (10, 0.5)})]
+    lines = [LineTimes("/x/f.py", 1, "f", {2: (10, 0.5)})]
     rows.begin(folder, "cpu", "x.py")
     for part in (sampled(7)._replace(memory=found), Part(8, "driver", "s", lines=lines)):
         rows.write_part(folder, part)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 
-from sundog.profiling.sampler import Sampler
+from sundog.profiling.sampler import StackSampler
 
 
 def test_cpu_time_counts_who_computes_and_wall_time_who_waits() -> None:
@@ -19,14 +19,14 @@ def test_cpu_time_counts_who_computes_and_wall_time_who_waits() -> None:
         stop.wait()
 
     threads = [threading.Thread(target=each, name=each.__name__) for each in (compute, wait)]
-    samplers = [Sampler("cpu", role="driver"), Sampler("wall", role="driver")]
+    samplers = [StackSampler("cpu", role="driver"), StackSampler("wall", role="driver")]
     for thread in threads:
         thread.start()
     for sampler in samplers:
         sampler.start()
     deadline = time.monotonic() + 120
 
-    def seconds(sampler: Sampler, name: str) -> float:
+    def seconds(sampler: StackSampler, name: str) -> float:
         found = sampler.result().stacks.items()
         return sum(
             spent for (_, stack), (spent, _) in found if any(frame.name.endswith(name) for frame in stack)

@@ -7,21 +7,21 @@ from pathlib import Path
 from typing import Any
 
 from sundog.profiling import rows
-from sundog.profiling.session import Running
+from sundog.profiling.session import RunningProfile
 from sundog.wire.requests import BeginProfile, EndProfile
 
 
 def test_a_profile_ends_when_all_processes_that_live_have_written(tmp_path: Path) -> None:
     asked: list[Any] = []
 
-    def ask(request: Any) -> list[int]:
+    def ask(request: object) -> Any:
         asked.append(request)
         if isinstance(request, EndProfile):
             rows.write_part(running.folder, rows.Part(os.getpid(), "driver", "s"))
             return [os.getpid(), 1 << 30]  # the second is gone
         return [os.getpid()]
 
-    running = Running(ask, str(tmp_path), "cpu", "a test", [], rate_hz=50.0)
+    running = RunningProfile(ask, str(tmp_path), "cpu", "a test", [], rate_hz=50.0)
     assert running.end().parts == [rows.Part(os.getpid(), "driver", "s")]
     begun, ended = asked
     assert (

@@ -1,14 +1,15 @@
 """What a session uses, read from the kernel: memory, descriptors, processes, files, shared memory.
 
 Owns the readings and their names. The driver, the node, the zygote and workers that live from the first sample to the
-last have lines of their own; workers that come and go are summed up. Reads only; a process that ends meanwhile is left
-out. Runs in the program that plays the soak.
+last have lines of their own; workers that come and go have one together, of what each has. Reads only; a process that
+ends meanwhile is left out. Runs in the program that plays the soak.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import statistics
 
 from tests.soak.judge import BYTES, COUNT, DESCRIPTORS, FILES, MEMORY, SPILLED, Kind, Line
 
@@ -101,7 +102,7 @@ class Sampler:
 
 
 def lines_of(samples: list[tuple[float, Sample]]) -> list[Line]:
-    """A line for each figure that is in most samples, and one for the workers that came and went, all together."""
+    """A line for each figure that is in most samples, and one for what each worker had that came and went."""
     if not samples:
         return []
     names = sorted({name for _, sample in samples[len(samples) // 2 :] for name in sample})
@@ -112,18 +113,19 @@ def lines_of(samples: list[tuple[float, Sample]]) -> list[Line]:
             lines.append(Line(name, kind_of(name), points))
     lasting = {line.name for line in lines}
     for figure in ("memory", "descriptors", "threads"):
-        points = [
-            (
-                at,
-                sum(
-                    value
-                    for name, value in sample.items()
-                    if name.startswith(f"{figure} of worker") and name not in lasting
-                ),
-            )
-            for at, sample in samples
-        ]
-        lines.append(Line(f"{figure} of the other workers", kind_of(f"{figure} of "), points))
+        points = []
+        for at, sample in samples:
+            found = [
+                value
+                for name, value in sample.items()
+                if name.startswith(f"{figure} of worker") and name not in lasting
+            ]
+            if found:
+                # Not their sum: how many there are at a moment depends on who gets a processor, and `processes` tells.
+                points.append((at, statistics.fmean(found)))
+        if points:
+            name = f"{figure} of workers that come and go, each"
+            lines.append(Line(name, kind_of(f"{figure} of "), points))
     return lines
 
 

@@ -1,4 +1,4 @@
-"""The soak's readings: what lasts has a line of its own, what comes and goes is summed up, and all of it is drawn."""
+"""The soak's readings: what lasts has a line of its own, what comes and goes has one together; all of it is drawn."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.soak.sampling import Sample, children_of, folder_of, lines_of, status
 
 
 def samples(count: int = 40) -> list[tuple[float, Sample]]:
-    """A worker 7 that stays, and another one in each sample."""
+    """A worker 7 that stays, and others in each sample: one, and from the middle on two."""
     return [
         (
             float(at),
@@ -19,6 +19,7 @@ def samples(count: int = 40) -> list[tuple[float, Sample]]:
                 "memory of the node": 10.0 + at,
                 "memory of worker 7": 5.0,
                 f"memory of worker {100 + at}": 3.0,
+                **({f"memory of worker {200 + at}": 3.0} if at >= count // 2 else {}),
                 "descriptors of the node": 12.0,
                 "processes": 4.0,
             },
@@ -27,11 +28,12 @@ def samples(count: int = 40) -> list[tuple[float, Sample]]:
     ]
 
 
-def test_workers_that_come_and_go_are_one_line() -> None:
+def test_workers_that_come_and_go_are_one_line_however_many_there_are_at_a_moment() -> None:
+    others = "memory of workers that come and go, each"
     lines = {line.name: line for line in lines_of(samples())}
-    assert {"memory of worker 7", "memory of the node", "memory of the other workers"} <= lines.keys()
-    assert not any(name.startswith("memory of worker 1") for name in lines)
-    assert {value for _, value in lines["memory of the other workers"].points} == {3.0}
+    assert {"memory of worker 7", "memory of the node", others} <= lines.keys()
+    assert not any(name.startswith(("memory of worker 1", "memory of worker 2")) for name in lines)
+    assert {value for _, value in lines[others].points} == {3.0}
     assert lines["memory of the node"].kind is MEMORY
     assert lines["descriptors of the node"].kind is DESCRIPTORS
 

@@ -289,6 +289,16 @@ def test_default_packs_until_half_is_used_and_then_takes_the_emptiest() -> None:
     ]
 
 
+@pytest.mark.parametrize(("share", "first"), [(1.0, [NODE] * 4), (0.0, [NODE, OTHER, NODE, OTHER])])
+def test_how_far_a_node_is_filled_before_the_next_can_be_set(share: float, first: list[bytes]) -> None:
+    leases = Leases(starting_max=99, worker_max=0)
+    leases.pack_until = share
+    for node_id in (NODE, OTHER):
+        leases.add_node(node_id, {"CPU": 4})
+    out = leases.want(A, "f", spec(), 4, 0.0)
+    assert [told.node_id for told in out if isinstance(told, StartWorker)] == first
+
+
 def test_spread_takes_the_emptiest_node_each_time() -> None:
     leases = Leases(starting_max=99, worker_max=0)
     for node_id in (NODE, OTHER):

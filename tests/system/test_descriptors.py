@@ -7,7 +7,7 @@ import resource
 
 import pytest
 
-from sundog.system.descriptors import Gauge, raise_limit, read
+from sundog.system.descriptors import DescriptorGauge, raise_limit, read
 
 
 class Process:
@@ -15,7 +15,7 @@ class Process:
 
     def __init__(self, used: int, limit: int) -> None:
         self.used, self.limit, self.now, self.looks = used, limit, 0.0, 0
-        self.gauge = Gauge(7, self._read, lambda: self.now)
+        self.gauge = DescriptorGauge(7, self._read, lambda: self.now)
 
     def _read(self, pid: int) -> tuple[int, int]:
         self.looks += 1
@@ -62,7 +62,7 @@ def test_a_process_that_is_gone_holds_nobody_back() -> None:
     def gone(pid: int) -> tuple[int, int]:
         raise ProcessLookupError
 
-    assert Gauge(7, gone).take(5)
+    assert DescriptorGauge(7, gone).take(5)
 
 
 def test_the_soft_limit_is_raised_to_the_hard_one() -> None:

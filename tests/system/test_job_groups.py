@@ -51,14 +51,17 @@ def test_where_no_group_can_be_made_one_sentence_says_why(tmp_path: Path) -> Non
     for version, told in ((1, "No such file or directory"), (2, "cgroup.subtree_control has no memory")):
         # A folder that is not the kernel's has none of its files.
         group, why = job_groups.build(
-            "/s/session", "a", MB, 0, around=[machine.Group(str(tmp_path), version)]
+            "/s/session", "a", MB, 0, around=[machine.MemoryGroup(str(tmp_path), version)]
         )
         assert group is None and told in why
         assert list(tmp_path.iterdir()) == []
 
 
 def test_no_group_is_made_outside_of_a_limit(tmp_path: Path) -> None:
-    inner, outer = machine.Group(str(tmp_path / "inner"), 2), machine.Group(str(tmp_path / "outer"), 2)
+    inner, outer = (
+        machine.MemoryGroup(str(tmp_path / "inner"), 2),
+        machine.MemoryGroup(str(tmp_path / "outer"), 2),
+    )
     for group in (inner, outer):
         Path(group.path).mkdir()
     assert [each.path for each in job_groups._places([inner, outer])] == [inner.path, outer.path]
@@ -113,10 +116,10 @@ class Tree:
             return len(data)
         return self._write_bytes(fd, data)
 
-    def make(self, name: str, processes: str = "") -> machine.Group:
+    def make(self, name: str, processes: str = "") -> machine.MemoryGroup:
         self.mkdir(str(self.root / name))
         (self.root / name / "cgroup.procs").write_text(processes)
-        return machine.Group(str(self.root / name), 2)
+        return machine.MemoryGroup(str(self.root / name), 2)
 
 
 def test_with_version_2_a_group_is_made_where_memory_can_be_limited(

@@ -14,7 +14,7 @@ import pytest
 
 from sundog import events
 from sundog.worker import meter as meter_module
-from sundog.worker.meter import LoopMeter, Memory, Meter, Steps, ThreadsMeter, own_and_shared
+from sundog.worker.meter import LoopMeter, Meter, OwnMemory, Steps, ThreadsMeter, own_and_shared
 
 TASK_ID = bytes(range(16))
 MIB = 1 << 20
@@ -149,7 +149,7 @@ def test_failures_and_attempts_are_kept(ring: events.Ring) -> None:
 
 
 def test_a_peak_is_known_to_every_call_that_was_running_then() -> None:
-    memory = Memory()
+    memory = OwnMemory()
     own = memory.own_bytes
     for at, size in ((1.0, 50), (2.0, 900), (3.0, 200), (4.0, 100)):
         memory.note(at, own + size * MIB)

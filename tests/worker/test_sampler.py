@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from sundog.worker.sampler import await_stack, stack_of, thread_stack, user_line
+from sundog.worker.sampler import Threads, await_stack, stack_of, thread_stack, user_line
 
 HERE = __file__
 
@@ -97,3 +100,37 @@ def test_async_generators_are_followed_too() -> None:
         return line
 
     assert asyncio.run(look()).startswith(f"{HERE}:")
+
+
+def _told(folder: Path, **spent_ms: int) -> None:
+    for name, spent in spent_ms.items():
+        (folder / name).mkdir(exist_ok=True)
+        (folder / name / "schedstat").write_text(f"{spent * 1_000_000} 0 1")
+
+
+def test_threads_of_libraries_count_while_they_compute(tmp_path: Path) -> None:
+    threads = Threads(str(tmp_path))
+    _told(tmp_path, t1=100, t2=90, t3=1)
+    assert threads.busy(0.2) == 2  # t3 was started and sleeps
+    _told(tmp_path, t1=200, t2=91)
+    assert threads.busy(0.3) == 1  # t2 is left over
+    assert threads.busy(0.4) == 0
+
+
+def test_threads_of_python_are_none_of_them_also_after_a_fork() -> None:
+    reading, writing = os.pipe()
+    if os.fork() == 0:  # as a worker is made
+        sum(range(300_000))
+        os.write(writing, bytes([Threads().busy(time.process_time())]))
+        os._exit(0)
+    os.wait()
+    found = os.read(reading, 1)
+    os.close(reading)
+    os.close(writing)
+    assert found == b"\0"
+
+
+def test_threads_that_end_while_they_are_counted_are_none(tmp_path: Path) -> None:
+    (tmp_path / "t1").mkdir()
+    assert Threads(str(tmp_path)).busy(1.0) == 0
+    assert Threads(str(tmp_path / "gone")).busy(1.0) == 0

@@ -479,7 +479,7 @@ def test_a_log_file_that_cannot_be_made_is_made_later_and_says_what_is_missing(
     monkeypatch.setattr(stdio, "_OPEN_AGAIN_S", 0.0)
     target = os.open(os.devnull, os.O_WRONLY)
     try:
-        channel = stdio.Channel(str(tmp_path / "logs" / "out"), target, lambda: "", 1 << 20, 1)
+        channel = stdio.LogChannel(str(tmp_path / "logs" / "out"), target, lambda: "", 1 << 20, 1)
         channel.write(b"lost\n")
         (tmp_path / "logs").mkdir()
         channel.write(b"kept\n")

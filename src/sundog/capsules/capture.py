@@ -15,11 +15,14 @@ import time
 import traceback
 from _blake2 import blake2b
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sundog import secrecy, trust
 from sundog.capsules.rows import SUFFIX, Contents, Header, Lent, Outcome, Packed, write
 from sundog.config import user_environ
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 _FIRST = 20  # arbitrary: enough to see whether failures are alike
 _THEN_S = 1.0
@@ -29,14 +32,14 @@ _SAMPLE_BYTES = 1 << 20
 _RESULT_MAX_BYTES = 16 << 20
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # (meta, location) of the wire -> views of the buffers; raises if they are gone.
-View = Callable[[Any, bytes], list[memoryview]]
+View = Callable[[tuple[Any, ...], bytes], list[memoryview]]
 
 
 class Randomness(NamedTuple):
     """The states of the random generators before a run."""
 
     python: object = None
-    numpy: Any = None
+    numpy: object = None
 
 
 def note_randomness() -> Randomness:
@@ -47,7 +50,7 @@ def note_randomness() -> Randomness:
     return Randomness(random.getstate(), numpy.random.get_state() if numpy is not None else None)
 
 
-class Pace:
+class CapsulePace:
     """Which failures of a process are worth a capsule: a flood of them must not cost more than they do."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -84,7 +87,7 @@ class Packer:
         _, oid, meta, location = args
         return self.value(meta, location, oid)
 
-    def value(self, meta: bytes, location: Any, oid: bytes) -> Packed:
+    def value(self, meta: bytes, location: tuple[Any, ...] | None, oid: bytes) -> Packed:
         """One value of the wire."""
         self._left -= len(meta)
         if location is None:
@@ -100,7 +103,7 @@ class Packer:
         return Packed(meta, Lent(path, tuple(offsets), digest_of(views)))
 
 
-def digest_of(views: Iterable[Any]) -> str:
+def digest_of(views: Iterable[Buffer]) -> str:
     """A digest of buffers: of all bytes of small ones, of samples over the whole of large ones."""
     digest = blake2b(digest_size=16)
     for view in views:

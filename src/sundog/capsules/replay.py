@@ -15,12 +15,15 @@ import os
 import random
 import sys
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sundog.capsules import capture
 from sundog.capsules.rows import Contents, Header, Lent, Outcome, Packed
 from sundog.config import set_child_environ, user_environ
 from sundog.serialize.pack import Slot, unpack_with
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
 
 # Of the terminal, not of the task.
 _KEPT = frozenset(
@@ -45,9 +48,9 @@ class LostRef:
 class Prepared(NamedTuple):
     """A run that is ready to begin."""
 
-    function: Any
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
+    function: Any  # what the user has written
+    args: tuple[object, ...]
+    kwargs: dict[str, object]
     remark: str  # what is not as it was, "" if all is
 
     def call(self) -> object:
@@ -62,7 +65,7 @@ class Prepared(NamedTuple):
         return result
 
 
-async def _to_end(coroutine: Any) -> object:
+async def _to_end(coroutine: Awaitable[object]) -> object:
     return await coroutine
 
 
@@ -176,7 +179,7 @@ def _arguments(
 
 def _unpack(packed: Packed, rebuild: Callable[..., object]) -> object:
     packed = Packed(*packed)
-    buffers: Any = packed.buffers
+    buffers = packed.buffers
     if buffers is None:
         return unpack_with(packed.meta, None, rebuild)
     views = _borrow(buffers) if isinstance(buffers, Lent) else [memoryview(each) for each in buffers]

@@ -13,7 +13,10 @@ from __future__ import annotations
 import json
 import os
 import pickle
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from typing import BinaryIO
 
 MAGIC = b"sundog capsule 1\n"
 SUFFIX = ".capsule"
@@ -100,7 +103,7 @@ class Contents(NamedTuple):
     environ: dict[str, str]
     folder: str
     import_paths: tuple[str, ...]
-    random_state: Any
+    random_state: Any  # as random.getstate() gives it
     numpy_state: Any
 
 
@@ -136,7 +139,7 @@ def read_header(path: str) -> Header:
         return _read_header(file, path)
 
 
-def _read_header(file: Any, path: str) -> Header:
+def _read_header(file: BinaryIO, path: str) -> Header:
     if file.read(len(MAGIC)) != MAGIC:
         raise NotACapsule(f"{path} is no capsule of this version of sundog.")
     length = int.from_bytes(file.read(8), "little")

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 
 import sundog
 from sundog.dashboard import figures, ray_figures
-from sundog.dashboard.figures import Family, Looker
+from sundog.dashboard.figures import Looker, MetricFamily
 from sundog.dashboard.text_format import render
 from sundog.observe.metric_files import COUNTER, GAUGE, Series
 from sundog.observe.sessions import Opened
@@ -50,7 +50,7 @@ class Exporter:
             self._made = (time.monotonic(), text)
             return text
 
-    def families(self) -> list[Family]:
+    def families(self) -> list[MetricFamily]:
         """The same as rows."""
         look = self.looker.look()
         found = figures.families(look, self.looker.facts)
@@ -64,25 +64,25 @@ def _base(name: str) -> str:
     return name.removesuffix("_total")
 
 
-def user_families(series: Iterable[Series], common: dict[str, str], taken: set[str]) -> list[Family]:
+def user_families(series: Iterable[Series], common: dict[str, str], taken: set[str]) -> list[MetricFamily]:
     """User metrics under both prefixes. A name that one of our own figures has is left out.
 
     Of one name that was given to metrics of different kinds, the first kind counts.
     """
-    made: dict[str, Family] = {}
+    made: dict[str, MetricFamily] = {}
     for each in series:
         key = each.key
         for prefix in ("ray_", "sundog_"):
             name = prefix + key.name
             if _base(name) in taken:
                 continue
-            family = made.setdefault(name, Family(name, key.kind, key.description or key.name))
+            family = made.setdefault(name, MetricFamily(name, key.kind, key.description or key.name))
             if family.kind == key.kind:
                 _add(family, each, common)
     return list(made.values())
 
 
-def _add(family: Family, each: Series, common: dict[str, str]) -> None:
+def _add(family: MetricFamily, each: Series, common: dict[str, str]) -> None:
     labels = {**common, **({"WorkerId": each.process} if each.key.kind == GAUGE else {})}
     labels |= {_label(key): value for key, value in each.key.tags}
     if each.key.kind in (COUNTER, GAUGE):

@@ -8,11 +8,48 @@ from __future__ import annotations
 
 import json
 from collections import Counter, deque
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sundog.observe import segments
-from sundog.observe.metric_history import History
+from sundog.observe.metric_history import History, Sample
 from sundog.plain import plain
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class FactRow(TypedDict, total=False):
+        """A row of the state API that came with a fact: of a worker, an actor, a job or a node."""
+
+        worker_type: str
+        pid: int
+        exit_type: str
+        exit_detail: str
+        state: str
+        class_name: str
+        name: str
+        death_cause: object
+        status: str
+        entrypoint: str
+        resources_total: object
+
+    class FactData(TypedDict, total=False):
+        """What a fact tells, apart from its kind and its time; each kind has some of it."""
+
+        subject: str
+        row: FactRow
+        cause: str
+        reason: str
+        last_line: str
+        count: int
+        bytes: int
+        seconds: float
+        series: dict[str, Sample]
+        cpu: float
+        memory_used: float
+        memory_total: float
+        store_used: float
+        store_total: float
+
 
 HISTORY_S = 3600
 _EVENTS_MAX = 2000
@@ -26,7 +63,7 @@ class Fact:
     at_s: float
     kind: str
     subject: str
-    data: dict[str, Any]
+    data: FactData
 
 
 class FactTail:
@@ -65,10 +102,11 @@ class FactTail:
 
     def _take(self, line: str) -> None:
         try:
-            data = json.loads(line)
-            kind, at_s = data.pop("fact"), float(data.pop("s"))
+            told = json.loads(line)
+            kind, at_s = told.pop("fact"), float(told.pop("s"))
         except (ValueError, KeyError, TypeError, AttributeError):
             return
+        data: FactData = told
         fact = Fact(at_s, kind, str(data.get("subject", "")), data)
         self.number += 1
         if kind == "machine":
@@ -88,7 +126,7 @@ class FactTail:
             self.restored_objects += 1
             self.restore_s += float(data.get("seconds", 0.0))
 
-    def _death(self, data: dict[str, Any]) -> None:
+    def _death(self, data: FactData) -> None:
         row = data.get("row") or {}
         if row.get("worker_type") == "DRIVER":
             return

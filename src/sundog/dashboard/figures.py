@@ -16,7 +16,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sundog import machine
 from sundog.dashboard.facts import FactTail
@@ -29,6 +29,10 @@ from sundog.plain import field, plain
 from sundog.wire.looks import PULSE, Pulse, Who
 from sundog.wire.requests import ListRows, LookAt, Status
 
+if TYPE_CHECKING:
+    from sundog.observe.usage import FunctionFigures
+    from sundog.wire.status import SessionStatus
+
 FUNCTIONS_MAX = 500
 OTHERS = "(others)"
 
@@ -36,7 +40,7 @@ Labels = Mapping[str, str]
 
 
 @plain()
-class Family:
+class MetricFamily:
     """One metric: its series, each with labels and a value. Of a histogram: counts by upper bound, and the sum."""
 
     name: str
@@ -51,7 +55,7 @@ class Family:
 
 
 @plain(frozen=True)
-class Process:
+class ProcessFigures:
     """One process at one moment."""
 
     who: Who
@@ -62,18 +66,18 @@ class Process:
 
 
 @plain()
-class Look:
+class SessionLook:
     """A session at one moment."""
 
     at_s: float
     name: str
     is_live: bool
     tasks: dict[tuple[str, str], int] = field(default_factory=dict)  # function and state: how many
-    functions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    functions: dict[str, FunctionFigures] = field(default_factory=dict)
     actors: dict[tuple[str, str], int] = field(default_factory=dict)
     groups: dict[str, int] = field(default_factory=dict)
-    status: dict[str, Any] = field(default_factory=dict)
-    processes: list[Process] = field(default_factory=list)
+    status: SessionStatus = field(default_factory=dict)
+    processes: list[ProcessFigures] = field(default_factory=list)
     node: dict[str, float] = field(default_factory=dict)
     user: list[metric_files.Series] = field(default_factory=list)
     seconds: float = 0.0
@@ -95,14 +99,14 @@ class Looker:
         self._spent: dict[int, tuple[float, float]] = {}
         self._node = NodeReader(opened.path)
 
-    def look(self) -> Look:
+    def look(self) -> SessionLook:
         """One look at everything; of a session that ends meanwhile, what its files say."""
         begun = time.monotonic()
         self.facts.read()
-        look = Look(time.time(), self.opened.name, self.opened.is_live)
+        look = SessionLook(time.time(), self.opened.name, self.opened.is_live)
         look.functions = _bounded(self._totals.read())
         look.user = metric_files.summed(metric_files.read(self.opened.path))
-        pulses: list[tuple[Who, Any]] = []
+        pulses: list[Pulse] = []
         if self.opened.is_live:
             try:
                 pulses = self._ask(look)
@@ -110,12 +114,12 @@ class Looker:
                 look.is_live = False
         if look.is_live:
             look.node = self._node.read()
-        look.tasks = count_tasks((row for _, row in pulses), look.functions)
-        look.retries = count_retries((row for _, row in pulses), look.functions)
+        look.tasks = count_tasks(pulses, look.functions)
+        look.retries = count_retries(pulses, look.functions)
         look.seconds = time.monotonic() - begun
         return look
 
-    def _ask(self, look: Look) -> list[tuple[Who, object]]:
+    def _ask(self, look: SessionLook) -> list[Pulse]:
         told, silent = self.opened.ask(LookAt(PULSE, (), (), PATIENCE_S))
         look.status = self.opened.ask(Status())
         actors, _ = self.opened.ask(ListRows("actors"))
@@ -138,9 +142,9 @@ class Looker:
                 if each["infeasible"]
             }
         )
-        return list(told)
+        return [row for _, row in told]
 
-    def _process(self, who: Who, row: Any, now: float) -> Process:
+    def _process(self, who: Who, row: object, now: float) -> ProcessFigures:
         spent = machine.processor_seconds(who.pid)
         at_s, before = self._spent.get(who.pid, (now, spent))
         self._spent[who.pid] = (now, spent)
@@ -148,7 +152,7 @@ class Looker:
         memory = read_process(who.pid, "")
         rss, own = (memory.rss_bytes, memory.own_bytes) if memory is not None else (0, 0)
         runs = row.calls[0].name if isinstance(row, Pulse) and row.calls else who.actor_class
-        return Process(who, runs, share, rss, own)
+        return ProcessFigures(who, runs, share, rss, own)
 
 
 class NodeReader:
@@ -209,7 +213,7 @@ class NodeReader:
         return (busy - before[1]) / passed if passed > 0 else 0.0
 
 
-def count_tasks(pulses: Iterable[Any], ended: Mapping[str, Mapping[str, Any]]) -> dict[tuple[str, str], int]:
+def count_tasks(pulses: Iterable[Pulse], ended: Mapping[str, FunctionFigures]) -> dict[tuple[str, str], int]:
     """Tasks and calls by function and state, with Ray's words for states."""
     counts: Counter[tuple[str, str]] = Counter()
     sent: Counter[str] = Counter()
@@ -230,7 +234,7 @@ def count_tasks(pulses: Iterable[Any], ended: Mapping[str, Mapping[str, Any]]) -
 
 
 def count_retries(
-    pulses: Iterable[Any], ended: Mapping[str, Mapping[str, Any]]
+    pulses: Iterable[Pulse], ended: Mapping[str, FunctionFigures]
 ) -> dict[tuple[str, str], int]:
     """Of the same tasks those that are not the first attempt."""
     counts: Counter[tuple[str, str]] = Counter()
@@ -250,7 +254,7 @@ def count_retries(
     return {key: count for key, count in counts.items() if count}
 
 
-def _bounded(functions: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def _bounded(functions: dict[str, FunctionFigures]) -> dict[str, FunctionFigures]:
     """The functions that ran most often; what is beyond the limit is left out, and the totals tell so."""
     if len(functions) <= FUNCTIONS_MAX:
         return functions
@@ -259,7 +263,7 @@ def _bounded(functions: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 # ---------------------------------------------------------------------- families
-def families(look: Look, facts: FactTail) -> list[Family]:
+def families(look: SessionLook, facts: FactTail) -> list[MetricFamily]:
     """Everything of one look, under sundog's names."""
     return [
         *_session(look),
@@ -272,14 +276,14 @@ def families(look: Look, facts: FactTail) -> list[Family]:
     ]
 
 
-def one(name: str, help_: str, value: float, kind: str = "gauge") -> Family:
+def one(name: str, help_: str, value: float, kind: str = "gauge") -> MetricFamily:
     """A family with one series and no labels."""
-    made = Family(name, kind, help_)
+    made = MetricFamily(name, kind, help_)
     made.add(value)
     return made
 
 
-def _session(look: Look) -> list[Family]:
+def _session(look: SessionLook) -> list[MetricFamily]:
     found = [
         one("sundog_up", "1 while the node of the session runs", float(look.is_live)),
         one("sundog_scrape_seconds", "How long it took to gather all of this", look.seconds),
@@ -288,13 +292,15 @@ def _session(look: Look) -> list[Family]:
         found.append(
             one("sundog_uptime_seconds", "Since the session began", float(look.status.get("uptime_s", 0.0)))
         )
-        resources = Family("sundog_resources", "gauge", "Logical resources, by name, used and available")
+        resources = MetricFamily(
+            "sundog_resources", "gauge", "Logical resources, by name, used and available"
+        )
         total, free = look.status["resources"]["total"], look.status["resources"]["available"]
         for name, amount in total.items():
             left = free.get(name, 0.0)
             resources.add(left, name=name, state="available")
             resources.add(amount - left, name=name, state="used")
-        waiting = Family(
+        waiting = MetricFamily(
             "sundog_waiting_leases", "gauge", "Workers that tasks wait for, by the reason they wait"
         )
         reasons: Counter[str] = Counter()
@@ -306,7 +312,7 @@ def _session(look: Look) -> list[Family]:
     return found
 
 
-def _machine(look: Look) -> list[Family]:
+def _machine(look: SessionLook) -> list[MetricFamily]:
     if not look.node:
         return []
     node = look.node
@@ -325,7 +331,7 @@ def _machine(look: Look) -> list[Family]:
     ]
 
 
-def _store(look: Look, facts: FactTail) -> list[Family]:
+def _store(look: SessionLook, facts: FactTail) -> list[MetricFamily]:
     store = look.status.get("store", {})
     found = []
     if store:
@@ -345,26 +351,30 @@ def _store(look: Look, facts: FactTail) -> list[Family]:
     ]
 
 
-def _tasks(look: Look) -> list[Family]:
-    tasks = Family("sundog_tasks", "gauge", "Tasks and actor calls, by function and state")
+def _tasks(look: SessionLook) -> list[MetricFamily]:
+    tasks = MetricFamily("sundog_tasks", "gauge", "Tasks and actor calls, by function and state")
     for (name, state), count in look.tasks.items():
         tasks.add(count, function=name, state=state)
-    actors = Family("sundog_actors", "gauge", "Actors, by class and state")
+    actors = MetricFamily("sundog_actors", "gauge", "Actors, by class and state")
     for (name, state), count in look.actors.items():
         actors.add(count, class_name=name, state=state)
     return [tasks, actors]
 
 
-def _functions(look: Look) -> list[Family]:
-    runs = Family("sundog_function_runs", "counter", "Attempts that ended, by function")
-    failures = Family("sundog_function_failures", "counter", "Attempts that failed, by function")
-    lost = Family("sundog_function_lost", "counter", "Attempts that ended with their process, by function")
-    seconds = Family("sundog_function_seconds", "counter", "Time that attempts ran, by function")
-    cpu = Family("sundog_function_cpu_seconds", "counter", "Processor time that attempts used, by function")
-    mean = Family(
+def _functions(look: SessionLook) -> list[MetricFamily]:
+    runs = MetricFamily("sundog_function_runs", "counter", "Attempts that ended, by function")
+    failures = MetricFamily("sundog_function_failures", "counter", "Attempts that failed, by function")
+    lost = MetricFamily(
+        "sundog_function_lost", "counter", "Attempts that ended with their process, by function"
+    )
+    seconds = MetricFamily("sundog_function_seconds", "counter", "Time that attempts ran, by function")
+    cpu = MetricFamily(
+        "sundog_function_cpu_seconds", "counter", "Processor time that attempts used, by function"
+    )
+    mean = MetricFamily(
         "sundog_function_duration_seconds", "gauge", "Time of one attempt, by function: mean, p95, max"
     )
-    peak = Family(
+    peak = MetricFamily(
         "sundog_function_peak_memory_bytes", "gauge", "Peak of own memory of one attempt, by function"
     )
     for name, figures in look.functions.items():
@@ -379,11 +389,13 @@ def _functions(look: Look) -> list[Family]:
     return [runs, failures, lost, seconds, cpu, mean, peak]
 
 
-def _processes(look: Look) -> list[Family]:
-    count = Family("sundog_processes", "gauge", "Processes of the session, by kind and state")
-    cpu = Family("sundog_process_cpu_share", "gauge", "Share of one core, by process")
-    rss = Family("sundog_process_rss_bytes", "gauge", "Resident memory, shared pages counted, by process")
-    own = Family(
+def _processes(look: SessionLook) -> list[MetricFamily]:
+    count = MetricFamily("sundog_processes", "gauge", "Processes of the session, by kind and state")
+    cpu = MetricFamily("sundog_process_cpu_share", "gauge", "Share of one core, by process")
+    rss = MetricFamily(
+        "sundog_process_rss_bytes", "gauge", "Resident memory, shared pages counted, by process"
+    )
+    own = MetricFamily(
         "sundog_process_own_bytes", "gauge", "Memory that the process shares with nobody, by process"
     )
     kinds: Counter[tuple[str, str]] = Counter()
@@ -398,8 +410,8 @@ def _processes(look: Look) -> list[Family]:
     return [count, cpu, rss, own]
 
 
-def _deaths(facts: FactTail) -> list[Family]:
-    deaths = Family("sundog_process_deaths", "counter", "Workers that ended, by cause")
+def _deaths(facts: FactTail) -> list[MetricFamily]:
+    deaths = MetricFamily("sundog_process_deaths", "counter", "Workers that ended, by cause")
     for cause, count in facts.deaths.items():
         deaths.add(count, cause=cause)
     return [deaths]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 BOARD = "grafana_board.json"
 _SOURCE = {"type": "prometheus", "uid": "${datasource}"}
@@ -121,9 +121,9 @@ ROWS: dict[str, tuple[Panel, ...]] = {
 }
 
 
-def board() -> dict[str, Any]:
+def board() -> dict[str, object]:
     """The board as Grafana imports it."""
-    panels: list[dict[str, Any]] = []
+    panels: list[dict[str, object]] = []
     y = 0
     for title, row in ROWS.items():
         panels.append(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 
 from sundog.dashboard.facts import FactTail
-from sundog.dashboard.figures import Family, Look, Process
+from sundog.dashboard.figures import MetricFamily, ProcessFigures, SessionLook
 
 _MEGABYTE = 1e6
 _NODE_IP = "127.0.0.1"
@@ -37,7 +37,7 @@ _NODE = (
 )
 
 
-def families(look: Look, facts: FactTail, version: str) -> list[Family]:
+def families(look: SessionLook, facts: FactTail, version: str) -> list[MetricFamily]:
     """Everything of one look, under Ray's names."""
     node = {
         "SessionName": look.name,
@@ -59,30 +59,30 @@ def families(look: Look, facts: FactTail, version: str) -> list[Family]:
     return found
 
 
-def _machine(look: Look, labels: dict[str, str]) -> list[Family]:
+def _machine(look: SessionLook, labels: dict[str, str]) -> list[MetricFamily]:
     found = []
     for name, key, factor, help_ in _NODE:
         if key in look.node:
-            family = Family(name, "gauge", help_)
+            family = MetricFamily(name, "gauge", help_)
             family.add(look.node[key] * factor, **labels)
             found.append(family)
     if look.node:
         total, used = look.node["memory_total"], look.node["memory_used"]
-        available = Family("ray_node_mem_available", "gauge", "Memory available, bytes")
+        available = MetricFamily("ray_node_mem_available", "gauge", "Memory available, bytes")
         available.add(total - used, **labels)
         found.append(available)
         if total < look.node["memory_total_host"]:  # a control group has less than the machine
             for name, value in (("ray_node_cgroup_mem_used", used), ("ray_node_cgroup_mem_total", total)):
-                family = Family(name, "gauge", "Memory of the control group, bytes")
+                family = MetricFamily(name, "gauge", "Memory of the control group, bytes")
                 family.add(value, **labels)
                 found.append(family)
-        nodes = Family("ray_cluster_active_nodes", "gauge", "Nodes that live")
+        nodes = MetricFamily("ray_cluster_active_nodes", "gauge", "Nodes that live")
         nodes.add(1, node_type="head", SessionName=look.name)
         found.append(nodes)
     return found
 
 
-def _component(each: Process) -> str:
+def _component(each: ProcessFigures) -> str:
     if each.who.kind == "node":
         return "raylet"
     if each.who.kind == "driver":
@@ -90,12 +90,14 @@ def _component(each: Process) -> str:
     return f"ray::{each.runs or 'IDLE'}"
 
 
-def _components(look: Look, labels: dict[str, str]) -> list[Family]:
-    cpu = Family("ray_component_cpu_percentage", "gauge", "Processor use of a process, percent of one core")
-    rss = Family("ray_component_rss_bytes", "gauge", "Resident memory of a process")
-    shared = Family("ray_component_shared_bytes", "gauge", "Shared memory of a process")
-    own = Family("ray_component_uss_bytes", "gauge", "Memory that a process shares with nobody")
-    rss_mb = Family("ray_component_rss_mb", "gauge", "Resident memory of a process, megabytes")
+def _components(look: SessionLook, labels: dict[str, str]) -> list[MetricFamily]:
+    cpu = MetricFamily(
+        "ray_component_cpu_percentage", "gauge", "Processor use of a process, percent of one core"
+    )
+    rss = MetricFamily("ray_component_rss_bytes", "gauge", "Resident memory of a process")
+    shared = MetricFamily("ray_component_shared_bytes", "gauge", "Shared memory of a process")
+    own = MetricFamily("ray_component_uss_bytes", "gauge", "Memory that a process shares with nobody")
+    rss_mb = MetricFamily("ray_component_rss_mb", "gauge", "Resident memory of a process, megabytes")
     for each in look.processes:
         more = {**labels, "Component": _component(each), "pid": str(each.who.pid)}
         cpu.add(100.0 * each.core_share, **more)
@@ -106,18 +108,18 @@ def _components(look: Look, labels: dict[str, str]) -> list[Family]:
     return [cpu, rss, shared, own, rss_mb] if look.processes else []
 
 
-def _only_job(look: Look) -> str:
+def _only_job(look: SessionLook) -> str:
     """The job that all figures are of; "" if there are several: totals are kept by function, not by job.
 
     The head process and commands are no drivers, so a session with one program has one.
     """
-    drivers: list[dict[str, str]] = look.status.get("drivers", [])
+    drivers = look.status.get("drivers", [])
     return drivers[0]["job_id"] if len(drivers) == 1 else ""
 
 
-def _tasks(look: Look, labels: dict[str, str]) -> list[Family]:
+def _tasks(look: SessionLook, labels: dict[str, str]) -> list[MetricFamily]:
     job = _only_job(look)
-    tasks = Family("ray_tasks", "gauge", "Tasks by state")
+    tasks = MetricFamily("ray_tasks", "gauge", "Tasks by state")
     for (name, state), count in look.tasks.items():
         source = "executor" if state == "RUNNING" else "owner"
         again = min(count, look.retries.get((name, state), 0))
@@ -126,7 +128,7 @@ def _tasks(look: Look, labels: dict[str, str]) -> list[Family]:
                 tasks.add(
                     number, **labels, Name=name, State=state, IsRetry=is_retry, Source=source, JobId=job
                 )
-    actors = Family("ray_actors", "gauge", "Actors by state")
+    actors = MetricFamily("ray_actors", "gauge", "Actors by state")
     for (name, state), count in look.actors.items():
         actors.add(count, **labels, Name=name, State=state, Source="gcs", JobId=job)
     for name, count in Counter(
@@ -137,14 +139,14 @@ def _tasks(look: Look, labels: dict[str, str]) -> list[Family]:
         )
         for state, number in (("ALIVE_RUNNING_TASKS", busy), ("ALIVE_IDLE", count - busy)):
             actors.add(number, **labels, Name=name, State=state, Source="executor", JobId=job)
-    groups = Family("ray_placement_groups", "gauge", "Placement groups by state")
+    groups = MetricFamily("ray_placement_groups", "gauge", "Placement groups by state")
     for state, count in look.groups.items():
         groups.add(count, **labels, State=state, Source="gcs")
     return [tasks, actors, groups]
 
 
-def _resources(look: Look, labels: dict[str, str]) -> list[Family]:
-    resources = Family("ray_resources", "gauge", "Logical resources by state")
+def _resources(look: SessionLook, labels: dict[str, str]) -> list[MetricFamily]:
+    resources = MetricFamily("ray_resources", "gauge", "Logical resources by state")
     total, free = look.status["resources"]["total"], look.status["resources"]["available"]
     for name, amount in total.items():
         left = free.get(name, 0.0)
@@ -153,9 +155,9 @@ def _resources(look: Look, labels: dict[str, str]) -> list[Family]:
     return [resources]
 
 
-def _store(look: Look, labels: dict[str, str]) -> list[Family]:
+def _store(look: SessionLook, labels: dict[str, str]) -> list[MetricFamily]:
     store = look.status["store"]
-    memory = Family("ray_object_store_memory", "gauge", "Objects by where they are, bytes")
+    memory = MetricFamily("ray_object_store_memory", "gauge", "Objects by where they are, bytes")
     memory.add(store["used_bytes"], **labels, Location="MMAP_SHM", ObjectState="SEALED")
     memory.add(store["spilled_bytes"], **labels, Location="SPILLED", ObjectState="")
     plain = (
@@ -165,15 +167,15 @@ def _store(look: Look, labels: dict[str, str]) -> list[Family]:
     )
     found = [memory]
     for name, value in plain:
-        family = Family(name, "gauge", "Of the object store")
+        family = MetricFamily(name, "gauge", "Of the object store")
         family.add(value, **labels)
         found.append(family)
-    spill = Family("ray_spill_manager_objects_bytes", "gauge", "Bytes of spilled objects")
+    spill = MetricFamily("ray_spill_manager_objects_bytes", "gauge", "Bytes of spilled objects")
     spill.add(store["spilled_bytes"], **labels, State="Spilled")
     return [*found, spill]
 
 
-def _scheduler(look: Look, labels: dict[str, str]) -> list[Family]:
+def _scheduler(look: SessionLook, labels: dict[str, str]) -> list[MetricFamily]:
     """What waits for a worker. Waiting for arguments is the owners' matter: the look at tasks has it."""
     status, reasons = look.status, Counter[str]()
     for each in status["pending"]:
@@ -188,26 +190,26 @@ def _scheduler(look: Look, labels: dict[str, str]) -> list[Family]:
         "Received": reasons["Infeasible"],
         "Cancelled": 0,
     }
-    tasks = Family("ray_scheduler_tasks", "gauge", "Requests for workers by state")
+    tasks = MetricFamily("ray_scheduler_tasks", "gauge", "Requests for workers by state")
     for state, count in states.items():
         tasks.add(count, **labels, State=state)
-    stuck = Family("ray_scheduler_unscheduleable_tasks", "gauge", "Requests that wait, by reason")
+    stuck = MetricFamily("ray_scheduler_unscheduleable_tasks", "gauge", "Requests that wait, by reason")
     for reason in ("Infeasible", "WaitingForResources", "WaitingForWorkers"):
         stuck.add(reasons[reason], **labels, Reason=reason)
-    classes = Family(
+    classes = MetricFamily(
         "ray_internal_num_infeasible_scheduling_classes", "gauge", "Kinds of requests that fit no node"
     )
     classes.add(look.infeasible_kinds, **labels)
     return [tasks, stuck, classes]
 
 
-def _deaths(facts: FactTail, labels: dict[str, str]) -> list[Family]:
-    evicted = Family(
+def _deaths(facts: FactTail, labels: dict[str, str]) -> list[MetricFamily]:
+    evicted = MetricFamily(
         "ray_memory_manager_worker_eviction", "counter", "Workers ended because memory ran short"
     )
     for cause, count in facts.out_of_memory.items():
         evicted.add(count, **labels, Type="MemoryManager", Name=cause)
-    failed = Family(
+    failed = MetricFamily(
         "ray_node_manager_unexpected_worker_failure",
         "counter",
         "Workers that died although nobody ended them",

@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from starlette.requests import Request
 
     from sundog.engines.heads import HeadInfo
-    from sundog.head.desk import Desk
+    from sundog.head.desk import HeadDesk
 
 CONFIG, TOKEN = "prometheus.yml", "token"
 
 
-def routes(desk: Desk) -> list[BaseRoute]:
+def routes(desk: HeadDesk) -> list[BaseRoute]:
     """The routes of metrics; without prometheus-client they say what to install."""
     made: list[Exporter] = []
 

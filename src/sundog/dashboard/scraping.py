@@ -17,11 +17,12 @@ import sys
 import threading
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog import isolation, trust
 
 if TYPE_CHECKING:
+    _Request = socket.socket | tuple[bytes, socket.socket]  # as the standard library's servers say it
     from sundog.dashboard.exposition import Exporter
 
 IDLE_S = 60.0
@@ -84,8 +85,9 @@ class Server(ThreadingHTTPServer):
         self.busy = 0
         self._lock = threading.Lock()
 
-    def verify_request(self, request: Any, client_address: Any) -> bool:
+    def verify_request(self, request: _Request, client_address: object) -> bool:
         """Whether the user who connected may read; others get one line and are hung up on."""
+        assert isinstance(request, socket.socket)  # of TCP
         request.settimeout(_CLIENT_S)
         if self.for_all:
             return True
@@ -103,7 +105,7 @@ class Server(ThreadingHTTPServer):
             pass
         return False
 
-    def process_request_thread(self, request: Any, client_address: Any) -> None:
+    def process_request_thread(self, request: _Request, client_address: object) -> None:
         """One connection, counted while it lasts."""
         with self._lock:
             self.busy += 1
@@ -113,7 +115,7 @@ class Server(ThreadingHTTPServer):
             with self._lock:
                 self.busy -= 1
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def handle_error(self, request: _Request, client_address: object) -> None:
         """A client that went away is no error."""
         if not isinstance(sys.exc_info()[1], OSError):
             super().handle_error(request, client_address)
@@ -143,5 +145,5 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: object) -> None:
         """Scrapes are not written down."""

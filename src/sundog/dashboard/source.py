@@ -9,28 +9,60 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 from sundog.dashboard.facts import FactTail
-from sundog.dashboard.serving import Picture as ServePicture
-from sundog.dashboard.serving import Serving
+from sundog.dashboard.serving import ServePicture, ServeWatch
 from sundog.dashboard.stream import TaskStream
 from sundog.observe import index as records
 from sundog.observe import metric_files, troubles
 from sundog.observe.activity import Activity, Watcher, tally
 from sundog.observe.live_totals import LiveTotals
-from sundog.observe.memory import Picture
+from sundog.observe.memory import MemoryPicture
 from sundog.observe.memory import collect as collect_memory
 from sundog.observe.sessions import NoSuchSession, Opened, open_session
-from sundog.observe.stacks import Group, fold, heading
+from sundog.observe.stacks import StackGroup, fold, heading
 from sundog.observe.stacks import collect as collect_stacks
 from sundog.observe.why import Story, explain
 from sundog.observe.why_facts import Gatherer, Unknown
 from sundog.wire.pauses import Pause
 from sundog.wire.requests import ListRows, PausedTasks, Status
 
+if TYPE_CHECKING:
+    from typing import NotRequired, TypedDict
+
+    from sundog.wire.status import JobFigures
+
+    class _Ended(TypedDict):
+        """An attempt that has ended, as the index of the records has it."""
+
+        task_id: str
+        attempt: int
+        name: str
+        kind: int
+        flags: int
+        submit_s: float
+        start_s: float
+        end_s: float
+        cpu_s: float
+        peak_bytes: int
+        pid: int
+
+    class _ToldTask(TypedDict):
+        """A task that has not ended, as its owner tells of it."""
+
+        task: str
+        attempt: int
+        name: str
+        state: str
+        pid: NotRequired[int]
+        submit_s: float
+
+
 T = TypeVar("T")
+Cells = Mapping[str, object]
+"""A row of a table: its values by the keys of the columns."""
 
 _FRESH_S = 0.6
 _MANY = 10_000
@@ -47,10 +79,10 @@ _SORTS = {
 }
 
 
-class Page(NamedTuple):
+class TablePage(NamedTuple):
     """A part of a list, and how long all of it is."""
 
-    rows: list[dict[str, Any]]
+    rows: Sequence[Cells]
     total: int
 
 
@@ -65,8 +97,8 @@ class Wanted(NamedTuple):
     most: int = 50
 
 
-class Source:
-    """One session, for all who look at it.
+class PageSource:
+    """One session, for all browsers that look at it.
 
     Args:
         opened: the session.
@@ -78,10 +110,10 @@ class Source:
         self.name = opened.name
         self.facts = FactTail(opened.path)
         self.stream = TaskStream()
-        self._serving = Serving(opened.path)
+        self._serving = ServeWatch(opened.path)
         self._watcher: Watcher | None = None
         self._locks: dict[str, threading.Lock] = {}
-        self._made: dict[str, tuple[float, Any]] = {}
+        self._made: dict[str, tuple[float, object]] = {}
         self._lock = threading.Lock()
 
     @property
@@ -97,16 +129,16 @@ class Source:
             self.opened = Opened(self.name, self.path)
 
     def _shared(self, key: str, make: Callable[[], T], fresh_s: float = _FRESH_S) -> T:
-        """An answer that others who look at the same moment share."""
+        """An answer that all readers of the same moment share."""
         with self._lock:
             lock = self._locks.setdefault(key, threading.Lock())
         with lock:
             made_s, value = self._made.get(key, (-1e9, None))
             if time.monotonic() - made_s < fresh_s:
-                return value  # type: ignore[no-any-return]
-            value = make()
-            self._made[key] = (time.monotonic(), value)
-            return value
+                return cast(T, value)  # each key stands for one kind of answer
+            made = make()
+            self._made[key] = (time.monotonic(), made)
+            return made
 
     def _asked(self, make: Callable[[], T], otherwise: T) -> T:
         if not self.opened.is_live:
@@ -187,12 +219,12 @@ class Source:
             return otherwise
 
     # ------------------------------------------------------------------ lists
-    def tasks(self, wanted: Wanted) -> Page:
+    def tasks(self, wanted: Wanted) -> TablePage:
         """Tasks and calls: those that have not ended first, then the newest."""
         told = self._unfinished(wanted) if wanted.state in (ANY, UNFINISHED) else []
         first = told[wanted.first : wanted.first + wanted.most]
         if wanted.state == UNFINISHED:
-            return Page(first, len(told))
+            return TablePage(first, len(told))
         with records.opened(self.path) as index:
             where, values = _where(wanted)
             base = (
@@ -213,18 +245,20 @@ class Source:
                 wanted.most - len(first),
                 max(0, wanted.first - len(told)),
             )
-        return Page([*first, *map(_ended_row, rows)], len(told) + total)
+        ended = cast("list[_Ended]", rows)
+        return TablePage([*first, *map(_ended_row, ended)], len(told) + total)
 
-    def _unfinished(self, wanted: Wanted) -> list[dict[str, object]]:
-        def ask() -> list[dict[str, object]]:
+    def _unfinished(self, wanted: Wanted) -> list[Cells]:
+        def ask() -> list[_ToldTask]:
             rows, _ = self.opened.ask(ListRows("tasks"))
-            return [row for row in rows if "count" not in row][:_MANY]
+            return cast("list[_ToldTask]", [row for row in rows if "count" not in row][:_MANY])
 
-        rows = self._shared("unfinished", lambda: self._asked(ask, list[dict[str, Any]]()))
+        none: list[_ToldTask] = []
+        rows = self._shared("unfinished", lambda: self._asked(ask, none))
         text = wanted.text.lower()
         return [_told_row(row) for row in rows if text in f"{row['name']} {row['task']}".lower()]
 
-    def listing(self, kind: str, wanted: Wanted) -> Page:
+    def listing(self, kind: str, wanted: Wanted) -> TablePage:
         """Rows of the state API: actors, workers, nodes, jobs, placement_groups, runtime_envs."""
         from sundog.util.state import questions
         from sundog.util.state.exception import RayStateApiException
@@ -239,29 +273,29 @@ class Source:
         rows = self._shared(f"list-{kind}", find)
         return page_of(rows, wanted)
 
-    def memory(self) -> Picture | None:
+    def memory(self) -> MemoryPicture | None:
         """Who holds which object; None of an ended session."""
 
-        def ask() -> Picture | None:
+        def ask() -> MemoryPicture | None:
             info = self.opened.info
             return collect_memory(self.opened.ask, self.path, info.shm_root) if info is not None else None
 
         return self._shared("memory", lambda: self._asked(ask, None), 2.0)
 
-    def stacks(self) -> list[tuple[str, Group]]:
+    def stacks(self) -> list[tuple[str, StackGroup]]:
         """What every process is doing, equal stacks folded."""
 
-        def ask() -> list[tuple[str, Group]]:
+        def ask() -> list[tuple[str, StackGroup]]:
             seen = collect_stacks(self.opened.ask, self.path)
             now = time.time()
             return [(heading(group, now), group) for group in fold(seen)]
 
         return self._shared("stacks", lambda: self._asked(ask, []))
 
-    def tenants(self) -> list[dict[str, object]]:
+    def tenants(self) -> list[JobFigures]:
         """What each job has and may have of CPUs, memory and object store; nothing of an ended session."""
 
-        def ask() -> list[dict[str, object]]:
+        def ask() -> list[JobFigures]:
             return list(self.opened.ask(Status())["jobs"])
 
         return self._shared("tenants", lambda: self._asked(ask, []))
@@ -282,7 +316,7 @@ def _where(wanted: Wanted) -> tuple[str, list[object]]:
     return " AND ".join(parts), values
 
 
-def _ended_row(row: dict[str, Any]) -> dict[str, object]:
+def _ended_row(row: _Ended) -> Cells:
     flags = row["flags"]
     return {
         "key": f"{row['task_id']}-{row['attempt']}",
@@ -299,7 +333,7 @@ def _ended_row(row: dict[str, Any]) -> dict[str, object]:
     }
 
 
-def _told_row(row: dict[str, Any]) -> dict[str, object]:
+def _told_row(row: _ToldTask) -> Cells:
     now = time.time()
     return {
         "key": f"{row['task']}-{row['attempt']}",
@@ -316,7 +350,7 @@ def _told_row(row: dict[str, Any]) -> dict[str, object]:
     }
 
 
-def page_of(rows: list[dict[str, Any]], wanted: Wanted) -> Page:
+def page_of(rows: Sequence[Cells], wanted: Wanted) -> TablePage:
     """A part of rows that are all in memory: filtered by every word, in order, and cut.
 
     >>> page_of([{"a": 1}, {"a": 3}, {"a": 2}], Wanted(sort="a", most=2)).rows
@@ -326,14 +360,14 @@ def page_of(rows: list[dict[str, Any]], wanted: Wanted) -> Page:
     found = [row for row in rows if all(word in _text(row) for word in words)] if words else list(rows)
     if wanted.sort:
         found.sort(key=lambda row: _order(row.get(wanted.sort)), reverse=wanted.descending)
-    return Page(found[wanted.first : wanted.first + wanted.most], len(found))
+    return TablePage(found[wanted.first : wanted.first + wanted.most], len(found))
 
 
-def _text(row: dict[str, Any]) -> str:
+def _text(row: Cells) -> str:
     return " ".join(str(value) for value in row.values() if value is not None).lower()
 
 
-def _order(value: Any) -> tuple[int, float, str]:
+def _order(value: object) -> tuple[int, float, str]:
     if isinstance(value, int | float):
         return (1, float(value), "")
     return (2, 0.0, str(value)) if value is not None else (0, 0.0, "")

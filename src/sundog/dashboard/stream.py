@@ -40,7 +40,7 @@ class Bar(NamedTuple):
 
 
 @plain()
-class Lane:
+class StreamLane:
     """The attempts of one process, in the order in which they ended."""
 
     process: int
@@ -96,7 +96,7 @@ class TaskStream:
     """The ended tasks of one session, read on from its index."""
 
     def __init__(self) -> None:
-        self.lanes: dict[int, Lane] = {}
+        self.lanes: dict[int, StreamLane] = {}
         self.names: dict[int, str] = {}
         self.colors: dict[str, int] = {}  # functions in the order in which they were first seen
         self.count = 0
@@ -128,7 +128,7 @@ class TaskStream:
         self.last_id = id_
         lane = self.lanes.get(process)
         if lane is None:
-            lane = self.lanes[process] = Lane(process, _label(index, process))
+            lane = self.lanes[process] = StreamLane(process, _label(index, process))
         if name not in self.names:
             self.names[name] = str(index.one("SELECT text FROM names WHERE id = ?", name) or "?")
             self.colors.setdefault(self.names[name], len(self.colors))

@@ -8,13 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 
-from sundog.dashboard.figures import Family
+from sundog.dashboard.figures import MetricFamily
 
 _IN_HELP = str.maketrans({"\\": r"\\", "\n": r"\n"})
 _IN_LABEL = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 
-def render(families: Iterable[Family]) -> bytes:
+def render(families: Iterable[MetricFamily]) -> bytes:
     """All families, in the order given. Counters get the suffix `_total`.
 
     >>> family = Family("jobs", "counter", "How many")
@@ -27,7 +27,7 @@ def render(families: Iterable[Family]) -> bytes:
     return "".join(line for family in families for line in _lines(family)).encode()
 
 
-def _lines(family: Family) -> Iterator[str]:
+def _lines(family: MetricFamily) -> Iterator[str]:
     name = family.name
     if family.kind == "counter":
         name = name.removesuffix("_total") + "_total"

@@ -20,17 +20,17 @@ import contextlib
 import json
 import os
 import socket
-from typing import Any
 
 from sundog import trust
+from sundog.plain import JsonObject
 
 _CHUNK_BYTES = 1 << 16
 _LINE_MAX_BYTES = 64 << 20
 
-Message = dict[str, Any]
+Message = JsonObject
 
 
-class Channel:
+class DebugChannel:
     """One connected end."""
 
     def __init__(self, sock: socket.socket) -> None:
@@ -95,7 +95,7 @@ def listen(session_path: str, name: str) -> socket.socket:
     return listener
 
 
-def accept(listener: socket.socket) -> tuple[Channel, int]:
+def accept(listener: socket.socket) -> tuple[DebugChannel, int]:
     """Wait for a client of this user; others are hung up on. Returns its channel and its pid."""
     while True:
         sock, _ = listener.accept()
@@ -104,10 +104,10 @@ def accept(listener: socket.socket) -> tuple[Channel, int]:
         except OSError:
             sock.close()
             continue
-        return Channel(sock), pid
+        return DebugChannel(sock), pid
 
 
-def connect(session_path: str, name: str) -> Channel:
+def connect(session_path: str, name: str) -> DebugChannel:
     """Connect to a paused task.
 
     Raises:
@@ -125,7 +125,7 @@ def connect(session_path: str, name: str) -> Channel:
     finally:
         if folder >= 0:
             os.close(folder)
-    return Channel(sock)
+    return DebugChannel(sock)
 
 
 def remove(session_path: str, name: str) -> None:

@@ -11,9 +11,12 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
-from sundog.debugging.channel import Channel
+from sundog.debugging.channel import DebugChannel
+
+if TYPE_CHECKING:
+    from types import ModuleType
 
 _DELIMITERS = " \t\n`@#$%^&*()=+[{]}\\|;:'\",<>?"
 _HISTORY_MAX = 1000
@@ -21,7 +24,7 @@ _HISTORY_MAX = 1000
 END, GONE, LEFT = "end", "gone", "left"
 
 
-def visit(channel: Channel, history: str) -> str:
+def visit(channel: DebugChannel, history: str) -> str:
     """Sit at the prompt until the task goes on or is gone.
 
     Args:
@@ -48,7 +51,7 @@ def visit(channel: Channel, history: str) -> str:
                 return GONE
 
 
-def _answer(channel: Channel, prompt: str) -> bool:
+def _answer(channel: DebugChannel, prompt: str) -> bool:
     while True:
         try:
             line = input(prompt)
@@ -61,7 +64,7 @@ def _answer(channel: Channel, prompt: str) -> bool:
         return _send(channel, text=line)
 
 
-def _send(channel: Channel, **fields: object) -> bool:
+def _send(channel: DebugChannel, **fields: object) -> bool:
     try:
         channel.send("line", **fields)
     except OSError:
@@ -70,7 +73,7 @@ def _send(channel: Channel, **fields: object) -> bool:
 
 
 @contextlib.contextmanager
-def _line_editor(channel: Channel, history: str) -> Iterator[None]:
+def _line_editor(channel: DebugChannel, history: str) -> Iterator[None]:
     """Arrow keys, history and TAB, as far as this Python has them."""
     try:
         import readline
@@ -101,7 +104,7 @@ def _line_editor(channel: Channel, history: str) -> Iterator[None]:
         readline.set_completer_delims(before[1])
 
 
-def _completions(channel: Channel, text: str, readline: Any) -> list[str]:
+def _completions(channel: DebugChannel, text: str, readline: ModuleType) -> list[str]:
     line = readline.get_line_buffer()
     stripped = len(line) - len(line.lstrip())
     begin, end = readline.get_begidx() - stripped, readline.get_endidx() - stripped

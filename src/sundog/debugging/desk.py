@@ -1,4 +1,4 @@
-"""One paused task and who sits at its prompt: the files that pdb reads from and writes to.
+"""One paused task and the client at its prompt: the files that pdb reads from and writes to.
 
 Owns the pause from its announcement to its end: the socket, the client, what was printed and not yet shown. `readline`
 is what pdb blocks in: it shows what was printed, asks the client for a line, and meanwhile completes words. While
@@ -33,11 +33,11 @@ class Debugger(Protocol):
         """Let debugpy take over; raises `Left` if it does."""
 
 
-class Left(Exception):
+class ClientLeft(Exception):
     """The client has handed the task over to another debugger: end the prompt."""
 
 
-class Desk:
+class DebugDesk:
     """A paused task; `announce` and `withdraw` tell the node."""
 
     def __init__(
@@ -53,7 +53,7 @@ class Desk:
         self.is_open = True
         self._announce, self._withdraw = announce, withdraw
         self._listener = channel.listen(session_path, pause.id)
-        self._client: channel.Channel | None = None
+        self._client: channel.DebugChannel | None = None
         self._unshown: list[str] = []
         self._lock = threading.Lock()
         self._is_running = False  # the task goes on between two stops, and a thread looks for its end

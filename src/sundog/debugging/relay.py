@@ -21,7 +21,11 @@ def visit(address: tuple[str, int], token: str, *, stdin: int = 0, stdout: int =
     Raises:
         OSError: it is not there any more.
     """
-    with socket.create_connection(address) as sock:
+    # A reset is an end too: the side that hangs up may not have read all that was typed.
+    with (
+        socket.create_connection(address) as sock,
+        contextlib.suppress(ConnectionResetError, BrokenPipeError),
+    ):
         sock.sendall(token.encode() + b"\n")
         typing = True
         while True:

@@ -16,9 +16,12 @@ import sys
 import traceback
 from collections.abc import Callable
 from types import FrameType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sundog.debugging.desk import Desk, Left
+from sundog.debugging.desk import ClientLeft, DebugDesk
+
+if TYPE_CHECKING:
+    from typing import IO
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _WORKER = f"{_PACKAGE}worker{os.sep}"
@@ -26,7 +29,7 @@ _WORKER = f"{_PACKAGE}worker{os.sep}"
 _SKIPPED = ("sundog", "sundog.*", "asyncio", "asyncio.*", "selectors")
 
 # Makes a desk for a stop: (path, line, function, why).
-OpenDesk = Callable[[str, int, str, str], Desk]
+OpenDesk = Callable[[str, int, str, str], DebugDesk]
 # Has debugpy stop a frame: (frame, why, the exception that it ended with or None).
 ToEditor = Callable[[FrameType, str, BaseException | None], None]
 
@@ -37,27 +40,27 @@ class RemotePdb(pdb.Pdb):
     def __init__(self, open_desk: OpenDesk, is_running: Callable[[], bool]) -> None:
         self._open_desk = open_desk
         self._is_running = is_running
-        self._desk: Desk | None = None
+        self._desk: DebugDesk | None = None
         self._why = "breakpoint()"
         self._is_interactive = False
         self._leaves = False
         self.is_handed_over = False
         self._error: BaseException | None = None  # whose traceback is looked at
         self.to_editor: ToEditor = _no_editor
-        self.on_end: Callable[[], None] = _nothing  # tracing is over: whoever traced before may go on
+        self.on_end: Callable[[], None] = _nothing  # tracing is over: an earlier tracer may go on
         front = _Front(self)
         super().__init__(stdin=front, stdout=front, skip=_SKIPPED, nosigint=True)  # type: ignore[arg-type]
         self.use_rawinput = False
 
     @property
-    def desk(self) -> Desk:
+    def desk(self) -> DebugDesk:
         """Where the client sits now."""
         assert self._desk is not None
         return self._desk
 
     # ------------------------------------------------------------------ where a stop begins
     def stop_at(self, frame: FrameType, why: str) -> object:
-        """Stop at a frame now: for who is called in the middle of a line event, where nothing is traced.
+        """Stop at a frame now: for a caller in the middle of a line event, where nothing is traced.
 
         Returns:
             What traces the frame from now on; None if the task just goes on.
@@ -97,7 +100,7 @@ class RemotePdb(pdb.Pdb):
         self._desk.debugger = self
         try:
             super().interaction(frame, tb_or_exc)
-        except Left:
+        except ClientLeft:
             return
         except BaseException:  # a cancel: the task ends, and nobody waits for its prompt
             self._end("The task was interrupted.")
@@ -123,7 +126,9 @@ class RemotePdb(pdb.Pdb):
         self.cmdloop()
 
     # ------------------------------------------------------------------ frames
-    def get_stack(self, f: FrameType | None, t: TracebackType | None) -> Any:
+    def get_stack(
+        self, f: FrameType | None, t: TracebackType | None
+    ) -> tuple[list[tuple[FrameType, int]], int]:
         """The user's frames: those of the worker that called them are left out."""
         stack, index = super().get_stack(f, t)
         cut = 0
@@ -135,7 +140,7 @@ class RemotePdb(pdb.Pdb):
         return stack[cut:], index - cut
 
     def trace_dispatch(self, frame: FrameType, event: str, arg: Any) -> Any:
-        """What Python calls; once another debugger has the frame, that one's."""
+        """What Python calls for a traced frame; once another debugger has the frame, the tracer of that debugger."""
         traced_by = super().trace_dispatch(frame, event, arg)
         if not self.is_handed_over:
             return traced_by
@@ -249,7 +254,7 @@ class RemotePdb(pdb.Pdb):
         assert frame is not None
         try:
             port = vscode.listen()
-        except vscode.NotThere as error:
+        except vscode.NoDebugpy as error:
             self.desk.tell("end", text=f"{error}\n")
             return
         desk = self.desk
@@ -259,7 +264,7 @@ class RemotePdb(pdb.Pdb):
         desk.tell("port", port=port)
         desk.close("")
         self.to_editor(frame, self._why, self._error)
-        raise Left
+        raise ClientLeft
 
 
 class _Front:
@@ -271,7 +276,7 @@ class _Front:
     def __init__(self, owner: RemotePdb) -> None:
         self._owner = owner
 
-    def readline(self, *_: Any) -> str:
+    def readline(self, *_: object) -> str:
         return self._owner.desk.readline()
 
     def write(self, text: str) -> int:
@@ -291,7 +296,7 @@ class _Front:
 class _Console(code.InteractiveConsole):
     """`interact` at the client's terminal."""
 
-    def __init__(self, stdin: Any, stdout: Any, names: dict[str, object]) -> None:
+    def __init__(self, stdin: IO[str], stdout: IO[str], names: dict[str, object]) -> None:
         super().__init__(names, filename="<stdin>")
         self._stdin, self._stdout = stdin, stdout
 

@@ -24,10 +24,10 @@ _LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _TOOL = 4  # of sys.monitoring's six; 0, 1, 2 and 5 have names of their own
 
 # Called at a hit, in the thread that met it; returns what traces the frame from now on, or None.
-Stop = Callable[[FrameType, str], Any]
+Stop = Callable[[FrameType, str], object]
 
 
-class Watch:
+class TriggerWatch:
     """The triggers of this process."""
 
     def __init__(self, stop: Stop) -> None:

@@ -22,7 +22,7 @@ from sundog import trust
 _HOST = "127.0.0.1"
 
 
-class NotThere(Exception):
+class NoDebugpy(Exception):
     """debugpy cannot be used here; the text says why."""
 
 
@@ -30,7 +30,7 @@ class _State:
     port = 0
 
 
-class Gate(socket.socket):
+class DebugGate(socket.socket):
     """A listening socket that takes connections of this user (and root) alone: TCP has no other guard."""
 
     def accept(self) -> tuple[socket.socket, Any]:
@@ -54,13 +54,13 @@ def listen() -> int:
         import debugpy  # noqa: T100
         import debugpy.server.api
     except ImportError:
-        raise NotThere(
+        raise NoDebugpy(
             "debugpy is not installed in the worker's Python. Install it with: pip install 'sundog[debug]'"
         ) from None
     pydevd: Any = sys.modules["pydevd"]
     if not hasattr(pydevd, "create_server_socket"):
-        raise NotThere("This version of debugpy listens in a way that sundog cannot guard.")
-    gate = Gate(socket.AF_INET, socket.SOCK_STREAM)
+        raise NoDebugpy("This version of debugpy listens in a way that sundog cannot guard.")
+    gate = DebugGate(socket.AF_INET, socket.SOCK_STREAM)
     open_socket = pydevd.create_server_socket
     pydevd.create_server_socket = lambda host, port: gate  # its one caller is the thread that accepts
     try:
@@ -71,7 +71,7 @@ def listen() -> int:
     except Exception as error:
         gate.close()
         _State.port = 0
-        raise NotThere(f"debugpy cannot listen: {type(error).__name__}: {error}") from error
+        raise NoDebugpy(f"debugpy cannot listen: {type(error).__name__}: {error}") from error
     finally:
         pydevd.create_server_socket = open_socket
     return _State.port

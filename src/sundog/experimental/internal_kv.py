@@ -6,14 +6,18 @@ addresses and settings, not for data. On a Ray cluster the calls go to Ray. Any 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog import api, engines
 from sundog.exceptions import RaySystemError
 from sundog.wire.requests import KeyValueDel, KeyValueGet, KeyValueKeys, KeyValuePut
 
 if TYPE_CHECKING:
+    from typing import TypeVar
+
     from sundog.wire.requests import Request
+
+    A = TypeVar("A")
 
 Text = str | bytes
 
@@ -81,7 +85,8 @@ def _internal_kv_del(key: Text, *, del_by_prefix: bool = False, namespace: Text 
 def _internal_kv_list(prefix: Text, *, namespace: Text | None = None) -> list[bytes]:
     """The keys that begin so, as bytes."""
     row = KeyValueKeys(_bytes("namespace", namespace), _bytes("prefix", prefix))
-    return list(_ask("list", row, prefix, namespace=namespace))
+    found = _ask("list", row, prefix, namespace=namespace)
+    return list(found)
 
 
 def _bytes(name: str, text: Text | None) -> bytes:
@@ -94,9 +99,10 @@ def _bytes(name: str, text: Text | None) -> bytes:
     return text
 
 
-def _ask(verb: str, row: Request[Any], *args: Any, **kwargs: Any) -> Any:
+def _ask(verb: str, row: Request[A], *args: object, **kwargs: object) -> A:
     if engines.foreign is not None:
-        return engines.foreign.key_values(verb, *args, **kwargs)
+        told: A = engines.foreign.key_values(verb, *args, **kwargs)
+        return told
     if not api.is_initialized():
         raise RaySystemError("There is no session whose keys could be read or set: call init() first.")
     return api.control(row)

@@ -6,7 +6,7 @@ Owns the questions alone. A session has one node, so an object that is ready is 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog import engines
 from sundog.api import wait
@@ -15,14 +15,25 @@ from sundog.owner import context
 from sundog.refs import ObjectRef
 
 if TYPE_CHECKING:
+    from typing import TypedDict
+
     from sundog.owner.core import Owner
+    from sundog.owner.rows import Value
+
+    class ObjectLocation(TypedDict):
+        """Where an object is."""
+
+        node_ids: list[str]
+        object_size: int | None
+        did_spill: bool
+
 
 _ASK_OWNER_S = 1.0
 
 
 def get_object_locations(
     obj_refs: Sequence[ObjectRef[object]], timeout_ms: int = -1
-) -> dict[ObjectRef[Any], dict[str, Any]]:
+) -> dict[ObjectRef[object], ObjectLocation]:
     """Nodes that have each object, its size in bytes, and whether it was spilled.
 
     Args:
@@ -48,7 +59,9 @@ def get_object_locations(
     return get_local_object_locations(obj_refs)
 
 
-def get_local_object_locations(obj_refs: Sequence[ObjectRef[object]]) -> dict[ObjectRef[Any], dict[str, Any]]:
+def get_local_object_locations(
+    obj_refs: Sequence[ObjectRef[object]],
+) -> dict[ObjectRef[object], ObjectLocation]:
     """The same, as far as this process knows without asking anybody.
 
     Raises:
@@ -67,7 +80,7 @@ def _owner() -> Owner:
     return engine.owner
 
 
-def _located(value: Any) -> dict[str, object]:
+def _located(value: Value | None) -> ObjectLocation:
     if value is None:
         return {"node_ids": [], "object_size": None, "did_spill": False}
     _, meta, location, _, _ = value

@@ -11,9 +11,17 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sundog
+
+if TYPE_CHECKING:
+    from typing import TypeVar
+
+    from sundog.actor import ActorHandle
+    from sundog.refs import ObjectRef
+
+    T = TypeVar("T")
 
 PartitionID = int
 
@@ -28,7 +36,7 @@ class ObjectStoreWriter:
         """Take one part."""
         self.results.append(sundog.put(item))
 
-    def finish(self) -> list[Any]:
+    def finish(self) -> list[object]:
         """Refs to the parts."""
         return self.results
 
@@ -42,8 +50,8 @@ class ObjectStoreWriterNonStreaming(ObjectStoreWriter):
 
 
 def round_robin_partitioner(
-    input_stream: Iterable[object], num_partitions: int
-) -> Iterator[tuple[PartitionID, Any]]:
+    input_stream: Iterable[T], num_partitions: int
+) -> Iterator[tuple[PartitionID, T]]:
     """Give the items to the output partitions in turn.
 
     >>> list(round_robin_partitioner("abc", 2))
@@ -57,9 +65,11 @@ class _Tracker:
     """How many partitions are read and written."""
 
     def __init__(self) -> None:
-        self.refs: list[list[Any]] = [[], []]
+        self.refs: list[list[ObjectRef[object]]] = [[], []]
 
-    def register_objectrefs(self, map_refs: list[Any], reduce_refs: list[Any]) -> None:
+    def register_objectrefs(
+        self, map_refs: list[ObjectRef[object]], reduce_refs: list[ObjectRef[object]]
+    ) -> None:
         self.refs = [list(map_refs), list(reduce_refs)]
 
     def get_progress(self) -> tuple[int, int]:
@@ -70,7 +80,9 @@ class _Tracker:
         return counts[0], counts[1]
 
 
-def render_progress_bar(tracker: Any, input_num_partitions: int, output_num_partitions: int) -> None:
+def render_progress_bar(
+    tracker: ActorHandle[_Tracker], input_num_partitions: int, output_num_partitions: int
+) -> None:
     """Show two bars until both are full."""
     from tqdm import tqdm
 
@@ -95,7 +107,7 @@ def simple_shuffle(
         [Iterable[object], int], Iterable[tuple[PartitionID, object]]
     ] = round_robin_partitioner,
     object_store_writer: type[ObjectStoreWriter] = ObjectStoreWriter,
-    tracker: Any = None,
+    tracker: ActorHandle[_Tracker] | None = None,
 ) -> list[Any]:
     """Read, split, put together, write; gives what `output_writer` gave for each output partition.
 
@@ -108,15 +120,15 @@ def simple_shuffle(
     """
 
     @sundog.remote(num_returns=output_num_partitions)
-    def shuffle_map(number: PartitionID) -> list[list[Any]]:
+    def shuffle_map(number: PartitionID) -> object:
         writers = [object_store_writer() for _ in range(output_num_partitions)]
         for output, item in partitioner(input_reader(number), output_num_partitions):
             writers[output].add(item)
-        parts = [writer.finish() for writer in writers]
+        parts: list[object] = [writer.finish() for writer in writers]
         return parts if len(parts) != 1 else parts[0]  # one result is what is returned, not a list of it
 
     @sundog.remote
-    def shuffle_reduce(number: PartitionID, *parts: list[Any]) -> Any:
+    def shuffle_reduce(number: PartitionID, *parts: object) -> object:
         return output_writer(number, list(parts))
 
     mapped = [shuffle_map.remote(number) for number in range(input_num_partitions)]
@@ -140,7 +152,7 @@ def run(
     num_cpus: int = 8,
     no_streaming: bool = False,
     use_wait: bool = False,
-    tracker: Any = None,
+    tracker: ActorHandle[_Tracker] | None = None,
 ) -> None:
     """Shuffle `num_partitions` partitions of `partition_size` bytes of numbers, and say how long it took.
 
@@ -159,7 +171,7 @@ def run(
     if tracker is None and use_wait:
         tracker = sundog.remote(_Tracker).remote()
 
-    def read(_: PartitionID) -> Iterator[Any]:
+    def read(_: PartitionID) -> Iterator[object]:
         for _ in range(num_partitions):
             yield numpy.ones((rows // num_partitions, 2), dtype=numpy.int64)
 

@@ -23,18 +23,22 @@ import threading
 import time
 import uuid
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sundog
+from sundog.plain import JsonObject
 from sundog.util.addresses import get_node_ip_address
 from sundog.util.debug import log_once
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 logger = logging.getLogger(__name__)
 
 # What marks a line on a worker's stdout as the state of a bar.
 RAY_TQDM_MAGIC = "__ray_tqdm_magic_token__"
 
-State = dict[str, Any]
+State = JsonObject
 
 
 def _in_worker() -> bool:
@@ -161,7 +165,7 @@ def _drawing_class() -> object:
     return type("tqdm", (drawn,), {"monitor_interval": 0})
 
 
-class Board:
+class BarBoard:
     """The bars on this process's screen, at most one line each, grouped by process."""
 
     def __init__(self) -> None:
@@ -169,7 +173,7 @@ class Board:
         self._bars: dict[str, tuple[State, Any]] = {}
         # Processes in the order they appeared: bars of one process stay together.
         self._processes: dict[tuple[str, int], int] = {}
-        self._print: Any = None
+        self._print: Callable[..., None] | None = None
 
     def process_state_update(self, state: State) -> None:
         """Show the state of a bar: a new one, a changed one, or one that is closed."""
@@ -270,7 +274,7 @@ class Board:
             builtins.print = self._print
         self._print = None
 
-    def write(self, *args: Any, **kwargs: Any) -> None:
+    def write(self, *args: object, **kwargs: Any) -> None:
         """`print`, with the bars out of the way."""
         with self._lock:
             original = self._print or _original_print
@@ -285,10 +289,10 @@ class Board:
 
 
 _original_print = builtins.print
-_board = Board()
+_board = BarBoard()
 
 
-def instance() -> Board:
+def instance() -> BarBoard:
     """Give the board of this process."""
     return _board
 

@@ -18,7 +18,7 @@ from starlette.applications import Starlette
 from starlette.responses import JSONResponse
 from starlette.routing import BaseRoute, Route
 
-from sundog.head.desk import Desk
+from sundog.head.desk import HeadDesk
 from sundog.head.guard import Guard
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def make_app(session: Opened, info: HeadInfo, max_running_jobs: int = 0, *, with
         max_running_jobs: how many submitted jobs may run at a time; 0 is any number.
         with_page: put the page at /: once in a process, for its library keeps one application.
     """
-    desk = Desk(session, info, max_running_jobs)
+    desk = HeadDesk(session, info, max_running_jobs)
 
     @contextlib.asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncIterator[None]:
@@ -53,7 +53,7 @@ def make_app(session: Opened, info: HeadInfo, max_running_jobs: int = 0, *, with
     return Guard(app, info.token, info.host, open_prefixes)
 
 
-def _routes(desk: Desk) -> list[BaseRoute]:
+def _routes(desk: HeadDesk) -> list[BaseRoute]:
     from sundog.dashboard import routes as metrics
     from sundog.head import health, job_routes, machine_routes, serve_routes, state_routes
 
@@ -61,7 +61,7 @@ def _routes(desk: Desk) -> list[BaseRoute]:
     return [*(route for part in parts for route in part.routes(desk)), fallback()]
 
 
-def _mount_page(app: Starlette, desk: Desk) -> tuple[str, ...]:
+def _mount_page(app: Starlette, desk: HeadDesk) -> tuple[str, ...]:
     """Put the page at /; returns the paths below which its static files are."""
     try:
         from sundog.dashboard.page import mount

@@ -10,7 +10,7 @@ import asyncio
 import functools
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from sundog.engines import sessions
 from sundog.head.jobs import Jobs
@@ -19,6 +19,7 @@ from sundog.util.state.questions import ask
 if TYPE_CHECKING:
     from sundog.engines.heads import HeadInfo
     from sundog.observe.sessions import Opened
+    from sundog.plain import JsonObject
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -27,7 +28,7 @@ _THREADS = 8
 _JOBS_LOOK_S = 0.2
 
 
-class Desk:
+class HeadDesk:
     """One session, as the head process sees it.
 
     Attributes:
@@ -79,7 +80,7 @@ class Desk:
         """Whether the session runs still."""
         return self.session.is_live and sessions.is_alive(self.session.path)
 
-    def driver_rows(self) -> list[dict[str, Any]]:
+    def driver_rows(self) -> list[JsonObject]:
         """Rows of the drivers that have joined the session, the ended ones included."""
         return ask("jobs", detail=True, address=self.address, whole=False)
 

@@ -18,16 +18,13 @@ import hmac
 import ipaddress
 import json
 import socket
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Iterable
 from http.cookies import CookieError, SimpleCookie
-from typing import Any
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode
 
-Scope = MutableMapping[str, Any]
-Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
-Send = Callable[[Message], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "sundog-token"
 BODY_MAX_BYTES = 8 << 20
@@ -47,7 +44,7 @@ _MISSING = (
 )
 
 
-class Refused(Exception):
+class RefusedRequest(Exception):
     """A request that goes no further."""
 
     def __init__(self, status: int, text: str) -> None:
@@ -66,7 +63,7 @@ class Guard:
         open_prefixes: paths that begin so need no token: static files of the page.
     """
 
-    def __init__(self, app: App, token: str, host: str, open_prefixes: Iterable[str] = ()) -> None:
+    def __init__(self, app: ASGIApp, token: str, host: str, open_prefixes: Iterable[str] = ()) -> None:
         self.app = app
         self.host = host
         self.open_prefixes = tuple(open_prefixes)
@@ -85,7 +82,7 @@ class Guard:
             moved = self._check_token(scope, headers)
             limit = _limit_of(scope)
             _check_length(headers, limit)
-        except Refused as refused:
+        except RefusedRequest as refused:
             await _refuse(scope, receive, send, refused)
             return
         if moved is not None:
@@ -105,7 +102,7 @@ class Guard:
         # An address cannot be rebound by a DNS server; a name can.
         if address is not None and (address.is_loopback or not self._is_loopback()):
             return
-        raise Refused(403, "The request is for another host than this one.")
+        raise RefusedRequest(403, "The request is for another host than this one.")
 
     def _is_loopback(self) -> bool:
         return self.host in ("127.0.0.1", "::1", "localhost")
@@ -117,7 +114,7 @@ class Guard:
         host = headers.get(b"host", b"")
         if origin in (b"http://" + host, b"https://" + host):
             return
-        raise Refused(403, "The request comes from a page of another site.")
+        raise RefusedRequest(403, "The request comes from a page of another site.")
 
     def _check_token(self, scope: Scope, headers: dict[bytes, bytes]) -> str | None:
         """Whether the token is shown; returns the address without it if it was in the address."""
@@ -132,9 +129,11 @@ class Guard:
             rest = urlencode([pair for pair in query if pair[0] != "token"])
             moved = _local(path) + (f"?{rest}" if rest else "")
         if shown is None:
-            raise Refused(401, _MISSING)
+            raise RefusedRequest(401, _MISSING)
         if not self.is_token(shown):
-            raise Refused(403, "The token is wrong: it belongs to another session, or to one that has ended.")
+            raise RefusedRequest(
+                403, "The token is wrong: it belongs to another session, or to one that has ended."
+            )
         return moved
 
     def is_token(self, shown: str) -> bool:
@@ -155,7 +154,7 @@ class Guard:
             return
         began = False
         seen = 0
-        too_large = Refused(413, _too_large(limit))
+        too_large = RefusedRequest(413, _too_large(limit))
 
         async def counted() -> Message:
             nonlocal seen
@@ -176,7 +175,7 @@ class Guard:
                 message = {**message, "headers": [*message.get("headers", ()), *more]}
             await send(message)
 
-        with contextlib.suppress(Refused):
+        with contextlib.suppress(RefusedRequest):
             await self.app(scope, counted, marked)
         if seen > limit and not began:
             await _refuse(scope, receive, send, too_large)
@@ -243,14 +242,14 @@ def _limit_of(scope: Scope) -> int:
 def _check_length(headers: dict[bytes, bytes], limit: int) -> None:
     length = headers.get(b"content-length", b"0")
     if not length.isdigit() or int(length) > limit:
-        raise Refused(413, _too_large(limit))
+        raise RefusedRequest(413, _too_large(limit))
 
 
 def _too_large(limit: int) -> str:
     return f"The body of this request is too large: at most {limit} bytes are taken."
 
 
-async def _refuse(scope: Scope, receive: Receive, send: Send, refused: Refused) -> None:
+async def _refuse(scope: Scope, receive: Receive, send: Send, refused: RefusedRequest) -> None:
     if scope["type"] == "websocket":
         await receive()  # websocket.connect; closing before accepting makes the server answer 403
         await send({"type": "websocket.close", "code": _POLICY_VIOLATION, "reason": refused.text[:100]})

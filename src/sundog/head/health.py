@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute, Route
 import sundog
 
 if TYPE_CHECKING:
-    from sundog.head.desk import Desk
+    from sundog.head.desk import HeadDesk
 
 # The interface whose routes and JSON these are.
 RAY_VERSION = "2.60.0"
@@ -23,7 +23,7 @@ RAY_VERSION = "2.60.0"
 _JOBS_API_VERSION = "4"
 
 
-def routes(desk: Desk) -> list[BaseRoute]:
+def routes(desk: HeadDesk) -> list[BaseRoute]:
     """The routes of this part."""
 
     async def version(_request: Request) -> Response:

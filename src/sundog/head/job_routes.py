@@ -35,7 +35,7 @@ from sundog.jobs.records import JobFolder
 from sundog.jobs.rows import JobType, details
 
 if TYPE_CHECKING:
-    from sundog.head.desk import Desk
+    from sundog.head.desk import HeadDesk
 
 _PIECE_BYTES = 1 << 18
 _LOOK_S = 0.1
@@ -45,7 +45,7 @@ _PACKAGE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,200}")
 class JobRoutes:
     """The handlers, for one session."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: HeadDesk) -> None:
         self.desk = desk
         self.jobs = desk.jobs
 
@@ -275,6 +275,6 @@ async def _await_gone(socket: WebSocket) -> None:
             await socket.receive_text()
 
 
-def routes(desk: Desk) -> list[BaseRoute]:
+def routes(desk: HeadDesk) -> list[BaseRoute]:
     """The routes of this part."""
     return JobRoutes(desk).routes()

@@ -19,7 +19,7 @@ import signal
 import string
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog import isolation
 from sundog.config import user_environ
@@ -31,6 +31,8 @@ from sundog.runtime_env import normalize
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from sundog.plain import JsonObject
 
 _ALPHABET = string.ascii_letters + string.digits
 _PACKAGE_SCHEME = "gcs://"
@@ -89,7 +91,7 @@ class Jobs:
         self.tick()
         return self.get(record.submission_id)
 
-    def _resolve(self, runtime_env: dict[str, Any]) -> dict[str, Any]:
+    def _resolve(self, runtime_env: JsonObject) -> JsonObject:
         """The environment with its folders copied into the session: later edits do not reach a job that waits."""
         wanted = {name: value for name, value in runtime_env.items() if not name.startswith("_")}
         if isinstance(wanted.get("working_dir"), str):
@@ -98,7 +100,7 @@ class Jobs:
             wanted["py_modules"] = [self._local(each) for each in wanted["py_modules"]]
         return normalize(wanted, session_dir=self.session).as_runtime_env() if wanted else {}
 
-    def _local(self, path: Any) -> Any:
+    def _local(self, path: object) -> object:
         """A package that was uploaded, as a file."""
         if not isinstance(path, str) or not path.startswith(_PACKAGE_SCHEME):
             return path
@@ -253,7 +255,7 @@ class Jobs:
             latest = folder.read()
             if latest is None or latest.is_over:
                 return True
-            entrypoint.end_marked(record.submission_id)
+            entrypoint.end_marked(folder)
             entrypoint.remove_group(self.session, record)
             kind = JobErrorType.JOB_SUPERVISOR_ACTOR_DIED.value
             self._end(folder, latest, "FAILED", "Its supervisor was killed, so the job was ended.", kind)
@@ -281,7 +283,7 @@ def new_id() -> str:
     return "raysubmit_" + "".join(secrets.choice(_ALPHABET) for _ in range(16))
 
 
-def record_of(asked: Mapping[str, Any]) -> JobRecord:
+def record_of(asked: Mapping[str, object]) -> JobRecord:
     """The job that a client asks for.
 
     Raises:
@@ -303,7 +305,7 @@ def record_of(asked: Mapping[str, Any]) -> JobRecord:
         "memory": (int, str),
         "object_store": (int, str),
     }
-    given = {name: value for name, value in asked.items() if value is not None}
+    given: JsonObject = {name: value for name, value in asked.items() if value is not None}
     for name, value in given.items():
         if name not in known:
             raise ValueError(f"A job has no field {name!r}. Its fields: {', '.join(known)}.")
@@ -329,7 +331,7 @@ def record_of(asked: Mapping[str, Any]) -> JobRecord:
     return JobRecord(submission_id=submission_id, **given)
 
 
-def _take_limits(given: dict[str, Any], metadata: Mapping[str, str]) -> None:
+def _take_limits(given: JsonObject, metadata: Mapping[str, str]) -> None:
     """The limits of a job in bytes and numbers. Ray's own clients have no fields for them: metadata has, too.
 
     Raises:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import psutil
 from starlette.requests import Request
@@ -26,7 +26,9 @@ from sundog.observe import stacks
 from sundog.util.state.questions import ask
 
 if TYPE_CHECKING:
-    from sundog.head.desk import Desk
+    from sundog.head.desk import HeadDesk
+    from sundog.plain import JsonObject
+    from sundog.profiling.rows import Profile
 
 _PROFILE_MAX_S = 300.0
 
@@ -44,7 +46,7 @@ def failed(status: int, text: str) -> Response:
 class MachineRoutes:
     """The handlers, for one session."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: HeadDesk) -> None:
         self.desk = desk
 
     def routes(self) -> list[BaseRoute]:
@@ -60,7 +62,7 @@ class MachineRoutes:
             Route("/api/prometheus/sd", self.discovery),
         ]
 
-    def _rows(self, kind: str) -> list[dict[str, Any]]:
+    def _rows(self, kind: str) -> list[JsonObject]:
         return ask(kind, True, self.desk.address, False)
 
     # ------------------------------------------------------------------ nodes
@@ -142,14 +144,14 @@ class MachineRoutes:
         profile = await self._profile(request, "memory")
         return profile if isinstance(profile, Response) else PlainTextResponse(merge.table(profile))
 
-    async def _profile(self, request: Request, kind: str) -> Any:
-        from sundog.profiling.session import Running
+    async def _profile(self, request: Request, kind: str) -> Profile | PlainTextResponse:
+        from sundog.profiling.session import RunningProfile
 
         pid = _number(request, "pid")
         seconds = min(float(request.query_params.get("duration", "5")), _PROFILE_MAX_S)
         session = self.desk.session
         running = await self.desk.blocking(
-            Running, session.ask, session.path, kind, f"pid {pid}", [pid], limit_s=seconds + 60.0
+            RunningProfile, session.ask, session.path, kind, f"pid {pid}", [pid], limit_s=seconds + 60.0
         )
         if not running.pids:
             return PlainTextResponse(f"No process of this session has pid {pid}.", 404)
@@ -170,7 +172,7 @@ def _number(request: Request, name: str) -> int:
     return int(text)
 
 
-def _node(row: dict[str, Any]) -> dict[str, Any]:
+def _node(row: JsonObject) -> JsonObject:
     """A node in the form of Ray's dashboard; its figures are this machine's."""
     memory = psutil.virtual_memory()
     disk = psutil.disk_usage("/")
@@ -202,7 +204,7 @@ def _node(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _actor(row: dict[str, Any]) -> dict[str, object]:
+def _actor(row: JsonObject) -> dict[str, object]:
     """An actor in the form of Ray's dashboard."""
     return {
         "actorId": row["actor_id"],
@@ -230,6 +232,6 @@ def _in_words(resources: dict[str, float]) -> str:
     )
 
 
-def routes(desk: Desk) -> list[BaseRoute]:
+def routes(desk: HeadDesk) -> list[BaseRoute]:
     """The routes of this part."""
     return MachineRoutes(desk).routes()

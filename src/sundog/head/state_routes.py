@@ -30,7 +30,7 @@ from sundog.util.state.questions import ask, ask_tasks
 from sundog.util.state.schema import KINDS
 
 if TYPE_CHECKING:
-    from sundog.head.desk import Desk
+    from sundog.head.desk import HeadDesk
 
 Filter = tuple[str, str, str]
 _WAITING_PIECES = 16
@@ -45,7 +45,7 @@ def reply(result: object, *, status: int = 200, text: str = "") -> Response:
 class StateRoutes:
     """The handlers, for one session."""
 
-    def __init__(self, desk: Desk) -> None:
+    def __init__(self, desk: HeadDesk) -> None:
         self.desk = desk
 
     def routes(self) -> list[BaseRoute]:
@@ -111,11 +111,11 @@ class StateRoutes:
     async def timeline(self, request: Request) -> Response:
         """What ran when, written piece by piece."""
         from sundog.observe.index import opened
-        from sundog.observe.trace import Window, pieces
+        from sundog.observe.trace import TraceWindow, pieces
 
         def texts() -> Iterator[bytes]:
             with opened(self.desk.session.path) as index:
-                for text in pieces(index, Window(0.0, 1e12)):
+                for text in pieces(index, TraceWindow(0.0, 1e12)):
                     yield text.encode()
 
         headers = {}
@@ -240,6 +240,6 @@ async def threaded(chunks: Iterable[bytes], first: bytes = b"") -> AsyncIterator
         over.set()
 
 
-def routes(desk: Desk) -> list[BaseRoute]:
+def routes(desk: HeadDesk) -> list[BaseRoute]:
     """The routes of this part."""
     return StateRoutes(desk).routes()

@@ -13,13 +13,16 @@ import json
 import os
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from sundog.config import user_environ
 from sundog.engines import heads, sessions
 from sundog.job_submission import rays
 from sundog.jobs.rows import JobStatus, JobType
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
 
 _TIMEOUT_S = 60.0
 _PIECE_BYTES = 1 << 16
@@ -45,7 +48,7 @@ class JobInfo:
     start_time: int | None = None
     end_time: int | None = None
     metadata: dict[str, str] | None = None
-    runtime_env: dict[str, Any] | None = None
+    runtime_env: JsonObject | None = None
     entrypoint_num_cpus: float | None = None
     entrypoint_num_gpus: float | None = None
     entrypoint_memory: int | None = None
@@ -70,7 +73,7 @@ class JobDetails(JobInfo):
     memory_guard: str = ""
 
     @classmethod
-    def of(cls, facts: dict[str, Any]) -> JobDetails:
+    def of(cls, facts: JsonObject) -> JobDetails:
         """The details that an answer has; fields of a newer server are left out."""
         known = {name: value for name, value in facts.items() if name in cls.__dataclass_fields__}
         known["status"], known["type"] = JobStatus(known["status"]), JobType(known["type"])
@@ -108,11 +111,11 @@ class JobSubmissionClient:
         self,
         address: str | None = None,
         create_cluster_if_needed: bool = False,
-        cookies: dict[str, Any] | None = None,
-        metadata: dict[str, Any] | None = None,
-        headers: dict[str, Any] | None = None,
+        cookies: JsonObject | None = None,
+        metadata: JsonObject | None = None,
+        headers: JsonObject | None = None,
         verify: str | bool | None = True,
-        **_other: Any,
+        **_other: object,
     ) -> None:
         for name, value, kind in (
             ("address", address, str),
@@ -152,7 +155,7 @@ class JobSubmissionClient:
         *,
         entrypoint: str,
         job_id: str | None = None,
-        runtime_env: dict[str, Any] | None = None,
+        runtime_env: JsonObject | None = None,
         metadata: dict[str, str] | None = None,
         submission_id: str | None = None,
         entrypoint_num_cpus: int | float | None = None,
@@ -287,7 +290,7 @@ class JobSubmissionClient:
             connection.close()
 
     # ------------------------------------------------------------------ folders
-    def _with_folders(self, runtime_env: dict[str, Any]) -> dict[str, Any]:
+    def _with_folders(self, runtime_env: JsonObject) -> JsonObject:
         """Folders of this machine, so that the head process finds them: by their full path, or uploaded."""
         if isinstance(runtime_env.get("working_dir"), os.PathLike | str):
             runtime_env["working_dir"] = self._folder(os.fspath(runtime_env["working_dir"]), runtime_env)
@@ -300,7 +303,7 @@ class JobSubmissionClient:
             ]
         return runtime_env
 
-    def _folder(self, path: str, runtime_env: dict[str, Any], inside: str = "") -> str:
+    def _folder(self, path: str, runtime_env: JsonObject, inside: str = "") -> str:
         if "://" in path:
             return path
         if self._place.is_local:

@@ -10,15 +10,18 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sundog.jobs.rows import JobStatus
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
 
 _LIMITS = ("weight", "cpus", "memory", "object_store")
 _LOOK_S = 0.5
 
 
-def is_ray(version: dict[str, Any]) -> bool:
+def is_ray(version: JsonObject) -> bool:
     """Whether the answer of `/api/version` is Ray's own.
 
     >>> is_ray({"ray_version": "2.60.0"}), is_ray({"ray_version": "2.60.0", "sundog_version": "0.1"})
@@ -27,7 +30,7 @@ def is_ray(version: dict[str, Any]) -> bool:
     return "ray_version" in version and "sundog_version" not in version
 
 
-def refuse_limits(asked: dict[str, Any]) -> None:
+def refuse_limits(asked: JsonObject) -> None:
     """Refuse what only sundog's own head process can carry out.
 
     Raises:
@@ -45,7 +48,7 @@ def refuse_limits(asked: dict[str, Any]) -> None:
             )
 
 
-def with_sundog(runtime_env: dict[str, Any]) -> dict[str, Any]:
+def with_sundog(runtime_env: JsonObject) -> JsonObject:
     """A job's environment with sundog in it, as a folder of this machine, and with Ray as its engine."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     modules = list(runtime_env.get("py_modules") or [])

@@ -59,7 +59,7 @@ def environment(folder: JobFolder, record: JobRecord) -> dict[str, str]:
         "SUNDOG_ADDRESS": folder.session,
         "RAY_ADDRESS": folder.session,
         JOB_VARIABLE: json.dumps(job),
-        _MARK: record.submission_id,
+        _MARK: _mark_of(folder),
     }
 
 
@@ -106,9 +106,14 @@ def signal_group(pid: int, number: int) -> None:
         os.killpg(pid, number)
 
 
-def end_marked(submission_id: str) -> None:
+def _mark_of(folder: JobFolder) -> str:
+    """By what processes of a job are known. Users choose submission ids, so two sessions may have the same one."""
+    return f"{os.path.basename(folder.session)}/{folder.submission_id}"
+
+
+def end_marked(folder: JobFolder) -> None:
     """SIGKILL for every process of this user that a job started, though its supervisor is gone."""
-    mark = f"{_MARK}={submission_id}".encode()
+    mark = os.fsencode(f"{_MARK}={_mark_of(folder)}")
     for name in os.listdir("/proc"):
         if not name.isdigit() or int(name) == os.getpid():
             continue
@@ -117,6 +122,9 @@ def end_marked(submission_id: str) -> None:
         except OSError:
             continue
         try:
+            # Root can read the variables of everybody's processes.
+            if os.stat(f"/proc/{name}").st_uid != os.geteuid():
+                continue
             with open(f"/proc/{name}/environ", "rb") as file:
                 if mark in file.read().split(b"\0"):
                     signal.pidfd_send_signal(pidfd, signal.SIGKILL)

@@ -106,7 +106,7 @@ class JobFolder:
                 os.close(lock)
 
     def say_pid(self, lock: int) -> None:
-        """Write down who holds the lock."""
+        """Write down which process holds the lock."""
         os.ftruncate(lock, 0)
         os.pwrite(lock, str(os.getpid()).encode(), 0)
 

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import signal
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sundog.plain import as_dict, field, plain
 from sundog.system.job_verdicts import Verdict
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
 
 
 class JobStatus(StrEnum):
@@ -68,7 +71,7 @@ class JobRecord:
     end_time: int | None = None
     metadata: dict[str, str] = field(default_factory=dict)
     runtime_env: dict[str, object] = field(default_factory=dict)  # as it was given
-    resolved_env: dict[str, Any] = field(default_factory=dict)  # its folders as copies in the session
+    resolved_env: JsonObject = field(default_factory=dict)  # its folders as copies in the session
     entrypoint_num_cpus: float | None = None
     entrypoint_num_gpus: float | None = None
     entrypoint_memory: int | None = None
@@ -103,7 +106,7 @@ def to_file(record: JobRecord) -> dict[str, object]:
     return as_dict(record)
 
 
-def from_file(facts: dict[str, Any]) -> JobRecord:
+def from_file(facts: JsonObject) -> JobRecord:
     """The record that a file has.
 
     Raises:
@@ -114,7 +117,7 @@ def from_file(facts: dict[str, Any]) -> JobRecord:
     return record
 
 
-def details(record: JobRecord, driver: dict[str, Any] | None, session: str) -> dict[str, Any]:
+def details(record: JobRecord, driver: JsonObject | None, session: str) -> JsonObject:
     """The record in the form of Ray's `JobDetails`, with the session and the pid beside.
 
     Args:

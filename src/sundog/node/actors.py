@@ -50,6 +50,7 @@ from sundog.wire.control import (
 
 if TYPE_CHECKING:
     from sundog.node.program import Node
+    from sundog.wire.dicts import Registration
 
 _UNKNOWN_S = 10.0
 _NEVER_KNOWN = "the process that created it ended, or its session did, before this one knew of it"
@@ -110,7 +111,7 @@ class ActorKeeper:
 
     # ------------------------------------------------------------------ messages of processes
     def register(
-        self, process: Process, actor_id: bytes, name: str, namespace: str, options: dict[str, Any]
+        self, process: Process, actor_id: bytes, name: str, namespace: str, options: Registration
     ) -> bytes:
         """Create the row of an actor; its id, or with get_if_exists that of the one that has the name.
 
@@ -194,7 +195,7 @@ class ActorKeeper:
         actor_id = message.actor_id
         row = self.actors.get(actor_id)
         if row is not None:
-            _spec(row).update(repr_name=message.shown, created=True)
+            _spec(row).update({"repr_name": message.shown, "created": True})
             owner = self.node.processes.get(row.owner)
             if owner is not None:
                 # The creator may never call it, and yet counts what its constructor keeps.
@@ -347,10 +348,10 @@ class ActorKeeper:
         worker = self.node.processes.get(step.worker)
         if row is None or worker is None:
             return
-        spec = dict(_spec(row))
+        spec = _spec(row).copy()
         grant = self._leases[step.actor_id]
         spec.pop("lease")
-        spec["setup"] = dict(spec["setup"], accelerators=grant.accelerators)
+        spec["setup"] = {**spec["setup"], "accelerators": grant.accelerators}
         spec["owner"] = row.owner
         worker.line.send(ConstructActor(step.actor_id, step.incarnation, spec))
         _spec(row)["node_id"] = worker.node_id.hex()
@@ -402,7 +403,7 @@ class ActorKeeper:
     def _slim(self, row: ActorRow) -> None:
         """Keep of an actor that has ended what people ask for."""
         spec = _spec(row)
-        row.spec = {key: spec[key] for key in _EPITAPH if key in spec}
+        row.spec = {key: value for key, value in spec.items() if key in _EPITAPH}
         if self.actors.has_name(row):
             row.spec["handle"] = spec["handle"]  # it is found by its name still
         if len(self._known_leases) >= _LEASES_MAX:
@@ -424,6 +425,7 @@ def _environment_error(row: ActorRow, environment: Environment) -> Exception:
     )
 
 
-def _spec(row: ActorRow) -> dict[str, Any]:
+def _spec(row: ActorRow) -> Registration:
     assert isinstance(row.spec, dict)
-    return row.spec
+    spec: Registration = row.spec  # type: ignore[assignment]
+    return spec

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from sundog import isolation
 
 if TYPE_CHECKING:
-    from sundog.node.program import Node
+    from sundog.node.interfaces import NodeBasics
 
 LISTENER_FD = 3
 
 
-def spawn(node: Node, call: str, listener: int, log: str) -> int:
+def spawn(node: NodeBasics, call: str, listener: int, log: str) -> int:
     """Start a program with a listening socket; returns its pid.
 
     Args:

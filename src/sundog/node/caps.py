@@ -45,7 +45,7 @@ class _Capped:
 class Caps:
     """All caps of one node."""
 
-    def __init__(self, node: Node, groups: list[machine.Group]) -> None:
+    def __init__(self, node: Node, groups: list[machine.MemoryGroup]) -> None:
         self.node = node
         self._group = groups[0] if groups and node.config.enforce_memory_by_cgroup else None
         self._capped: dict[bytes, _Capped] = {}
@@ -131,14 +131,18 @@ class Fence:
     Neither ends anything by itself, so the kernel's own killer never has a reason to act here.
     """
 
-    def __init__(self, group: machine.Group, outer: machine.Group, pid: int, tripwire: Tripwire) -> None:
+    def __init__(
+        self, group: machine.MemoryGroup, outer: machine.MemoryGroup, pid: int, tripwire: Tripwire
+    ) -> None:
         self._group = group
         self._outer = outer
         self._pid = pid
         self._tripwire = tripwire
 
     @classmethod
-    def build(cls, node: Node, outer: machine.Group, pid: int, tripped: Callable[[], None]) -> Fence | None:
+    def build(
+        cls, node: Node, outer: machine.MemoryGroup, pid: int, tripped: Callable[[], None]
+    ) -> Fence | None:
         """A fence below `outer` with one process in it; None where that is not possible."""
         path = f"{outer.path}/{_PREFIX}{os.path.basename(node.session['shm_root'])[len(_PREFIX) :]}-{pid}"
         _sweep(outer.path)
@@ -146,7 +150,7 @@ class Fence:
             os.mkdir(path)
         except OSError:
             return None
-        group = machine.Group(path, outer.version)
+        group = machine.MemoryGroup(path, outer.version)
         needed = "memory.high" if group.version == 2 else "memory.usage_in_bytes"
         try:
             if not os.path.exists(f"{path}/{needed}"):

@@ -18,13 +18,16 @@ from __future__ import annotations
 import os
 import signal
 import time
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sundog import events
 from sundog.node.rows import Process
 from sundog.system.oom_kills import VMSTAT as _VMSTAT
 from sundog.system.oom_kills import own_counters, read_count, read_limit
 from sundog.wire.cause import ENDED, EXIT, FAULTS, KERNEL_OOM, SIGNAL, Cause
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
 
 # A kill by the kernel and the news of the death are milliseconds apart; a loaded machine is granted more. What
 # moved the counter longer ago was somebody else: a process that the user's code had started, another container.
@@ -69,7 +72,7 @@ class OomCounters:
                 self._seen[path] = count
         self._moves = [move for move in self._moves if now - move[0] <= _CLAIM_S]
 
-    def claim(self, now: float) -> dict[str, Any] | None:
+    def claim(self, now: float) -> JsonObject | None:
         """Evidence that the kernel killed a process just now, used up by this; None if there is none."""
         self.look(now)
         if not self._moves:

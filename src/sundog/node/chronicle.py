@@ -16,6 +16,7 @@ from sundog import machine
 if TYPE_CHECKING:
     from sundog.node.program import Node
     from sundog.node.rows import Environment, Job, Process
+    from sundog.observe.metric_history import Sample
     from sundog.wire.cause import Cause
 
 _EVERY_S = 1.0
@@ -24,7 +25,7 @@ _METRICS_EVERY = 5  # samples of the machine: `metric_history.EVERY_S`
 _SCAN_MAX = 2000  # segments: beyond, the store is measured every tenth time
 
 
-def _without_secrets(runtime_env: dict[str, Any]) -> dict[str, Any]:
+def _without_secrets(runtime_env: dict[str, object]) -> dict[str, object]:
     from sundog.secrecy import for_records  # for sessions with runtime environments
 
     return for_records(runtime_env)
@@ -39,11 +40,12 @@ class Chronicle:
         self._turn = 0
         self._begun = False
         self._store: dict[str, int] = {"segments": 0, "used_bytes": 0}
-        self._metrics: dict[str, list[Any]] = {}  # of the program's own, as they were recorded last
+        self._metrics: dict[str, Sample] = {}  # of the program's own, as they were recorded last
 
     def start(self) -> None:
         """Tell of the node, and of the machine from now on; the first task does not wait for it."""
         if self.node.records.enabled:
+            self._processor_share()  # the first sample tells of the time since now, not since the machine's start
             self.node.loop.after(_FIRST_S, self._begin)
 
     def _begin(self) -> None:
@@ -157,7 +159,7 @@ class Chronicle:
         self.node.records.fact("machine", **figures)
 
     def _processor_share(self) -> float:
-        """The share of all cores that was busy since the last sample."""
+        """The share of all cores that was busy since this was asked last."""
         try:
             with open("/proc/stat", encoding="ascii") as file:
                 numbers = [int(word) for word in file.readline().split()[1:9]]
@@ -165,7 +167,7 @@ class Chronicle:
             return 0.0
         total = sum(numbers)
         busy = total - numbers[3] - numbers[4]
-        share = (busy - self._busy) / max(1, total - self._all) if self._all else busy / max(1, total)
+        share = (busy - self._busy) / max(1, total - self._all)
         self._busy, self._all = busy, total
         return round(share, 4)
 

@@ -14,7 +14,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from sundog.state.instructions import StartWorker
-from sundog.system.descriptors import Gauge, read
+from sundog.system.descriptors import DescriptorGauge, read
 from sundog.wire.control import WarnOnce
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ class Descriptors:
 
     def __init__(self, node: Node) -> None:
         self.node = node
-        self._gauge = Gauge(os.getpid(), self._read)
+        self._gauge = DescriptorGauge(os.getpid(), self._read)
         self._held: deque[StartWorker] = deque()
         self._said_at = float("-inf")
 

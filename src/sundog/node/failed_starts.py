@@ -14,7 +14,7 @@ from sundog.printable import printable
 from sundog.wire.control import StartFailed, WarnOnce
 
 if TYPE_CHECKING:
-    from sundog.node.program import Node
+    from sundog.node.interfaces import NodeBasics
     from sundog.node.rows import Process
 
 _REPEAT_S = 60.0
@@ -24,7 +24,7 @@ _IN_A_ROW_S = 60.0  # a failure so long after the last one is a new beginning
 class FailedStarts:
     """Counts failures of workers to start, and spreads the attempts."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: NodeBasics) -> None:
         self.node = node
         self._counts: dict[str, int] = {}
         self._last_at = float("-inf")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from sundog.node.beside import LISTENER_FD, spawn
 
 if TYPE_CHECKING:
-    from sundog.node.program import Node
+    from sundog.node.interfaces import NodeBasics
 
 LOG = "head.log"
 _GRACE_S = 3.0
@@ -29,7 +29,7 @@ _YOUNG_DEATHS_MAX = 5
 class HeadKeeper:
     """Keeps a head process running, if the session has one."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: NodeBasics) -> None:
         self.node = node
         self.listener: int | None = node.params.get("head_fd")
         self.pid = 0

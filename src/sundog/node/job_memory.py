@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from sundog.node.program import Node
     from sundog.node.rows import Job, Process
     from sundog.wire.control import RunningTold
+    from sundog.wire.status import JobHold
 
 _REFRESH_S = 0.1
 _REMOVE_AGAIN_S = 0.1
@@ -223,7 +224,7 @@ class JobMemory:
         if self._leaving:
             self.node.loop.after(_REMOVE_AGAIN_S, self._remove)
 
-    def figures(self, tenant: str) -> dict[str, Any]:
+    def figures(self, tenant: str) -> JobHold:
         """What is known of a job's memory: use, limit, how it is held to it."""
         found = self._limited.get(tenant)
         if found is None:

@@ -13,13 +13,16 @@ from __future__ import annotations
 import _socket
 import os
 import sys
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from sundog import isolation
 from sundog.early import SOCKET_FD, make_pair, tuned, untuned
 
+if TYPE_CHECKING:
+    from sundog.wire.dicts import NodeParams, Session
 
-def spawn_zygote(session: dict[str, str], environ: dict[str, str], lifeline_read: int) -> tuple[int, int]:
+
+def spawn_zygote(session: Session, environ: dict[str, str], lifeline_read: int) -> tuple[int, int]:
     """Start a zygote as a program; returns its pid and the descriptor of our end of its socket."""
     import fcntl
 
@@ -51,24 +54,29 @@ def spawn_zygote(session: dict[str, str], environ: dict[str, str], lifeline_read
     return pid, ours.detach()
 
 
-def fork_zygote(lifeline: tuple[int, int]) -> tuple[int, int]:
+def fork_zygote(lifeline: tuple[int, int], wanted: tuple[list[str], list[str]] = ([], [])) -> tuple[int, int]:
     """Fork a zygote off this young process. Returns as `spawn_zygote` does."""
     ours, theirs = make_pair()
     pid = os.fork()
     if pid == 0:
-        _be_zygote(ours, theirs, lifeline)
+        _be_zygote(ours, theirs, lifeline, wanted)
     theirs.close()
     return pid, ours.detach()
 
 
-def _be_zygote(ours: _socket.socket, theirs: _socket.socket, lifeline: tuple[int, int]) -> NoReturn:
+def _be_zygote(
+    ours: _socket.socket,
+    theirs: _socket.socket,
+    lifeline: tuple[int, int],
+    wanted: tuple[list[str], list[str]],
+) -> NoReturn:
     try:
         ours.close()
         os.close(lifeline[1])
         os.close(SOCKET_FD)
         from sundog.worker.zygote import main
 
-        main([str(theirs.detach()), str(lifeline[0])])
+        main([str(theirs.detach()), str(lifeline[0])], wanted)
     except BaseException:
         import traceback
 
@@ -79,11 +87,30 @@ def _be_zygote(ours: _socket.socket, theirs: _socket.socket, lifeline: tuple[int
 
 def _import_shared() -> None:
     """What both the node and the zygote need: imported once, before the one becomes two."""
+
+    import heapq  # noqa: F401
+    import select  # noqa: F401
+    import zlib  # noqa: F401
+
+    import sundog.accelerator_kinds
     import sundog.config
+    import sundog.event_facts
     import sundog.events
+    import sundog.job_spec
+    import sundog.machine
     import sundog.net.packets
+    import sundog.notices
+    import sundog.owner.fault_dumps
+    import sundog.state.backoff
+    import sundog.state.lease_spec
     import sundog.store.segments
-    import sundog.wire.cause  # noqa: F401
+    import sundog.titles
+    import sundog.wire.cause
+    import sundog.wire.control
+    import sundog.wire.marks
+    import sundog.wire.pauses
+    import sundog.wire.requests
+    import sundog.wire.zygote  # noqa: F401
 
 
 def _be_told() -> tuple[int, int, int | None] | None:
@@ -115,8 +142,8 @@ def _refuse(refusal: str) -> NoReturn:
     os._exit(1)
 
 
-def main() -> None:
-    """Be the node; does not return."""
+def main(wanted: tuple[list[str], list[str]] = ([], [])) -> None:
+    """Be the node; does not return. The zygote loads what is `wanted` at once: modules for workers, and from where."""
     import gc
     import pickle
     import signal
@@ -136,7 +163,7 @@ def main() -> None:
     set_child_environ(untuned(user_environ()))
     refusal = ""
     try:
-        zygote = fork_zygote((lifeline_read, lifeline_write))
+        zygote = fork_zygote((lifeline_read, lifeline_write), wanted)
     except OSError as error:
         zygote, refusal = (0, -1), str(error)
     from sundog.node.program import run
@@ -150,7 +177,7 @@ def main() -> None:
         os._exit(0)
     with open(told[0], "rb") as file:
         file.seek(0)
-        params = pickle.load(file)
+        params: NodeParams = pickle.load(file)
     params["head_fd"] = told[2]
     session = params["session"]
     is_member = bool(params.get("member"))

@@ -10,7 +10,7 @@ have read. Runs on the node's one thread.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.node.rows import Process
 from sundog.wire.control import Imported
@@ -18,6 +18,7 @@ from sundog.wire.zygote import Learn, Learned
 
 if TYPE_CHECKING:
     from sundog.node.program import Node
+    from sundog.wire.status import LearnedFigures
 
 _WORKERS = 2  # so many that have imported a package, and the next one will
 _ASKS_MAX = 20  # arbitrary: a session that still finds new packages then is no better served by more
@@ -112,7 +113,7 @@ class Learning:
                 self.node.workers.kill_zygote()
 
     # ------------------------------------------------------------------ what is shown
-    def figures(self) -> dict[str, Any]:
+    def figures(self) -> LearnedFigures:
         """For `sundog status`."""
         return {
             "packages": sorted(self.learned),

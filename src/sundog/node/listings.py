@@ -14,6 +14,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from sundog.node.rows import Environment, Job, Process
+from sundog.plain import JsonObject
 from sundog.state.actors import DEAD
 from sundog.store import places
 from sundog.wire.cause import KERNEL_OOM, MEMORY, Cause
@@ -21,6 +22,7 @@ from sundog.wire.cause import KERNEL_OOM, MEMORY, Cause
 if TYPE_CHECKING:
     from sundog.node.program import Node
     from sundog.state.status import GroupRow
+    from sundog.wire.status import DeadActorRow
 
 _GONE_MAX = 1000
 _DEAD_SHOWN = 10
@@ -34,7 +36,7 @@ _CREATION_STATES = {
     "RESTARTING": "PENDING_NODE_ASSIGNMENT",
 }
 _SCHEDULING = {"CREATED": "FINISHED", "REMOVED": "REMOVED"}
-Row = dict[str, Any]
+Row = JsonObject
 
 
 def group_stats(row: GroupRow) -> Row:
@@ -115,7 +117,7 @@ class Listings:
             "fallback_strategy": [dict(each) for each in spec["lease"].fallbacks],
         }
 
-    def dead_actors(self) -> list[Row]:
+    def dead_actors(self) -> list[DeadActorRow]:
         """The actors that died last, the newest first, and why: for a reader who was sent here by an error."""
         dead = [row for row in self.node.keeper.actors.rows() if row.state == DEAD]
         dead.sort(key=lambda row: row.changed_at, reverse=True)
@@ -364,7 +366,7 @@ class Listings:
         cause = self.node.keeper.in_words(row.cause)
         return cause.text() if isinstance(cause, Cause) else str(cause or "")
 
-    def _env_of(self, env_key: str) -> Any:
+    def _env_of(self, env_key: str) -> object:
         found = self.node.workers.environments.get(env_key)
         return found.runtime_env if found is not None else {}
 

@@ -38,7 +38,9 @@ class Looks:
         self._tokens = itertools.count(1)
         self._open: dict[int, _Open] = {}
 
-    def ask(self, request: LookAt, answer: Callable[[tuple[list[tuple[Who, Any]], list[Who]]], None]) -> None:
+    def ask(
+        self, request: LookAt, answer: Callable[[tuple[list[tuple[Who, object]], list[Who]]], None]
+    ) -> None:
         """Ask every process, or those with these ids; `answer` gets what they told, and which did not answer."""
         only = request.only
         token = next(self._tokens)

@@ -22,7 +22,7 @@ import select
 import signal
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sundog import titles
 from sundog.engines import sessions
@@ -32,8 +32,11 @@ from sundog.system.orphans import kill_children
 from sundog.wire import members, versions
 from sundog.wire.row import Table, on
 
+if TYPE_CHECKING:
+    from sundog.wire.dicts import NodeParams
 
-def run(params: dict[str, object], zygote: tuple[int, int], lifeline_write: int) -> None:
+
+def run(params: NodeParams, zygote: tuple[int, int], lifeline_write: int) -> None:
     """Be a member until the node is to end. `lifeline_write` stays open until then: its closing ends the workers."""
     with contextlib.suppress(OSError):
         os.setsid()
@@ -64,7 +67,7 @@ def _watch_signals() -> int:
     return read
 
 
-def _join(params: dict[str, Any], zygote_pid: int, zygote_fd: int) -> Connection:
+def _join(params: NodeParams, zygote_pid: int, zygote_fd: int) -> Connection:
     """Tell the head the id and resources of this node, and hand it our zygote.
 
     Raises:
@@ -137,7 +140,7 @@ def _reap(zygote_pid: int) -> bool:
     return False
 
 
-def _clean_up(params: dict[str, Any], lifeline_write: int) -> None:
+def _clean_up(params: NodeParams, lifeline_write: int) -> None:
     session = params["session"]
     os.close(lifeline_write)
     kill_children(os.getpid())

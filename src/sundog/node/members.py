@@ -15,7 +15,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.net import sockets as socket
 from sundog.net.loop import Line
@@ -30,6 +30,7 @@ from sundog.wire.members import Join, Leave
 
 if TYPE_CHECKING:
     from sundog.node.program import Node
+    from sundog.wire.dicts import Session
 
 _GONE_MAX = 1000
 
@@ -119,7 +120,7 @@ class Members:
         for process in self.node.processes.values():
             process.line.send(NodesChanged(len(self._living) + 1))
 
-    def facts_for(self, node_id: bytes) -> dict[str, Any]:
+    def facts_for(self, node_id: bytes) -> Session:
         """What a worker on a node is told of its session."""
         session = self.node.session
         member = self._living.get(node_id)

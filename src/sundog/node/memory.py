@@ -35,6 +35,7 @@ from sundog.wire.control import RunningTold
 
 if TYPE_CHECKING:
     from sundog.node.program import Node
+    from sundog.wire.status import MemoryFigures
 
 _FRESH_S = 0.02
 _FILL_BYTES_PER_CORE_S = 4e9  # the fastest that one core was seen to fill fresh pages
@@ -217,7 +218,7 @@ class MemoryKeeper:
         return admission.decide(who, functions, running, reading.used_bytes, limit, now)
 
     # ------------------------------------------------------------------ questions
-    def figures(self) -> dict[str, Any]:
+    def figures(self) -> MemoryFigures:
         """What is known of memory, for `status` and `why`."""
         reading = self.reading
         return {

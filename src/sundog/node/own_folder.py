@@ -15,7 +15,7 @@ from sundog.store import folders
 from sundog.wire.control import WarnOnce
 
 if TYPE_CHECKING:
-    from sundog.node.program import Node
+    from sundog.node.interfaces import NodeBasics
 
 _PARTS = ("", "/logs", "/rings")
 
@@ -23,7 +23,7 @@ _PARTS = ("", "/logs", "/rings")
 class OwnFolder:
     """Looks after the folder of the session."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: NodeBasics) -> None:
         self.node = node
         self._path: str = node.session["path"]
         self._lock = -1  # only of a folder that was made again; the first one came with the start

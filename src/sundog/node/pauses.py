@@ -14,14 +14,14 @@ from sundog.wire.control import PauseCounts, Paused, PauseNotice, Resumed, SetCa
 from sundog.wire.pauses import Pause, Trigger
 
 if TYPE_CHECKING:
-    from sundog.node.program import Node
+    from sundog.node.interfaces import NodeBasics
     from sundog.node.rows import Process
 
 
-class Pauses:
+class SessionPauses:
     """The paused tasks and the triggers of one session."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: NodeBasics) -> None:
         self.node = node
         self.rows: dict[str, Pause] = {}
         self.triggers: dict[int, Trigger] = {}

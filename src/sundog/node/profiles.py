@@ -12,14 +12,14 @@ from sundog.wire.control import StartProfile, StopProfile
 from sundog.wire.profiles import ProfileSpec
 
 if TYPE_CHECKING:
-    from sundog.node.program import Node
+    from sundog.node.interfaces import NodeBasics
     from sundog.node.rows import Process
 
 
-class Profiles:
+class SessionProfiles:
     """The profiles that run in one session."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: NodeBasics) -> None:
         self.node = node
         self._running: dict[str, tuple[ProfileSpec, list[int]]] = {}  # no pids: of all
 

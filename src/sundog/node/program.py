@@ -7,9 +7,8 @@
     worker ─┘              │         └─ logs, requests, sweeps
                            └─ instructions of the machines ─► messages, forks, kills
 
-Started by `init()` or `sundog start`; ends with its last driver (unless started to stay). One thread, one
-loop; every decision is made by a pure machine, this program only carries events in and instructions out.
-Everyone else dies or fails with it: workers by the kernel, drivers by the end of their socket.
+Started by `init()` or `sundog start`; ends with its last driver (unless started to stay). One thread, one loop; pure
+machines decide, this program carries events in and instructions out. With it end workers (by the kernel) and drivers.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sundog import titles, trust
 from sundog.config import Config
@@ -35,12 +34,12 @@ from sundog.node.descriptors import Descriptors
 from sundog.node.failed_starts import FailedStarts
 from sundog.node.heads import HeadKeeper
 from sundog.node.learning import Learning
-from sundog.node.logs import LogTails
+from sundog.node.logs import LogBatch, LogTails
 from sundog.node.members import Members
 from sundog.node.memory import MemoryKeeper
 from sundog.node.own_folder import OwnFolder
-from sundog.node.pauses import Pauses
-from sundog.node.profiles import Profiles
+from sundog.node.pauses import SessionPauses
+from sundog.node.profiles import SessionProfiles
 from sundog.node.records import Records
 from sundog.node.remains import Remains
 from sundog.node.requests import Requests
@@ -95,6 +94,9 @@ from sundog.wire.control import (
 from sundog.wire.row import Malformed
 from sundog.wire.zygote import Import
 
+if TYPE_CHECKING:
+    from sundog.wire.dicts import NodeParams
+
 _TICK_S = 0.1
 _ACCEPT_AGAIN_S = 0.2
 _IDLE_TICK_S = 1.0
@@ -105,8 +107,8 @@ _PUBLISH_AGAIN_S = 1.0
 class Node:
     """The node program's state and its dispatch of messages."""
 
-    def __init__(self, params: dict[str, Any]) -> None:
-        self.session: dict[str, Any] = params["session"]
+    def __init__(self, params: NodeParams) -> None:
+        self.session = params["session"]
         self.session["node_pid"] = os.getpid()
         self.node_id = bytes.fromhex(params["node_id"])
         self.session["node_id"] = self.node_id
@@ -127,6 +129,7 @@ class Node:
             idle_worker_s=self.config.idle_worker_s,
             keep=max(2, int(params["resources"].get("CPU", 1))),
         )
+        self.leases.pack_until = self.config.scheduler_spread_threshold
         self.descriptors = Descriptors(self)
         self.failed_starts = FailedStarts(self)
         self.own_folder = OwnFolder(self)
@@ -138,8 +141,8 @@ class Node:
         self.chronicle = Chronicle(self)
         self.remains = Remains(self)
         self.deadlocks = Deadlocks(self)
-        self.pauses = Pauses(self)
-        self.profiles = Profiles(self)
+        self.pauses = SessionPauses(self)
+        self.profiles = SessionProfiles(self)
         self.stores = Stores(self)
         self.members = Members(self)
         self.logs = LogTails()
@@ -318,7 +321,7 @@ class Node:
         self._send_logs(self.logs.poll(self.now()))
         self.wake_logs()
 
-    def _send_logs(self, batches: Iterable[Any]) -> None:
+    def _send_logs(self, batches: list[LogBatch]) -> None:
         for batch in batches:
             for job in self.jobs.values():
                 driver = self.processes.get(job.driver)
@@ -587,7 +590,7 @@ class Node:
             owner.line.send(LeaseGranted(step.key, step.lease, step.worker, worker.pid, step.accelerators))
 
 
-def run(params: dict[str, object], zygote: tuple[int, int], lifeline_read: int, lifeline_write: int) -> None:
+def run(params: NodeParams, zygote: tuple[int, int], lifeline_read: int, lifeline_write: int) -> None:
     """Run a node to its end. `lifeline_write` stays open until then: its closing ends the workers."""
     with contextlib.suppress(OSError):
         os.setsid()

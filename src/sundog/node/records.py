@@ -29,7 +29,7 @@ from sundog.plain import field, plain
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from sundog.node.program import Node
+    from sundog.node.interfaces import NodeBasics
     from sundog.observe.segments import Writer
 
     Observer = Callable[[str, int], None]
@@ -62,7 +62,7 @@ class Tail:
 class Records:
     """Copies rings, records facts, keeps the quota."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: NodeBasics) -> None:
         self.node = node
         self.observers: list[Observer] = []
         """Called with name and peak memory of every task whose memory was measured, or seen before it died."""

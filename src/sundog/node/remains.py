@@ -23,13 +23,24 @@ from typing import TYPE_CHECKING, NamedTuple
 from sundog.node.rows import Process
 
 if TYPE_CHECKING:
-    from sundog.node.program import Node
+    from typing import Protocol
+
+    from sundog.node.interfaces import NodeBasics
+    from sundog.node.logs import LogTails
+    from sundog.node.records import Records
+
+    class _Node(NodeBasics, Protocol):
+        """The node, with what is still read of dead processes."""
+
+        logs: LogTails
+        records: Records
+
 
 _GRACE_S = 2.0
 _PORTION = 256  # of processes: about 10 ms of work
 
 
-class Left(NamedTuple):
+class LeftFiles(NamedTuple):
     """What a dead process left."""
 
     process_id: bytes
@@ -41,16 +52,16 @@ class Left(NamedTuple):
 class Remains:
     """The dead whose files are still there, in the order of their deaths."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: _Node) -> None:
         self.node = node
-        self._new: deque[tuple[Left, bool]] = deque()
-        self._kept: dict[bool, deque[Left]] = {False: deque(), True: deque()}  # by whether it failed
+        self._new: deque[tuple[LeftFiles, bool]] = deque()
+        self._kept: dict[bool, deque[LeftFiles]] = {False: deque(), True: deque()}  # by whether it failed
         self._bytes = 0
 
     def add(self, process: Process, *, failed: bool) -> None:
         """A process is gone."""
         logs = tuple(path for path in (process.out_path, process.err_path) if path)
-        self._new.append((Left(process.process_id, self.node.now(), 0, logs), failed))
+        self._new.append((LeftFiles(process.process_id, self.node.now(), 0, logs), failed))
 
     def tick(self) -> None:
         """Once a second: weigh those that are read, and remove the oldest beyond the limits."""
@@ -74,16 +85,16 @@ class Remains:
                 return
             self._remove(over[0].popleft())
 
-    def _is_read_on(self, left: Left) -> bool:
+    def _is_read_on(self, left: LeftFiles) -> bool:
         return self.node.logs.follows(left.process_id) or self.node.records.reads(left.process_id)
 
-    def _remove(self, left: Left) -> None:
+    def _remove(self, left: LeftFiles) -> None:
         self._bytes -= left.size_bytes
         for path in self._files(left):
             with contextlib.suppress(OSError):
                 os.unlink(path)
 
-    def _remove_ring(self, left: Left) -> None:
+    def _remove_ring(self, left: LeftFiles) -> None:
         self.node.records.forget(left.process_id)
         ring = self.node.records.ring(left.process_id)
         for path in (ring, f"{ring}.names"):
@@ -96,7 +107,7 @@ class Remains:
             with contextlib.suppress(OSError):
                 metric_files.fold(session, left.process_id)
 
-    def _files(self, left: Left) -> list[str]:
+    def _files(self, left: LeftFiles) -> list[str]:
         found = []
         for log in left.logs:
             found.append(log)

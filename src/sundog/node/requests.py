@@ -38,7 +38,9 @@ if TYPE_CHECKING:
     from sundog.node.delays import Delays
     from sundog.node.looks import Looks
     from sundog.node.program import Node
+    from sundog.plain import JsonObject
     from sundog.state.key_values import KeyValues
+    from sundog.wire.status import NodeRow, PendingRow, SessionStatus
 
 R = TypeVar("R", bound=Row)
 _LISTS = ("actors", "workers", "nodes", "jobs", "placement_groups", "runtime_envs")
@@ -65,7 +67,7 @@ class Asker(NamedTuple):
 Route = tuple[type[Row], Callable[[Asker, Any], Any]]
 
 
-def answered(row: type[R], method: Callable[[Asker, R], Any]) -> tuple[str, Route]:
+def answered(row: type[R], method: Callable[[Asker, R], object]) -> tuple[str, Route]:
     """One line of the table of requests."""
     return row.kind, (row, method)
 
@@ -78,7 +80,7 @@ class Requests:
         self.listings = Listings(node)
         self._group_waiters: dict[bytes, list[Callable[[], None]]] = {}
         self._tokens = itertools.count(1)
-        self._gathering: dict[int, tuple[set[bytes], list[dict[str, Any]], Callable[[], None]]] = {}
+        self._gathering: dict[int, tuple[set[bytes], list[dict[str, object]], Callable[[], None]]] = {}
         self._answers = self._table()
         self._delays = self._read_delays(node.config.testing_asio_delay_us)
 
@@ -166,7 +168,7 @@ class Requests:
         self._answer(asker, row, method, message)
 
     def _answer(
-        self, asker: Asker, row: type[Row], method: Callable[[Asker, Any], Any], message: Rpc
+        self, asker: Asker, row: type[Row], method: Callable[[Asker, object], object], message: Rpc
     ) -> None:
         try:
             answer = method(asker, read(row, (message.verb, *message.args)))
@@ -189,7 +191,7 @@ class Requests:
             free["object_store_memory"] -= self.node.stores.figures()["used_bytes"]
         return {name: amount for name, amount in free.items() if amount > 0}
 
-    def _nodes(self, _asker: Asker, _request: ask.Nodes) -> list[dict[str, Any]]:
+    def _nodes(self, _asker: Asker, _request: ask.Nodes) -> list[dict[str, object]]:
         """Rows in the shape of `nodes()`."""
         return self.listings.cluster()
 
@@ -197,7 +199,7 @@ class Requests:
         """Place nothing more on a node."""
         return self.node.members.drain(request.node_id, now=request.leave)
 
-    def _status(self, _asker: Asker, _request: ask.Status) -> dict[str, Any]:
+    def _status(self, _asker: Asker, _request: ask.Status) -> SessionStatus:
         """What `sundog status` shows."""
         node = self.node
         kinds: dict[str, int] = {}
@@ -237,10 +239,10 @@ class Requests:
             "dead_actors": self.listings.dead_actors(),
         }
 
-    def _node_rows(self) -> list[dict[str, Any]]:
+    def _node_rows(self) -> list[NodeRow]:
         """Each node: what it has, what is free of it, and whether it is there, leaves or is gone."""
         leases = self.node.leases
-        found = []
+        found: list[NodeRow] = []
         for row in self.listings.nodes():
             node_id = bytes.fromhex(row["node_id"])
             is_alive = row["state"] == "ALIVE"
@@ -259,7 +261,7 @@ class Requests:
             )
         return found
 
-    def _pending(self) -> list[dict[str, Any]]:
+    def _pending(self) -> list[PendingRow]:
         kinds: dict[object, int] = {}
         return [
             {
@@ -326,7 +328,7 @@ class Requests:
         assert isinstance(row.spec, dict)
         return row.actor_id, row.spec["handle"]
 
-    def _actor_info(self, _asker: Asker, request: ask.ActorInfo) -> dict[str, Any] | None:
+    def _actor_info(self, _asker: Asker, request: ask.ActorInfo) -> dict[str, object] | None:
         """State and process of one actor; None if it cannot be of this session."""
         actor_id = request.actor_id
         row = self.node.keeper.actors.get(actor_id)
@@ -335,7 +337,7 @@ class Requests:
         # Not known yet, or no longer: its creator is here.
         return {} if actor_id[:PROCESS_BYTES] in self.node.processes else None
 
-    def _list_named_actors(self, asker: Asker, request: ask.ListNamedActors) -> list[Any]:
+    def _list_named_actors(self, asker: Asker, request: ask.ListNamedActors) -> list[object]:
         """Names of live actors."""
         job = self.node.jobs.get(asker.process.job_id)
         namespace = job.namespace if job is not None else ""
@@ -411,7 +413,7 @@ class Requests:
         """The id of the placement group with this name in this namespace."""
         return self.node.leases.group_named(request.name, request.namespace)
 
-    def _pg_table(self, _asker: Asker, request: ask.PgTable) -> dict[str, Any]:
+    def _pg_table(self, _asker: Asker, request: ask.PgTable) -> JsonObject:
         """Rows in the shape of `placement_group_table()`."""
         pg_id = request.pg_id
         rows = {}
@@ -432,7 +434,7 @@ class Requests:
         return rows if pg_id is None else rows.get(pg_id.hex(), {})
 
     # ------------------------------------------------------------------ lists
-    def _list(self, asker: Asker, request: ask.ListRows) -> tuple[list[dict[str, Any]], list[int]] | Later:
+    def _list(self, asker: Asker, request: ask.ListRows) -> tuple[list[dict[str, object]], list[int]] | Later:
         """Rows for the state API, and the pids of processes that did not tell theirs in time."""
         if request.what in ("objects", "tasks"):
             self._gather(asker, request.what, request.patience_s)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from sundog.job_spec import JobSpec
 from sundog.net.loop import Line
 from sundog.plain import field, plain
@@ -23,7 +21,7 @@ class Process:
     state: str = "starting"  # starting | idle | leased | actor | stopping
     kill_reason: str = ""
     kill_kind: str = ""  # of wire.cause: MEMORY, or "" for an end of any other sort
-    kill_facts: dict[str, Any] = field(default_factory=dict)  # attributes for the errors that follow
+    kill_facts: dict[str, object] = field(default_factory=dict)  # attributes for the errors that follow
     killed: bool = False  # by our SIGKILL, not by a request to end
     intended: bool = False
     exit_type: str = ""  # how it ends in Ray's words, where its cause alone does not tell
@@ -56,7 +54,7 @@ class Environment:
 
     env_key: str
     job_id: bytes
-    runtime_env: dict[str, Any]
+    runtime_env: dict[str, object]
     prepared: bytes = b""
     error: str = ""
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, object] = field(default_factory=dict)

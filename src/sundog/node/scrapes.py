@@ -23,8 +23,16 @@ from sundog.node.beside import LISTENER_FD, spawn
 
 if TYPE_CHECKING:
     import socket
+    from typing import Protocol
 
-    from sundog.node.program import Node
+    from sundog.node.heads import HeadKeeper
+    from sundog.node.interfaces import NodeBasics
+
+    class _Node(NodeBasics, Protocol):
+        """The node, with its head process, which may serve the figures instead."""
+
+        head: HeadKeeper
+
 
 LOG = "metrics.log"
 _YOUNG_S = 5.0
@@ -35,7 +43,7 @@ _BACKLOG = 64
 class ScrapeKeeper:
     """Gives the session a port for its figures when it is asked for one."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: _Node) -> None:
         self.node = node
         self.listener: socket.socket | None = None
         self.pid = 0

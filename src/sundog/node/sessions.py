@@ -11,12 +11,15 @@ import contextlib
 import json
 import os
 import re
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sundog import trust
 from sundog.net import sockets as socket
 from sundog.store import folders, places
 from sundog.store.segments import belongs_to
+
+if TYPE_CHECKING:
+    from sundog.wire.dicts import Session
 
 # `engines.sessions.make_session` names it; a folder of sessions in the same place is called otherwise.
 _SHARED = re.compile(r"sundog-\d+-[0-9a-f]{8}(\.[0-9a-f]{8})?(\.lock)?")
@@ -31,7 +34,7 @@ def bind(listener: socket.socket, path: str) -> None:
         os.close(folder)
 
 
-def publish(session: dict[str, Any], resources: dict[str, float], *, persistent: bool) -> None:
+def publish(session: Session, resources: dict[str, float], *, persistent: bool) -> None:
     """Say that the session can be joined."""
     info = {
         "name": session["name"],
@@ -46,20 +49,26 @@ def publish(session: dict[str, Any], resources: dict[str, float], *, persistent:
     try:
         with open(trust.create_file(temporary), "w", encoding="utf-8") as file:
             json.dump(info, file)
+        # Before the file has its name: who has waited for it may look for the session by a link at once.
+        _link(session["path"], ("session_latest", *([folders.STARTED] if persistent else [])))
         os.replace(temporary, f"{session['path']}/session.json")
     except OSError:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
-    home, name = os.path.split(session["path"])
-    for each in ("session_latest", *([folders.STARTED] if persistent else [])):
+
+
+def _link(path: str, names: tuple[str, ...]) -> None:
+    """Let links beside a session lead to it; there may be no room for them."""
+    home, session = os.path.split(path)
+    for each in names:
         with contextlib.suppress(OSError):
             link = os.path.join(home, f"{each}.{os.getpid()}")
-            os.symlink(name, link)
+            os.symlink(session, link)
             os.replace(link, os.path.join(home, each))
 
 
-def sweep(session: dict[str, Any]) -> None:
+def sweep(session: Session) -> None:
     """Remove the shared memory of this user's sessions whose node is gone, and what they spilled."""
     folder = os.path.dirname(session["shm_root"])
     with contextlib.suppress(OSError):
@@ -79,7 +88,7 @@ def _sweep_one(shm_root: str) -> None:
             os.close(lock)
 
 
-def remove_segments(session: dict[str, Any], process: bytes) -> None:
+def remove_segments(session: Session, process: bytes) -> None:
     """Remove the shared memory that ends with a process."""
     base, disk = session["shm_root"], session["spill_folders"][0]
     tags = [places.base_of(root)[1] for root in places.other_roots(base, base)]

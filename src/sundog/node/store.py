@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future, ThreadPoolExecutor
 
     from sundog.node.program import Node
-    from sundog.store.spill import Target
+    from sundog.store.spill import SpillTarget
 
 _TICK_S = 0.02
 _DISK_LOOK_S = 5.0
@@ -83,7 +83,7 @@ class StoreKeeper:
         self._destinations = destinations(
             config.object_spilling_directory, config.object_spilling_config
         ) or [Destination(self.folders[0], {})]
-        self._targets: list[Target] = []
+        self._targets: list[SpillTarget] = []
         self._pool: ThreadPoolExecutor | None = None
         self._working: set[Future[None]] = set()
         self._done: deque[Callable[[], None]] = deque()
@@ -396,7 +396,7 @@ class StoreKeeper:
     }
 
     # ------------------------------------------------------------------ targets
-    def _all_targets(self) -> list[Target]:
+    def _all_targets(self) -> list[SpillTarget]:
         if not self._targets:
             from sundog.store import spill
 
@@ -406,21 +406,21 @@ class StoreKeeper:
                 self._targets.append(spill.target_for(destination, self.node.session["name"], folder))
         return self._targets
 
-    def _target(self, job: int) -> Target:
+    def _target(self, job: int) -> SpillTarget:
         targets = self._all_targets()
         return targets[job % len(targets)]
 
     def _is_local(self, place: SpillPlace) -> bool:
         return any(place.url.startswith(f"{folder}/") for folder in self.folders)
 
-    def _target_of(self, url: str) -> Target:
+    def _target_of(self, url: str) -> SpillTarget:
         return next(target for target in self._all_targets() if target.holds(url))
 
     # ------------------------------------------------------------------ threads
     def _in_thread(
         self,
-        work: Callable[[], Any],
-        then: Callable[[Any, BaseException | None], None] | None = None,
+        work: Callable[[], object],
+        then: Callable[[object, BaseException | None], None] | None = None,
     ) -> None:
         """Do something that blocks elsewhere; `then` gets its result here, on the node's thread."""
         if self._pool is None:

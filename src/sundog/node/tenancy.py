@@ -8,16 +8,16 @@ of one submitted job are one tenant. Runs in the node, main thread.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog import machine
-from sundog.plain import as_dict
 from sundog.store.segments import RESTORED
 
 if TYPE_CHECKING:
     from sundog.node.program import Node
     from sundog.node.rows import Job, Process
     from sundog.node.store import StoreKeeper
+    from sundog.wire.status import JobFigures
 
 
 class Tenancy:
@@ -72,7 +72,7 @@ class Tenancy:
                 keeper.store.quotas.joined(process_id, name)
 
     # ------------------------------------------------------------------ for people
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[JobFigures]:
         """What each tenant has, may have and waits for; memory and objects are counted now."""
         base = machine.own_bytes(self.node.workers.zygote_pid)
         memory: dict[str, int] = {}
@@ -90,7 +90,14 @@ class Tenancy:
                     objects[tenant_of[owner]] = objects.get(tenant_of[owner], 0) + size
         return [
             {
-                **as_dict(row),
+                "tenant": row.tenant,
+                "weight": row.weight,
+                "cpu_limit": row.cpu_limit,
+                "cpus": row.cpus,
+                "leases": row.leases,
+                "waiting": row.waiting,
+                "memory_limit": row.memory_limit,
+                "memory_reserved": row.memory_reserved,
                 "memory": memory.get(row.tenant, 0),
                 "object_store": objects.get(row.tenant, 0),
                 "object_store_limit": self._store_limits.get(row.tenant, 0),

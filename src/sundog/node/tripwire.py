@@ -29,7 +29,7 @@ class Tripwire:
         self._set: tuple[str, int] | None = None
         self._refused = ""
 
-    def arm(self, groups: list[machine.Group], reading: machine.Reading, limit_bytes: int) -> None:
+    def arm(self, groups: list[machine.MemoryGroup], reading: machine.Reading, limit_bytes: int) -> None:
         """Watch the group of a reading for the moment its use passes `limit_bytes`."""
         group = next((each for each in groups if reading.where.endswith(each.path)), None)
         if group is not None:
@@ -38,7 +38,7 @@ class Tripwire:
         elif self._event >= 0:
             self.close()
 
-    def set(self, group: machine.Group, mark_bytes: int) -> bool:
+    def set(self, group: machine.MemoryGroup, mark_bytes: int) -> bool:
         """Put the mark there; whether the kernel took it."""
         if self._set == (group.path, mark_bytes):
             return True

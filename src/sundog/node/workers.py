@@ -16,7 +16,7 @@ import os
 import pickle
 import signal
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.ids import random_id
 from sundog.net import sockets as socket
@@ -34,6 +34,7 @@ from sundog.wire.zygote import Exited, Fork, Forked, ForkFailed, Import
 
 if TYPE_CHECKING:
     from sundog.node.program import Node
+    from sundog.wire.dicts import WorkerSpec
 
 IDLE = "it was idle"  # why a worker is stopped that nobody needs; what it says itself counts more
 _EXIT_ASK_S = 5.0
@@ -207,7 +208,7 @@ class Workers:
             return
         worker_id = random_id()
         base = f"{node.session['path']}/logs/worker-{worker_id.hex()}"
-        spec: dict[str, Any] = {
+        spec: WorkerSpec = {
             "worker_id": worker_id,
             "session": node.members.facts_for(instruction.node_id),
             "job": job.spec,

@@ -5,29 +5,30 @@
     pulses of all processes + totals of what ended + /proc ──► Watcher.look() ──► Activity
                                         the look before it ──► rates, shares of a core, time left
 
-Owns the arithmetic between two looks. `tally` and `Pace` are pure; `Watcher` asks and reads. Runs in the process of
-whoever watches: `sundog top`, a progress bar, `sundog status -v`.
+Owns the arithmetic between two looks. `tally` and `FunctionRates` are pure; `Watcher` asks and reads. Runs in the
+process of whoever watches: `sundog top`, a progress bar, `sundog status -v`.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from sundog import machine
 from sundog.observe.live_totals import LiveTotals
 from sundog.observe.memory import read_process
-from sundog.plain import field, plain
+from sundog.plain import JsonMapping, JsonObject, field, plain
 from sundog.wire.looks import PULSE, Call, Pulse, Who
-from sundog.wire.requests import LookAt, Request, Status
+from sundog.wire.requests import LookAt, Status
+
+if TYPE_CHECKING:
+    from sundog.wire.requests import AskNode
 
 PATIENCE_S = 0.5
 _SMOOTH = 0.3  # the weight of the newest rate
 _TITLE = "sundog::"
-
-Ask = Callable[[Request[Any]], Any]
 
 
 @plain()
@@ -58,7 +59,7 @@ class Function:
 
 
 @plain()
-class Worker:
+class WorkerActivity:
     """One process."""
 
     who: Who
@@ -75,15 +76,15 @@ class Activity:
 
     at_s: float
     functions: list[Function]
-    workers: list[Worker]
+    workers: list[WorkerActivity]
     machine_share: float = 0.0  # of all cores
     cores: int = 1
-    memory: dict[str, Any] = field(default_factory=dict)
-    store: dict[str, Any] = field(default_factory=dict)
-    status: dict[str, Any] = field(default_factory=dict)
+    memory: JsonMapping = field(default_factory=dict)
+    store: JsonObject = field(default_factory=dict)
+    status: JsonMapping = field(default_factory=dict)
 
 
-class Pace:
+class FunctionRates:
     """How fast functions get on: rates between looks, smoothed."""
 
     def __init__(self) -> None:
@@ -108,7 +109,7 @@ class Pace:
         self._at_s = at_s
 
 
-def tally(pulses: Iterable[Pulse], usage: Mapping[str, Mapping[str, Any]]) -> list[Function]:
+def tally(pulses: Iterable[Pulse], usage: Mapping[str, JsonMapping]) -> list[Function]:
     """Functions by name, from what processes tell and from the totals of what ended."""
     found: dict[str, Function] = {}
     sent: dict[str, int] = {}
@@ -149,12 +150,12 @@ class Watcher:
     """
 
     def __init__(
-        self, ask: Ask, session_path: str, *, whole: bool = True, patience_s: float = PATIENCE_S
+        self, ask: AskNode, session_path: str, *, whole: bool = True, patience_s: float = PATIENCE_S
     ) -> None:
         self._ask = ask
         self._totals = LiveTotals(session_path, whole=whole)
         self._patience_s = patience_s
-        self._pace = Pace()
+        self._pace = FunctionRates()
         self._spent: dict[int, tuple[float, float]] = {}  # pid: when, processor seconds
         self._busy = (0.0, 0.0)
 
@@ -195,7 +196,7 @@ class Watcher:
         )
 
     def _functions(
-        self, ended: Mapping[str, Any], told: list[tuple[Who, Any]], silent: list[Who], now: float
+        self, ended: JsonMapping, told: list[tuple[Who, object]], silent: list[Who], now: float
     ) -> list[Function]:
         pulses = [row for _, row in told if isinstance(row, Pulse)]
         pulses += [Pulse(_titled(who), ()) for who in silent]
@@ -203,13 +204,13 @@ class Watcher:
         self._pace.apply(functions, now)
         return functions
 
-    def _worker(self, who: Who, calls: tuple[Call, ...], now: float) -> Worker:
+    def _worker(self, who: Who, calls: tuple[Call, ...], now: float) -> WorkerActivity:
         spent = machine.processor_seconds(who.pid)
         at_s, before = self._spent.get(who.pid, (now, spent))
         self._spent[who.pid] = (now, spent)
         share = (spent - before) / (now - at_s) if now > at_s else 0.0
         memory = read_process(who.pid, "")
-        worker = Worker(who, calls, core_share=max(0.0, share))
+        worker = WorkerActivity(who, calls, core_share=max(0.0, share))
         if memory is not None:
             worker.rss_bytes, worker.own_bytes = memory.rss_bytes, memory.own_bytes
         return worker

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog import events
 from sundog.engines.sessions import is_alive
@@ -24,12 +24,13 @@ from sundog.ids import PROCESS_BYTES
 from sundog.observe import zones
 
 if TYPE_CHECKING:
-    from sundog.observe.intake import Source
+    from sundog.observe.intake import RecordedProcess
+    from sundog.plain import SqlRow
 
 
 def rows(
-    db: sqlite3.Connection, sources: Iterable[Source], session_path: str, settled: set[bytes]
-) -> list[tuple[Any, ...]]:
+    db: sqlite3.Connection, sources: Iterable[RecordedProcess], session_path: str, settled: set[bytes]
+) -> list[SqlRow]:
     """A row of `attempts` for each such task, with the columns of `Intake`.
 
     Args:
@@ -56,7 +57,7 @@ def rows(
     return found
 
 
-def _is_known(db: sqlite3.Connection, source: Source) -> bool:
+def _is_known(db: sqlite3.Connection, source: RecordedProcess) -> bool:
     """Whether there is a record of it, or a note that its owner left it unfinished."""
     recorded = db.execute(
         "SELECT 1 FROM attempts a WHERE task_id = ? AND (process = ? OR process IS NULL OR end_s >= ?) AND "
@@ -67,7 +68,7 @@ def _is_known(db: sqlite3.Connection, source: Source) -> bool:
     return recorded.fetchone() is not None or noted.fetchone() is not None
 
 
-def _row(db: sqlite3.Connection, source: Source, left_s: float) -> tuple[Any, ...]:
+def _row(db: sqlite3.Connection, source: RecordedProcess, left_s: float) -> SqlRow:
     task, start_s = source.begun, source.begun_s
     near = zones.holding(db, [task])
     [(attempt,)] = db.execute(f"SELECT count(*) FROM attempts a WHERE task_id = ? AND {near}", (task,))

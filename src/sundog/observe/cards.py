@@ -17,7 +17,6 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from sundog.observe.activity import Activity, Function, Watcher
 from sundog.observe.words import in_units, in_words
@@ -147,6 +146,6 @@ class LiveCard:
 
 def show_html(text: str) -> Callable[[str], None]:
     """Display HTML in the cell that runs; what it returns replaces it."""
-    display: Any = __import__("IPython.display").display
+    display = __import__("IPython.display").display
     handle = display.display(display.HTML(text), display_id=True)
     return lambda more: handle.update(display.HTML(more))

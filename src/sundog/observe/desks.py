@@ -4,8 +4,8 @@
 
     command ── {"ask": "stacks"} ──► <session>/engine.sock ── the driver, which asks its cluster ──► answer, JSON
 
-Owns the way to the driver and back. The session's folder is its user's alone, and so is the socket in it. Runs in the
-process of whoever looks.
+Owns the way to the driver and back. The session's folder is its user's alone, and so is the socket in it; both ends ask
+the kernel who the other is before they read. Runs in the process of whoever looks.
 """
 
 from __future__ import annotations
@@ -15,7 +15,12 @@ import json
 import os
 import socket
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from sundog import trust
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
 
 SOCKET = "engine.sock"
 _ANSWER_S = 60.0
@@ -24,8 +29,12 @@ _PART = 1 << 16
 
 @contextlib.contextmanager
 def reach(session_path: str) -> Iterator[str]:
-    """The address of the socket by an open folder: an address has room for 107 bytes only, a path may be longer."""
-    folder = os.open(session_path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    """The address of the socket by an open folder: an address has room for 107 bytes only, a path may be longer.
+
+    Raises:
+        OSError: there is no such folder, or it is another user's.
+    """
+    folder = trust.open_folder(session_path)
     try:
         yield f"/proc/self/fd/{folder}/{SOCKET}"
     finally:
@@ -41,17 +50,17 @@ def has_desk(session_path: str) -> bool:
     return os.path.exists(f"{session_path}/{SOCKET}")
 
 
-def unfinished(session_path: str) -> list[dict[str, Any]]:
+def unfinished(session_path: str) -> list[JsonObject]:
     """The tasks of a running job on another engine that have not ended; none if nobody tells."""
     if not has_desk(session_path):
         return []
     with contextlib.suppress(Unanswered):
-        found: list[dict[str, Any]] = ask(session_path, "tasks")
+        found: list[JsonObject] = ask(session_path, "tasks")
         return found
     return []
 
 
-def ask(session_path: str, question: str, **arguments: Any) -> Any:
+def ask(session_path: str, question: str, **arguments: object) -> Any:
     """The answer of a session's driver.
 
     Raises:
@@ -62,6 +71,7 @@ def ask(session_path: str, question: str, **arguments: Any) -> Any:
         try:
             with reach(session_path) as address:
                 sock.connect(address)
+            trust.check_peer(sock)
             sock.sendall(json.dumps({"ask": question, **arguments}).encode() + b"\n")
             data = b"".join(iter(lambda: sock.recv(_PART), b""))
             found = json.loads(data)

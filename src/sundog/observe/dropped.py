@@ -13,16 +13,19 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sundog import event_names, events
 from sundog.observe import segments
 from sundog.observe.ledger import Ledger, NameOf
 
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
+
 _FILE = "usage.json"
 
 
-def read(session_path: str) -> dict[str, Any]:
+def read(session_path: str) -> JsonObject:
     """What was folded so far: totals, and how many events of segments they are of; {} if nothing was."""
     with contextlib.suppress(OSError, ValueError), open(f"{session_path}/{_FILE}", encoding="utf-8") as file:
         found = json.load(file)

@@ -17,7 +17,7 @@ import time
 from sundog.owner.fault_dumps import FILE, SIGNAL, is_caught, mark
 from sundog.owner.stacks import PACKAGE_DIR
 from sundog.plain import plain
-from sundog.wire.looks import Frame, ProcessStacks, Stack
+from sundog.wire.looks import ProcessStacks, Stack, StackFrame
 
 _LOOK_S = 0.02
 _STEADY_LOOKS = 2
@@ -122,7 +122,7 @@ def parse(text: str) -> list[Stack]:
     """Threads of a dump, the main thread first, then the user's, then sundog's own."""
     found: list[Stack] = []
     name = ""
-    frames: list[Frame] = []
+    frames: list[StackFrame] = []
     for line in [*text.splitlines(), "Thread 0x0 (most recent call first):"]:
         if (thread := _THREAD.match(line)) is not None:
             if name or frames:
@@ -130,11 +130,11 @@ def parse(text: str) -> list[Stack]:
             name, frames = thread[3] or f"thread {thread[2]}", []
         elif (frame := _FRAME.match(line)) is not None:
             number = int(frame[2]) if frame[2].isdigit() else 0
-            frames.append(Frame(frame[3], frame[1], number, frame[1].startswith(PACKAGE_DIR)))
+            frames.append(StackFrame(frame[3], frame[1], number, frame[1].startswith(PACKAGE_DIR)))
     return sorted(found, key=lambda each: (each.ours, each.name != "MainThread"))
 
 
-def _thread(name: str, frames: list[Frame]) -> Stack:
+def _thread(name: str, frames: list[StackFrame]) -> Stack:
     began = [frame for frame in frames if not frame.file.endswith(f"{os.sep}threading.py")]
     in_thread = len(began) < len(frames) and bool(frames) and frames[-1].function == "_bootstrap"
     if not in_thread:

@@ -23,11 +23,14 @@ import sqlite3
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sundog.observe import dropped, schema, segments, zones
 from sundog.observe.intake import Intake
 from sundog.observe.ledger import Ledger
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject, SqlRow
 
 FILE = "index.sqlite"
 _LOCK = "index.lock"
@@ -56,7 +59,7 @@ class Index:
         self.db = db
 
     # ------------------------------------------------------------------ asking
-    def rows(self, sql: str, *values: object) -> list[tuple[Any, ...]]:
+    def rows(self, sql: str, *values: object) -> list[SqlRow]:
         """All rows of a question."""
         return self.db.execute(sql, _bounded(values)).fetchall()
 
@@ -65,7 +68,7 @@ class Index:
         row = self.db.execute(sql, _bounded(values)).fetchone()
         return row[0] if row is not None else None
 
-    def dicts(self, sql: str, *values: object) -> list[dict[str, Any]]:
+    def dicts(self, sql: str, *values: object) -> list[JsonObject]:
         """All rows of a question, each by the names of its columns."""
         cursor = self.db.execute(sql, values)
         keys = [column[0] for column in cursor.description]
@@ -85,7 +88,7 @@ class Index:
         gone = self.one("SELECT sum(max(unwritten, skipped) + holes) FROM processes") or 0
         return int(gone) + int(self.meta("dropped", 0))
 
-    def usage(self) -> dict[str, Any]:
+    def usage(self) -> JsonObject:
         """What functions and classes used, each by name, and "missed": events that no total contains."""
         ledger = Ledger()
         ledger.load(self.meta("ledger", {}))
@@ -261,7 +264,7 @@ def _remove(session_path: str) -> None:
             os.unlink(f"{session_path}/{segments.FOLDER}/{FILE}{end}")
 
 
-def session_usage(session_path: str) -> dict[str, Any]:
+def session_usage(session_path: str) -> JsonObject:
     """What a session's functions and classes used; works when its node is gone.
 
     Returns:

@@ -13,14 +13,13 @@ import sqlite3
 import struct
 from collections.abc import Callable, Iterable
 from operator import sub
-from typing import Any
 
 from sundog import event_facts, event_names, events
 from sundog.observe import answered, schema
 from sundog.observe.ledger import Ledger
 from sundog.observe.segments import Block
 from sundog.observe.zones import Zones
-from sundog.plain import field, plain
+from sundog.plain import JsonObject, SqlRow, field, plain
 
 _PORTION = 1 << 16
 _TASKS = frozenset({events.TASK, events.CALL, events.CREATE})
@@ -45,7 +44,7 @@ Progress = Callable[[int, int], None]
 
 
 @plain()
-class Source:
+class RecordedProcess:
     """A process as the index knows it, and how far it was read."""
 
     id: int
@@ -78,7 +77,7 @@ class Source:
     numbers: dict[int, int] = field(default_factory=dict)
 
 
-_COLUMNS = tuple(name for name in Source.__annotations__ if name != "numbers")
+_COLUMNS = tuple(name for name in RecordedProcess.__annotations__ if name != "numbers")
 
 
 class Intake:
@@ -89,21 +88,21 @@ class Intake:
         self.session_path = session_path
         self.ledger = Ledger()
         self.dropped = 0
-        self._sources: dict[bytes, Source] = {}
+        self._sources: dict[bytes, RecordedProcess] = {}
         self._changed: set[bytes] = set()
         self._names: dict[tuple[str, str, str], int] = {}
         self._texts: dict[int, tuple[str, str, str]] = {}
-        self._lost: list[tuple[Any, ...]] = []
-        self._failures: list[tuple[Any, ...]] = []
-        self._errors: list[tuple[Any, ...]] = []
-        self._tallies: dict[tuple[int, int, int, int | None], list[Any]] = {}
-        self._queued: dict[str, list[tuple[Any, ...]]] = {}
+        self._lost: list[SqlRow] = []
+        self._failures: list[SqlRow] = []
+        self._errors: list[SqlRow] = []
+        self._tallies: dict[tuple[int, int, int, int | None], list[float]] = {}
+        self._queued: dict[str, list[SqlRow]] = {}
         self._load()
         self.zones = Zones(db)
 
     def _load(self) -> None:
         for row in self.db.execute(f"SELECT {', '.join(_COLUMNS)} FROM processes"):
-            self._sources[row[1]] = Source(*row)
+            self._sources[row[1]] = RecordedProcess(*row)
         by_id = {each.id: each for each in self._sources.values()}
         for process, number, name in self.db.execute("SELECT process, number, name FROM numbers"):
             by_id[process].numbers[number] = name
@@ -116,10 +115,10 @@ class Intake:
         self._first = self.db.execute("SELECT max(id) FROM attempts").fetchone()[0] or 0
 
     # ------------------------------------------------------------------ processes and their names
-    def _source(self, process_id: bytes) -> Source:
+    def _source(self, process_id: bytes) -> RecordedProcess:
         found = self._sources.get(process_id)
         if found is None:
-            found = self._sources[process_id] = Source(len(self._sources) + 1, process_id)
+            found = self._sources[process_id] = RecordedProcess(len(self._sources) + 1, process_id)
         self._changed.add(process_id)
         return found
 
@@ -137,12 +136,12 @@ class Intake:
         source = self._source(process_id)
         self._take_names(source, data[source.names_at :])
 
-    def _read_names(self, source: Source, ring: str) -> None:
+    def _read_names(self, source: RecordedProcess, ring: str) -> None:
         with contextlib.suppress(OSError), open(f"{ring}.names", "rb") as file:
             file.seek(source.names_at)
             self._take_names(source, file.read())
 
-    def _take_names(self, source: Source, data: bytes) -> None:
+    def _take_names(self, source: RecordedProcess, data: bytes) -> None:
         names, notes, whole = event_names.parse(data)
         source.names_at += whole
         rows = []
@@ -158,7 +157,7 @@ class Intake:
             with contextlib.suppress(KeyError, ValueError, TypeError):
                 self._take_note(source, kind, facts)
 
-    def _take_note(self, source: Source, kind: str, facts: dict[str, Any]) -> None:
+    def _take_note(self, source: RecordedProcess, kind: str, facts: JsonObject) -> None:
         if kind == "error":
             task = bytes.fromhex(facts["task"])
             in_order = int(bool(facts.get("in_order")))
@@ -250,7 +249,7 @@ class Intake:
             for block in blocks
         )
 
-    def _describe(self, source: Source, pid: int, role: str, job_id: bytes, actor_id: bytes) -> None:
+    def _describe(self, source: RecordedProcess, pid: int, role: str, job_id: bytes, actor_id: bytes) -> None:
         source.pid, source.role, source.job_id = (
             pid or source.pid,
             role or source.role,
@@ -258,7 +257,7 @@ class Intake:
         )
         source.actor_id = actor_id or source.actor_id
 
-    def _take(self, source: Source, slots: events.Slots, *, whole: bool) -> bool:
+    def _take(self, source: RecordedProcess, slots: events.Slots, *, whole: bool) -> bool:
         """Take events in order; one that is being written ends it, unless they are `whole` by now."""
         alike = slots.columns() if slots.data else None
         if alike is not None and alike.kind in _FLOODS:
@@ -314,7 +313,7 @@ class Intake:
             self._flush()
         return taken == len(slots.data) // events.EVENT_BYTES
 
-    def _take_alike(self, source: Source, slots: events.Slots, alike: events.Columns) -> None:
+    def _take_alike(self, source: RecordedProcess, slots: events.Slots, alike: events.Columns) -> None:
         """A flood of short tasks of one name: rows are made by the C code of struct and sqlite alone."""
         name = source.numbers.get(alike.name) or self._name("?")
         self.ledger.count_columns(source.process_id.hex(), lambda _: self._texts[name][:2], alike)
@@ -336,13 +335,13 @@ class Intake:
                 self._tally(name, alike.kind, flags, source.id, 1, queued_s)
         source.after = max(source.after, slots.first - 1 + count)
 
-    def _name_of(self, source: Source) -> Callable[[int], int]:
+    def _name_of(self, source: RecordedProcess) -> Callable[[int], int]:
         def find(number: int) -> int:
             return source.numbers.get(number) or self._name("?")
 
         return find
 
-    def _insert_tasks(self, rows: list[tuple[Any, ...]]) -> None:
+    def _insert_tasks(self, rows: list[SqlRow]) -> None:
         self.db.executemany(
             "INSERT INTO attempts(task_id, attempt, kind, name, process, submit_s, start_s, end_s, flags, cpu_s, "
             "peak_bytes, lease) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -360,7 +359,7 @@ class Intake:
             tally[0] += count
             tally[1] += queued_s
 
-    def _queue(self, table: str, row: tuple[Any, ...]) -> None:
+    def _queue(self, table: str, row: SqlRow) -> None:
         """A row that `_flush` writes, many at a time."""
         self._queued.setdefault(_INSERT[table], []).append(row)
 
@@ -369,7 +368,7 @@ class Intake:
             self.db.executemany(sql, rows)
             rows.clear()
 
-    def _take_other(self, source: Source, fields: tuple[Any, ...], name_of: Callable[[int], int]) -> None:
+    def _take_other(self, source: RecordedProcess, fields: SqlRow, name_of: Callable[[int], int]) -> None:
         task_id, last, start, end, name, kind, _, attempt, cpu_s, own_bytes, _, slot = fields
         if kind in _WAITS:
             if start >= source.blocked_s:
@@ -399,7 +398,7 @@ class Intake:
         elif kind == events.LEASED:
             self._queue("leased", (source.process_id, task_id[:8], end))
 
-    def _take_made(self, source: Source, fields: tuple[Any, ...]) -> None:
+    def _take_made(self, source: RecordedProcess, fields: SqlRow) -> None:
         """An object in shared memory; a put is also something that its process did for a while."""
         task_id, size, start, end, name, kind, flags, attempt, _, segment, *_ = fields
         likeness = 0
@@ -415,8 +414,8 @@ class Intake:
             span = (kind, source.id, start, end, task_id, _whole(size), site, 0, _whole(likeness), marks)
             self._queue("spans", span)
 
-    def _take_blocked(self, source: Source, found: event_facts.Blocked | None) -> None:
-        waits = found or event_facts.Blocked(0.0, b"", b"", 0, 0)
+    def _take_blocked(self, source: RecordedProcess, found: event_facts.UnendedWait | None) -> None:
+        waits = found or event_facts.UnendedWait(0.0, b"", b"", 0, 0)
         source.blocked_s, source.blocked_kind, source.blocked_on = waits.since_s, waits.kind, waits.object_id
         source.blocked_task, source.blocked_site = waits.task_id, source.numbers.get(waits.site, 0)
 
@@ -428,7 +427,7 @@ class Intake:
                 facts = json.loads(line)
                 self._take_fact(node_id, facts.pop("fact"), float(facts.pop("s")), facts)
 
-    def _take_fact(self, node_id: bytes, kind: str, at_s: float, facts: dict[str, Any]) -> None:
+    def _take_fact(self, node_id: bytes, kind: str, at_s: float, facts: JsonObject) -> None:
         if kind == "machine":
             values = [facts.get(name) for name in _MACHINE]
             marks = ", ".join("?" * (len(_MACHINE) + 2))
@@ -440,7 +439,7 @@ class Intake:
             source.line, source.own_bytes = str(facts.get("line", "")), int(facts.get("own_bytes", 0))
         elif kind == "blocked":
             on, task = bytes.fromhex(facts["object"]), bytes.fromhex(facts["task"])
-            waits = event_facts.Blocked(
+            waits = event_facts.UnendedWait(
                 float(facts["since_s"]), on, task, int(facts["kind"]), int(facts["site"])
             )
             self._take_blocked(self._source(bytes.fromhex(facts["process"])), waits)
@@ -452,7 +451,7 @@ class Intake:
             if kind in ("spill", "restore"):
                 self._take_moves(node_id, kind, at_s, facts)
 
-    def _take_moves(self, node_id: bytes, kind: str, at_s: float, facts: dict[str, Any]) -> None:
+    def _take_moves(self, node_id: bytes, kind: str, at_s: float, facts: JsonObject) -> None:
         """A spill or a restore: a row for each object."""
         place = facts["subject"] if kind == "spill" else ""
         found = facts.get("objects", ()) if kind == "spill" else [(facts["subject"], facts.get("bytes"))]
@@ -572,7 +571,7 @@ class Intake:
         self.db.execute("DROP TABLE wanted")
         return set(found)
 
-    def _unrun(self, task_id: bytes, attempt: int, facts: dict[str, Any]) -> tuple[Any, ...]:
+    def _unrun(self, task_id: bytes, attempt: int, facts: JsonObject) -> SqlRow:
         kinds = {"task": events.TASK, "actor_task": events.CALL}
         name, function = facts.get("name", "?"), facts.get("function", "")
         known = self._name(name, "", function if function != name else "")

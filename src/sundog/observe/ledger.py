@@ -13,10 +13,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sundog import events
-from sundog.observe.usage import Key, Totals
+from sundog.observe.usage import FunctionKey, Totals
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
 
 _COUNTED = frozenset({events.TASK, events.CALL, events.CREATE, events.LOST})
 _CONSTRUCTOR = ".__init__"
@@ -63,7 +66,7 @@ class Ledger:
         class_name = self.classes.get(process, "") if kind != events.TASK else ""
         if kind == events.LOST:
             class_name = self.classes.get(code, "")
-        usage = self.totals.row(Key(name, class_name))
+        usage = self.totals.row(FunctionKey(name, class_name))
         usage.count += count
         usage.failed += sum(found.flags.count(flags) for flags in set(found.flags) if flags & events.FAILED)
         again = (
@@ -83,15 +86,15 @@ class Ledger:
             usage.cpu_s.add(found.cpu_s)
         usage.peak_memory.add(peaks)
 
-    def dump(self) -> dict[str, Any]:
+    def dump(self) -> JsonObject:
         """As values that JSON can hold; `load` reads them back."""
         return {"functions": self.totals.dump(), "classes": self.classes}
 
-    def load(self, dumped: dict[str, Any]) -> None:
+    def load(self, dumped: JsonObject) -> None:
         """Add what `dump` gave."""
         self.totals.load(dumped.get("functions", []))
         self.classes.update(dumped.get("classes", {}))
 
-    def figures(self) -> dict[str, Any]:
+    def figures(self) -> JsonObject:
         """What functions and classes used, each by name, as `Usage.figures`."""
         return {"functions": self.totals.functions(), "classes": self.totals.classes()}

@@ -14,12 +14,15 @@ from __future__ import annotations
 
 import glob
 import os
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sundog import event_names, events
 from sundog.observe import segments
 from sundog.observe.ledger import Ledger
 from sundog.plain import field, plain
+
+if TYPE_CHECKING:
+    from sundog.observe.usage import FunctionFigures
 
 
 @plain()
@@ -49,15 +52,14 @@ class LiveTotals:
             for segment in segments.list_segments(session_path)[-1:]:
                 self._segment, self._offset = segment.number, os.path.getsize(segment.path)
 
-    def read(self) -> dict[str, dict[str, Any]]:
+    def read(self) -> dict[str, FunctionFigures]:
         """Figures of every function by name, up to now."""
         rings = glob.glob(f"{glob.escape(self.path)}/rings/*.ring")
         for ring in rings:
             self._read_ring(ring)
         # After the rings: one that was removed meanwhile is in the segments by now.
         self._read_segments()
-        functions: dict[str, dict[str, Any]] = self._ledger.figures()["functions"]
-        return functions
+        return self._ledger.totals.functions()
 
     def _of(self, process_id: bytes) -> _Counted:
         return self._counted.setdefault(process_id, _Counted())

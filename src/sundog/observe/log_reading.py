@@ -18,7 +18,7 @@ TASK_DIGITS = 32  # of a task's id; what follows it in a mark is the number of t
 _CHUNK_BYTES = 1 << 20
 
 
-class Lines:
+class AttributedLines:
     """Takes the lines of a log in order; knows whose they are.
 
     Args:
@@ -66,7 +66,7 @@ def parts(path: str) -> list[str]:
 
 def read(path: str, task: str = "", attempt: int | None = None) -> Iterator[bytes]:
     """The wanted lines of a log, from its oldest part on."""
-    lines = Lines(task, attempt)
+    lines = AttributedLines(task, attempt)
     for part in parts(path):
         try:
             with open(part, "rb") as file:
@@ -88,7 +88,7 @@ class Follower:
 
     def __init__(self, path: str, task: str = "", attempt: int | None = None) -> None:
         self.path = path
-        self._lines = Lines(task, attempt)
+        self._lines = AttributedLines(task, attempt)
         self._fd = -1
         self._rest = b""
 

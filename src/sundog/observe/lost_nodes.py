@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from sundog import events
 from sundog.observe.index import Index
 from sundog.observe.why import Story, Telling
 from sundog.observe.words import in_words
-from sundog.plain import plain
+from sundog.plain import JsonObject, plain
 
 _NAMES_MAX = 5
 
@@ -54,7 +53,7 @@ class NodeFacts(Telling):
 
 def find(index: Index, now_s: float) -> dict[str, NodeFacts]:
     """Every node that is gone, by its id."""
-    newest: dict[str, tuple[float, dict[str, Any]]] = {}
+    newest: dict[str, tuple[float, JsonObject]] = {}
     for node_id, at_s, text in index.rows(
         "SELECT subject, at_s, json FROM facts WHERE kind = 'node' ORDER BY at_s"
     ):
@@ -66,7 +65,7 @@ def find(index: Index, now_s: float) -> dict[str, NodeFacts]:
     }
 
 
-def _gone(index: Index, row: dict[str, Any], ago_s: float) -> NodeFacts:
+def _gone(index: Index, row: JsonObject, ago_s: float) -> NodeFacts:
     there = "FROM attempts a JOIN processes p ON p.id = a.process WHERE p.node_id = ?"
     node = bytes.fromhex(row["node_id"])
     [(attempts, told)] = index.rows(f"SELECT count(*), sum(a.flags & {events.TOLD} != 0) {there}", node)

@@ -16,12 +16,15 @@ import os
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sundog import events
-from sundog.plain import field, plain
+from sundog.plain import JsonMapping, field, plain
 from sundog.wire.looks import MEMORY, RETENTION, MemoryReport, Reference, Retention, Who
-from sundog.wire.requests import LookAt, Request, Status
+from sundog.wire.requests import LookAt, Status
+
+if TYPE_CHECKING:
+    from sundog.wire.requests import AskNode
 
 KINDS = (
     "LOCAL_REFERENCE",
@@ -35,11 +38,9 @@ _PATIENCE_S = 5.0
 _MOST = 10_000
 _WHY_S = 15.0
 
-Ask = Callable[[Request[Any]], Any]
-
 
 @plain(frozen=True)
-class Holding:
+class ObjectHolding:
     """One process's hold on one object."""
 
     who: Who
@@ -64,30 +65,30 @@ class ProcessMemory:
 
 
 @plain(frozen=True)
-class Group:
+class HoldingGroup:
     """Rows under one heading, with their sums."""
 
     name: str
-    rows: list[Holding]
+    rows: list[ObjectHolding]
     counts: dict[str, int]
     size_bytes: int  # each object once
 
 
 @plain()
-class Picture:
+class MemoryPicture:
     """All that `sundog memory` shows."""
 
-    holdings: list[Holding]
+    holdings: list[ObjectHolding]
     processes: list[ProcessMemory]
     store: dict[str, int]
-    machine: dict[str, Any]
+    machine: JsonMapping
     silent: list[int] = field(default_factory=list)  # pids that told nothing
     omitted: int = 0  # references that are counted below, and not among the rows
     totals: dict[str, tuple[int, int]] = field(default_factory=dict)  # kind: references, bytes
     retention: dict[tuple[int, str], Retention] = field(default_factory=dict)
 
 
-def collect(ask: Ask, session_path: str, shm_root: str) -> Picture:
+def collect(ask: AskNode, session_path: str, shm_root: str) -> MemoryPicture:
     """Ask every process of a session what it holds."""
     told, silent = ask(LookAt(MEMORY, (_MOST,), (), _PATIENCE_S))
     status = ask(Status())
@@ -101,7 +102,7 @@ def collect(ask: Ask, session_path: str, shm_root: str) -> Picture:
     processes = [(who.pid, _what(who)) for who, _ in told] + [(who.pid, _what(who)) for who in silent]
     processes += [(int(status["pid"]), "node"), (int(status.get("zygote_pid") or 0), "zygote")]
     read = [memory for pid, what in processes if (memory := read_process(pid, what)) is not None]
-    return Picture(
+    return MemoryPicture(
         holdings,
         sorted(read, key=lambda each: -each.own_bytes),
         status["store"],
@@ -112,7 +113,7 @@ def collect(ask: Ask, session_path: str, shm_root: str) -> Picture:
     )
 
 
-def explain(ask: Ask, picture: Picture, holdings: Sequence[Holding]) -> None:
+def explain(ask: AskNode, picture: MemoryPicture, holdings: Sequence[ObjectHolding]) -> None:
     """Find out by which variables processes hold these; the answers go into the picture."""
     names = tuple(dict.fromkeys(each.reference.object_id for each in holdings))
     only = tuple(dict.fromkeys(each.who.process_id for each in holdings))
@@ -129,7 +130,7 @@ def join(
     made_at: dict[str, float],
     places: dict[str, tuple[str, float]],
     now: float,
-) -> list[Holding]:
+) -> list[ObjectHolding]:
     """Rows of all processes; what a borrower does not know is taken from the owner's row.
 
     Args:
@@ -153,7 +154,9 @@ def join(
             since = since or made_at.get(each.object_id) or origin.since_s or each.since_s
             site = each.call_site or (f"made at {origin.call_site}" if origin.call_site else "")
             age_s = max(0.0, now - since) if since else None
-            rows.append(Holding(who, each, size, site, origin.call_site or each.call_site, age_s, where))
+            rows.append(
+                ObjectHolding(who, each, size, site, origin.call_site or each.call_site, age_s, where)
+            )
     return rows
 
 
@@ -165,25 +168,25 @@ def _place(reference: Reference, size: int, places: dict[str, tuple[str, float]]
     return ("owner's memory" if size >= 0 else "not made yet"), 0.0
 
 
-def group(picture: Picture, by: str, sort_by: str) -> list[Group]:
+def group(picture: MemoryPicture, by: str, sort_by: str) -> list[HoldingGroup]:
     """Rows by "node" or "stack-trace", sorted by "size" (largest first), "pid" or "kind"."""
-    found: dict[str, list[Holding]] = {}
+    found: dict[str, list[ObjectHolding]] = {}
     for each in picture.holdings:
         found.setdefault(IP if by == "node" else each.origin or "(unknown)", []).append(each)
     groups = [_group(name, rows, sort_by) for name, rows in found.items()]
     return sorted(groups, key=lambda each: -each.size_bytes)
 
 
-def _group(name: str, rows: list[Holding], sort_by: str) -> Group:
+def _group(name: str, rows: list[ObjectHolding], sort_by: str) -> HoldingGroup:
     rows.sort(key=_SORTS[sort_by])
     counts: dict[str, int] = dict.fromkeys(KINDS, 0)
     for each in rows:
         counts[each.reference.kind] = counts.get(each.reference.kind, 0) + 1
     objects = {each.reference.object_id: each.size_bytes for each in rows}
-    return Group(name, rows, counts, sum(max(0, size) for size in objects.values()))
+    return HoldingGroup(name, rows, counts, sum(max(0, size) for size in objects.values()))
 
 
-_SORTS: dict[str, Callable[[Holding], Any]] = {
+_SORTS: dict[str, Callable[[ObjectHolding], tuple[object, ...]]] = {
     "size": lambda each: (-each.size_bytes, each.reference.object_id, each.who.pid),
     "pid": lambda each: (each.who.pid, -each.size_bytes),
     "kind": lambda each: (each.reference.kind, -each.size_bytes),

@@ -42,7 +42,7 @@ _HEADER_WORDS = 2
 _FOLDED_MAX = 2000  # ids of processes, and gauges, that are remembered
 
 
-class Key(NamedTuple):
+class SeriesKey(NamedTuple):
     """One series: the metric it belongs to, and its tags."""
 
     name: str
@@ -60,7 +60,7 @@ class Key(NamedTuple):
 class Series(NamedTuple):
     """One series with its numbers. `process` is empty where several processes are added up."""
 
-    key: Key
+    key: SeriesKey
     values: tuple[float, ...]
     process: str = ""
 
@@ -97,7 +97,7 @@ class MetricFile:
         self.words = memoryview(self._map).cast("Q")
         self.values = memoryview(self._map).cast("d")
 
-    def add(self, key: Key) -> int:
+    def add(self, key: SeriesKey) -> int:
         """Take room for a series; the place of its first number in `values`.
 
         Raises:
@@ -144,7 +144,7 @@ def read(session_path: str, now: float | None = None) -> list[Series]:
 
 def summed(series: Iterable[Series]) -> list[Series]:
     """Counters and histograms of the same key added up over processes; gauges as they are."""
-    sums: dict[Key, Series] = {}
+    sums: dict[SeriesKey, Series] = {}
     gauges = []
     for each in series:
         if each.key.kind == GAUGE:
@@ -154,7 +154,7 @@ def summed(series: Iterable[Series]) -> list[Series]:
     return [*sums.values(), *gauges]
 
 
-def _add(sums: dict[Key, Series], each: Series) -> None:
+def _add(sums: dict[SeriesKey, Series], each: Series) -> None:
     known = sums.get(each.key)
     values = each.values if known is None else tuple(a + b for a, b in zip(known.values, each.values))
     sums[each.key] = Series(each.key, values)
@@ -200,19 +200,19 @@ def _read_file(path: str) -> list[Series]:
     return found
 
 
-def _key(text: bytes) -> Key | None:
+def _key(text: bytes) -> SeriesKey | None:
     try:
         return _key_of(json.loads(text))
     except (ValueError, TypeError):
         return None
 
 
-def _key_of(fields: list[Any]) -> Key:
+def _key_of(fields: list[Any]) -> SeriesKey:
     name, kind, description, tags, boundaries = fields
     if kind not in (COUNTER, GAUGE, HISTOGRAM):
         raise ValueError(kind)
     pairs = tuple((str(key), str(value)) for key, value in tags)
-    return Key(str(name), kind, str(description), pairs, tuple(float(each) for each in boundaries))
+    return SeriesKey(str(name), kind, str(description), pairs, tuple(float(each) for each in boundaries))
 
 
 # ---------------------------------------------------------------------- the dead
@@ -220,7 +220,7 @@ def _key_of(fields: list[Any]) -> Key:
 class Folded:
     """What is kept of dead processes."""
 
-    sums: dict[Key, Series] = field(default_factory=dict)
+    sums: dict[SeriesKey, Series] = field(default_factory=dict)
     gauges: list[tuple[Series, float]] = field(default_factory=list)
     processes: list[str] = field(default_factory=list)
 

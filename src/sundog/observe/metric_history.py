@@ -15,7 +15,7 @@ import re
 from collections import deque
 from collections.abc import Iterable
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sundog.observe.metric_files import COUNTER, GAUGE, HISTOGRAM, Series, summed
 
@@ -23,8 +23,10 @@ MOST = 100
 KEPT = 720  # samples of a series: an hour
 EVERY_S = 5.0
 
+Sample = list[str | float]  # of a series: its kind, its metric, then its numbers
 
-class Line(NamedTuple):
+
+class ChartLine(NamedTuple):
     """One line of a chart: points of (milliseconds, value)."""
 
     metric: str
@@ -33,15 +35,15 @@ class Line(NamedTuple):
     points: list[list[float]]
 
 
-def sample(series: Iterable[Series], before: dict[str, list[Any]]) -> dict[str, list[Any]]:
+def sample(series: Iterable[Series], before: dict[str, Sample]) -> dict[str, Sample]:
     """The series that have changed since the sample before, by name and tags: kind, metric, and its numbers.
 
-    >>> from sundog.observe.metric_files import Key
-    >>> one = Series(Key("served", "counter", "", (("route", "a"),)), (3.0,))
+    >>> from sundog.observe.metric_files import SeriesKey
+    >>> one = Series(SeriesKey("served", "counter", "", (("route", "a"),)), (3.0,))
     >>> sample([one], {})
     {'served{route=a}': ['counter', 'served', 3.0]}
     """
-    found: dict[str, list[Any]] = {}
+    found: dict[str, Sample] = {}
     for each in sorted(summed(series), key=lambda row: (row.key.name, row.key.tags, row.process))[:MOST]:
         tags = [f"{name}={value}" for name, value in each.key.tags]
         if each.key.kind == GAUGE and each.process:
@@ -50,7 +52,7 @@ def sample(series: Iterable[Series], before: dict[str, list[Any]]) -> dict[str, 
         numbers = (
             [each.values[0], sum(each.values[1:])] if each.key.kind == HISTOGRAM else [float(each.values[0])]
         )
-        row = [each.key.kind, each.key.name, *numbers]
+        row: Sample = [each.key.kind, each.key.name, *numbers]
         if before.get(label) != row:
             found[label] = row
     return found
@@ -60,15 +62,15 @@ class History:
     """The samples of a session so far, the last hour of each series."""
 
     def __init__(self) -> None:
-        self._rows: dict[str, deque[tuple[float, list[Any]]]] = {}
+        self._rows: dict[str, deque[tuple[float, Sample]]] = {}
 
-    def take(self, at_s: float, series: dict[str, list[Any]]) -> None:
+    def take(self, at_s: float, series: dict[str, Sample]) -> None:
         """One sample; series that did not change are not in it."""
         for label, row in series.items():
             if isinstance(row, list) and len(row) >= 3:
                 self._rows.setdefault(label, deque(maxlen=KEPT)).append((at_s, row))
 
-    def lines(self, since_s: float, until_s: float) -> list[Line]:
+    def lines(self, since_s: float, until_s: float) -> list[ChartLine]:
         """A line for each series, by metric. What did not change between two samples stayed as it was."""
         found = []
         for label, rows in sorted(self._rows.items()):
@@ -76,13 +78,13 @@ class History:
             points = _POINTS.get(kind, _values)(list(rows), until_s)
             shown = [[round(at * 1000), value] for at, value in points if at >= since_s]
             if shown:
-                found.append(Line(metric, label, kind, shown))
+                found.append(ChartLine(metric, label, kind, shown))
         return found
 
-    def grouped(self, metric: str, tag: str, since_s: float, until_s: float) -> list[Line]:
+    def grouped(self, metric: str, tag: str, since_s: float, until_s: float) -> list[ChartLine]:
         """A line for each value of a tag: the series of a counter or a histogram that have it, added up."""
-        groups: dict[str, dict[str, list[Any]]] = {}
-        moved: dict[str, list[tuple[float, list[Any]]]] = {}
+        groups: dict[str, dict[str, Sample]] = {}
+        moved: dict[str, list[tuple[float, Sample]]] = {}
         rows = [
             (at, label, row) for label, kept in self._rows.items() for at, row in kept if row[1] == metric
         ]
@@ -90,12 +92,12 @@ class History:
             name = _tag(label, tag)
             group = groups.setdefault(name, {})
             group[label] = row
-            total = [
+            total: Sample = [
                 row[0],
                 metric,
-                *(sum(numbers) for numbers in zip(*(each[2:] for each in group.values()))),
+                *(sum(map(float, numbers)) for numbers in zip(*(each[2:] for each in group.values()))),
             ]
-            zero = (
+            zero: tuple[float, Sample] = (
                 at - EVERY_S,
                 [row[0], metric, *(0.0 for _ in row[2:])],
             )  # what is counted begins at nothing
@@ -108,7 +110,9 @@ class History:
             kind = str(samples[-1][1][0])
             points = _POINTS.get(kind, _values)(samples, until_s)
             found.append(
-                Line(metric, name, kind, [[round(at * 1000), value] for at, value in points if at >= since_s])
+                ChartLine(
+                    metric, name, kind, [[round(at * 1000), value] for at, value in points if at >= since_s]
+                )
             )
         return found
 
@@ -123,11 +127,11 @@ def _tag(label: str, tag: str) -> str:
     return found.group(1) if found else ""
 
 
-def _values(rows: list[tuple[float, list[Any]]], until_s: float) -> list[tuple[float, float]]:
+def _values(rows: list[tuple[float, Sample]], until_s: float) -> list[tuple[float, float]]:
     return [*((at, float(row[2])) for at, row in rows), (until_s, float(rows[-1][1][2]))]
 
 
-def _rates(rows: list[tuple[float, list[Any]]], until_s: float) -> list[tuple[float, float]]:
+def _rates(rows: list[tuple[float, Sample]], until_s: float) -> list[tuple[float, float]]:
     """Increase in each second, between two samples; nothing while it was not in any."""
     found: list[tuple[float, float]] = []
     for (at, row), (then, after) in pairwise(rows):
@@ -141,7 +145,7 @@ def _rates(rows: list[tuple[float, list[Any]]], until_s: float) -> list[tuple[fl
     return found
 
 
-def _means(rows: list[tuple[float, list[Any]]], _until_s: float) -> list[tuple[float, float]]:
+def _means(rows: list[tuple[float, Sample]], _until_s: float) -> list[tuple[float, float]]:
     found = []
     before = (0.0, 0.0)
     for at, row in rows:

@@ -23,6 +23,7 @@ from collections.abc import Callable
 
 from sundog import trust
 from sundog.observe import metric_files, serve_files
+from sundog.printable import printable
 
 MARK = "sundog-session.json"
 FORMAT = 1
@@ -116,10 +117,10 @@ def is_unpacked(folder: str) -> bool:
 
 
 def name_of(folder: str) -> str:
-    """The name of an unpacked session."""
+    """The name of an unpacked session, for people: whoever made the file chose it."""
     try:
         with open(os.path.join(folder, MARK), encoding="utf-8") as text:
-            return str(json.load(text)["name"])
+            return printable(str(json.load(text)["name"]))
     except (OSError, ValueError, KeyError, TypeError):
         return os.path.basename(folder)
 

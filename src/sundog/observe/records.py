@@ -10,14 +10,13 @@ import glob
 import json
 import os
 from collections.abc import Iterator
-from typing import Any
 
 from sundog import events
 from sundog.observe import schema
 from sundog.observe.index import Index, opened
 from sundog.observe.sites import site_of
 from sundog.observe.timeline import SpanRow, TaskRow
-from sundog.plain import field, plain
+from sundog.plain import JsonObject, field, plain
 
 _KINDS = {events.TASK: "task", events.CALL: "actor_task", events.CREATE: "actor_creation"}
 _MANY = 500
@@ -41,7 +40,7 @@ class SampleRow:
 
 
 @plain(frozen=True)
-class Waiting:
+class WaitRow:
     """A `get` or `wait` that has not ended."""
 
     verb: str  # get | wait
@@ -84,13 +83,13 @@ class SessionRows:
     spans: list[SpanRow] = field(default_factory=list)
     samples: list[SampleRow] = field(default_factory=list)
     begun: dict[bytes, tuple[bytes, int, float]] = field(default_factory=dict)  # task: (worker, pid, when)
-    blocked: dict[bytes, Waiting] = field(default_factory=dict)  # task: the get or wait in which it is
+    blocked: dict[bytes, WaitRow] = field(default_factory=dict)  # task: the get or wait in which it is
     traffic: dict[tuple[bytes, int], Traffic] = field(default_factory=dict)  # (task, attempt)
     processes: dict[bytes, ProcessRow] = field(default_factory=dict)
-    errors: list[dict[str, Any]] = field(
+    errors: list[JsonObject] = field(
         default_factory=list
     )  # of attempts that a worker ran (owner/failures.py)
-    failures: list[dict[str, Any]] = field(default_factory=list)  # tasks that failed at their owner
+    failures: list[JsonObject] = field(default_factory=list)  # tasks that failed at their owner
     sites: dict[str, str] = field(default_factory=dict)  # task: where it was submitted
     runs: dict[bytes, list[tuple[float, float, str]]] | None = (
         None  # what ran where when; None: all of `tasks`
@@ -142,7 +141,7 @@ def base_rows(index: Index) -> SessionRows:
         if each["blocked_s"] and each["blocked_task"]:
             verb = events.KIND_NAMES.get(each["blocked_kind"], "get")
             on = each["blocked_on"].hex()
-            rows.blocked[each["blocked_task"]] = Waiting(verb, each["blocked_s"], on, each["site"] or "")
+            rows.blocked[each["blocked_task"]] = WaitRow(verb, each["blocked_s"], on, each["site"] or "")
     return rows
 
 

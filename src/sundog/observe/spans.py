@@ -19,10 +19,10 @@ import functools
 import inspect
 import os
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sundog.engines.creation import Creations
 from sundog.owner import context
@@ -31,11 +31,14 @@ from sundog.owner.tasks import Tasks
 
 if TYPE_CHECKING:
     from sundog.engines.local import LocalEngine
+    from sundog.owner.lanes import ActorLane
+    from sundog.owner.rows import Fn
 
 KEYWORD = "_ray_trace_ctx"
 _TRACED = "__sundog_traced__"
 _INSTALL = "Tracing needs OpenTelemetry: pip install 'sundog[otel]'"
-_replaced: list[tuple[Any, str, Any]] = []
+R = TypeVar("R")
+_replaced: list[tuple[type, str, Callable[..., object]]] = []
 
 
 class TracingHookError(ValueError):
@@ -70,10 +73,10 @@ def begin(hook: str) -> None:
     install()
     module, _, names = hook.partition(":")
     try:
-        function: Any = import_module(module)
+        found: Any = import_module(module)
         for name in names.split("."):
-            function = getattr(function, name)
-        function()
+            found = getattr(found, name)
+        found()
     except Exception as error:
         raise TracingHookError(
             f"The tracing hook {hook!r} failed in process {os.getpid()}: {type(error).__name__}: {error}. It must be "
@@ -91,7 +94,7 @@ def install() -> None:
     """Replace the methods that submit by those that also make a span; harmless if that is done."""
     if _replaced:
         return
-    replacements: tuple[tuple[type, str, Callable[..., Any]], ...] = (
+    replacements: tuple[tuple[type, str, Callable[..., object]], ...] = (
         (Tasks, "submit", _submit),
         (ActorCalls, "call", _call),
         (Creations, "create", _create),
@@ -102,8 +105,8 @@ def install() -> None:
         setattr(owner, name, _replacement(traced, original))
 
 
-def _replacement(traced: Callable[..., Any], original: Callable[..., Any]) -> Callable[..., Any]:
-    def method(*args: Any) -> Any:
+def _replacement(traced: Callable[..., R], original: Callable[..., R]) -> Callable[..., R]:
+    def method(*args: object) -> R:
         return traced(original, *args)
 
     return functools.update_wrapper(method, original)
@@ -131,7 +134,7 @@ def flush(timeout_ms: int = 2000) -> None:
 
 
 # ---------------------------------------------------------------------- submitting
-def _submit(original: Callable[..., Any], self: Tasks, fn: Any, args: Any, kwargs: dict[str, Any]) -> Any:
+def _submit(original: Callable[..., R], self: Tasks, fn: Fn, args: object, kwargs: Mapping[str, object]) -> R:
     function = fn.code.function if fn.code is not None else None
     if isinstance(function, weakref.ref):
         function = function()
@@ -142,8 +145,13 @@ def _submit(original: Callable[..., Any], self: Tasks, fn: Any, args: Any, kwarg
 
 
 def _call(
-    original: Callable[..., Any], self: ActorCalls, link: Any, fn: Any, args: Any, kwargs: dict[str, Any]
-) -> Any:
+    original: Callable[..., R],
+    self: ActorCalls,
+    link: ActorLane,
+    fn: Fn,
+    args: object,
+    kwargs: Mapping[str, object],
+) -> R:
     method = str(fn.number)
     if method.startswith("__") and method != "__call__":
         return original(self, link, fn, args, kwargs)  # sundog's own, such as __ray_ready__
@@ -154,15 +162,15 @@ def _call(
 
 
 def _create(
-    original: Callable[..., Any],
+    original: Callable[..., R],
     self: Creations,
-    cls: Any,
+    cls: object,
     name: str,
-    options: Any,
-    data: Any,
-    args: Any,
-    kwargs: dict[str, Any],
-) -> Any:
+    options: object,
+    data: object,
+    args: object,
+    kwargs: Mapping[str, object],
+) -> R:
     with _produced(f"{name}.__init__ ray.remote", _actor_facts(name, "__init__")) as carrier:
         return original(self, cls, name, options, data, args, {**kwargs, KEYWORD: carrier})
 
@@ -179,7 +187,7 @@ def _produced(name: str, facts: dict[str, str]) -> Iterator[dict[str, str]]:
 
 
 # ---------------------------------------------------------------------- running
-def traced_function(function: Any) -> Any:
+def traced_function(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function that runs within a span of the trace that it was submitted in."""
     name = f"{getattr(function, '__module__', '')}.{getattr(function, '__name__', '')}"
     return _wrapped(function, lambda _args: (f"{name} ray.remote_worker", _task_facts(name)))
@@ -200,40 +208,42 @@ def trace_class(cls: Any) -> None:
         cls.__init__ = _wrapped(cls.__init__, _method_span(cls.__name__, "__init__"))
 
 
-def _method_span(class_name: str, method: str) -> Callable[[Any], tuple[str, dict[str, str]]]:
+def _method_span(class_name: str, method: str) -> Callable[[object], tuple[str, dict[str, str]]]:
     return lambda _args: (
         f"{class_name}.{method} ray.remote_worker",
         _actor_facts(class_name, method, here=True),
     )
 
 
-def _wrapped(function: Any, describe: Callable[[Any], tuple[str, dict[str, str]]]) -> Any:
+def _wrapped(
+    function: Callable[..., Any], describe: Callable[[object], tuple[str, dict[str, str]]]
+) -> Callable[..., object]:
     """The same kind of function; one that is called without a context, as by another method, makes no span."""
     if inspect.isasyncgenfunction(function):
 
-        async def traced_stream(*args: Any, **kwargs: Any) -> Any:
+        async def traced_stream(*args: object, **kwargs: Any) -> AsyncIterator[object]:
             with _consumed(kwargs.pop(KEYWORD, None), *describe(args)):
                 async for item in function(*args, **kwargs):
                     yield item
 
-        traced: Any = traced_stream
+        traced: Callable[..., object] = traced_stream
     elif inspect.iscoroutinefunction(function):
 
-        async def traced_coroutine(*args: Any, **kwargs: Any) -> Any:
+        async def traced_coroutine(*args: object, **kwargs: Any) -> object:
             with _consumed(kwargs.pop(KEYWORD, None), *describe(args)):
                 return await function(*args, **kwargs)
 
         traced = traced_coroutine
     elif inspect.isgeneratorfunction(function):
 
-        def traced_generator(*args: Any, **kwargs: Any) -> Any:
+        def traced_generator(*args: object, **kwargs: Any) -> Iterator[object]:
             with _consumed(kwargs.pop(KEYWORD, None), *describe(args)):
                 yield from function(*args, **kwargs)
 
         traced = traced_generator
     else:
 
-        def traced_call(*args: Any, **kwargs: Any) -> Any:
+        def traced_call(*args: object, **kwargs: Any) -> object:
             with _consumed(kwargs.pop(KEYWORD, None), *describe(args)):
                 return function(*args, **kwargs)
 

@@ -1,7 +1,7 @@
 """The stacks of a running session: asked of every process, by signal of those that cannot answer, folded by likeness.
 
-Owns the way from a session to `Seen` rows and from those to `Group`s with the lines that are shown. Reads what
-processes tell (`wire/looks.py`) and source files; changes nothing. Runs in the process of whoever
+Owns the way from a session to `SeenProcess` rows and from those to `StackGroup`s with the lines that are shown. Reads
+what processes tell (`wire/looks.py`) and source files; changes nothing. Runs in the process of whoever
 looks: a command, a dashboard.
 """
 
@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import linecache
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from sundog import event_names, events, machine
 from sundog.observe import desks, fault_dumps
-from sundog.plain import field, plain
+from sundog.plain import JsonObject, field, plain
 from sundog.printable import printable
-from sundog.wire.looks import STACKS, Call, Frame, ProcessStacks, Stack, Who
-from sundog.wire.requests import LookAt, Request
+from sundog.wire.looks import STACKS, Call, ProcessStacks, Stack, StackFrame, Who
+from sundog.wire.requests import LookAt
+
+if TYPE_CHECKING:
+    from sundog.wire.requests import AskNode
 
 PATIENCE_S = 1.0
 _IDLE = "::IDLE"
@@ -29,11 +32,9 @@ _IDLE_FILES = (
     "worker/actor_life.py",
 )
 
-Ask = Callable[[Request[Any]], Any]
-
 
 @plain(frozen=True)
-class Seen:
+class SeenProcess:
     """One process, and what was seen of it."""
 
     who: Who
@@ -51,17 +52,17 @@ class Seen:
 
 
 @plain()
-class Group:
+class StackGroup:
     """Processes whose stacks are equal."""
 
     title: str
     lines: list[str]
-    members: list[Seen] = field(default_factory=list)
+    members: list[SeenProcess] = field(default_factory=list)
 
 
 def collect(
-    ask: Ask, session_path: str, only: tuple[str, ...] = (), patience_s: float = PATIENCE_S
-) -> list[Seen]:
+    ask: AskNode, session_path: str, only: tuple[str, ...] = (), patience_s: float = PATIENCE_S
+) -> list[SeenProcess]:
     """Look at the drivers and workers of a session, or at those with these ids.
 
     Args:
@@ -72,20 +73,21 @@ def collect(
     """
     told, silent = ask(LookAt(STACKS, (), only, patience_s))
     seen = [
-        Seen(who, None, "", row) if isinstance(row, str) else Seen(who, row, "python") for who, row in told
+        SeenProcess(who, None, "", row) if isinstance(row, str) else SeenProcess(who, row, "python")
+        for who, row in told
     ]
     for who in silent:
         found = fault_dumps.ask(session_path, who.pid, who.process_id)
         guessed = _begun(session_path, who.process_id, who.pid)
         if isinstance(found, fault_dumps.Silence):
-            seen.append(Seen(who, None, "", found.why, found.stopped, guessed))
+            seen.append(SeenProcess(who, None, "", found.why, found.stopped, guessed))
         else:
             note = "it does not let Python run; its fault handler wrote this"
-            seen.append(Seen(who, found, "signal", note, guessed=_named(guessed, found)))
+            seen.append(SeenProcess(who, found, "signal", note, guessed=_named(guessed, found)))
     return sorted(seen, key=lambda each: (each.who.kind != "driver", each.who.started_s, each.who.pid))
 
 
-def collect_elsewhere(session_path: str) -> list[Seen]:
+def collect_elsewhere(session_path: str) -> list[SeenProcess]:
     """Look at the workers of a job on another engine, on all its nodes: its driver asks them.
 
     Raises:
@@ -95,21 +97,23 @@ def collect_elsewhere(session_path: str) -> list[Seen]:
     for row in desks.ask(session_path, "stacks"):
         who = Who(row["pid"], row["process"], "worker", f"node {row['node'][:8]}", row["job"], 0.0)
         if not row["text"]:
-            seen.append(Seen(who, None, "", row.get("note", "it blocks signals")))
+            seen.append(SeenProcess(who, None, "", row.get("note", "it blocks signals")))
             continue
         found = ProcessStacks(tuple(fault_dumps.parse(row["text"])))
         begun = _begun(session_path, row["process"], row["pid"])
-        seen.append(Seen(who, found, "signal", f"node {row['node'][:8]}", guessed=_named(begun, found)))
+        seen.append(
+            SeenProcess(who, found, "signal", f"node {row['node'][:8]}", guessed=_named(begun, found))
+        )
     return seen
 
 
-def see_by_signal(session_path: str, pid: int, kind: str) -> Seen:
+def see_by_signal(session_path: str, pid: int, kind: str) -> SeenProcess:
     """Look at the node or the zygote, which nobody but their fault handler answers for."""
     who = Who(pid, "", kind, "", "", 0.0)
     found = fault_dumps.ask(session_path, pid)
     if isinstance(found, fault_dumps.Silence):
-        return Seen(who, None, "", found.why, found.stopped)
-    return Seen(who, found, "signal")
+        return SeenProcess(who, None, "", found.why, found.stopped)
+    return SeenProcess(who, found, "signal")
 
 
 def _begun(session_path: str, process_id: str, pid: int) -> Call | None:
@@ -134,18 +138,18 @@ def _named(call: Call | None, stacks: ProcessStacks) -> Call | None:
 
 
 # ---------------------------------------------------------------------- as text
-def fold(seen: Iterable[Seen], *, everything: bool = False) -> list[Group]:
+def fold(seen: Iterable[SeenProcess], *, everything: bool = False) -> list[StackGroup]:
     """Groups of processes that look the same, in the order of their first one."""
-    groups: dict[tuple[str, ...], Group] = {}
+    groups: dict[tuple[str, ...], StackGroup] = {}
     for each in seen:
         title = _title(each)
         lines = list(_lines(each, everything))
         key = (each.who.kind, title, *lines)
-        groups.setdefault(key, Group(title, lines)).members.append(each)
+        groups.setdefault(key, StackGroup(title, lines)).members.append(each)
     return list(groups.values())
 
 
-def heading(group: Group, now: float) -> str:
+def heading(group: StackGroup, now: float) -> str:
     """The first line of a group: who, which pids, what runs and for how long."""
     members = group.members
     pids = ", ".join(str(each.who.pid) for each in members)
@@ -155,7 +159,7 @@ def heading(group: Group, now: float) -> str:
     return f"{count}{group.title}{running}  (pid {pids})"
 
 
-def _title(seen: Seen) -> str:
+def _title(seen: SeenProcess) -> str:
     who = seen.who
     if who.kind in ("node", "zygote"):
         return who.kind
@@ -175,12 +179,12 @@ def _title(seen: Seen) -> str:
     return what if seen.calls or seen.stacks is None or _is_busy(seen) else f"{what}, idle"
 
 
-def _is_busy(seen: Seen) -> bool:
+def _is_busy(seen: SeenProcess) -> bool:
     assert seen.stacks is not None
     return any(_users(stack) for stack in (*seen.stacks.threads, *seen.stacks.tasks) if not stack.ours)
 
 
-def _lines(seen: Seen, everything: bool) -> Iterable[str]:
+def _lines(seen: SeenProcess, everything: bool) -> Iterable[str]:
     if seen.note:
         yield f"  {printable(seen.note)}"
     if seen.stacks is None:
@@ -209,7 +213,7 @@ def _names(alike: Sequence[Stack]) -> str:
     return f"{what} {names}{runs}" if len(alike) == 1 else f"{len(alike)} × {what}{runs} ({names})"
 
 
-def _users(stack: Stack) -> list[Frame]:
+def _users(stack: Stack) -> list[StackFrame]:
     """The frames that are not sundog's; none where a worker waits for work in the standard library."""
     if stack.call is None and stack.frames:
         outer = [frame for frame in stack.frames if frame.ours]
@@ -222,7 +226,7 @@ def _stack_lines(stack: Stack, everything: bool) -> Iterable[str]:
     """The frames, the most recent call first; those of sundog in a row are one line."""
     if stack.waits_for:
         yield f"    waits for {printable(stack.waits_for)}"
-    folded: list[Frame] = []
+    folded: list[StackFrame] = []
     frames = stack.frames
     if not everything:
         # What runs a call is no news below it, nor how Python begins a thread.
@@ -240,20 +244,20 @@ def _stack_lines(stack: Stack, everything: bool) -> Iterable[str]:
         yield f"    … {stack.omitted} frames in the middle are left out"
 
 
-def _begins_thread(frame: Frame) -> bool:
+def _begins_thread(frame: StackFrame) -> bool:
     return frame.file.endswith("threading.py") and frame.function.startswith(
         ("Thread.run", "Thread._bootstrap")
     )
 
 
-def _folded(frames: Sequence[Frame]) -> Iterable[str]:
+def _folded(frames: Sequence[StackFrame]) -> Iterable[str]:
     if frames:
         name = frames[-1].function  # what the user's code called
         more = f", {len(frames) - 1} frames deeper" if len(frames) > 1 else ""
         yield f"    [sundog] {name}{more}"
 
 
-def _frame_line(frame: Frame) -> str:
+def _frame_line(frame: StackFrame) -> str:
     source = linecache.getline(frame.file, frame.line).strip()[:_SOURCE_MAX]
     text = f"    {frame.function} ({frame.file}:{frame.line})"
     return printable(f"{text}  {source}" if source else text)
@@ -266,10 +270,10 @@ def _span(ages: Sequence[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def as_dict(seen: Seen) -> dict[str, Any]:
+def as_dict(seen: SeenProcess) -> JsonObject:
     """One process as JSON can hold it."""
     now = time.time()
-    row: dict[str, Any] = {**seen.who._asdict(), "how": seen.how, "note": seen.note, "stopped": seen.stopped}
+    row: JsonObject = {**seen.who._asdict(), "how": seen.how, "note": seen.note, "stopped": seen.stopped}
     row["running"] = [call._asdict() | {"for_s": now - call.start_s} for call in seen.calls]
     stacks = [*seen.stacks.threads, *seen.stacks.tasks] if seen.stacks is not None else []
     row["stacks"] = [

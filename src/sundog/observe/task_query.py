@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sundog.observe.index import Index
 from sundog.observe.records import (
@@ -30,11 +30,14 @@ from sundog.observe.records import (
 from sundog.observe.schema import KINDS
 from sundog.observe.sites import site_of
 from sundog.observe.task_states import DRIVER_TASK_ID_PREFIX, rows_of
-from sundog.plain import plain
+from sundog.plain import JsonMapping, JsonObject, SqlRow, plain
 
-Row = dict[str, Any]
-Filter = tuple[str, str, Any]
-Matches = Callable[[Mapping[str, Any], Sequence[Filter]], bool]
+if TYPE_CHECKING:
+    from sundog.observe.timeline import TaskRow
+
+Row = JsonObject
+Filter = tuple[str, str, object]
+Matches = Callable[[JsonMapping, Sequence[Filter]], bool]
 
 _CHUNK = 2000
 _SITES_MAX = 1000
@@ -48,11 +51,11 @@ _OWNER = "substr(a.task_id, 1, 8)"
 
 
 @plain(frozen=True)
-class Clause:
+class SqlCondition:
     """A condition in SQL; `exact`: it is true of the rows that were asked for and of no other."""
 
     sql: str
-    values: tuple[Any, ...] = ()
+    values: SqlRow = ()
     exact: bool = True
 
 
@@ -76,7 +79,7 @@ class TaskQuery:
 
     # ------------------------------------------------------------------ rows
     def rows(
-        self, filters: Sequence[Filter], limit: int, told: Sequence[Mapping[str, Any]], *, detail: bool
+        self, filters: Sequence[Filter], limit: int, told: Sequence[JsonMapping], *, detail: bool
     ) -> tuple[list[Row], int]:
         """Rows that pass all filters, in the order of their ids, at most `limit`; and how many there are in all."""
         where, values, exact = self._where(filters)
@@ -102,7 +105,7 @@ class TaskQuery:
         both = sorted(found + unfinished, key=lambda row: (row["task_id"], row["attempt_number"]))
         return both[:limit], total + len(unfinished)
 
-    def counts(self, told: Sequence[Mapping[str, Any]]) -> list[Row]:
+    def counts(self, told: Sequence[JsonMapping]) -> list[Row]:
         """How many attempts there are of each name, type and state: rows with a `count`."""
         found = self.index.rows(
             "SELECT n.text, c.kind, c.failed, p.repr_name, p.actor_name, n.function, sum(c.count) FROM counts c "
@@ -126,7 +129,7 @@ class TaskQuery:
         ]
 
     # ------------------------------------------------------------------ what has not ended
-    def unfinished(self, told: Sequence[Mapping[str, Any]]) -> list[Row]:
+    def unfinished(self, told: Sequence[JsonMapping]) -> list[Row]:
         """Tasks without a record of their end: as their owners tell; of an ended session those that were running."""
         facts = list(told) if self.scene.is_live else self._left_running()
         orphans = self._orphans({each["task"] for each in told}) if self.scene.is_live else []
@@ -155,7 +158,7 @@ class TaskQuery:
             built += lost
         return built
 
-    def _fail(self, rows: Sequence[Row], facts: Sequence[Mapping[str, Any]], message: str) -> None:
+    def _fail(self, rows: Sequence[Row], facts: Sequence[JsonMapping], message: str) -> None:
         for row, each in zip(rows, facts):
             row.update(
                 state="FAILED",
@@ -167,7 +170,7 @@ class TaskQuery:
                 node_id=self.scene.node_id,
             )
 
-    def _orphans(self, told: set[str]) -> list[dict[str, Any]]:
+    def _orphans(self, told: set[str]) -> list[JsonObject]:
         """What ended processes of a running session were doing for owners that have ended, too: nobody tells of it."""
         gone = {subject for (subject,) in self.index.rows("SELECT subject FROM facts WHERE kind = 'worker'")}
         if not gone:
@@ -181,7 +184,7 @@ class TaskQuery:
                     found.append(each)
         return found
 
-    def _left_running(self) -> list[dict[str, Any]]:
+    def _left_running(self) -> list[JsonObject]:
         """What the processes of an ended session were doing at the end, as an owner would tell it."""
         found = []
         for task, start_s, process_id, pid, actor_id, line, name, function in self.index.rows(
@@ -228,7 +231,7 @@ class TaskQuery:
         return set(found)
 
     # ------------------------------------------------------------------ rows of the state API
-    def _states(self, tasks: Iterator[Any], detail: bool) -> list[Row]:
+    def _states(self, tasks: Iterator[TaskRow], detail: bool) -> list[Row]:
         chosen = list(tasks)
         keys = {(task.task_id.hex(), task.attempt) for task in chosen}
         rows = SessionRows(begun=self.base.begun, processes=self.base.processes, tasks=chosen)
@@ -247,7 +250,7 @@ class TaskQuery:
                 )  # of an attempt before the last
         return [row for row in built if (row["task_id"], row["attempt_number"]) in keys]
 
-    def _earlier(self, chosen: list[Any]) -> list[Any]:
+    def _earlier(self, chosen: list[TaskRow]) -> list[TaskRow]:
         """The attempts before those that are retries: a retry begins when the one before it ended."""
         retried = [task.task_id for task in chosen if task.attempt][:_CHUNK]
         if not retried:
@@ -279,9 +282,9 @@ class TaskQuery:
         return runs
 
     # ------------------------------------------------------------------ filters
-    def _where(self, filters: Sequence[Filter]) -> tuple[str, tuple[Any, ...], bool]:
+    def _where(self, filters: Sequence[Filter]) -> tuple[str, SqlRow, bool]:
         parts, exact = [_VISIBLE], True
-        values: list[Any] = []
+        values: list[object] = []
         for key, predicate, wanted in filters:
             clause = self._clause(key.lower(), wanted)
             if predicate == "=":
@@ -295,35 +298,35 @@ class TaskQuery:
                 exact = False
         return " AND ".join(parts), tuple(values), exact
 
-    def _clause(self, key: str, wanted: Any) -> Clause:
+    def _clause(self, key: str, wanted: object) -> SqlCondition:
         make = _CLAUSES.get(key)
         if make is None:
-            return Clause(_ALWAYS, exact=False)
+            return SqlCondition(_ALWAYS, exact=False)
         return make(self, wanted)
 
-    def _task(self, wanted: object) -> Clause:
+    def _task(self, wanted: object) -> SqlCondition:
         task = _bytes(wanted)
-        return Clause(f"a.task_id = ? AND {self.index.holding(task)}", (task,))
+        return SqlCondition(f"a.task_id = ? AND {self.index.holding(task)}", (task,))
 
-    def _name(self, wanted: Any) -> Clause:
+    def _name(self, wanted: object) -> SqlCondition:
         same = "a.name IN (SELECT id FROM names WHERE text = ? COLLATE NOCASE)"
         renamed = any(each.repr_name or each.actor_name for each in self.base.processes.values())
         if renamed:  # a call may be named after what its actor calls itself
-            return Clause(f"{same} OR a.kind != 1", (str(wanted),), exact=False)
-        return Clause(same, (str(wanted),))
+            return SqlCondition(f"{same} OR a.kind != 1", (str(wanted),), exact=False)
+        return SqlCondition(same, (str(wanted),))
 
-    def _parent(self, wanted: object) -> Clause:
+    def _parent(self, wanted: object) -> SqlCondition:
         text = str(wanted).lower()
         if text.startswith(DRIVER_TASK_ID_PREFIX):
             jobs = "SELECT process_id FROM processes WHERE role = 'driver' AND job_id = ?"
-            return Clause(f"{_OWNER} IN ({jobs})", (_bytes(text.removeprefix(DRIVER_TASK_ID_PREFIX)),))
+            return SqlCondition(f"{_OWNER} IN ({jobs})", (_bytes(text.removeprefix(DRIVER_TASK_ID_PREFIX)),))
         task = _bytes(text)
         homes = (
             "SELECT p.process_id FROM attempts a JOIN processes p ON p.id = a.process WHERE a.task_id = ? "
             f"AND {self.index.holding(task)}"
         )
         living = "SELECT process_id FROM processes WHERE begun = ? OR actor_id = ?"
-        return Clause(f"{_OWNER} IN ({homes} UNION {living})", (task, task, task), exact=False)
+        return SqlCondition(f"{_OWNER} IN ({homes} UNION {living})", (task, task, task), exact=False)
 
 
 def _bytes(text: object) -> bytes:
@@ -340,35 +343,41 @@ def _number(text: Any) -> int:
         return -1
 
 
-def _state(_query: TaskQuery, wanted: object) -> Clause:
-    return Clause({"FAILED": "a.flags & 1", "FINISHED": "NOT a.flags & 1"}.get(str(wanted).upper(), _NEVER))
+def _state(_query: TaskQuery, wanted: object) -> SqlCondition:
+    return SqlCondition(
+        {"FAILED": "a.flags & 1", "FINISHED": "NOT a.flags & 1"}.get(str(wanted).upper(), _NEVER)
+    )
 
 
-def _type(_query: TaskQuery, wanted: object) -> Clause:
+def _type(_query: TaskQuery, wanted: object) -> SqlCondition:
     kinds = [number for number, name in KINDS.items() if name == str(wanted).upper()]
-    return Clause(f"a.kind = {kinds[0]}" if kinds else _NEVER)
+    return SqlCondition(f"a.kind = {kinds[0]}" if kinds else _NEVER)
 
 
-def _of_process(column: str, value: Callable[[object], object]) -> Callable[[TaskQuery, object], Clause]:
+def _of_process(
+    column: str, value: Callable[[object], object]
+) -> Callable[[TaskQuery, object], SqlCondition]:
     sql = f"a.process IN (SELECT id FROM processes WHERE {column} = ?)"
-    return lambda _query, wanted: Clause(sql, (value(wanted),))
+    return lambda _query, wanted: SqlCondition(sql, (value(wanted),))
 
 
-def _function(_query: TaskQuery, wanted: object) -> Clause:
+def _function(_query: TaskQuery, wanted: object) -> SqlCondition:
     own = "CASE WHEN function != '' THEN function ELSE text END"
-    return Clause(f"a.name IN (SELECT id FROM names WHERE {own} = ? COLLATE NOCASE)", (str(wanted),))
+    return SqlCondition(f"a.name IN (SELECT id FROM names WHERE {own} = ? COLLATE NOCASE)", (str(wanted),))
 
 
-def _actor(_query: TaskQuery, wanted: object) -> Clause:
+def _actor(_query: TaskQuery, wanted: object) -> SqlCondition:
     calls = "a.kind = 2 AND a.process IN (SELECT id FROM processes WHERE actor_id = ?)"
     unrun = "a.flags & 32 AND a.kind = 2"
     value = _bytes(wanted)
-    return Clause(f"({calls}) OR (a.kind = 3 AND a.task_id = ?) OR ({unrun})", (value, value), exact=False)
+    return SqlCondition(
+        f"({calls}) OR (a.kind = 3 AND a.task_id = ?) OR ({unrun})", (value, value), exact=False
+    )
 
 
-_CLAUSES: dict[str, Callable[[TaskQuery, object], Clause]] = {
+_CLAUSES: dict[str, Callable[[TaskQuery, object], SqlCondition]] = {
     "task_id": TaskQuery._task,
-    "attempt_number": lambda _query, wanted: Clause("a.attempt = ?", (_number(wanted),)),
+    "attempt_number": lambda _query, wanted: SqlCondition("a.attempt = ?", (_number(wanted),)),
     "state": _state,
     "type": _type,
     "name": TaskQuery._name,
@@ -377,12 +386,12 @@ _CLAUSES: dict[str, Callable[[TaskQuery, object], Clause]] = {
     "worker_id": _of_process("process_id", _bytes),
     "worker_pid": _of_process("pid", _number),
     "node_id": _of_process("lower(hex(node_id))", lambda wanted: str(wanted).lower()),
-    "job_id": lambda _query, wanted: Clause(
+    "job_id": lambda _query, wanted: SqlCondition(
         f"{_OWNER} IN (SELECT process_id FROM processes WHERE job_id = ?)", (_bytes(wanted),)
     ),
     "actor_id": _actor,
-    "error_type": lambda _query, wanted: Clause("a.flags & 1", exact=False),
-    "language": lambda _query, wanted: Clause(_ALWAYS if str(wanted).upper() == "PYTHON" else _NEVER),
+    "error_type": lambda _query, wanted: SqlCondition("a.flags & 1", exact=False),
+    "language": lambda _query, wanted: SqlCondition(_ALWAYS if str(wanted).upper() == "PYTHON" else _NEVER),
 }
 
 

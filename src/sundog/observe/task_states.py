@@ -15,10 +15,10 @@ import json
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import Any
 
 from sundog.observe.records import ProcessRow, SessionRows
 from sundog.observe.timeline import TaskRow
+from sundog.plain import JsonMapping, JsonObject
 
 DRIVER_TASK_ID_PREFIX = "f" * 40
 _TYPES = {"task": "NORMAL_TASK", "actor_task": "ACTOR_TASK", "actor_creation": "ACTOR_CREATION_TASK"}
@@ -30,8 +30,8 @@ _CONCURRENCY = (
 _ORDER = ("PENDING_ARGS_AVAIL", "PENDING_NODE_ASSIGNMENT", "SUBMITTED_TO_WORKER")
 
 Key = tuple[str, int]  # task id in hexadecimal, attempt
-Facts = Mapping[str, Any]
-Row = dict[str, Any]
+Facts = JsonMapping
+Row = JsonObject
 
 
 def rows_of(
@@ -239,7 +239,7 @@ class _States:
                 name = f"{actor.actor_name}:{function}"
         row.update(name=name, func_or_class_name=function, actor_id=actor_id.hex() or None)
 
-    def _log_info(self, worker: str) -> dict[str, Any] | None:
+    def _log_info(self, worker: str) -> JsonObject | None:
         if not self.logs:
             return None
         return {"stdout_file": f"{self.logs}{worker}.out", "stderr_file": f"{self.logs}{worker}.err"}
@@ -272,7 +272,7 @@ class _Parents:
 
 
 @lru_cache(maxsize=256)
-def _lease(text: str) -> dict[str, Any]:
+def _lease(text: str) -> JsonObject:
     try:
         found = json.loads(text) if text else {}
     except ValueError:
@@ -280,7 +280,7 @@ def _lease(text: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _environment(env: Mapping[str, Any]) -> dict[str, Any]:
+def _environment(env: JsonMapping) -> JsonObject:
     return {
         "serialized_runtime_env": json.dumps(env, default=repr, sort_keys=True) if env else "{}",
         "runtime_env_config": {"setup_timeout_seconds": 600, "eager_install": True, "log_files": []},
@@ -304,7 +304,7 @@ def _date_retry(row: Row, before: Row | None) -> None:
         event["created_ms"] = max(event["created_ms"], float(ended_ms))
 
 
-def _event(state: str, at_s: float) -> dict[str, Any]:
+def _event(state: str, at_s: float) -> JsonObject:
     return {"state": state, "created_ms": float(int(at_s * 1000))}
 
 

@@ -13,9 +13,8 @@ from __future__ import annotations
 import heapq
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
-from sundog.plain import plain
+from sundog.plain import JsonObject, plain
 
 _US = 1_000_000
 # Rows beyond a worker's first get numbers above any process id that Linux hands out.
@@ -130,7 +129,7 @@ def summarize(rows: Iterable[TaskRow]) -> list[FunctionSummary]:
     return sorted(out, key=lambda summary: (-summary.total_s, summary.name))
 
 
-def chrome_trace(rows: Iterable[TaskRow], spans: Iterable[SpanRow]) -> list[dict[str, Any]]:
+def chrome_trace(rows: Iterable[TaskRow], spans: Iterable[SpanRow]) -> list[JsonObject]:
     """The trace events, ready for `json.dump`: metadata first, then slices and arrows in order of time.
 
     A task that has not started has no slice; one that still runs is drawn up to the last known moment.
@@ -139,8 +138,8 @@ def chrome_trace(rows: Iterable[TaskRow], spans: Iterable[SpanRow]) -> list[dict
     calls = sorted(spans, key=lambda span: (span.start_s, -span.end_s))
     ends = [row.end_s or row.start_s or 0.0 for row in tasks] + [span.end_s for span in calls]
     now = max(ends, default=0.0)
-    board = Board()
-    events: list[dict[str, Any]] = []
+    board = TraceNumbers()
+    events: list[JsonObject] = []
     # Workers first, so that a worker's own gets and submissions find its row.
     tids = [board.lane_for_task(row, row.end_s if row.end_s is not None else now) for row in tasks]
     for span in calls:
@@ -216,7 +215,7 @@ class _Lanes:
         self._busy: list[tuple[float, int]] = []
         self._free = [0]
 
-    def take(self, start: float, end: float, board: Board) -> int:
+    def take(self, start: float, end: float, board: TraceNumbers) -> int:
         while self._busy and self._busy[0][0] <= start:
             heapq.heappush(self._free, heapq.heappop(self._busy)[1])
         if not self._free:
@@ -227,7 +226,7 @@ class _Lanes:
         return self.tids[lane]
 
 
-class Board:
+class TraceNumbers:
     """Which process and thread number of the trace stands for which node, worker and driver.
 
     Args:

@@ -13,13 +13,16 @@ from __future__ import annotations
 import itertools
 import json
 import os
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sundog.observe import unended
 from sundog.observe.index import Index
 from sundog.observe.records import base_rows, spans_where, tasks_where
-from sundog.observe.timeline import Board
-from sundog.observe.trace import Window, session_bounds
+from sundog.observe.timeline import TraceNumbers
+from sundog.observe.trace import TraceWindow, session_bounds
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject, SqlRow
 
 SLICES_MAX = 400_000
 _FUNCTIONS_SHOWN = 200
@@ -27,7 +30,7 @@ _COUNTERS_MAX = 2000
 _PAGE = os.path.join(os.path.dirname(__file__), "pages", "timeline.html")
 
 
-def page(index: Index, session: str, window: Window | None = None) -> str:
+def page(index: Index, session: str, window: TraceWindow | None = None) -> str:
     """The page of a session.
 
     Args:
@@ -37,13 +40,13 @@ def page(index: Index, session: str, window: Window | None = None) -> str:
     """
     with open(_PAGE, encoding="utf-8") as file:
         template = file.read()
-    text = json.dumps(_Data(index, session, window or Window()).build(), separators=(",", ":"))
+    text = json.dumps(_Data(index, session, window or TraceWindow()).build(), separators=(",", ":"))
     # Within <script> only "</" and "<!--" could end the data; a name may have them.
     return template.replace("__DATA__", text.replace("<", "\\u003c"))
 
 
 class _Data:
-    def __init__(self, index: Index, session: str, window: Window) -> None:
+    def __init__(self, index: Index, session: str, window: TraceWindow) -> None:
         self.index = index
         self.session = session
         self.window = window
@@ -51,13 +54,13 @@ class _Data:
         low, high = session_bounds(index)
         self.low, self.high = max(low, window.from_s), min(high, window.to_s)
         self.names: dict[str, int] = {}
-        self.rows: dict[tuple[int, int], dict[str, Any]] = {}
-        self.functions: dict[int, dict[str, Any]] = {}
+        self.rows: dict[tuple[int, int], JsonObject] = {}
+        self.functions: dict[int, JsonObject] = {}
         self.left_out = 0
         self.open = 0
         self.nodes: dict[bytes, str] = {}  # labels, if there are several
 
-    def build(self) -> dict[str, Any]:
+    def build(self) -> JsonObject:
         self._nodes()
         self._tasks()
         self._spans()
@@ -90,7 +93,7 @@ class _Data:
             row = self.rows[key] = _row(f"{lives or kind} pid={pid}", kind, node)
         return row
 
-    def _add(self, row: dict[str, Any], name: str, start: float, end: float, failed: bool, id_: str) -> int:
+    def _add(self, row: JsonObject, name: str, start: float, end: float, failed: bool, id_: str) -> int:
         number = self.names.setdefault(name, len(self.names))
         row["s"].append(round((start - self.low) * 1e6, 1))
         row["d"].append(round(max(0.0, end - start) * 1e6, 1))
@@ -101,7 +104,7 @@ class _Data:
 
     def _nodes(self) -> None:
         """A row for each node of a session that has several: from its joining to its end."""
-        there: dict[str, list[tuple[float, dict[str, Any]]]] = {}
+        there: dict[str, list[tuple[float, JsonObject]]] = {}
         for node_id, at_s, text in self.index.rows(
             "SELECT subject, at_s, json FROM facts WHERE kind = 'node' ORDER BY at_s"
         ):
@@ -133,7 +136,7 @@ class _Data:
             least = self.index.one(
                 f"SELECT end_s - start_s FROM attempts a WHERE {where} ORDER BY 1 DESC LIMIT 1 OFFSET {SLICES_MAX}"
             )
-        board = Board()
+        board = TraceNumbers()
         for task in tasks_where(self.index, self.known, f"WHERE {where} ORDER BY a.start_s"):
             start, end = task.start_s or 0.0, task.end_s or 0.0
             number = self.names.setdefault(task.name, len(self.names))
@@ -150,7 +153,7 @@ class _Data:
             self._add(row, task.name, start, end, not task.ok, task.task_id.hex())
         self._running(board)
 
-    def _running(self, board: Board) -> None:
+    def _running(self, board: TraceNumbers) -> None:
         """Tasks that had not ended, up to the last moment that is known."""
         last = unended.last_moment(self.index)
         for task in unended.running(self.index, self.known):
@@ -163,7 +166,7 @@ class _Data:
             self._add(row, f"{task.name} (runs)", start, max(last, start), False, task.task_id.hex())
 
     def _spans(self) -> None:
-        board = Board()
+        board = TraceNumbers()
         ended = spans_where(
             self.index, self.known, f"WHERE {self.window.where('s')} ORDER BY s.start_s LIMIT {SLICES_MAX}"
         )
@@ -202,11 +205,11 @@ class _Data:
         ]
 
 
-def _row(label: str, kind: str, node: str) -> dict[str, Any]:
+def _row(label: str, kind: str, node: str) -> JsonObject:
     return {"label": label, "kind": kind, "node": node, "s": [], "d": [], "n": [], "f": [], "i": []}
 
 
-def _order(row: dict[str, Any]) -> tuple[Any, ...]:
+def _order(row: JsonObject) -> SqlRow:
     """Drivers first; then node by node, each above its workers."""
     return (row["kind"] != "driver", row.pop("node"), row["kind"] != "node", row["label"])
 

@@ -15,14 +15,13 @@ import contextlib
 import json
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
 
 from sundog.observe import unended, zones
 from sundog.observe.index import Index, Progress, no_progress
 from sundog.observe.records import SessionRows, base_rows, spans_where, tasks_where
 from sundog.observe.sites import site_of
-from sundog.observe.timeline import Board, SpanRow, TaskRow
-from sundog.plain import plain
+from sundog.observe.timeline import SpanRow, TaskRow, TraceNumbers
+from sundog.plain import JsonObject, plain
 
 _US = 1_000_000
 _NODE_TID = 1 << 22
@@ -32,7 +31,7 @@ _SITES_MAX = 50_000
 
 
 @plain(frozen=True)
-class Window:
+class TraceWindow:
     """A stretch of time, in seconds since 1970; what touches it is drawn."""
 
     from_s: float = 0.0
@@ -63,7 +62,9 @@ def session_bounds(index: Index) -> tuple[float, float]:
     return low, high
 
 
-def pieces(index: Index, window: Window | None = None, progress: Progress = no_progress) -> Iterator[str]:
+def pieces(
+    index: Index, window: TraceWindow | None = None, progress: Progress = no_progress
+) -> Iterator[str]:
     """The trace as text, piece by piece; all of them together are one JSON array.
 
     Args:
@@ -71,7 +72,7 @@ def pieces(index: Index, window: Window | None = None, progress: Progress = no_p
         window: only what touches this stretch of time.
         progress: called with how many tasks are drawn, and how many there are in all.
     """
-    trace = _Trace(index, window or Window())
+    trace = _Trace(index, window or TraceWindow())
     yield "[\n"
     first = True
     for text in trace.events(progress):
@@ -81,11 +82,11 @@ def pieces(index: Index, window: Window | None = None, progress: Progress = no_p
 
 
 class _Trace:
-    def __init__(self, index: Index, window: Window) -> None:
+    def __init__(self, index: Index, window: TraceWindow) -> None:
         self.index = index
         self.window = window
         self.rows: SessionRows = base_rows(index)
-        self.board = Board(self._home)
+        self.board = TraceNumbers(self._home)
         self.total = index.one(f"SELECT count(*) FROM attempts a WHERE {window.attempts(index)}")
         awaited = index.db.execute(
             f"SELECT DISTINCT object FROM spans s WHERE kind = 4 AND {window.where('s')}"
@@ -271,7 +272,7 @@ class _Trace:
             )
 
 
-def _node_event(row: dict[str, Any], at_s: float) -> dict[str, Any]:
+def _node_event(row: JsonObject, at_s: float) -> JsonObject:
     """A node that joined, or is gone."""
     short = row["node_id"][:8]
     name = f"node {short} is gone" if row["state"] == "DEAD" else f"node {short} joined"

@@ -11,9 +11,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import exp2, inf, log2
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sundog.plain import field, plain
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class FunctionFigures(TypedDict):
+        """What the attempts of one function used, as plain values."""
+
+        count: int
+        failed: int
+        lost: int
+        retried: int
+        retried_failed: int
+        total_s: float
+        total_cpu_s: float
+        duration_s: dict[str, float]
+        cpu_s: dict[str, float]
+        peak_memory: dict[str, float]
+
 
 _PER_DOUBLING = 8
 _ZERO = -1000  # the bucket of what is too small to measure
@@ -108,7 +126,7 @@ class Usage:
         self.cpu_s.merge(other.cpu_s)
         self.peak_memory.merge(other.peak_memory)
 
-    def figures(self) -> dict[str, Any]:
+    def figures(self) -> FunctionFigures:
         """As plain values: counts, and mean, p95 and max of seconds, CPU seconds and bytes."""
         return {
             "count": self.count,
@@ -125,7 +143,7 @@ class Usage:
 
 
 @plain(frozen=True)
-class Key:
+class FunctionKey:
     """Which function: its name, and the class it is a method of ("" for none)."""
 
     name: str
@@ -136,22 +154,22 @@ class Totals:
     """Usage by function, kept up to date batch by batch."""
 
     def __init__(self) -> None:
-        self.rows: dict[Key, Usage] = {}
+        self.rows: dict[FunctionKey, Usage] = {}
 
-    def row(self, key: Key) -> Usage:
+    def row(self, key: FunctionKey) -> Usage:
         """The usage of one function, made if it is new; of all further ones together when there are too many."""
         found = self.rows.get(key)
         if found is None:
             if len(self.rows) >= _ROWS_MAX and key.name != _OTHERS:
-                return self.row(Key(_OTHERS, key.class_name))
+                return self.row(FunctionKey(_OTHERS, key.class_name))
             found = self.rows[key] = Usage()
         return found
 
-    def functions(self) -> dict[str, dict[str, Any]]:
+    def functions(self) -> dict[str, FunctionFigures]:
         """Figures of every function and method, by name."""
         return _merged((key.name, usage) for key, usage in self.rows.items())
 
-    def classes(self) -> dict[str, dict[str, Any]]:
+    def classes(self) -> dict[str, FunctionFigures]:
         """Figures of every class of actors: all of its methods, and its constructor, together."""
         return _merged((key.class_name, usage) for key, usage in self.rows.items() if key.class_name)
 
@@ -178,10 +196,10 @@ class Totals:
             retried, retried_failed = (*more[3:5], 0, 0)[:2]
             duration_s, cpu_s, peak_memory = read
             found = Usage(count, failed, lost, duration_s, cpu_s, peak_memory, retried, retried_failed)
-            self.row(Key(name, class_name)).merge(found)
+            self.row(FunctionKey(name, class_name)).merge(found)
 
 
-def _merged(named: Iterable[tuple[str, Usage]]) -> dict[str, dict[str, object]]:
+def _merged(named: Iterable[tuple[str, Usage]]) -> dict[str, FunctionFigures]:
     sums: dict[str, Usage] = {}
     for name, usage in named:
         sums.setdefault(name, Usage()).merge(usage)

@@ -13,9 +13,8 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from sundog.plain import field, plain
+from sundog.plain import JsonMapping, field, plain
 
 _SLOW_FACTOR = 3.0
 _SLOW_LEAST_S = 0.05
@@ -37,7 +36,7 @@ class Usual:
 
 
 @plain(frozen=True)
-class End:
+class ProcessEnd:
     """How a process ended, as the node recorded it."""
 
     worker_id: str
@@ -46,7 +45,7 @@ class End:
     detail: str
     last_task: str = ""
     last_line: str = ""
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: JsonMapping = field(default_factory=dict)
 
 
 @plain(frozen=True)
@@ -59,7 +58,7 @@ class Attempt:
     message: str = ""
     pid: int = 0
     seconds: float = 0.0
-    end: End | None = None
+    end: ProcessEnd | None = None
     node: str = ""  # the node that it ran on and that was lost later, with the reason
 
 
@@ -75,7 +74,7 @@ class ActorFacts:
     restarts: int = 0
     cause: str = ""
     creation: TaskFacts | None = None
-    end: End | None = None
+    end: ProcessEnd | None = None
     call_site: str = ""
     pending_why: str = ""
     calls: int = 0  # that have not ended
@@ -163,7 +162,7 @@ class Telling(ABC):
         """What they tell."""
 
 
-Facts = TaskFacts | ActorFacts | ObjectFacts | JobFacts | Telling | End
+Facts = TaskFacts | ActorFacts | ObjectFacts | JobFacts | Telling | ProcessEnd
 
 
 def explain(facts: Facts) -> Story:
@@ -414,7 +413,7 @@ def _look(facts: TaskFacts) -> tuple[str, ...]:
 
 
 # ---------------------------------------------------------------------- processes and actors
-def explain_end(end: End) -> Story:
+def explain_end(end: ProcessEnd) -> Story:
     """Why a process ended."""
     steps = [_first(end.detail), *_evidence(end)]
     if end.last_task:
@@ -427,7 +426,7 @@ def explain_end(end: End) -> Story:
     )
 
 
-def _evidence(end: End) -> list[str]:
+def _evidence(end: ProcessEnd) -> list[str]:
     steps = []
     used, total = end.facts.get("used_bytes"), end.facts.get("total_bytes")
     if used and total:
@@ -439,7 +438,7 @@ def _evidence(end: End) -> list[str]:
     return steps
 
 
-def _next_of_end(end: End, task_id: str) -> tuple[str, ...]:
+def _next_of_end(end: ProcessEnd, task_id: str) -> tuple[str, ...]:
     found = (
         f"sundog stack {end.pid}" if end.exit_type == "RUNNING" else f"sundog logs worker {end.pid} --err",
     )

@@ -11,17 +11,20 @@ import json
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sundog import events
 from sundog.observe import desks, lost_nodes, memory, stacks, unended, why, zones
 from sundog.observe.index import Index
 from sundog.observe.phases import phases_of
-from sundog.observe.records import Waiting, tasks_where
+from sundog.observe.records import WaitRow, tasks_where
 from sundog.observe.sessions import Opened
 from sundog.observe.task_query import Scene, TaskQuery, recorded_rows
 from sundog.observe.words import in_words
 from sundog.wire.requests import ListRows, Status
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonMapping, JsonObject
 
 _DEPTH_MAX = 12
 _HOLDERS, _RUNNING_MAX = 5, 100
@@ -41,18 +44,19 @@ class Gatherer:
         self.opened = opened
         self.index = index
         self.now = time.time()
-        self.told: dict[str, Mapping[str, Any]] = {}
-        self.pending: list[Mapping[str, Any]] = []
-        self.groups: list[Mapping[str, Any]] = []
+        self.told: dict[str, JsonMapping] = {}
+        self.pending: list[JsonMapping] = []
+        self.groups: list[JsonMapping] = []
         self.actors = {row["actor_id"]: row for row in recorded_rows(index, "actor")}
         self.jobs = {row["job_id"]: row for row in recorded_rows(index, "job")}
         node_id = ""
-        facts: list[Any] = []
+        facts: list[JsonObject] = []
         if opened.is_live:
             try:
                 facts, _ = opened.ask(ListRows("tasks", _ANSWER_S))
                 status = opened.ask(Status())
-                self.pending, node_id = status.get("pending", []), str(status.get("node", ""))
+                node_id = str(status.get("node", ""))
+                self.pending = list(status.get("pending", []))
                 self.actors.update({row["actor_id"]: row for row in opened.ask(ListRows("actors"))[0]})
                 self.jobs.update({row["job_id"]: row for row in opened.ask(ListRows("jobs"))[0]})
                 self.groups = list(opened.ask(ListRows("placement_groups"))[0])
@@ -218,7 +222,7 @@ class Gatherer:
             session_end=self._session_end(row) if not self.opened.is_live else "",
         )
 
-    def _wait(self, row: Mapping[str, Any]) -> Waiting | None:
+    def _wait(self, row: JsonMapping) -> WaitRow | None:
         """The get, wait or await in which a task is that runs; an await is seen in the stack of its process."""
         found = self.query.base.blocked.get(bytes.fromhex(row["task_id"]))
         if found is not None or not self.opened.is_live or row["type"] != "ACTOR_TASK":
@@ -233,7 +237,7 @@ class Gatherer:
                 if is_its and stack.waits_for.startswith("object "):
                     users = [frame for frame in stack.frames if not frame.ours]
                     site = f"{users[0].file}:{users[0].line} in {users[0].function}" if users else ""
-                    return Waiting("await", 0.0, stack.waits_for.removeprefix("object ")[:_TASK_CHARS], site)
+                    return WaitRow("await", 0.0, stack.waits_for.removeprefix("object ")[:_TASK_CHARS], site)
         return None
 
     def _environment(self) -> str:
@@ -253,7 +257,7 @@ class Gatherer:
             said += f"; {log} ends with: {lines[-1][:200]}" if lines else ""
         return said
 
-    def _session_end(self, row: Mapping[str, Any]) -> str:
+    def _session_end(self, row: JsonMapping) -> str:
         """Why the session of a task that was running ended, if its driver did not end it."""
         killed = unended.killed_drivers(self.index)
         drivers = self.index.rows(
@@ -265,7 +269,7 @@ class Gatherer:
                 return f"the driver (pid {pid}) is gone: {unended.KILLED}"
         return ""
 
-    def _attempts(self, rows: list[dict[str, Any]]) -> list[why.Attempt]:
+    def _attempts(self, rows: list[JsonObject]) -> list[why.Attempt]:
         found = []
         for row in sorted(rows, key=lambda each: each["attempt_number"]):
             if row["state"] not in ("FINISHED", "FAILED"):
@@ -295,7 +299,7 @@ class Gatherer:
             )
         return found
 
-    def _line(self, row: Mapping[str, Any]) -> tuple[str, float]:
+    def _line(self, row: JsonMapping) -> tuple[str, float]:
         """The line of user code at which a task was seen last, and how long ago."""
         worker = row.get("worker_id")
         if worker:
@@ -320,12 +324,12 @@ class Gatherer:
         spread = figures["duration_s"]
         return why.Usual(figures["count"], spread["mean"], spread["p95"], queued or 0.0)
 
-    def _shortage(self, row: Mapping[str, Any]) -> tuple[str, bool]:
+    def _shortage(self, row: JsonMapping) -> tuple[str, bool]:
         wanted = dict(row.get("required_resources") or {})
         rows = [each for each in self.pending if dict(each["shape"]) == wanted] or list(self.pending)[:1]
         return (str(rows[0]["why"]), bool(rows[0]["infeasible"])) if rows else ("", False)
 
-    def _holders(self, row: Mapping[str, Any]) -> list[str]:
+    def _holders(self, row: JsonMapping) -> list[str]:
         """Who has what a task waits for: tasks that run, actors, placement groups."""
         wanted = set(row.get("required_resources") or {"CPU": 1})
         rows, _ = self.query.rows([("state", "=", "RUNNING")], _RUNNING_MAX, self.unfinished, detail=True)
@@ -354,7 +358,7 @@ class Gatherer:
                 found.append(f"placement group {group['placement_group_id']}{name} ({held})")
         return found[:_HOLDERS]
 
-    def _missing(self, told: Mapping[str, Any], depth: int) -> tuple[Sequence[why.TaskFacts], Sequence[str]]:
+    def _missing(self, told: JsonMapping, depth: int) -> tuple[Sequence[why.TaskFacts], Sequence[str]]:
         makers, puts = [], []
         for oid in told.get("missing", ()) if depth < _DEPTH_MAX else ():
             task = oid[:_TASK_CHARS]
@@ -364,7 +368,7 @@ class Gatherer:
                 puts.append(oid)
         return makers, puts
 
-    def _awaited(self, wait: Waiting, depth: int) -> why.TaskFacts | None:
+    def _awaited(self, wait: WaitRow, depth: int) -> why.TaskFacts | None:
         """The task whose result a running one waits for; None of a put."""
         known = depth < _DEPTH_MAX and self._tasks_like(wait.object_id)
         return self.task(wait.object_id, depth + 1) if known else None
@@ -382,7 +386,7 @@ class Gatherer:
         return self.task(str(text), depth + 1) if text and depth < _DEPTH_MAX and text != task_id else None
 
     # ------------------------------------------------------------------ all else
-    def end(self, worker_id: str) -> why.End | None:
+    def end(self, worker_id: str) -> why.ProcessEnd | None:
         """How a process ended; None if it lives, or nobody recorded it."""
         text = self.index.one("SELECT json FROM facts WHERE kind = 'worker' AND subject = ?", worker_id)
         if text is None:
@@ -391,7 +395,7 @@ class Gatherer:
         row = facts["row"]
         if worker_id in unended.killed_drivers(self.index):
             row.update(exit_type="SYSTEM_ERROR", exit_detail=unended.KILLED)
-        return why.End(
+        return why.ProcessEnd(
             worker_id,
             row.get("pid") or 0,
             row.get("exit_type") or "",
@@ -413,14 +417,14 @@ class Gatherer:
             return self.task(begun.hex())
         state = "RUNNING" if self.opened.is_live else "ENDED WITH ITS SESSION"
         detail = f"a {role} that has begun no task" if self.opened.is_live else "nobody recorded how it ended"
-        return why.End(worker_id, pid, state, detail, begun.hex() if begun else "", line or "")
+        return why.ProcessEnd(worker_id, pid, state, detail, begun.hex() if begun else "", line or "")
 
     def actor(self, actor_id: str, depth: int = 0) -> why.ActorFacts:
         """The facts of an actor."""
         row = self.actors.get(actor_id)
         if row is None:
             return why.ActorFacts(actor_id, "?", "UNKNOWN")
-        context: dict[str, Any] = next(iter((row.get("death_cause") or {}).values()), {})
+        context: JsonObject = next(iter((row.get("death_cause") or {}).values()), {})
         cause = context.get("error_message") or context.get("formatted_exception_string") or ""
         state = row["state"] if self.opened.is_live or row["state"] == "DEAD" else "DEAD"
         home = self.index.rows(
@@ -541,11 +545,11 @@ class Gatherer:
         return why.JobFacts(job_id, status, row.get("entrypoint") or "", pid, took, message, +counts, worst)
 
 
-def _same(row: Mapping[str, Any], filters: Sequence[tuple[str, str, object]]) -> bool:
+def _same(row: JsonMapping, filters: Sequence[tuple[str, str, object]]) -> bool:
     return all((str(row.get(key)) == str(wanted)) == (predicate == "=") for key, predicate, wanted in filters)
 
 
-def _wait_words(wait: Waiting, now: float) -> str:
+def _wait_words(wait: WaitRow, now: float) -> str:
     site = f", at {wait.site}" if wait.site else ""
     if not wait.since_s:  # how long is not recorded
         return f"in {wait.verb}, on {wait.object_id}{site}"

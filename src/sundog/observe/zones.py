@@ -17,11 +17,10 @@ from __future__ import annotations
 import sqlite3
 import sys
 from collections.abc import Iterable
-from typing import Any
 
 from sundog.events import EVENT_BYTES
 from sundog.ids import PROCESS_BYTES, TASK_BYTES, number_of
-from sundog.plain import plain
+from sundog.plain import SqlRow, plain
 
 _ROWS = 4096  # a zone takes rows on until it has so many
 _MOST = (1 << 63) - 1
@@ -129,7 +128,7 @@ def bounds(db: sqlite3.Connection) -> tuple[float, float]:
     return low or 0.0, high or 0.0
 
 
-def _condition(found: Iterable[tuple[Any, ...]]) -> str:
+def _condition(found: Iterable[SqlRow]) -> str:
     ranges: list[list[int]] = []
     for first, last in found:
         if ranges and first <= ranges[-1][1] + 1:

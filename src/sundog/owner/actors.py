@@ -40,7 +40,7 @@ from sundog.owner.peers import Peers
 from sundog.owner.replies import Replies
 from sundog.owner.rows import ALWAYS, DONE, QUEUED, ROOM_AGAIN_S, SENT, WAITING, Fn, Task
 from sundog.owner.timeouts import Timeouts
-from sundog.system.descriptors import Gauge
+from sundog.system.descriptors import DescriptorGauge
 from sundog.wire.cause import Cause
 from sundog.wire.control import ActorScope, ActorState, OpenActorLane
 from sundog.wire.lanes import EXTRA_GROUP, Item, ReplyBatch
@@ -78,7 +78,7 @@ class ActorCalls:
         self.scopes: set[bytes] = (
             set()
         )  # actors of ours whose handles are counted: until they are dead and nameless
-        self.gauge = Gauge(os.getpid())
+        self.gauge = DescriptorGauge(os.getpid())
         self.unopened: deque[ActorLane] = deque()  # no lane yet, for lack of descriptors
         self.on_shortage: Callable[[str], None] = lambda text: None
 

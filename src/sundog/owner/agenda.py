@@ -12,12 +12,12 @@ import itertools
 import time
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sundog.owner.rows import DONE
 
 if TYPE_CHECKING:
-    from sundog.owner.pauses import Pauses
+    from sundog.owner.pauses import KnownPauses
     from sundog.owner.reactor import Reactor
     from sundog.system.alarm import Alarm
 
@@ -33,10 +33,10 @@ class Ends(Protocol):
 class Agenda:
     """The moments that one owner waits for."""
 
-    def __init__(self, reactor: Reactor, pauses: Pauses) -> None:
+    def __init__(self, reactor: Reactor, pauses: KnownPauses) -> None:
         self._reactor = reactor
         self._pauses = pauses
-        self._heap: list[tuple[float, int, Ends, Callable[..., None], tuple[Any, ...]]] = []
+        self._heap: list[tuple[float, int, Ends, Callable[..., None], tuple[object, ...]]] = []
         self._numbers = itertools.count()
         self._prune_at = _PRUNE_MIN
         self._alarm: Alarm | None = None

@@ -150,7 +150,7 @@ class Arguments:
             self.dispatch.look_at(shape).queue.append(task)
 
 
-def _slot(ref: ObjectRef[Any], deps: list[bytes]) -> Slot:
+def _slot(ref: ObjectRef[object], deps: list[bytes]) -> Slot:
     oid = ref.binary()
     deps.append(oid)
     return Slot(len(deps) - 1)

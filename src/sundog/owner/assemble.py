@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sundog import refs
 from sundog.config import Config
@@ -13,8 +13,11 @@ from sundog.owner import context, messages
 from sundog.owner.core import Owner
 from sundog.store.segments import Segments
 
+if TYPE_CHECKING:
+    from sundog.wire.dicts import Session
 
-def assemble(me: bytes, node: Connection, session: dict[str, Any], config: Config, role: str) -> Owner:
+
+def assemble(me: bytes, node: Connection, session: Session, config: Config, role: str) -> Owner:
     """An owner for this process, reading its sockets, with refs reporting to it."""
     ops: deque[bytes | tuple[bytes, ...]] = deque()
     segments = Segments(

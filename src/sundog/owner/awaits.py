@@ -22,7 +22,7 @@ from collections import deque
 from concurrent.futures import Future as ConcurrentFuture
 from contextlib import suppress
 from threading import get_ident
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.owner.call_sites import of_user
 from sundog.owner.futures import Futures, record_wait
@@ -43,7 +43,7 @@ class Awaits:
         self.futures = futures
         self._loops: dict[asyncio.AbstractEventLoop, _Loop] = {}
 
-    def of(self, oid: bytes) -> asyncio.Future[Any]:
+    def of(self, oid: bytes) -> asyncio.Future[object]:
         """A future of the running loop for an object; of the thread's loop if none runs."""
         try:
             loop = asyncio.get_running_loop()
@@ -92,22 +92,22 @@ class _Loop:
         self.thread = get_ident()
         self.waiting = 0
         self.epoll: select.epoll | None = None
-        self._came: deque[tuple[asyncio.Future[Any], bytes, int, float]] = deque()
+        self._came: deque[tuple[asyncio.Future[object], bytes, int, float]] = deque()
         self._is_told = False  # a call of `_set_all` is on its way
         self._is_due = False  # a call of `_read` is on its way
         self._can_read = True
         self._handed = 0  # results for this loop that another thread has read, since it read itself
 
     # ------------------------------------------------------------------ waiting, on the loop's thread
-    def future(self, oid: bytes) -> asyncio.Future[Any]:
+    def future(self, oid: bytes) -> asyncio.Future[object]:
         """The future of an object."""
-        future: asyncio.Future[Any] = self.loop.create_future()
+        future = self.loop.create_future()
         self.objects.ops.append((oid,))  # the object is needed until it has been read
         if self._is_ready_or_waited_for(future, oid):
             self._set(future, oid)
         return future
 
-    def _is_ready_or_waited_for(self, future: asyncio.Future[Any], oid: bytes) -> bool:
+    def _is_ready_or_waited_for(self, future: asyncio.Future[object], oid: bytes) -> bool:
         """Whether an object is ready; if not, the future gets it when it is."""
 
         site, since_s = 0, 0.0
@@ -194,7 +194,7 @@ class _Loop:
             else:
                 self._set(future, oid)
 
-    def _set(self, future: asyncio.Future[Any], oid: bytes) -> None:
+    def _set(self, future: asyncio.Future[object], oid: bytes) -> None:
         found = self.objects.value(oid)
         if found is None or found[2] is not None:
             self._set_elsewhere(future, oid)
@@ -211,7 +211,7 @@ class _Loop:
             self.objects.ops.append(oid)
             future.set_result(value)
 
-    def _set_elsewhere(self, future: asyncio.Future[Any], oid: bytes) -> None:
+    def _set_elsewhere(self, future: asyncio.Future[object], oid: bytes) -> None:
         """A value in shared memory, which may have to be read from disk or computed again."""
         try:
             there = self.futures.of(oid)
@@ -221,7 +221,7 @@ class _Loop:
         self.objects.ops.append(oid)  # the other future counts for itself
         there.add_done_callback(lambda done: self._hand_over(done, future))
 
-    def _hand_over(self, done: ConcurrentFuture[Any], future: asyncio.Future[Any]) -> None:
+    def _hand_over(self, done: ConcurrentFuture[object], future: asyncio.Future[object]) -> None:
         """On any thread: what a future of another thread has become is what ours becomes."""
         with suppress(RuntimeError):  # the loop is closed: nobody waits
             self.loop.call_soon_threadsafe(copy_result, done, future)
@@ -254,7 +254,7 @@ class _Loop:
         epoll.close()
 
 
-def copy_result(done: ConcurrentFuture[Any], future: asyncio.Future[Any]) -> None:
+def copy_result(done: ConcurrentFuture[object], future: asyncio.Future[object]) -> None:
     """On the thread of the loop: a future becomes what another one has become."""
     if future.done():
         return
@@ -265,7 +265,7 @@ def copy_result(done: ConcurrentFuture[Any], future: asyncio.Future[Any]) -> Non
         future.set_result(done.result())
 
 
-def set_error(future: asyncio.Future[Any], error: BaseException) -> None:
+def set_error(future: asyncio.Future[object], error: BaseException) -> None:
     """End a future with an error, also with one that no coroutine can raise."""
     if isinstance(error, StopIteration):  # `await` would take it for the end of the coroutine
         told = RuntimeError(f"the task raised {type(error).__name__}: {error}")

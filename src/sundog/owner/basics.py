@@ -31,7 +31,7 @@ from sundog.owner import context
 from sundog.owner.agenda import Agenda
 from sundog.owner.deliveries import Deliveries
 from sundog.owner.objects import Objects
-from sundog.owner.pauses import Pauses
+from sundog.owner.pauses import KnownPauses
 from sundog.owner.reactor import Reactor
 from sundog.owner.stacks import CallOf
 from sundog.owner.unread import UnreadErrors
@@ -76,7 +76,7 @@ class Basics:
             max(0.005, config.idle_lease_ms / 1e3),
         )
         self.deliveries = Deliveries()
-        self.pauses = Pauses()
+        self.pauses = KnownPauses()
         self.agenda = Agenda(self.reactor, self.pauses)
         self._make_objects(ops)
 

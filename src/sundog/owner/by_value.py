@@ -36,7 +36,7 @@ _functions: dict[str, int] = {}
 _told: set[str] = set()
 
 
-def note_arguments(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], size_bytes: int) -> None:
+def note_arguments(name: str, args: tuple[object, ...], kwargs: dict[str, Any], size_bytes: int) -> None:
     """Arguments of so many bytes were copied for a call of a function."""
     if size_bytes < LARGE_BYTES:
         return

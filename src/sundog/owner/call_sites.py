@@ -28,6 +28,11 @@ MARK = "@"  # before the function's name, where the fingerprint of its code woul
 def note(ring: Ring | NoRing, fn: Fn, task_id: bytes, code: object, at: int) -> None:
     """A function is submitted from here from now on."""
     fn.site_code, fn.site_at = code, at
+    frame: Any = _getframe(1)
+    while frame is not None and _is_ours(frame.f_globals):
+        frame = frame.f_back  # a Pool or a queue submits for the user: the line that asked for it is meant
+    if frame is not None:
+        code, at = frame.f_code, frame.f_lasti
     now = _time()
     ring.write(events.SITE, task_id, ring.name(site_of(code, at), MARK + fn.name), now, now, now)
 

@@ -7,13 +7,14 @@ variable serves threads and asyncio tasks alike.
 from __future__ import annotations
 
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.plain import field, plain
 from sundog.serialize.pack import unpack
 
 if TYPE_CHECKING:
     from sundog.handle_data import HandleData
+    from sundog.wire.dicts import Session
 
 
 @plain()
@@ -34,7 +35,7 @@ class ProcessFacts:
     process_id: bytes = b""
     node_id: bytes = b""
     job_id: bytes = b""
-    session: dict[str, Any] = field(default_factory=dict)
+    session: Session = field(default_factory=dict)
     namespace: str = ""
     detached_by_default: bool = False  # actors of this job that say nothing of their lifetime
     accelerators: dict[str, tuple[int | str, ...]] = field(default_factory=dict)  # kind -> ids of the pieces

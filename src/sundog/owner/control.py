@@ -10,7 +10,7 @@ import itertools
 import os
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from sundog.exceptions import GetTimeoutError, LocalRayletDiedError, RaySystemError
 from sundog.net.packets import NoRoom, receive_buffer
@@ -24,6 +24,7 @@ from sundog.wire.row import Table
 
 if TYPE_CHECKING:
     from sundog.owner.interfaces import Blocking
+    from sundog.wire.dicts import Session
 
 A = TypeVar("A")
 _RPC = b"rpc"
@@ -50,7 +51,7 @@ class Control:
 
     getting: Blocking  # set by the owner, which builds it later
 
-    def __init__(self, basics: Basics, session: dict[str, Any]) -> None:
+    def __init__(self, basics: Basics, session: Session) -> None:
         self.basics = basics
         self.session = session
         self.shm_root: str = session["shm_root"]
@@ -59,7 +60,7 @@ class Control:
         self.on_lost: Callable[[], None] | None = None
         self._requests = itertools.count(1)
         self._asked: set[int] = set()
-        self._answers: dict[int, tuple[bool, Any]] = {}
+        self._answers: dict[int, tuple[bool, object]] = {}
 
     def ring_path(self, process: bytes) -> str:
         """Where a process' flight recorder is."""

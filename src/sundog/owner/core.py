@@ -28,7 +28,7 @@ any thread may call the public verbs.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.config import Config
 from sundog.events import NoRing, Ring
@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     import asyncio
 
     from sundog.owner.awaits import Awaits
+    from sundog.owner.futures import ObjectFuture
+    from sundog.wire.dicts import Session
 
 
 class Owner(Basics):
@@ -72,7 +74,7 @@ class Owner(Basics):
         ops: deque[bytes | tuple[bytes, ...]],
         ring: Ring | NoRing,
         config: Config,
-        session: dict[str, Any],
+        session: Session,
     ) -> None:
         super().__init__(me, node, segments, ops, ring, config)
         self.awaits: Awaits | None = None  # from the first `await ref` on
@@ -139,13 +141,13 @@ class Owner(Basics):
         """
         self.objects.pin_forever(oid)
 
-    def future_of(self, oid: bytes) -> Any:
+    def future_of(self, oid: bytes) -> ObjectFuture:
         """A `concurrent.futures.Future` for an object."""
         from sundog.owner.futures import Futures  # for programs that ask for one
 
         return Futures(self, self.getting, self.lineage).of(oid)
 
-    def await_of(self, oid: bytes) -> asyncio.Future[Any]:
+    def await_of(self, oid: bytes) -> asyncio.Future[object]:
         """A future of the running loop of asyncio for an object."""
         if self.awaits is None:
             from sundog.owner.awaits import Awaits  # for programs with asyncio

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from itertools import takewhile
 from pickle import dumps
 from sys import _getframe
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from sundog.ids import RESULT_SUFFIX
 from sundog.owner import context, rows
@@ -29,20 +29,19 @@ from sundog.state.lease_spec import LeaseSpec
 from sundog.wire.control import KillWorker
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from sundog.owner.core import Owner
+    from sundog.wire.dicts import LeaseSetup
 
 _LOOK_S = 0.05  # another thread may read the replies that a wait is about
 _KEY = b"crew"
+
+T = TypeVar("T")
 
 
 class Crew:
     """The workers of one pool. `spoiled`: they were prepared for it, and serve nobody else afterwards."""
 
-    def __init__(
-        self, owner: Owner, size: int, spec: LeaseSpec, setup: dict[str, object], spoiled: bool
-    ) -> None:
+    def __init__(self, owner: Owner, size: int, spec: LeaseSpec, setup: LeaseSetup, spoiled: bool) -> None:
         self._owner = owner
         self._row = rows.CrewTerms(size, spoiled)
         self._shape = owner.dispatch.private_shape(spec, setup)
@@ -59,7 +58,7 @@ class Crew:
         fn.shape = self._shape
         fn.together = True
 
-    def muster(self, submit: Callable[[], Any]) -> list[Any]:
+    def muster(self, submit: Callable[[], T]) -> list[T]:
         """Submit one task for each worker, which is its first; what `submit` returned."""
         with self._owner.lock:
             return [submit() for _ in range(self._row.size)]
@@ -71,13 +70,13 @@ class Crew:
             self._owner.dispatch.dispatch_all()
 
     # ------------------------------------------------------------------ many at a time
-    def submit(self, fn: Fn, items: list[object]) -> list[ObjectRef[Any]]:
+    def submit(self, fn: Fn, items: list[object]) -> list[ObjectRef[object]]:
         """One task for each item, which is its argument; sent together."""
         owner, tasks = self._owner, self._owner.tasks
         code, at = _getframe(1).f_code, _getframe(1).f_lasti
         parent = context.current_id() if owner.notes_parents else None
         queue, now = self._shape.queue, time.time()
-        refs: list[ObjectRef[Any]] = []
+        refs: list[ObjectRef[object]] = []
         for item in items:
             blob = dumps((item,), 5) if type(item) in SIMPLE else b""
             if not blob or len(blob) > owner.inline_max:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import pickle
 import time
-from typing import Any
 
 from sundog.exceptions import (
     ActorUnavailableError,
@@ -26,7 +25,7 @@ from sundog.wire.cause import EXIT, KERNEL_OOM, MEMORY, NODE, SIGNAL, Cause
 _STATUS_S = 0.5
 
 
-def facts_of(cause: Cause) -> dict[str, Any]:
+def facts_of(cause: Cause) -> dict[str, object]:
     """What an error carries of a cause."""
     facts: dict[str, object] = dict(cause.facts)
     facts.update(exit_code=cause.exit_code, signal=cause.signal, cause=cause.text())

@@ -13,6 +13,7 @@ from sundog.wire.lanes import EXTRA_HIDDEN, EXTRA_NAME
 
 if TYPE_CHECKING:
     from sundog.owner.basics import Basics
+    from sundog.plain import JsonObject
 
 _TOLD_MAX = 10_000
 _MISSING_MAX = 4
@@ -25,7 +26,7 @@ _STATES = {
 
 def describe_objects(
     basics: Basics, scopes: Iterable[bytes], pid: int, role: str, sites: dict[str, str]
-) -> list[dict[str, Any]]:
+) -> list[JsonObject]:
     """One row for each object this process owns or holds (locked); `scopes`: the
     objects that stand for handles of actors; `sites`: where its refs were made."""
     basics.objects.drain()
@@ -74,7 +75,7 @@ def describe_objects(
 
 def _object(
     oid: bytes, size: int, status: str, sites: dict[str, str], facts: dict[str, object]
-) -> dict[str, Any]:
+) -> JsonObject:
     return {
         "object_id": oid.hex(),
         "object_size": size,
@@ -87,7 +88,7 @@ def _object(
     }
 
 
-def describe_tasks(basics: Basics) -> list[dict[str, Any]]:
+def describe_tasks(basics: Basics) -> list[dict[str, object]]:
     """Facts for `observe.task_states`: each task of ours that has not ended, and each call that runs here (locked).
 
     Beyond as many as a list may show, tasks are only counted: rows with a `count`.
@@ -129,7 +130,7 @@ def describe_tasks(basics: Basics) -> list[dict[str, Any]]:
     return rows
 
 
-def task_facts(basics: Basics, task: Task) -> dict[str, Any]:
+def task_facts(basics: Basics, task: Task) -> dict[str, object]:
     """What its owner knows of a task, in words and numbers."""
     fn, link = task.fn, task.actor
     shape = fn.shape

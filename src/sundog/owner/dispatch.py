@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog import events
 from sundog.ids import number_of
@@ -29,12 +29,13 @@ from sundog.owner.replies import Replies
 from sundog.owner.rows import ALWAYS, QUEUED, ROOM_AGAIN_S, SENT, Fn, Shape, Task
 from sundog.state.lease_spec import LeaseSpec
 from sundog.wire.control import LeaseGranted, OpenLane, Release, ReturnLease
-from sundog.wire.lanes import EXTRA_ATTEMPT, FnWire, Item
+from sundog.wire.lanes import EXTRA_ATTEMPT, Extra, FnWire, Item
 
 if TYPE_CHECKING:
     from collections import deque
 
     from sundog.owner.interfaces import Calling
+    from sundog.wire.dicts import LeaseSetup
 
 
 _perf = time.perf_counter
@@ -120,7 +121,7 @@ class Dispatch:
             self.shapes.append(shape)
         return shape
 
-    def shape_for(self, spec: LeaseSpec, setup: dict[str, object]) -> Shape:
+    def shape_for(self, spec: LeaseSpec, setup: LeaseSetup) -> Shape:
         """The shape of this demand, made on first use."""
         with self.basics.lock:
             key = (spec, bool(setup.get("capture")))
@@ -131,7 +132,7 @@ class Dispatch:
                 shape = self.shapes_by_spec[key] = self.look_at(Shape(next(self._keys), spec, setup))
             return shape
 
-    def private_shape(self, spec: LeaseSpec, setup: dict[str, object]) -> Shape:
+    def private_shape(self, spec: LeaseSpec, setup: LeaseSetup) -> Shape:
         """A shape of one user's own: equal demands of others do not share its queue and its workers."""
         with self.basics.lock:
             return Shape(next(self._keys), spec, setup)
@@ -266,7 +267,7 @@ class Dispatch:
 
     def _portion_s(self, queue: deque[Task], lane: LeasedLane) -> float:
         """How much work goes into the next packet: the more waits the more, for no worker may be left with the last."""
-        lanes: Any = lane.shape.lanes  # type: ignore[union-attr]
+        lanes = lane.shape.lanes  # type: ignore[union-attr]
         waiting_s = queue[0].fn.estimate_s * len(queue) / (2 * len(lanes))
         return min(max(waiting_s, self.prefetch_s), _PORTION_MAX * self.prefetch_s)
 
@@ -373,7 +374,7 @@ class Dispatch:
         self.basics.ring.write(events.LEASED, worker, 0, now, now, now)
         lane.shape = shape
         lane.blocked = lane.reclaim = False
-        lane.setup = dict(shape.setup, accelerators=accelerators, lease=lease)
+        lane.setup = {**shape.setup, "accelerators": accelerators, "lease": lease}
         lane.idle_since_s = _perf()
         self.leases[lease] = lane
         shape.lanes.append(lane)
@@ -443,7 +444,7 @@ def _described(fn: Fn) -> FnWire:
     return fn.number, code.hash, code.blob, fn.name, fn.returns, fn.retry_exceptions, fn.max_calls
 
 
-def _extra_bytes(extra: dict[str, Any]) -> int:
+def _extra_bytes(extra: Extra) -> int:
     total = 64
     values = extra.get("v")
     if values:

@@ -40,7 +40,7 @@ class ObjectFuture(Future[Any]):
         self.since_s = 0.0
         self.set_running_or_notify_cancel()
 
-    def result(self, timeout: float | None = None) -> Any:
+    def result(self, timeout: float | None = None) -> object:
         """The value; raises its error, or TimeoutError if it does not come in time."""
         return super().result(self._await(timeout))
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from sundog.owner.objects import Objects
     from sundog.owner.rows import Task
     from sundog.owner.streams import Streams
+    from sundog.public_ids import TaskID
 
 
 T_co = TypeVar("T_co", covariant=True)
@@ -133,7 +134,7 @@ class ObjectRefGenerator(Generic[T_co], metaclass=Counterparts):
             streams.basics.objects.drain()
             return ObjectRef(streams.completion(self._task_id), self._code, self._at)
 
-    def task_id(self) -> Any:
+    def task_id(self) -> TaskID:
         """The id of the task."""
         from sundog.public_ids import TaskID
 
@@ -178,7 +179,7 @@ class ObjectRefGenerator(Generic[T_co], metaclass=Counterparts):
             streams.basics.dropped_generators.append(self._task_id)
             streams.basics.reactor.wake()
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         raise TypeError(
             "An ObjectRefGenerator cannot be sent to another process: its items belong to the one that submitted "
             "the task. Send the refs that it yields."
@@ -214,7 +215,7 @@ class _LoopWaker:
 StreamingObjectRefGenerator = ObjectRefGenerator
 
 
-def open_generator(streams: Streams, task: Task, code: object, at: int) -> ObjectRefGenerator[Any]:
+def open_generator(streams: Streams, task: Task, code: object, at: int) -> ObjectRefGenerator[object]:
     """The generator for a task just submitted at this place."""
     streams.open(task)
     return ObjectRefGenerator(task.id, streams, code, at)

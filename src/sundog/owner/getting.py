@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pickle import loads
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog import event_facts, events
 from sundog.exceptions import GetTimeoutError
@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 _perf = time.perf_counter
 _time = time.time
 _ANSWER_S = 0.1  # an owner that takes longer is stopped or very busy
+_LEND_AFTER_S = (
+    1e-3  # an actor has a process already: most of its answers come sooner than a CPU is lent and taken
+)
 _PENDING_MAX = 100  # ids that a timeout carries; a list of refs may have millions
 
 
@@ -47,7 +50,7 @@ class Getting:
         self._name_wait = basics.ring.name("wait")
 
     # ------------------------------------------------------------------ get
-    def get_one(self, oid: bytes, timeout_s: float | None) -> Any:
+    def get_one(self, oid: bytes, timeout_s: float | None) -> object:
         """The value of one object."""
         basics = self.basics
         value = basics.ready.get(oid)
@@ -64,7 +67,7 @@ class Getting:
                 raise raised.unreadable(oid, error) from error
         return self._load(oid, timeout_s)
 
-    def _load(self, oid: bytes, timeout_s: float | None) -> Any:
+    def _load(self, oid: bytes, timeout_s: float | None) -> object:
         """The value of an object that is ready; if its copy turns out to be lost, of the one made anew."""
         deadline = None if timeout_s is None else _perf() + timeout_s
         while True:
@@ -100,7 +103,9 @@ class Getting:
                 led = False  # borrowed: whether the CPU is lent depends on what its owner says
             else:
                 try:
-                    led = basics.reactor.lead_one(basics.ready, oid, basics.before_block)
+                    call = basics.table.get(first)
+                    lend_after_s = _LEND_AFTER_S if call is not None and call.actor is not None else 0.0
+                    led = basics.reactor.lead_one(basics.ready, oid, basics.before_block, lend_after_s)
                 finally:
                     basics.after_block()  # type: ignore[misc]
         finally:
@@ -110,7 +115,7 @@ class Getting:
             # Another thread reads, or this one has been blocked for long (then the CPU is taken and lent once more).
             self._await_all([oid], None, started)
 
-    def get_many(self, oids: list[bytes], timeout_s: float | None) -> list[Any]:
+    def get_many(self, oids: list[bytes], timeout_s: float | None) -> list[object]:
         """The values of many objects; the first error in order is raised."""
         find, load = self.basics.ready.get, self._load
         out: list[object] = []

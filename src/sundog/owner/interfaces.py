@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sundog.exceptions import RayError
 from sundog.owner.lanes import ActorLane, Lane, LeasedLane
@@ -18,6 +18,9 @@ from sundog.owner.rows import Shape, Task, Value
 from sundog.state.lease_spec import LeaseSpec
 from sundog.wire.cause import Cause
 from sundog.wire.peers import ToPeer
+
+if TYPE_CHECKING:
+    from sundog.wire.dicts import LeaseSetup
 
 
 class Blocking(Protocol):
@@ -39,7 +42,7 @@ class Dispatching(Protocol):
     def look_at(self, shape: Shape | None) -> Shape:
         """A shape is about to have work: it may have been forgotten while it had none."""
 
-    def shape_for(self, spec: LeaseSpec, setup: dict[str, object]) -> Shape:
+    def shape_for(self, spec: LeaseSpec, setup: LeaseSetup) -> Shape:
         """The shape of this demand, made on first use."""
 
     def requeue(self, lane: LeasedLane | None, tasks: list[Task], late: bool = True) -> None:

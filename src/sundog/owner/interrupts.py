@@ -8,7 +8,8 @@ our code is interrupted; otherwise
 ::
 
     in a blocking call (wait_in)   `_arrived` ends the call with `Wake`; the verb leaves what it was doing in good
-                                   order, calls the handlers (`heed`), and goes on waiting
+                                   order, calls the handlers (`heed`), and goes on waiting; if what it waited for is
+                                   there it ends, as below
     anywhere else                  the verb ends first: a trace function, set for this moment alone, sees it return and
                                    calls the handlers there, as if the verb had raised what they raise
     if somebody else traces        the signal is sent again in a moment, until it comes at a better one
@@ -40,15 +41,15 @@ from sundog.owner import fault_dumps, moments
 _raw: Any = import_module(
     "_signal"
 )  # what `signal.signal` calls, under whichever name a program has imported that
-_set: Callable[[int, Any], Any] = _raw.signal
-_get: Callable[[int], Any] = _raw.getsignal
+_set: Callable[[int, object], object] = _raw.signal
+_get: Callable[[int], object] = _raw.getsignal
 _AGAIN_S = 1e-3
 _DEPTH_MAX = 40  # handlers that interrupt each other; far below Python's limit of frames
 
 main = 0  # the thread that gets the signals, once there is a guard
 pending: deque[int] = deque()  # signals whose handlers wait
 ended: Callable[[SystemExit], None] | None = None  # a handler ended a worker in which no task runs
-_handlers: dict[int, Any] = {}  # as the program set them
+_handlers: dict[int, Callable[..., object]] = {}  # as the program set them
 _lock: Any = None  # the owner's
 _asleep = False  # in a blocking call that may be left at any time
 _watched: FrameType | None = None  # its end is waited for
@@ -91,7 +92,7 @@ def uninstall() -> None:
             _set(number, _handlers[number])
 
 
-def _signal(number: int, handler: object) -> Any:
+def _signal(number: int, handler: object) -> object:
     """Stands for `_signal.signal`."""
     if number == fault_dumps.SIGNAL:
         fault_dumps.give_up()
@@ -138,8 +139,13 @@ def _arrived(number: int, frame: FrameType | None) -> None:
         _settle(frame)
 
 
-def _settle(frame: FrameType | None) -> None:
-    """Call the handlers that wait, or have them called."""
+def _settle(frame: FrameType | None, *, waits: bool = False) -> None:
+    """Call the handlers that wait, or have them called.
+
+    Args:
+        frame: where the program is.
+        waits: the caller has more to do before it returns to a loop that heeds: call none here.
+    """
     global _deciding
     if _asleep:
         if frame is None or frame.f_code is wait_in.__code__:
@@ -157,7 +163,7 @@ def _settle(frame: FrameType | None) -> None:
             _again()
     finally:
         _deciding = False
-    if target is None and not locked:
+    if target is None and not locked and not waits:
         _disarm()
         _run(frame, idle)
 
@@ -269,7 +275,9 @@ def wait_in(block: Callable[..., object], *args: object) -> None:
         if not pending:
             block(*args)
     except Wake:
-        pass
+        _asleep = False  # first: Python looks for signals only when it calls something
+        # What the verb waited for may have come, too; then it does not heed, and has to be seen returning.
+        _settle(sys._getframe(), waits=True)
     finally:
         _asleep = False
 

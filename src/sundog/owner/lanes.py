@@ -17,7 +17,7 @@ import pickle
 from collections import deque
 from collections.abc import Callable, Iterable
 from pickle import dumps
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Self
 
 from sundog.ids import number_of
 from sundog.net import packets
@@ -26,6 +26,7 @@ from sundog.owner.rows import DONE, QUEUED, WAITING, Fn, Shape, Task
 from sundog.wire.lanes import FnWire, Item, Packet, ReplyBatch
 
 if TYPE_CHECKING:
+    from sundog.wire.dicts import LeaseSetup
     from sundog.wire.peers import ToPeer
 
 
@@ -62,7 +63,7 @@ class Lane:
         self.load_s = 0.0
         self.freed: list[tuple[str, int]] = []  # segments of the worker's making that are free again
         # Told with every packet until one of them is answered: the first may be taken back and the next be read.
-        self.setup: dict[str, Any] | None = None
+        self.setup: LeaseSetup | None = None
         self.untold: list[ToPeer] = []  # to be sent once it is known whose process this is
         self.blocked = False  # the worker waits in a get
         self.reclaim = False  # the node wants the lease back
@@ -107,7 +108,7 @@ class Lane:
     def reader(
         self,
         buffer: memoryview,
-        handle: Callable[[Any, ReplyBatch], None],
+        handle: Callable[[Self, ReplyBatch], None],
         on_end: Callable[[], None] | None = None,
     ) -> Callable[[], None]:
         """What is called when the lane is readable; one packet a round, epoll says if there is more.
@@ -255,14 +256,14 @@ class ActorLane(Lane):
         self.state = "PENDING_CREATION"
         self.away = False  # dead, or between two lives: calls are not simply queued
         self.incarnation = 0
-        self.cause: Any = None
-        self.fns: dict[Any, Fn] = {}
+        self.cause: object = None
+        self.fns: dict[object, Fn] = {}
         self.max_pending = -1
         self.out_of_order = False  # a call does not wait for the arguments of those before it
         self.by_group = False  # ... but for those of its concurrency group
         self.concurrent = False  # runs several calls at a time
         self.due_s = 0.0  # when the few calls that wait for others are sent all the same
-        self.keep: Any = None  # the ref that keeps the actor alive while calls are on their way
+        self.keep: object = None  # the ref that keeps the actor alive while calls are on their way
         self._busy = busy  # the lanes that have something to send
 
     def requeue(self, tasks: Iterable[Task]) -> None:

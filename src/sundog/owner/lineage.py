@@ -438,7 +438,7 @@ def _prepare(task: Task) -> None:
     """Note what a finished task would need to run again: small values themselves, of others only the names."""
     deps = task.deps or []
     needs = dict.fromkeys((task.holds or [])[len(deps) :])
-    saved: dict[bytes, Any] = {}
+    saved = {}
     args = task.args
     size = _ROW_BYTES + (len(args) if type(args) is bytes else args[3][1] if args is not None else 0)
     extra = dict(task.extra or ())

@@ -18,7 +18,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.exceptions import DeadlockError
 from sundog.ids import PROCESS_BYTES, task_of
@@ -29,6 +29,8 @@ from sundog.owner.rows import QUEUED, WAITING, Task
 from sundog.wire.control import Deadlock, Stalled, TellWaits, WaitsTold
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from sundog.owner.interfaces import Calling, Dispatching, Draining
     from sundog.state.wait_facts import Frame, RunSlot, TaskFact, Wait
 
@@ -62,7 +64,7 @@ class LongWait:
         self.runs = running.task_id if running is not None else b""
         self.name = running.name if running is not None else ""
         self.gate: Callable[[bytes], None] | None = None  # wakes it while another thread reads
-        self.links: list[dict[str, Any]] | None = None  # the deadlock it is part of
+        self.links: list[dict[str, object]] | None = None  # the deadlock it is part of
 
     def error(self) -> DeadlockError:
         """What to raise; made in the thread that waits, for it reads the source files of the stacks."""
@@ -225,7 +227,7 @@ class LongWaits:
         return TaskFact(SENT, name, key=shape.key if shape is not None else None, worker=task.lane.worker)
 
 
-def _stack(frame: Any) -> tuple[Frame, ...]:
+def _stack(frame: FrameType | None) -> tuple[Frame, ...]:
     """The user's frames of a blocked thread, the outermost first."""
     from sundog.state.wait_facts import Frame
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import _thread
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.owner.awaits import awaited_objects
 from sundog.owner.stacks import stacks_here
@@ -73,7 +73,7 @@ def _cancel(owner: Owner, task_id: str, force: bool) -> str:
     return ""
 
 
-_ANSWERS: dict[str, Callable[..., Any]] = {
+_ANSWERS: dict[str, Callable[..., object]] = {
     looks.STACKS: _stacks,
     looks.PULSE: _pulse,
     looks.MEMORY: _memory,

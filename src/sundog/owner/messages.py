@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from sundog import notices, refs
 from sundog.owner.description import describe_objects, describe_tasks
-from sundog.owner.profiles import Profiles
+from sundog.owner.profiles import ProcessProfiles
 from sundog.wire import control, peers
 from sundog.wire.row import Table, on
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def from_node(owner: Owner, role: str) -> Table:
     """What the node tells any owner; `role` is "driver" or "worker"."""
     room, waits = owner.room, owner.long_waits
-    profiles = Profiles(owner, role)
+    profiles = ProcessProfiles(owner, role)
     return Table(
         on(control.Answer, owner.control.answered),
         on(control.NodesChanged, lambda message: _nodes_changed(owner, message)),

@@ -15,15 +15,15 @@ from __future__ import annotations
 
 import threading
 from collections import Counter, deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.refs import ObjectRef
-from sundog.serialize.pack import unpack_with
+from sundog.serialize.pack import Buffers, unpack_with
 
 if TYPE_CHECKING:
     from sundog.owner.rows import Stored, Value
 
-_Kept = tuple[Any, dict[bytes, ObjectRef[Any]] | None]
+_Kept = tuple[object, dict[bytes, ObjectRef[object]] | None]
 
 
 class Nested:
@@ -42,7 +42,7 @@ class Nested:
         # Object -> the ids in its value, and their refs from the second time on.
         self._kept: dict[bytes, _Kept] = {}
 
-    def load(self, oid: bytes, found: Value, views: Any) -> Any:
+    def load(self, oid: bytes, found: Value, views: Buffers | None) -> object:
         """Unpickle a value with many refs inside. Not locked."""
         inner: list[bytes] = found[3]
         kept = self._kept.get(oid)
@@ -51,19 +51,21 @@ class Nested:
             self._keep(oid, found, None)
             return value
         if kept[1] is None:
-            made: list[ObjectRef[Any]] = []
+            made: list[ObjectRef[object]] = []
             value = self._load_counted(found[1], views, inner, made)
             self._keep(oid, found, {ref._id: ref for ref in made})
             return value
         # What is rebuilt is constant in the pickle, so each id that it asks for was there the last time.
         return unpack_with(found[1], views, kept[1].get)
 
-    def _load_counted(self, meta: bytes, views: Any, inner: list[bytes], made: list[ObjectRef[Any]]) -> Any:
+    def _load_counted(
+        self, meta: bytes, views: Buffers | None, inner: list[bytes], made: list[ObjectRef[object]]
+    ) -> object:
         """Count the refs inside at once, before any of them can die; take back what was not rebuilt."""
         note = made.append
 
-        def rebuild(oid: bytes, site: str | None = None) -> ObjectRef[Any]:
-            ref: ObjectRef[Any] = ObjectRef(oid, site)
+        def rebuild(oid: bytes, site: str | None = None) -> ObjectRef[object]:
+            ref: ObjectRef[object] = ObjectRef(oid, site)
             note(ref)
             return ref
 
@@ -78,10 +80,10 @@ class Nested:
             self._take_back(inner, made)
         return value
 
-    def _take_back(self, inner: list[bytes], made: list[ObjectRef[Any]]) -> None:
+    def _take_back(self, inner: list[bytes], made: list[ObjectRef[object]]) -> None:
         self._ops.extend((Counter(inner) - Counter(ref._id for ref in made)).elements())
 
-    def _keep(self, oid: bytes, found: Value, refs: dict[bytes, ObjectRef[Any]] | None) -> None:
+    def _keep(self, oid: bytes, found: Value, refs: dict[bytes, ObjectRef[object]] | None) -> None:
         with self._lock:
             # Else it was freed meanwhile, and nobody would forget this.
             if self._ready.get(oid) is found:

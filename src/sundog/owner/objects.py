@@ -24,7 +24,7 @@ from sundog.owner.reactor import Reactor
 from sundog.owner.rows import Stored, Task, Value, slim, whole
 from sundog.owner.unread import UnreadErrors
 from sundog.refs import collectors
-from sundog.serialize.pack import pack, unpack
+from sundog.serialize.pack import Buffers, Packed, pack, unpack
 from sundog.state.references import References
 from sundog.store.segments import Segments
 from sundog.wire.lanes import ERROR, OK
@@ -126,7 +126,7 @@ class Objects:
         ops, refs, owned, me, ready = self.ops, self.refs, self.refs.owned, self.me, self.ready
         borrowed = refs.borrowed
         take, forget = ops.popleft, ready.pop
-        entry: Any
+        entry: object
         late: list[bytes] = []
         for _ in range(len(ops)):
             op: Any = take()
@@ -293,7 +293,7 @@ class Objects:
             self.put_packed(oid, meta, buffers, inner)
         return oid
 
-    def put_packed(self, oid: bytes, meta: bytes, buffers: Any, inner: Any) -> None:
+    def put_packed(self, oid: bytes, meta: bytes, buffers: Buffers | None, inner: list[bytes] | None) -> None:
         """Store what `pack` returned as an object of ours."""
         ops = self.ops
         if inner or (buffers and ops) or len(ops) > _LATE:
@@ -321,7 +321,7 @@ class Objects:
         if self.reactor.dormant:
             self.reactor.rouse()
 
-    def pack_value(self, value: object, what: str) -> tuple[bytes, Any, Any]:
+    def pack_value(self, value: object, what: str) -> Packed:
         """Pickle a value.
 
         Raises:
@@ -340,7 +340,7 @@ class Objects:
         return TypeError(explain(value, error, what=what))
 
     # ------------------------------------------------------------------ reading a value
-    def load(self, oid: bytes) -> Any:
+    def load(self, oid: bytes) -> object:
         """The value of a ready object; raises its error if it is one.
 
         Raises:

@@ -17,7 +17,7 @@ _SHUTDOWN_LOOK_S = 0.1
 _LEAST_S = 0.05
 
 
-class Pauses:
+class KnownPauses:
     """What one process knows of the paused tasks of its session."""
 
     def __init__(self) -> None:

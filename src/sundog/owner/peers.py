@@ -21,7 +21,7 @@ from __future__ import annotations
 import contextlib
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.ids import PROCESS_BYTES, task_of
 from sundog.net import packets
@@ -63,7 +63,7 @@ class Peer:
     def __init__(self, process: bytes, connection: Connection) -> None:
         self.process = process
         self.connection = connection
-        self.backlog: deque[Any] = deque()
+        self.backlog: deque[ToPeer | tuple[object, ...]] = deque()
 
 
 class Peers:

@@ -7,15 +7,17 @@ first one. Runs in a driver or worker; the messages come under the owner's lock,
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.wire.control import StartProfile, StopProfile
 
 if TYPE_CHECKING:
+    from types import ModuleType
+
     from sundog.owner.core import Owner
 
 
-class Profiles:
+class ProcessProfiles:
     """The profiles of one process."""
 
     def __init__(self, owner: Owner, role: str) -> None:
@@ -33,5 +35,5 @@ class Profiles:
         self._owner.deliveries.bring(_recorder().stop, message.profile_id)
 
 
-def _recorder() -> Any:
+def _recorder() -> ModuleType:
     return import_module("sundog.profiling.recorder")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from sundog.owner.rows import QUEUED, SENT, WAITING
 from sundog.owner.stacks import calls_here
 from sundog.wire.lanes import EXTRA_HIDDEN, EXTRA_NAME
-from sundog.wire.looks import Pulse, Waiting
+from sundog.wire.looks import Pulse, WaitingTasks
 
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
@@ -40,7 +40,7 @@ def pulse(owner: Owner) -> Pulse:
     return Pulse(
         calls_here(owner.call_of),
         tuple(
-            Waiting(name, known[0], known[1], known[2], (again[0], again[1], again[2]))
+            WaitingTasks(name, known[0], known[1], known[2], (again[0], again[1], again[2]))
             for name, (known, again) in found.items()
         ),
         getattr(getattr(owner.run_here, "__self__", None), "depth", 0),

@@ -29,6 +29,7 @@ from threading import get_ident
 from typing import Any, Protocol
 
 from sundog.owner import interrupts
+from sundog.owner.spins import Spins
 from sundog.profilers import profiler
 
 _IN = select.EPOLLIN
@@ -69,7 +70,7 @@ class Reactor:
         self.lock = lock
         self.after = after
         self.tick = tick
-        self.spin_s = spin_s
+        self.spins = Spins(spin_s)
         self.tick_s = tick_s
         self.ticking = False
         self.closed = False
@@ -136,7 +137,7 @@ class Reactor:
         self._glanced_s = _perf()
         self.pump()
 
-    def _handle(self, found: Any) -> None:
+    def _handle(self, found: list[tuple[int, int]]) -> None:
         for fd, what in found:
             if what & select.EPOLLOUT:
                 writer = self.writers.get(fd)
@@ -310,15 +311,18 @@ class Reactor:
                     if not self.closed:
                         self.standby.modify(self._epfd, _IN)
 
-    def lead_one(self, ready: Any, oid: bytes, on_block: Callable[[], None] | None) -> bool:
+    def lead_one(
+        self, ready: Any, oid: bytes, on_block: Callable[[], None] | None, block_after_s: float = 0.0
+    ) -> bool:
         """Read until `oid` is in `ready`; False if another thread leads, the session ends, or it takes long.
 
         The same as `lead`, written out: a task at a time goes through here, and a call less is a
-        microsecond less.
+        microsecond less. `on_block` is called once this thread has slept for `block_after_s`.
         """
-        lock, poll, yield_core = self.lock, self.ep.poll, os.sched_yield
+        lock, poll, yield_core, spins = self.lock, self.ep.poll, os.sched_yield, self.spins
         mine = False
         limit: float | None = None
+        block_at = 0.0
         try:
             with lock:
                 if self.leader or self.closed:
@@ -331,19 +335,28 @@ class Reactor:
                     return False
                 found = poll(0)
                 if not found:
-                    end = _perf() + (self.spin_s if profiler() is None else 0.0)
-                    while not found and _perf() < end:
-                        yield_core()
-                        found = poll(0)
+                    end = _perf()
+                    spin_s = spins.next_s() if profiler() is None else 0.0
+                    if spin_s:
+                        end += spin_s
+                        while not found and _perf() < end:
+                            yield_core()
+                            found = poll(0)
+                        spins.ended(bool(found))
                 if not found:
                     if on_block is not None:
-                        block, on_block = on_block, None
-                        block()
-                        continue
-                    if limit is None and self.patience_s is not None:
-                        limit = end + self.patience_s
-                    if not self._sleep(limit):
-                        return False
+                        block_at = block_at or end + block_after_s
+                        if end >= block_at:
+                            block, on_block = on_block, None
+                            block()
+                            continue
+                        if not self._sleep(block_at) and interrupts.due():
+                            return False
+                    else:
+                        if limit is None and self.patience_s is not None:
+                            limit = end + self.patience_s
+                        if not self._sleep(limit):
+                            return False
                 with lock:
                     if found:
                         self._handle(found)
@@ -367,7 +380,7 @@ class Reactor:
             if self.closed:
                 return False
             # No spinning here: a thread that waits for many objects leaves the cores to the workers.
-            ready: Any = poll(0)
+            ready = poll(0)
             if not ready:
                 if on_block is not None:
                     block, on_block = on_block, None
@@ -393,7 +406,7 @@ class Reactor:
         self.wait_in(self.outer.poll, timeout)
         return not interrupts.due()
 
-    def wait_in(self, block: Callable[..., Any], *args: object) -> None:
+    def wait_in(self, block: Callable[..., object], *args: object) -> None:
         """Block in a call of C code, with nothing of ours half done; the main thread leaves it when a handler waits."""
         if get_ident() == interrupts.main:
             interrupts.wait_in(block, *args)

@@ -30,6 +30,7 @@ from sundog.wire.cause import MEMORY, Cause
 
 if TYPE_CHECKING:
     from sundog.owner.interfaces import Bounding, Calling, Cancelling, Dispatching, MemoryJudging, Recovering
+    from sundog.wire.lanes import WireValue
 
 _perf = time.perf_counter
 _ESTIMATE_MIN_S = 1e-5
@@ -183,7 +184,7 @@ class Replies:
     def _late(self, lane: Lane, kind: int, payload: Any) -> None:
         """The reply of a call that was given up: nobody wants it, but refs that came with it are counted."""
         basics = self.basics
-        values: list[Any] = []
+        values = []
         held: list[bytes] = []
         if kind == wire.R_ITEM:
             values = [payload[1]]
@@ -201,7 +202,7 @@ class Replies:
             basics.objects.discard((*value, lane if value[2] else None))
         basics.objects.carry_out()
 
-    def _accept(self, lane: Lane, value: Any) -> None:
+    def _accept(self, lane: Lane, value: WireValue) -> None:
         if value[3]:
             self.basics.refs.accept(lane.worker, value[3])
 
@@ -223,7 +224,13 @@ class Replies:
 
     # ------------------------------------------------------------------ failing and retrying
     def _failed(
-        self, lane: Lane, task: Task, retryable: Any, value: Any, held: list[bytes], made: Any = None
+        self,
+        lane: Lane,
+        task: Task,
+        retryable: object,
+        value: WireValue,
+        held: list[bytes],
+        made: list[WireValue] | None = None,
     ) -> None:
         """A task raised. `made`: what a generator, all of whose items make up the outcome, had yielded before."""
         basics = self.basics
@@ -254,7 +261,7 @@ class Replies:
                 basics.unread.raised(task)
             self.fail(task, value + (lane,), made, lane)
 
-    def fail(self, task: Task, value: Value, made: Any = None, lane: Any = None) -> None:
+    def fail(self, task: Task, value: Value, made: list[WireValue] | None = None, lane: Any = None) -> None:
         """End a task: each of its results is this error, but for those that a generator had made."""
         if task.state == DONE:
             return
@@ -439,7 +446,7 @@ class Replies:
             self.fail_with(task, death_errors.task_error(task, lane.worker, lane.pid, cause, output))
 
 
-def _note_lossy(task: Task, first: int, values: list[Any], early: Container[bytes] = ()) -> None:
+def _note_lossy(task: Task, first: int, values: list[WireValue], early: Container[bytes] = ()) -> None:
     """Note which results live in segments: they may be lost, and their task is kept to make them again."""
     for index, value in enumerate(values, first):
         if value[2] is not None:

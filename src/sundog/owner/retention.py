@@ -165,7 +165,7 @@ _OWN_DICT = "the attributes of "
 
 
 # ---------------------------------------------------------------------- one step
-def _edge(holder: Any, target: Any) -> tuple[bool, str]:
+def _edge(holder: Any, target: object) -> tuple[bool, str]:
     """How `holder` holds `target`, in words; and whether the way ends there."""
     kind = type(holder)
     if kind is dict:
@@ -208,7 +208,7 @@ def _dict_edge(holder: dict[object, object], target: object) -> tuple[bool, str]
     return False, f"[{shown}] of a dict of {len(holder)}"
 
 
-def _suspended_edge(holder: Any, target: Any) -> tuple[bool, str]:
+def _suspended_edge(holder: Any, target: object) -> tuple[bool, str]:
     what = "coroutine" if isinstance(holder, CoroutineType) else "generator"
     frame = holder.cr_frame if what == "coroutine" else holder.gi_frame
     if frame is None:
@@ -239,7 +239,7 @@ def _instance_edge(holder: object, target: object) -> str:
     return f"a {name}"
 
 
-def _slot(member: Any, holder: Any) -> Any:
+def _slot(member: Any, holder: object) -> object:
     try:
         return member.__get__(holder)
     except AttributeError:
@@ -247,10 +247,12 @@ def _slot(member: Any, holder: Any) -> Any:
 
 
 # ---------------------------------------------------------------------- arrays
-def _arrays_over(everything: list[Any], exported: dict[str, Any]) -> dict[str, list[tuple[str, Any]]]:
+def _arrays_over(
+    everything: list[object], exported: dict[str, object]
+) -> dict[str, list[tuple[str, object]]]:
     """For each object: arrays over its bytes with what holds them, a variable in words or (value, container)."""
-    found: dict[str, list[tuple[str, Any]]] = {}
-    numpy: Any = sys.modules.get("numpy")
+    found: dict[str, list[tuple[str, object]]] = {}
+    numpy = sys.modules.get("numpy")
     if not exported or numpy is None:
         return found
     names = {id(exporter): name for name, exporter in exported.items()}
@@ -269,7 +271,7 @@ def _arrays_over(everything: list[Any], exported: dict[str, Any]) -> dict[str, l
     return found
 
 
-def _values(container: object) -> Iterator[Any]:
+def _values(container: object) -> Iterator[object]:
     try:
         yield from gc.get_referents(container)
     except RuntimeError:

@@ -14,6 +14,8 @@ from sundog.state.lease_spec import LeaseSpec
 
 if TYPE_CHECKING:
     from sundog.owner.lanes import ActorLane, Lane, LeasedLane
+    from sundog.wire.dicts import LeaseSetup
+    from sundog.wire.lanes import Extra
 
 # Task states
 WAITING, QUEUED, SENT, DONE = 0, 1, 2, 3
@@ -56,9 +58,9 @@ class Code:
     def __init__(self, hash_: bytes, blob: bytes) -> None:
         self.hash = hash_
         self.blob = blob
-        self.function: Any = None  # a weak ref to it, or the function itself
+        self.function: object = None  # a weak ref to it, or the function itself
         # (name, returns, retry_exceptions, max_calls) -> the number by which workers know it with these
-        self.numbers: dict[tuple[Any, ...], int] = {}
+        self.numbers: dict[tuple[object, ...], int] = {}
 
 
 class Fn:
@@ -100,14 +102,14 @@ class Fn:
         self.retry_timeout = False  # a run that took too long is tried again
         self.generator = False
         self.max_retries = 3
-        self.retry_exceptions: Any = False
+        self.retry_exceptions: object = False
         self.max_calls = 0
         self.backpressure = -1
         self.counted = False  # of an actor that bounds the unread items of all its generators together
-        self.extra: dict[str, Any] | None = None
+        self.extra: Extra | None = None
         self.estimate_s = -1.0  # unknown
         self.shape: Shape | None = None
-        self.site_code: Any = None  # the line that submitted it last (owner/call_sites.py)
+        self.site_code: object = None  # the line that submitted it last (owner/call_sites.py)
         self.site_at = -1
         self.together = False  # may share a packet with others although it is not tried again
 
@@ -145,7 +147,7 @@ class Task:
     # For running it again when a result is lost (owner/lineage.py):
     lossy: set[bytes] | None = None  # its results in segments
     needs: tuple[bytes, ...] | None = None  # objects that it was made from, once it has finished
-    saved: dict[bytes, Any] | None = None  # small values of top-level refs
+    saved: dict[bytes, object] | None = None  # small values of top-level refs
     kept_bytes = 0
     retries_at_close: int | None = None  # a generator that nobody reads on is cancelled, but may run again
     rebuilding: set[bytes] | None = None  # it runs again: which results are wanted of it
@@ -182,7 +184,7 @@ class Shape:
 
     __slots__ = ("crew", "crowded", "key", "lanes", "queue", "setup", "spec", "spent", "wanted")
 
-    def __init__(self, key: int, spec: LeaseSpec, setup: dict[str, object]) -> None:
+    def __init__(self, key: int, spec: LeaseSpec, setup: LeaseSetup) -> None:
         self.key = key
         self.spec = spec
         self.setup = setup

@@ -12,9 +12,12 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sundog.wire.looks import Call, Frame, ProcessStacks, Stack
+from sundog.wire.looks import Call, ProcessStacks, Stack, StackFrame
+
+if TYPE_CHECKING:
+    from asyncio import Task
 
 PACKAGE_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _INNER_MAX = 80
@@ -82,12 +85,12 @@ def _find_call(frames: Iterable[FrameType], call_of: CallOf, calls: dict[str, Ca
 
 def _stack(name: str, frames: Iterable[FrameType], call_of: CallOf, calls: dict[str, Call]) -> Stack:
     """One stack; frames outside of the one that runs a call are how its worker began, and are left out."""
-    found: list[Frame] = []
+    found: list[StackFrame] = []
     call: Call | None = None
     for frame in frames:
         code = frame.f_code
         file = code.co_filename
-        found.append(Frame(code.co_qualname, file, frame.f_lineno or 0, file.startswith(PACKAGE_DIR)))
+        found.append(StackFrame(code.co_qualname, file, frame.f_lineno or 0, file.startswith(PACKAGE_DIR)))
         if found[-1].ours and call is None:
             call = call_of(frame)
             if call is not None:
@@ -123,7 +126,7 @@ def _loop_tasks(
     return found, len(tasks) - len(found)
 
 
-def _all_tasks() -> list[Any]:
+def _all_tasks() -> list[Task[object]]:
     from asyncio import tasks as module
 
     for name in ("_all_tasks", "_scheduled_tasks"):  # by version of Python

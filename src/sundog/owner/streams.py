@@ -7,7 +7,7 @@ was not asked for yet is held by the stream; the ref that `next()` returns takes
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.exceptions import StreamingGeneratorReplayInconsistentError
 from sundog.ids import RESULT_SUFFIX, index_of, result_id, task_of
@@ -17,7 +17,7 @@ from sundog.owner.lanes import Lane
 from sundog.owner.peers import Peers
 from sundog.owner.rows import DONE, Task, Value, slim
 from sundog.serialize.pack import pack
-from sundog.wire.lanes import OK
+from sundog.wire.lanes import OK, WireValue
 from sundog.wire.peers import Consumed
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Streams:
         return stream is not None and stream.end is None and index_of(oid) > stream.arrived
 
     # ------------------------------------------------------------------ from the worker (locked)
-    def item(self, task: Task, index: int, value: Any, lane: Lane) -> None:
+    def item(self, task: Task, index: int, value: WireValue, lane: Lane) -> None:
         """One item arrived. After a retry the first ones arrive again and are dropped."""
         basics = self.basics
         if task.rebuilding is not None:
@@ -157,7 +157,7 @@ class Streams:
         self._wake(stream)
         self._maybe_forget(stream)
 
-    def dynamic(self, task: Task, values: list[Any], lane: Lane) -> None:
+    def dynamic(self, task: Task, values: list[WireValue], lane: Lane) -> None:
         """All items of a num_returns="dynamic" task: the one result is a generator over refs to them.
 
         The refs inside of them were accepted before.
@@ -173,7 +173,7 @@ class Streams:
             basics.refs.hold_new(oid)
             basics.ready[oid] = slim((*value, lane if value[2] else None))
         # The holds above become the container's; the refs built here only serve to be pickled.
-        refs: list[ObjectRef[Any]] = [ObjectRef(oid, None) for oid in oids]
+        refs: list[ObjectRef[object]] = [ObjectRef(oid, None) for oid in oids]
         for oid in oids:
             basics.refs.hold(oid)
         meta, _, inner = pack(DynamicObjectRefGenerator(refs), 1 << 62)

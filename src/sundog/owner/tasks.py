@@ -107,7 +107,7 @@ class Tasks:
         fn.code = code
         return fn
 
-    def _while_it_lives(self, function: object) -> Any:
+    def _while_it_lives(self, function: object) -> object:
         """What has a function's code forgotten when the function dies; the function itself if that cannot be told."""
         codes, key = self._codes, id(function)
 
@@ -131,7 +131,7 @@ class Tasks:
         fn.number = numbers[told]
 
     # ------------------------------------------------------------------ submit
-    def submit(self, fn: Fn, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Task:
+    def submit(self, fn: Fn, args: tuple[object, ...], kwargs: dict[str, object]) -> Task:
         """Queue a task and return its row; the caller makes the refs."""
         basics = self.basics
         task_id = basics.ids.task()
@@ -162,7 +162,7 @@ class Tasks:
             self.dispatch.kick()
         return task
 
-    def refs_of(self, task: Task, code: object, at: int) -> Any:
+    def refs_of(self, task: Task, code: object, at: int) -> object:
         """The refs that `.remote()`, called at this place, returns for a task."""
         if task.fn.queue_timeout_s is not None:
             self.timeouts.watch(task)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.exceptions import TaskQueueTimeoutError, TaskTimeoutError
 from sundog.owner.basics import Basics
@@ -37,7 +37,7 @@ _ASK_AGAIN_S = 1.0
 _PACKAGE_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
-def bind(fn: Fn, options: TaskOptions | MethodOptions, extra: dict[str, object] | None) -> dict[str, Any]:
+def bind(fn: Fn, options: TaskOptions | MethodOptions, extra: dict[str, object] | None) -> dict[str, object]:
     """Give a function its bounds; returns what its tasks carry so that their worker knows."""
     fn.timeout_s, fn.queue_timeout_s = options.timeout_s, options.queue_timeout_s
     fn.one = fn.one and fn.queue_timeout_s is None  # the way of `Tasks.refs_of`, where the watch begins

@@ -11,7 +11,6 @@ import inspect
 from collections import deque
 from collections.abc import Collection, Iterator
 from types import CodeType, FunctionType, ModuleType
-from typing import Any
 
 _MOST = 2000
 
@@ -33,8 +32,8 @@ def is_named(function: FunctionType, names: Collection[str]) -> bool:
     return not {own, function.__name__, f"{function.__module__}.{own}"}.isdisjoint(names)
 
 
-def _reached(function: Any, receiver: Any) -> Iterator[FunctionType]:
-    todo: deque[Any] = deque([function])
+def _reached(function: object, receiver: object) -> Iterator[FunctionType]:
+    todo: deque[object] = deque([function])
     if receiver is not None:
         todo.append(type(receiver))
     seen: set[int] = set()
@@ -50,7 +49,7 @@ def _reached(function: Any, receiver: Any) -> Iterator[FunctionType]:
         todo.extend(_named_in(each))
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> FunctionType | type | None:
     """The Python function or class that a value is or wraps; None if it is none."""
     if isinstance(value, property):
         value = value.fget
@@ -60,7 +59,7 @@ def _plain(value: Any) -> Any:
     return value if isinstance(value, FunctionType | type) and value.__module__ != "builtins" else None
 
 
-def _named_in(function: FunctionType) -> Iterator[Any]:
+def _named_in(function: FunctionType) -> Iterator[object]:
     names = _names(function.__code__)
     for name in names:
         value = function.__globals__.get(name)

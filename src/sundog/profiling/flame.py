@@ -8,20 +8,42 @@ from __future__ import annotations
 
 import html
 import json
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sundog.profiling.merge import overhead, stacks_of
-from sundog.profiling.rows import Frame, Profile
+from sundog.profiling.rows import Profile, ProfileFrame
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    from sundog.plain import JsonObject
+
+    class FlameBar(TypedDict):
+        """A bar as the page reads it: name, place, seconds, children."""
+
+        n: str
+        p: str
+        s: float
+        c: list[FlameBar]
+
+    class _Bar(TypedDict):
+        """A bar while its children are still found by their place and name."""
+
+        n: str
+        p: str
+        s: float
+        c: dict[tuple[str, str], _Bar]
+
 
 _SMALLEST = 0.0005  # bars below this share of the whole are not drawn: nobody could read them
 
 
-def speedscope(profile: Profile) -> dict[str, Any]:
+def speedscope(profile: Profile) -> JsonObject:
     """What https://www.speedscope.app opens: one profile for each remote function."""
     frames: dict[tuple[str, str], int] = {}
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, str | int]] = []
 
-    def index_of(frame: Frame) -> int:
+    def index_of(frame: ProfileFrame) -> int:
         key = (frame.name, frame.path)
         if key not in frames:
             frames[key] = len(frames)
@@ -53,9 +75,9 @@ def speedscope(profile: Profile) -> dict[str, Any]:
     }
 
 
-def tree(profile: Profile) -> dict[str, object]:
+def tree(profile: Profile) -> FlameBar:
     """The stacks as a tree of bars: name, place, seconds, children."""
-    root: dict[str, Any] = {"n": "all", "p": "", "s": 0.0, "c": {}}
+    root: _Bar = {"n": "all", "p": "", "s": 0.0, "c": {}}
     for (label, stack), (seconds, _) in stacks_of(profile.parts).items():
         root["s"] += seconds
         at = root["c"].setdefault(("", label), {"n": label, "p": "remote function", "s": 0.0, "c": {}})
@@ -69,7 +91,7 @@ def tree(profile: Profile) -> dict[str, object]:
     return _listed(root, root["s"] * _SMALLEST)
 
 
-def _listed(bar: dict[str, Any], smallest: float) -> dict[str, Any]:
+def _listed(bar: _Bar, smallest: float) -> FlameBar:
     children = sorted(bar["c"].values(), key=lambda each: -each["s"])
     kept = [_listed(each, smallest) for each in children if each["s"] >= smallest]
     return {"n": bar["n"], "p": bar["p"], "s": round(bar["s"], 6), "c": kept}

@@ -11,9 +11,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sundog.profiling.rows import Allocation, Frame, Memory, Stack
+from sundog.profiling.rows import Allocation, MemoryProfile, ProfileFrame, Stack
+
+if TYPE_CHECKING:
+    from memray import AllocationRecord
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _WORKER = f"{_PACKAGE}worker{os.sep}"
@@ -22,7 +25,7 @@ _ROWS_MAX = 200
 _only_one = threading.Lock()
 
 
-class NotThere(Exception):
+class NoMemray(Exception):
     """The tool cannot be used here; the text says why."""
 
 
@@ -43,7 +46,7 @@ class Tracker:
         try:
             import memray
         except ImportError:
-            raise NotThere(
+            raise NoMemray(
                 "memray is not installed in the worker's Python. Install it with: pip install 'sundog[profile]'"
             ) from None
         if not _only_one.acquire(blocking=False):
@@ -58,11 +61,11 @@ class Tracker:
         except BaseException as error:
             _only_one.release()
             if isinstance(error, Exception):
-                raise NotThere(f"memray cannot start: {type(error).__name__}: {error}") from error
+                raise NoMemray(f"memray cannot start: {type(error).__name__}: {error}") from error
             raise
         return True
 
-    def stop(self, label: str = "") -> Memory:
+    def stop(self, label: str = "") -> MemoryProfile:
         """End, and read what was found; `label` names the function if the whole file is one call's."""
         try:
             _elsewhere(self._tracker.__exit__, None, None, None)
@@ -71,7 +74,7 @@ class Tracker:
         return read(self.file, label)
 
 
-def _elsewhere(call: Callable[..., Any], *args: Any) -> None:
+def _elsewhere(call: Callable[..., object], *args: object) -> None:
     """Call something in a thread of its own: memray then learns the whole stacks of all others, ours included."""
     raised: list[BaseException] = []
 
@@ -88,7 +91,7 @@ def _elsewhere(call: Callable[..., Any], *args: Any) -> None:
         raise raised[0]
 
 
-def read(file: str, label: str = "") -> Memory:
+def read(file: str, label: str = "") -> MemoryProfile:
     """The rows of a file of memray's."""
     from memray import FileReader
 
@@ -96,13 +99,13 @@ def read(file: str, label: str = "") -> Memory:
         peak = int(reader.metadata.peak_memory)
         at_peak = _rows(reader.get_high_watermark_allocation_records(merge_threads=True), label)
         kept = _rows(reader.get_leaked_allocation_records(merge_threads=True), label)
-    return Memory(peak, at_peak, kept, {label: (1, peak)} if label else {}, os.path.basename(file))
+    return MemoryProfile(peak, at_peak, kept, {label: (1, peak)} if label else {}, os.path.basename(file))
 
 
-def _rows(records: Iterable[Any], label: str) -> list[Allocation]:
+def _rows(records: Iterable[AllocationRecord], label: str) -> list[Allocation]:
     total: dict[tuple[str, Stack], tuple[int, int]] = {}
     for record in records:
-        found = users_frames([Frame(*each) for each in record.stack_trace()])
+        found = users_frames([ProfileFrame(*each) for each in record.stack_trace()])
         if not found:
             continue
         key = (label or found[0].name, found)
@@ -112,9 +115,9 @@ def _rows(records: Iterable[Any], label: str) -> list[Allocation]:
     return sorted(rows, key=lambda row: row.size_bytes, reverse=True)[:_ROWS_MAX]
 
 
-def users_frames(innermost_first: list[Frame]) -> Stack:
+def users_frames(innermost_first: list[ProfileFrame]) -> Stack:
     """A stack from the remote function to the innermost line of the user's, outermost first; () if there is none."""
-    frames: list[Frame] = []
+    frames: list[ProfileFrame] = []
     for frame in innermost_first:
         if frame.path.startswith(_WORKER):
             break
@@ -132,7 +135,7 @@ def is_library(path: str) -> bool:
     return f"{os.sep}site-packages{os.sep}" in path
 
 
-def add(first: Memory | None, second: Memory) -> Memory:
+def add(first: MemoryProfile | None, second: MemoryProfile) -> MemoryProfile:
     """What two calls found, together; the file of the larger peak."""
     if first is None:
         return second
@@ -141,7 +144,7 @@ def add(first: Memory | None, second: Memory) -> Memory:
         before = calls.get(name, (0, 0))
         calls[name] = (before[0] + count, max(before[1], peak))
     larger = max(first, second, key=lambda each: each.peak_bytes)
-    return Memory(larger.peak_bytes, larger.at_peak, _sum(first.kept, second.kept), calls, larger.file)
+    return MemoryProfile(larger.peak_bytes, larger.at_peak, _sum(first.kept, second.kept), calls, larger.file)
 
 
 def _sum(first: list[Allocation], second: list[Allocation]) -> list[Allocation]:

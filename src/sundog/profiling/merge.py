@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from sundog.profiling.rows import Allocation, Frame, Lines, Memory, Part, Profile, Stack
+from sundog.profiling.rows import Allocation, LineTimes, MemoryProfile, Part, Profile, ProfileFrame, Stack
 
 _SHOWN = 15
 _MIB = 1 << 20
@@ -22,7 +22,7 @@ class ByFunction(NamedTuple):
     label: str
     seconds: float
     samples: int
-    hottest: Frame  # the innermost line that most of it was spent at
+    hottest: ProfileFrame  # the innermost line that most of it was spent at
     hottest_s: float
 
 
@@ -39,7 +39,7 @@ def stacks_of(parts: Iterable[Part]) -> dict[tuple[str, Stack], tuple[float, int
 def by_function(parts: Iterable[Part]) -> list[ByFunction]:
     """Seconds of each remote function, most first."""
     found: dict[str, tuple[float, int]] = {}
-    lines: dict[str, dict[Frame, float]] = {}
+    lines: dict[str, dict[ProfileFrame, float]] = {}
     for (label, stack), (seconds, count) in stacks_of(parts).items():
         before = found.get(label, (0.0, 0))
         found[label] = (before[0] + seconds, before[1] + count)
@@ -62,7 +62,7 @@ def overhead(parts: Iterable[Part]) -> float:
     return max(shares, default=0.0)
 
 
-def lines_of(parts: Iterable[Part]) -> list[Lines]:
+def lines_of(parts: Iterable[Part]) -> list[LineTimes]:
     """Hits and seconds of lines, over all processes and calls."""
     total: dict[tuple[str, int, str], dict[int, tuple[int, float]]] = {}
     for part in parts:
@@ -71,13 +71,13 @@ def lines_of(parts: Iterable[Part]) -> list[Lines]:
             for line, (hits, seconds) in each.lines.items():
                 before = own.get(line, (0, 0.0))
                 own[line] = (before[0] + hits, before[1] + seconds)
-    return [Lines(*key, found) for key, found in sorted(total.items())]
+    return [LineTimes(*key, found) for key, found in sorted(total.items())]
 
 
-def memory_of(parts: Iterable[Part]) -> Memory:
+def memory_of(parts: Iterable[Part]) -> MemoryProfile:
     """What all processes had at their peaks and kept, by function and line."""
-    at_peak: dict[tuple[str, Frame], Allocation] = {}
-    kept: dict[tuple[str, Frame], Allocation] = {}
+    at_peak: dict[tuple[str, ProfileFrame], Allocation] = {}
+    kept: dict[tuple[str, ProfileFrame], Allocation] = {}
     calls: dict[str, tuple[int, int]] = {}
     peak = 0
     for part in parts:
@@ -99,7 +99,7 @@ def memory_of(parts: Iterable[Part]) -> Memory:
         for name, (count, largest) in part.memory.calls.items():
             before_calls = calls.get(name, (0, 0))
             calls[name] = (before_calls[0] + count, max(before_calls[1], largest))
-    return Memory(peak, _by_size(at_peak.values()), _by_size(kept.values()), calls)
+    return MemoryProfile(peak, _by_size(at_peak.values()), _by_size(kept.values()), calls)
 
 
 def _by_size(rows: Iterable[Allocation]) -> list[Allocation]:
@@ -134,7 +134,7 @@ def _sample_table(profile: Profile) -> list[str]:
     return out if rows else [*out[:1], "nothing was running"]
 
 
-def _line_table(found: Lines) -> str:
+def _line_table(found: LineTimes) -> str:
     total = sum(seconds for _, seconds in found.lines.values())
     last = max(found.lines, default=found.first_line)
     out = ["", f"{found.name} ({found.path}:{found.first_line}), {total:.3g} s in its lines"]
@@ -151,7 +151,7 @@ def _line_table(found: Lines) -> str:
     return "\n".join(out)
 
 
-def _memory_table(found: Memory) -> list[str]:
+def _memory_table(found: MemoryProfile) -> list[str]:
     out = [f"largest peak of a process or call: {found.peak_bytes / _MIB:.1f} MiB"]
     if found.calls:
         out += ["", f"  {'peak MiB':>9}  {'calls':>6}  function or method"]
@@ -173,6 +173,6 @@ def _memory_table(found: Memory) -> list[str]:
     return out
 
 
-def _place(frame: Frame) -> str:
+def _place(frame: ProfileFrame) -> str:
     place = os.path.basename(frame.path)
     return f"{place}:{frame.line}" if frame.line else place  # the libraries of C code have no lines

@@ -20,8 +20,8 @@ import threading
 import time
 from pathlib import Path
 
-from sundog.profiling.memory import NotThere
-from sundog.profiling.rows import Frame, Samples, Stack
+from sundog.profiling.memory import NoMemray
+from sundog.profiling.rows import ProfileFrame, Samples, Stack
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _WORKER = f"{_PACKAGE}worker{os.sep}"
@@ -57,7 +57,7 @@ class NativeSampler:
         """
         program = find_spy()
         if program is None:
-            raise NotThere("native frames need py-spy. Install it with: pip install 'sundog[profile]'")
+            raise NoMemray("native frames need py-spy. Install it with: pip install 'sundog[profile]'")
         idle = ["--idle"] if self.kind == "wall" else []
         self._spy = subprocess.Popen(
             [
@@ -90,7 +90,7 @@ class NativeSampler:
         self._used_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         if not os.path.exists(self._file):
             said = errors.decode(errors="replace").strip().splitlines()
-            raise NotThere(f"py-spy found nothing: {said[0] if said else f'exit code {spy.returncode}'}")
+            raise NoMemray(f"py-spy found nothing: {said[0] if said else f'exit code {spy.returncode}'}")
 
     def result(self) -> Samples:
         """What was found."""
@@ -125,14 +125,14 @@ def read(text: str, kind: str, step_s: float, role: str) -> Samples:
     return Samples(kind, looks, 0.0, 0.0, stacks)
 
 
-def _frame(text: str) -> Frame:
+def _frame(text: str) -> ProfileFrame:
     found = _PLACE.match(text)
     if found is None:
-        return Frame(text, "", 0)
-    return Frame(found["name"], found["path"], int(found["line"] or 0))
+        return ProfileFrame(text, "", 0)
+    return ProfileFrame(found["name"], found["path"], int(found["line"] or 0))
 
 
-def _is_python(frame: Frame) -> bool:
+def _is_python(frame: ProfileFrame) -> bool:
     return frame.path.endswith(".py") or (frame.path.startswith("<") and frame.line > 0)
 
 

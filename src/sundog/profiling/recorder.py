@@ -11,10 +11,10 @@ import os
 import threading
 
 from sundog import notices
-from sundog.profiling.memory import NotThere, Tracker
+from sundog.profiling.memory import NoMemray, Tracker
 from sundog.profiling.native import NativeSampler
 from sundog.profiling.rows import Part, write_part
-from sundog.profiling.sampler import Sampler
+from sundog.profiling.sampler import StackSampler
 from sundog.wire.profiles import ProfileSpec
 
 _running: dict[str, Recorder] = {}
@@ -26,7 +26,7 @@ class Recorder:
     def __init__(self, spec: ProfileSpec, role: str, session_path: str) -> None:
         self.spec = spec
         self._role, self._session = role, session_path
-        self._sampler: Sampler | NativeSampler | None = None
+        self._sampler: StackSampler | NativeSampler | None = None
         self._tracker: Tracker | None = None
         self._lock = threading.Lock()
         self._timer = threading.Timer(spec.limit_s, self.stop)
@@ -44,7 +44,7 @@ class Recorder:
             spy.start()
             self._sampler = spy
         else:
-            self._sampler = Sampler(self.spec.kind, self.spec.rate_hz, self._role)
+            self._sampler = StackSampler(self.spec.kind, self.spec.rate_hz, self._role)
             self._sampler.start()
         self._timer.start()
 
@@ -59,7 +59,7 @@ class Recorder:
             try:
                 sampler.stop()
                 part = part._replace(samples=sampler.result())
-            except NotThere as error:
+            except NoMemray as error:
                 notices.warn(f"No {self.spec.kind} profile of pid {os.getpid()}: {error}")
         elif tracker is not None:
             part = part._replace(memory=tracker.stop())
@@ -73,7 +73,7 @@ def start(spec: ProfileSpec, role: str, session_path: str) -> None:
     made = _running[spec.id] = Recorder(spec, role, session_path)
     try:
         made.start()
-    except (NotThere, RuntimeError) as error:
+    except (NoMemray, RuntimeError) as error:
         notices.warn(f"No {spec.kind} profile of pid {os.getpid()}: {error}")
 
 

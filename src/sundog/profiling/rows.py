@@ -16,14 +16,17 @@ import contextlib
 import json
 import os
 import time
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sundog import trust
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
 
 KINDS = ("cpu", "wall", "line", "memory")
 
 
-class Frame(NamedTuple):
+class ProfileFrame(NamedTuple):
     """One function in a stack."""
 
     name: str
@@ -31,7 +34,7 @@ class Frame(NamedTuple):
     line: int
 
 
-Stack = tuple[Frame, ...]
+Stack = tuple[ProfileFrame, ...]
 
 
 class Samples(NamedTuple):
@@ -44,7 +47,7 @@ class Samples(NamedTuple):
     stacks: dict[tuple[str, Stack], tuple[float, int]]
 
 
-class Lines(NamedTuple):
+class LineTimes(NamedTuple):
     """Hits and seconds of the lines of one function."""
 
     path: str
@@ -62,7 +65,7 @@ class Allocation(NamedTuple):
     allocations: int
 
 
-class Memory(NamedTuple):
+class MemoryProfile(NamedTuple):
     """What memray has found in one process."""
 
     peak_bytes: int
@@ -81,8 +84,8 @@ class Part(NamedTuple):
     role: str
     session: str
     samples: Samples | None = None
-    lines: list[Lines] | None = None
-    memory: Memory | None = None
+    lines: list[LineTimes] | None = None
+    memory: MemoryProfile | None = None
 
 
 class Profile(NamedTuple):
@@ -112,7 +115,7 @@ def begin(folder: str, kind: str, what: str) -> None:
 
 def write_part(folder: str, part: Part) -> None:
     """Write what one process found; a later write takes the place of an earlier one."""
-    row: dict[str, Any] = {"pid": part.pid, "role": part.role, "session": part.session}
+    row: JsonObject = {"pid": part.pid, "role": part.role, "session": part.session}
     if part.samples is not None:
         stacks = [
             [label, stack, weight, count] for (label, stack), (weight, count) in part.samples.stacks.items()
@@ -125,7 +128,7 @@ def write_part(folder: str, part: Part) -> None:
     _write(f"{folder}/{part.pid}.json", row)
 
 
-def _write(path: str, row: dict[str, Any]) -> None:
+def _write(path: str, row: JsonObject) -> None:
     part = f"{path}.part"
     with open(part, "w", encoding="utf-8", errors="backslashreplace") as file:
         json.dump(row, file)
@@ -149,25 +152,27 @@ def read(folder: str) -> Profile:
     return Profile(folder, head["kind"], head["what"], head["begun_s"], parts)
 
 
-def _part(row: dict[str, Any]) -> Part:
+def _part(row: JsonObject) -> Part:
     samples = lines = memory = None
     if "samples" in row:
         kind, looks, look_s, elapsed_s, stacks = row["samples"]
         found = {(label, _stack(stack)): (weight, count) for label, stack, weight, count in stacks}
         samples = Samples(kind, looks, look_s, elapsed_s, found)
     if "lines" in row:
-        lines = [Lines(p, f, n, {at: (hits, s) for at, hits, s in rows}) for p, f, n, rows in row["lines"]]
+        lines = [
+            LineTimes(p, f, n, {at: (hits, s) for at, hits, s in rows}) for p, f, n, rows in row["lines"]
+        ]
     if "memory" in row:
         fields = row["memory"]
         for name in ("at_peak", "kept"):
             fields[name] = [Allocation(each[0], _stack(each[1]), each[2], each[3]) for each in fields[name]]
         fields["calls"] = {name: tuple(found) for name, found in fields["calls"].items()}
-        memory = Memory(**fields)
+        memory = MemoryProfile(**fields)
     return Part(row["pid"], row["role"], row["session"], samples, lines, memory)
 
 
-def _stack(frames: list[list[Any]]) -> Stack:
-    return tuple(Frame(*each) for each in frames)
+def _stack(frames: list[tuple[str, str, int]]) -> Stack:
+    return tuple(ProfileFrame(*each) for each in frames)
 
 
 def profiles_of(session_path: str) -> list[Profile]:

@@ -18,11 +18,15 @@ import threading
 import time
 from types import CodeType, FrameType
 
-from sundog.profiling.rows import Frame, Samples
+from sundog.profiling.rows import ProfileFrame, Samples
 
 RATE_HZ = 100.0
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_WORKER = f"{_PACKAGE}worker{os.sep}"
+_WORKER = (
+    f"{_PACKAGE}worker{os.sep}",
+    f"{_PACKAGE}ray_engine{os.sep}",
+)  # whose frames call the user's function
+_RAY = f"{os.sep}site-packages{os.sep}ray{os.sep}"
 _DEPTH_MAX = 256
 _CLI = f"{_PACKAGE}cli{os.sep}"
 _LINES = importlib.util.find_spec("line_profiler")
@@ -37,7 +41,7 @@ _WAITS = ("<frozen ", threading.__file__, selectors.__file__, _PACKAGE)
 _Key = tuple[str, tuple[CodeType, ...], int]
 
 
-class Sampler:
+class StackSampler:
     """Looks until it is stopped."""
 
     def __init__(self, kind: str, rate_hz: float = RATE_HZ, role: str = "worker") -> None:
@@ -123,8 +127,9 @@ class Sampler:
         name = self._name(ident)
         if name.startswith("sundog-"):
             return None
-        if self._role == "worker" and ident == threading.main_thread().ident:
-            return None  # it starts, or ends
+        is_main = ident == threading.main_thread().ident
+        if (self._role == "worker" and is_main) or (not is_main and _is_of_ray(codes)):
+            return None  # it starts, or ends, or is a thread of the cluster's runtime
         for number in range(len(codes) - 1, -1, -1):
             if codes[number].co_filename.startswith(_CLI):
                 del codes[: number + 1]  # the program was started by a command of ours
@@ -145,13 +150,19 @@ class Sampler:
         with self._lock:
             found = {key: tuple(entry) for key, entry in self._found.items()}
             looks, look_s = self._looks, self._look_s
-        stacks: dict[tuple[str, tuple[Frame, ...]], tuple[float, int]] = {}
+        stacks: dict[tuple[str, tuple[ProfileFrame, ...]], tuple[float, int]] = {}
         for (label, codes, line), (weight, count) in found.items():
             frames = tuple(_frame(code) for code in codes)
             frames = (*frames[:-1], frames[-1]._replace(line=line))
             before = stacks.get((label or _own_name(frames[0].name), frames), (0.0, 0))
             stacks[label or _own_name(frames[0].name), frames] = (before[0] + weight, before[1] + int(count))
         return Samples(self.kind, looks, look_s, time.perf_counter() - self._begun_s, stacks)
+
+
+def _is_of_ray(codes: list[CodeType]) -> bool:
+    """Whether a thread was begun by Ray's own code, outermost frame first."""
+    begun = next((each for each in codes if each.co_filename != threading.__file__), None)
+    return begun is not None and _RAY in begun.co_filename
 
 
 def _below_verb(label: str, codes: list[CodeType], line: int) -> _Key | None:
@@ -171,8 +182,8 @@ def _own_name(name: str) -> str:
     return name.rpartition("<locals>.")[2]
 
 
-def _frame(code: CodeType) -> Frame:
-    return Frame(code.co_qualname, code.co_filename, code.co_firstlineno)
+def _frame(code: CodeType) -> ProfileFrame:
+    return ProfileFrame(code.co_qualname, code.co_filename, code.co_firstlineno)
 
 
 def _cpu_of(ident: int) -> float:

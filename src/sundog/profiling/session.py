@@ -11,24 +11,26 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sundog.profiling.rows import Profile, begin, read
 from sundog.profiling.sampler import RATE_HZ
 from sundog.wire.profiles import ProfileSpec
 from sundog.wire.requests import BeginProfile, EndProfile
 
+if TYPE_CHECKING:
+    from sundog.wire.requests import AskNode
+
 _PARTS_S = 30.0
 _LIMIT_S = 24 * 3600.0
 
 
-class Running:
+class RunningProfile:
     """A profile that has begun."""
 
     def __init__(
         self,
-        ask: Callable[..., Any],
+        ask: AskNode,
         session_path: str,
         kind: str,
         what: str,

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sundog.state.wait_facts import BEHIND, Holder, Lack, Wait
 from sundog.state.wait_graph import NOBODY, Builder, Vertex
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
 
 
 class Who(NamedTuple):
@@ -22,14 +25,12 @@ class Who(NamedTuple):
     actor: str = ""  # class of its actor
 
 
-def links(builder: Builder, cycle: Sequence[Vertex], who: Callable[[bytes], Who]) -> list[dict[str, Any]]:
+def links(builder: Builder, cycle: Sequence[Vertex], who: Callable[[bytes], Who]) -> list[JsonObject]:
     """One dict for each wait of a cycle that begins with a wait: name, task_id, pid, waits_for, why, stack."""
     return [_link(builder, cycle, number, who) for number, each in enumerate(cycle) if each[0] == "wait"]
 
 
-def _link(
-    builder: Builder, cycle: Sequence[Vertex], number: int, who: Callable[[bytes], Who]
-) -> dict[str, Any]:
+def _link(builder: Builder, cycle: Sequence[Vertex], number: int, who: Callable[[bytes], Who]) -> JsonObject:
     vertex = cycle[number]
     wait = builder.waits[vertex]
     process: Any = vertex[1]
@@ -129,7 +130,7 @@ class _Words:
         return f"{self.process(holder.key)} has {units}" if holder.key else f"a starting worker has {units}"
 
 
-def compose(found: Sequence[dict[str, Any]], source: Callable[[str, int], str]) -> str:
+def compose(found: Sequence[JsonObject], source: Callable[[str, int], str]) -> str:
     """The message of the error: the cycle, what to do, and the stack of each member."""
     count = len(found)
     first = (
@@ -159,7 +160,7 @@ def compose(found: Sequence[dict[str, Any]], source: Callable[[str, int], str]) 
     return "\n".join(lines)
 
 
-def _advice(found: Sequence[dict[str, Any]]) -> str:
+def _advice(found: Sequence[JsonObject]) -> str:
     why = " ".join(each["why"] for each in found)
     if "it needs" in why:
         return "Do not wait while holding what the other needs, or ask for less of it."

@@ -58,6 +58,7 @@ class Granting:
         self._lease_count = 0
         self._turns = 0
         self.tenants = Tenants()
+        self.pack_until = placement.PACK_UNTIL
         # Asked before a request that fits is assigned: "" or why it has to wait (memory is short).
         self.gate: Callable[[Want], str] | None = None
         self._epoch = 0  # moves when nodes or groups change, so that each shape looks again where it may run
@@ -206,7 +207,7 @@ class Granting:
     def _assign(self, shape: SpecQueue, want: Want, now: float, out: list[Instruction]) -> bool:
         if shape.epoch != self._epoch:
             self._look(shape)
-        place = placement.choose(shape, now)
+        place = placement.choose(shape, now, self.pack_until)
         if place is None:
             return False
         pool, node = place

@@ -14,12 +14,15 @@ Runs in the node program, on its only thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sundog.ids import PROCESS_BYTES, TASK_BYTES
 from sundog.state.deadlock_text import Who, links
 from sundog.state.wait_facts import ARGUMENTS, BEHIND, Report
 from sundog.state.wait_graph import NOBODY, Builder, Vertex, World, cycle, knot, stuck
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
 
 SETTLE_S = 0.05
 """Between the first word of a stall and the questions: the others of a cycle stall at about the same time."""
@@ -45,7 +48,7 @@ class Break(NamedTuple):
 
     process: bytes
     serial: int
-    links: list[dict[str, Any]]
+    links: list[JsonObject]
 
 
 class Surroundings(NamedTuple):

@@ -18,7 +18,8 @@ from sundog.state.resources import Pool, describe
 from sundog.state.shapes import SpecQueue
 
 PACK_UNTIL = 0.5
-"""A node is filled up to this share before the next one is used; beyond it, the emptiest comes first."""
+"""A node is filled up to this share before the next one is used; beyond it, the emptiest comes first. The setting
+scheduler_spread_threshold says another."""
 
 Conditions = Iterable[tuple[object, ...]]
 
@@ -122,7 +123,7 @@ def _in_group(shape: SpecQueue, groups: Groups) -> None:
         shape.waiting_for = "its placement group to be placed"
 
 
-def choose(shape: SpecQueue, now: float) -> tuple[Pool, NodeState] | None:
+def choose(shape: SpecQueue, now: float, pack_until: float = PACK_UNTIL) -> tuple[Pool, NodeState] | None:
     """Return the pool, among those with room for ``shape`` now, that it should draw from."""
     candidates, need = shape.candidates, shape.need
     if len(candidates) == 1:
@@ -133,11 +134,13 @@ def choose(shape: SpecQueue, now: float) -> tuple[Pool, NodeState] | None:
             place for place in places if place[0].fits(need, shape) and place[1].can_serve(shape, now)
         ]
         if open_now:
-            return _rank(shape, open_now)
+            return _rank(shape, open_now, pack_until)
     return None
 
 
-def _rank(shape: SpecQueue, open_now: list[tuple[Pool, NodeState]]) -> tuple[Pool, NodeState]:
+def _rank(
+    shape: SpecQueue, open_now: list[tuple[Pool, NodeState]], pack_until: float
+) -> tuple[Pool, NodeState]:
     kind, spec = shape.spec.strategy[0], shape.spec
     if not shape.with_gpu:
         # What needs no GPU leaves nodes that have some to requests that do, as far as it can.
@@ -158,6 +161,6 @@ def _rank(shape: SpecQueue, open_now: list[tuple[Pool, NodeState]]) -> tuple[Poo
     if spec.origin:
         open_now.sort(key=lambda place: not place[1].node_id.startswith(spec.origin))  # stable
     for pool, node in open_now:
-        if pool.used_share() < PACK_UNTIL:
+        if pool.used_share() < pack_until:
             return pool, node
     return min(open_now, key=lambda place: place[0].used_share())

@@ -37,7 +37,7 @@ def read(pid: int) -> tuple[int, int]:
     return used, resource.prlimit(pid, resource.RLIMIT_NOFILE)[0]
 
 
-class Gauge:
+class DescriptorGauge:
     """Whether a process has room for more descriptors, with some kept free for all else it does.
 
     It reads only when what was taken since the last reading may have used up the room; while there is none, not all the

@@ -30,7 +30,7 @@ _STALE_S = 60.0
 class JobGroup:
     """The control group of one job."""
 
-    def __init__(self, group: machine.Group) -> None:
+    def __init__(self, group: machine.MemoryGroup) -> None:
         self.group = group
         self.path = group.path
 
@@ -72,7 +72,7 @@ def build(
     job: str,
     memory_bytes: int,
     store_bytes: int,
-    around: list[machine.Group] | None = None,
+    around: list[machine.MemoryGroup] | None = None,
 ) -> tuple[JobGroup | None, str]:
     """The group of a job, made if it is not there; or None, and why there can be none.
 
@@ -85,7 +85,7 @@ def build(
     for outer in _places(machine.groups() if around is None else around):
         _sweep(outer.path)
         _let_be_limited(outer)
-        made = JobGroup(machine.Group(f"{outer.path}/{name_of(session, job)}", outer.version))
+        made = JobGroup(machine.MemoryGroup(f"{outer.path}/{name_of(session, job)}", outer.version))
         try:
             with contextlib.suppress(FileExistsError):
                 os.mkdir(made.path)
@@ -105,9 +105,9 @@ def name_of(session: str, job: str) -> str:
     return f"{_PREFIX}{os.path.basename(session)}-{job}"
 
 
-def _places(groups: list[machine.Group]) -> list[machine.Group]:
+def _places(groups: list[machine.MemoryGroup]) -> list[machine.MemoryGroup]:
     """Where a group may be made: in our own group, and in one around it as long as no limit is left that way."""
-    found: list[machine.Group] = []
+    found: list[machine.MemoryGroup] = []
     for group in groups:
         found.append(group)
         if group.limit_bytes() is not None:
@@ -115,7 +115,7 @@ def _places(groups: list[machine.Group]) -> list[machine.Group]:
     return found
 
 
-def _let_be_limited(outer: machine.Group) -> None:
+def _let_be_limited(outer: machine.MemoryGroup) -> None:
     """With version 2, groups in a group have a limit only if it says so. One with processes cannot."""
     path = f"{outer.path}/cgroup.subtree_control"
     with contextlib.suppress(OSError):

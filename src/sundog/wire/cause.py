@@ -8,10 +8,8 @@ from the node to every process that dealt with the dead one.
 from __future__ import annotations
 
 import signal as signals
-from collections.abc import Mapping
-from typing import Any
 
-from sundog.plain import field, plain
+from sundog.plain import JsonMapping, field, plain
 
 # What brought the end about. Owners choose the class of their error by it.
 ENDED = "ended"  # the node did, for `reason`
@@ -46,7 +44,7 @@ class Cause:
     kind: str = ""
     last_line: str = ""
     last_task: str = ""
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: JsonMapping = field(default_factory=dict)
 
     def text(self) -> str:
         """A sentence, or a few lines where there is evidence to show."""

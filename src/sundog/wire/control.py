@@ -7,10 +7,9 @@
 
 Owns the rows; the class of a row says who sends it to whom, its docstring what it says. Questions that the node
 answers are in `requests.py`, messages between processes in `peers.py`, those of the zygote in `zygote.py`, the lanes in
-`lanes.py`. Each program has one
-literal table from row to handler: `node/messages.py`, `owner/messages.py` with `engines/messages.py` (driver) or
-`worker/messages.py`, and `worker/zygote.py`. docs/protocol.md is made from these classes and tables
-(``python -m tests.docs.protocol``). Pure.
+`lanes.py`. Each program has one literal table from row to handler: `node/messages.py`, `owner/messages.py` with
+`engines/messages.py` (driver) or `worker/messages.py`, and `worker/zygote.py`. docs/protocol.md is made from these
+classes and tables (``python -m tests.docs.protocol``). Pure.
 
 A change of a row is a change of the protocol: raise `versions.PROTOCOL`.
 """
@@ -23,9 +22,11 @@ from sundog.wire.row import Row
 
 if TYPE_CHECKING:
     from sundog.job_spec import JobSpec
+    from sundog.plain import JsonObject
     from sundog.state.lease_spec import LeaseSpec
     from sundog.state.wait_facts import Report
     from sundog.wire.cause import Cause
+    from sundog.wire.dicts import Registration, Session
     from sundog.wire.pauses import Pause, Trigger
     from sundog.wire.profiles import ProfileSpec
 
@@ -48,7 +49,7 @@ class Hello(ToNode):
     job: JobSpec
     entrypoint: str
     log_to_driver: bool
-    versions: dict[str, Any] | None  # None: it started this session, with its own Python
+    versions: JsonObject | None  # None: it started this session, with its own Python
     preload: list[tuple[str, str]]
     loaded: list[str]  # packages that it has loaded
     script: bool = False  # its own file defines remote functions or actors: workers will need the pickler
@@ -62,7 +63,7 @@ class Env(ToNode):
     """A runtime environment, under the key by which leases will ask for it."""
 
     env_key: str
-    runtime_env: dict[str, Any]
+    runtime_env: JsonObject
     prepared: bytes
 
 
@@ -95,7 +96,7 @@ class SetupFailed(ToNode):
     """A worker could not set up its runtime environment (pip runs there, before any task)."""
 
     text: str
-    facts: dict[str, Any]
+    facts: JsonObject
 
 
 class ExitOk(ToNode):
@@ -191,15 +192,15 @@ class ActorRegister(ToNode):
     """An unnamed actor exists (a named one asks by `register_named`, for its name may be taken)."""
 
     actor_id: bytes
-    options: dict[str, Any]
+    options: Registration
 
 
 class ActorStart(ToNode):
     """The arguments of an actor's constructor are ready."""
 
     actor_id: bytes
-    args: Any
-    extra: dict[str, Any] | None
+    args: object
+    extra: dict[str, object] | None
 
 
 class ActorFail(ToNode):
@@ -301,14 +302,14 @@ class Described(ToNode):
     """Answer to `describe`."""
 
     number: int
-    rows: list[dict[str, Any]]
+    rows: list[JsonObject]
 
 
 class Looked(ToNode):
     """Answer to `look`."""
 
     token: int
-    row: Any  # of `wire/looks.py`; a sentence if it could not be made
+    row: object  # of `wire/looks.py`; a sentence if it could not be made
 
 
 class Rpc(ToNode):
@@ -316,17 +317,17 @@ class Rpc(ToNode):
 
     number: int
     verb: str
-    args: tuple[Any, ...]
+    args: tuple[object, ...]
 
 
 # ---------------------------------------------------------------------- node → driver, worker: coming and going
 class Welcome(FromNode):
     """To a driver that joins: session, job id, namespace, and the settings that the session was started with."""
 
-    session: dict[str, Any]
+    session: Session
     job_id: bytes
     namespace: str
-    settings: dict[str, Any]
+    settings: dict[str, object]
 
 
 class Refused(FromNode):
@@ -357,7 +358,7 @@ class Answer(FromNode):
 
     number: int
     ok: bool
-    value: Any
+    value: Any  # the answer, or the error to raise
 
 
 class Describe(FromNode):
@@ -372,7 +373,7 @@ class Look(FromNode):
 
     token: int
     question: str
-    arguments: tuple[Any, ...]
+    arguments: tuple[object, ...]
 
 
 # ---------------------------------------------------------------------- node → owner: leases and actors
@@ -419,7 +420,7 @@ class EnvFailed(FromNode):
 
     env_key: str
     text: str
-    facts: dict[str, Any]
+    facts: JsonObject
 
 
 class PeerOpened(FromNode, fds=1):
@@ -435,7 +436,7 @@ class ActorState(FromNode):
     state: str
     worker: bytes | None
     incarnation: int
-    cause: Any
+    cause: object
     pid: int
 
 
@@ -465,7 +466,7 @@ class Deadlock(FromNode):
     """This wait can never end: raise in it, with the cycle."""
 
     serial: int
-    links: list[dict[str, Any]]
+    links: list[JsonObject]
 
 
 class StartProfile(FromNode):
@@ -504,7 +505,7 @@ class WarnOnce(FromNode):
 class LogLines(FromNode):
     """Lines that workers printed (a `LogBatch` of `node/logs.py`, as a tuple)."""
 
-    batch: tuple[Any, ...]
+    batch: tuple[object, ...]
 
 
 class PauseNotice(FromNode):
@@ -533,7 +534,7 @@ class StoreRestored(FromNode):
     """To the process that asked: where the object is, that it is lost (None), or why it cannot be fetched now."""
 
     number: int
-    place: Any
+    place: object
 
 
 class StoreCollect(FromNode):
@@ -564,7 +565,7 @@ class ConstructActor(FromNode):
 
     actor_id: bytes
     incarnation: int
-    spec: dict[str, Any]
+    spec: Registration
 
 
 class TerminateActor(FromNode):

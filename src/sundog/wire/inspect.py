@@ -36,6 +36,11 @@ def measure_everything(profile: str) -> None:
     _Everything.profile = f"{ALL}{profile}" if profile else ""
 
 
+def measured_of_all() -> str:
+    """The profile of all that this process submits; empty if none was asked for."""
+    return _Everything.profile
+
+
 class Inspect(NamedTuple):
     """The options that were given."""
 

@@ -17,17 +17,21 @@ where its buffers are in shared memory (or None), and the ids of the refs inside
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sundog.wire.dicts import LeaseSetup
 
 OK, ERROR = 0, 1
 
 # (number, code hash, pickled function, name, num_returns, retry_exceptions (bool or pickled types), max_calls)
-FnWire = tuple[int, bytes, bytes, str, Any, Any, int]
+FnWire = tuple[int, bytes, bytes, str, Any, object, int]
 
 # (task id, function number or method name, arguments, submit time, extra)
 #   arguments: None (no arguments), bytes (pickled positional tuple or (args, kwargs) list), or
 #              ("obj", object id, meta, location): they are an object of their own in shared memory
 #   extra:     None or a dict of EXTRA_* keys
+Extra = dict[str, Any]
 Item = tuple[bytes, Any, Any, float, Any]
 EXTRA_VALUES = "v"  # values of top-level refs, by slot: (object id, wire value)
 EXTRA_RETURNS = "n"  # num_returns, when it differs from the function's own
@@ -60,7 +64,7 @@ R_STACK = 11  # payload: where a task was when its time was over; its reply foll
 R_LOST = 12  # payload: (object id, segment, refs still held): an argument is gone, so the task was not begun
 
 # (functions the worker has not seen, tasks, freed segments, what the lease needs): see above
-Packet = tuple[list[FnWire | None] | None, list[Item], list[tuple[str, int]], dict[str, Any] | None]
+Packet = tuple[list[FnWire | None] | None, list[Item], list[tuple[str, int]], "LeaseSetup | None"]
 WireValue = tuple[int, bytes, Any, Any]
 Reply = tuple[bytes, int, Any, float]
 ReplyBatch = list[Reply]

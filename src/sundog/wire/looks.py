@@ -36,7 +36,7 @@ class Who(NamedTuple):
     entrypoint: str = ""  # of a driver: its command line
 
 
-class Frame(NamedTuple):
+class StackFrame(NamedTuple):
     """One frame of a stack."""
 
     function: str
@@ -58,7 +58,7 @@ class Stack(NamedTuple):
     """Where one thread, or one task of an event loop, is; the most recent call first."""
 
     name: str
-    frames: tuple[Frame, ...]
+    frames: tuple[StackFrame, ...]
     call: Call | None = None
     ours: bool = False  # a thread that sundog started for itself
     omitted: int = 0  # frames in the middle of a deep recursion that are left out
@@ -75,7 +75,7 @@ class ProcessStacks(NamedTuple):
     tasks_omitted: int = 0
 
 
-class Waiting(NamedTuple):
+class WaitingTasks(NamedTuple):
     """Tasks of one function that a process submitted and that have not ended, by what they wait for."""
 
     name: str
@@ -89,7 +89,7 @@ class Pulse(NamedTuple):
     """What one process does now: the calls that run in it, and its own tasks that have not ended."""
 
     calls: tuple[Call, ...]
-    waiting: tuple[Waiting, ...]
+    waiting: tuple[WaitingTasks, ...]
     nested: int = 0  # children that run in the place of the task that waits for them, one in the other
 
 

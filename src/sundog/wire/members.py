@@ -10,9 +10,12 @@ Owns the rows. The tables are in `node/member.py` and `node/messages.py`. Pure.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sundog.wire.row import Row
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
 
 
 class ToMember(Row):
@@ -32,7 +35,7 @@ class Join(FromMember, fds=1):
     resources: dict[str, float]
     labels: dict[str, str]
     name: str
-    versions: dict[str, Any]
+    versions: JsonObject
 
 
 class Leave(ToMember):

@@ -6,19 +6,30 @@ an `Rpc` with a number, by which the `Answer` finds its asker. The node's table 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
+from sundog.plain import JsonObject
 from sundog.wire.row import Row
 
 A = TypeVar("A")
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any  # noqa: F401 (used in quotes)
+
+    from sundog.wire.dicts import Registration
     from sundog.wire.looks import Who  # noqa: F401 (used in quotes)
     from sundog.wire.pauses import Pause, Trigger  # noqa: F401 (used in quotes)
     from sundog.wire.profiles import ProfileSpec
+    from sundog.wire.status import SessionStatus  # noqa: F401 (used in quotes)
 
     class Request(Row, Generic[A]):
         """A question to the node."""
+
+    class AskNode(Protocol):
+        """What asks the node, however it reaches it: gets a request, gives its answer."""
+
+        def __call__(self, request: Request[A], /) -> A: ...
 
 else:
 
@@ -29,7 +40,7 @@ else:
             return cls  # a generic alias for each class below would take longer to make than the class
 
 
-Figures = dict[str, Any]
+Figures = JsonObject
 
 
 class ClusterResources(Request[dict[str, float]]):
@@ -44,7 +55,7 @@ class Nodes(Request[list[Figures]]):
     """Rows in the shape of `nodes()`."""
 
 
-class Status(Request[Figures]):
+class Status(Request["SessionStatus"]):
     """What `sundog status` shows."""
 
 
@@ -59,7 +70,7 @@ class LookAt(Request["tuple[list[tuple[Who, Any]], list[Who]]"]):
     """What processes tell of themselves now (`wire/looks.py`), and who did not answer in time."""
 
     question: str
-    arguments: tuple[Any, ...] = ()
+    arguments: tuple[object, ...] = ()
     only: tuple[str, ...] = ()  # ids of processes in hexadecimal; all by default
     patience_s: float = 10.0
 
@@ -130,7 +141,7 @@ class RegisterNamed(Request[bytes]):
     actor_id: bytes
     name: str
     namespace: str
-    options: dict[str, Any]
+    options: Registration
 
 
 class GetActor(Request[tuple[bytes, bytes]]):
@@ -140,13 +151,13 @@ class GetActor(Request[tuple[bytes, bytes]]):
     namespace: str
 
 
-class ActorInfo(Request[dict[str, Any] | None]):
+class ActorInfo(Request[JsonObject | None]):
     """State and process of one actor; None if it cannot be of this session."""
 
     actor_id: bytes
 
 
-class ListNamedActors(Request[list[Any]]):
+class ListNamedActors(Request["list[str] | list[dict[str, str]]"]):
     """Names of live actors; of all namespaces as rows of namespace and name."""
 
     all_namespaces: bool
@@ -159,7 +170,7 @@ class PgCreate(Request[tuple[bytes, bool]]):
     strategy: str
     name: str
     lifetime: str | None
-    label_selectors: Any
+    label_selectors: Sequence[Mapping[str, str] | Sequence[tuple[str, str]]] | None
     namespace: str
     soft_target: bytes
     topology: str  # a label whose value the nodes of all bundles have in common

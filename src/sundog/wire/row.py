@@ -112,7 +112,9 @@ class Table:
         """
         return Table(*self._by_kind.values(), *other._by_kind.values())
 
-    def handle(self, message: tuple[Any, ...], *sender: Any, fds: tuple[int, ...] | list[int] = ()) -> bool:
+    def handle(
+        self, message: tuple[Any, ...], *sender: object, fds: tuple[int, ...] | list[int] = ()
+    ) -> bool:
         """Call the handler of a message that has arrived; False if there is none.
 
         Raises:

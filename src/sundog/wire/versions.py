@@ -7,15 +7,18 @@ or runs on another Python. Pure; made by the driver that joins, judged by the no
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
 
 import sundog
+
+if TYPE_CHECKING:
+    from sundog.plain import JsonObject
 
 # Goes up whenever a message between two processes changes in a way that the other side would misread.
 PROTOCOL = 8
 
 
-def own() -> dict[str, Any]:
+def own() -> JsonObject:
     """What this process runs on."""
     return {
         "protocol": PROTOCOL,
@@ -26,7 +29,7 @@ def own() -> dict[str, Any]:
     }
 
 
-def refusal(session: str, ours: dict[str, Any], theirs: dict[str, Any] | None, executable: str) -> str | None:
+def refusal(session: str, ours: JsonObject, theirs: JsonObject | None, executable: str) -> str | None:
     """Why a program cannot join the session whose workers run on `ours`; None if it can."""
     theirs = theirs or {}
     remedy = f"Run the program with: {executable}, or in a session of its own: init(address='local')"

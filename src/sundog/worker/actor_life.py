@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sundog import event_facts, events
 from sundog.exceptions import AsyncioActorExit, RayTaskError
@@ -27,6 +27,9 @@ from sundog.worker.executor import Executor
 from sundog.worker.serving import Serving
 from sundog.worker.setup import apply_lease, note_lease
 
+if TYPE_CHECKING:
+    from sundog.wire.dicts import Registration
+
 _TEXT_MAX = 8192
 
 
@@ -37,7 +40,7 @@ class ActorLife:
         self.owner = owner
         self.executor = executor
         self.serving: Any = serving
-        self.loaded_class: Callable[[Any], None] | None = None  # told of an actor's class; by tracing
+        self.loaded_class: Callable[[object], None] | None = None  # told of an actor's class; by tracing
 
     def run(self) -> str:
         """Serve until the end, in whichever way the actor needs; returns why it ended."""
@@ -66,7 +69,7 @@ class ActorLife:
         self.serving.construct = lambda: self._construct(actor_id, incarnation, spec)
         self.serving.wake()
 
-    def _become(self, actor_id: bytes, incarnation: int, spec: dict[str, Any]) -> None:
+    def _become(self, actor_id: bytes, incarnation: int, spec: Registration) -> None:
         """From now on this process is the process of an actor."""
         facts, executor, owner = context.facts, self.executor, self.owner
         apply_lease(spec["setup"])
@@ -83,7 +86,7 @@ class ActorLife:
         executor.inspection.become_actor(spec.get("inspect"))
 
     def _construction_failed(
-        self, actor_id: bytes, incarnation: int, spec: dict[str, Any], error: BaseException
+        self, actor_id: bytes, incarnation: int, spec: Registration, error: BaseException
     ) -> None:
         """The constructor raised: the node hears of it, and this process ends."""
         self.executor.inspection.construction_failed(spec, actor_id, incarnation, error)
@@ -99,7 +102,7 @@ class ActorLife:
         self.serving.stopping = "its constructor failed"
         self.owner.control.send(ActorFailed(actor_id, incarnation, meta, str(stored)[:_TEXT_MAX]))
 
-    def _construct(self, actor_id: bytes, incarnation: int, spec: dict[str, Any]) -> None:
+    def _construct(self, actor_id: bytes, incarnation: int, spec: Registration) -> None:
         executor, owner = self.executor, self.owner
         self._become(actor_id, incarnation, spec)
         received: list[bytes] = []
@@ -108,7 +111,7 @@ class ActorLife:
         token = context.running.set((actor_id, f"{spec['class_name']}.__init__", incarnation, creator))
         owner.ring.started(actor_id, start, owner.ring.name(f"{spec['class_name']}.__init__"))
         failed = events.HIDDEN if spec.get("hidden") else 0
-        cls: Any = None
+        cls = None
         try:
             if self.serving.watch.changed() and owner.config.reload_changed_modules:
                 # Nothing of the user's runs here yet, so importing anew is as good as a new process.
@@ -169,7 +172,7 @@ class ActorLife:
         return shown
 
     @staticmethod
-    def _instance(cls: Any, positional: Any, named: Any, concurrent: Any) -> Any:
+    def _instance(cls: Any, positional: Any, named: Any, concurrent: object) -> object:
         """The user's constructor; alone, for signals that come while it runs may raise in it (`owner/moments.py`).
 
         That of an asyncio actor runs inside its loop, so it may start tasks there; a coroutine is awaited to its end.
@@ -193,7 +196,7 @@ class ActorLife:
             self.serving = concurrent
             owner.before_block, owner.after_block = concurrent.before_block, concurrent.after_block
 
-    def _arguments(self, actor_id: bytes, args: Any, extra: Any, received: list[bytes]) -> Any:
+    def _arguments(self, actor_id: bytes, args: object, extra: Any, received: list[bytes]) -> Any:
         """The constructor's arguments. One whose copy is gone is waited for here: its task runs again."""
         anew: list[bytes] = []
         try:
@@ -212,7 +215,7 @@ class ActorLife:
         finally:
             self.owner.ops.extend(anew)
 
-    def _choose_serving(self, cls: Any, spec: dict[str, Any]) -> Any:
+    def _choose_serving(self, cls: Any, spec: Registration) -> object:
         """None for a sequential actor; else what serves an asyncio or a threaded one."""
         groups: dict[str, int] = dict(spec.get("concurrency_groups") or {})
         limit: int | None = spec.get("max_concurrency")

@@ -14,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Coroutine, Iterator
 from types import CoroutineType, FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sundog import events
 from sundog.event_facts import MOVED_LEAST_BYTES, moved
@@ -27,13 +27,16 @@ from sundog.state.wait_facts import MAIN, RunSlot
 from sundog.wire import lanes as wire
 from sundog.worker import stacks, stdio
 from sundog.worker.answers import AnswerLane
-from sundog.worker.async_run import Run
+from sundog.worker.async_run import AsyncRun
 from sundog.worker.executor import Executor
 from sundog.worker.meter import STEP_S, LoopMeter, Steps
 from sundog.worker.results import bounds_of
 from sundog.worker.sampler import Call, await_stack, thread_stack
 from sundog.worker.serving import Serving
 from sundog.worker.threaded_actor import group_of
+
+if TYPE_CHECKING:
+    from sundog.wire.lanes import Extra
 
 _time = time.time
 _perf = time.perf_counter
@@ -43,7 +46,7 @@ _SHOWN_MAX = 4
 _MANY_BYTES = MOVED_LEAST_BYTES // 2
 
 
-class Group:
+class CallGroup:
     """Calls of one concurrency group: how many may run, how many do, which wait."""
 
     __slots__ = ("limit", "running", "waiting")
@@ -64,7 +67,7 @@ class AsyncServing(Serving):
         executor.concurrent = True
         executor.meter = self.meter = LoopMeter(executor.ring)
         self.cls = cls
-        self.groups = {name: Group(size) for name, size in {**groups, "": limit}.items()}
+        self.groups = {name: CallGroup(size) for name, size in {**groups, "": limit}.items()}
         self.loop = asyncio.new_event_loop()
         asyncio.set_event_loop(self.loop)
         # Not SystemExit: out of a task that a call has started, asyncio would raise that in the loop itself.
@@ -74,7 +77,9 @@ class AsyncServing(Serving):
         self._dirty: set[AnswerLane] = set()
         self._group_names: dict[str, str] = {}
         self._finish: str | None = None
-        self._ready: deque[tuple[Group, AnswerLane, wire.Item]] = deque()  # calls that are to begin, in order
+        self._ready: deque[tuple[CallGroup, AnswerLane, wire.Item]] = (
+            deque()
+        )  # calls that are to begin, in order
         self._run_due = False  # a run of them is on its way, or at it
 
     def run(self) -> str:
@@ -132,7 +137,7 @@ class AsyncServing(Serving):
             else:
                 group.waiting.append((lane, item))
 
-    def _start(self, group: Group, lane: AnswerLane, item: wire.Item) -> None:
+    def _start(self, group: CallGroup, lane: AnswerLane, item: wire.Item) -> None:
         group.running += 1
         if self._run_due or (item[4] is None and item[1] in self.meter.quick):
             self._ready.append((group, lane, item))
@@ -141,7 +146,7 @@ class AsyncServing(Serving):
         else:
             self._start_alone(group, lane, item)
 
-    def _start_alone(self, group: Group, lane: AnswerLane, item: wire.Item) -> None:
+    def _start_alone(self, group: CallGroup, lane: AnswerLane, item: wire.Item) -> None:
         """Begin a call in an asyncio task of its own, at the next turn of the loop."""
         extra = item[4]
         run = self._one if extra is None or wire.EXTRA_TIMEOUT not in extra else self._bounded
@@ -151,7 +156,7 @@ class AsyncServing(Serving):
     # ------------------------------------------------------------------ quick calls, many in one asyncio task
     def _run_soon(self) -> None:
         self._run_due = True
-        run = Run(self._begin, self._tasks.__setitem__, self._run_rests)
+        run = AsyncRun(self._begin, self._tasks.__setitem__, self._run_rests)
         run.task = self.loop.create_task(run)
 
     def _begin(self) -> tuple[bytes, Coroutine[Any, Any, None]] | None:
@@ -180,18 +185,25 @@ class AsyncServing(Serving):
 
     def _look_around(self) -> None:
         """All calls are done: look for the next one for a moment, as long as the loop has nothing else to do."""
+        spin_s = self.spins.next_s()
+        if not spin_s:
+            return
         ready = getattr(self.loop, "_ready", ())
         poll, yield_core = self.epoll.poll, os.sched_yield
-        end = _perf() + self.spin_s
+        end = _perf() + spin_s
         while not ready:
             if poll(0):
+                self.spins.ended(True)
                 self._readable()
                 return
             if _perf() > end or self.stopping is not None:
+                self.spins.ended(False)
                 return
             yield_core()
 
-    async def _bounded(self, group: Group, lane: AnswerLane, item: wire.Item, steps: Steps | None) -> None:
+    async def _bounded(
+        self, group: CallGroup, lane: AnswerLane, item: wire.Item, steps: Steps | None
+    ) -> None:
         """A call with a timeout_s or a queue_timeout_s."""
         call = self._one(group, lane, item, steps)
         if not self.executor.deadlines.begin(lane, item, call):
@@ -203,7 +215,7 @@ class AsyncServing(Serving):
         finally:
             self.executor.deadlines.end(item[0])
 
-    async def _one(self, group: Group, lane: AnswerLane, item: wire.Item, steps: Steps | None) -> None:
+    async def _one(self, group: CallGroup, lane: AnswerLane, item: wire.Item, steps: Steps | None) -> None:
         task_id, what, args, submit_s, extra = item
         executor, meter = self.executor, self.meter
         start = _time()
@@ -307,7 +319,7 @@ class AsyncServing(Serving):
                 moved(executor.ring, task_id, attempt, args, given, out, end)
             self._ended(group, lane, task_id)
 
-    def _ended(self, group: Group, lane: AnswerLane, task_id: bytes) -> None:
+    def _ended(self, group: CallGroup, lane: AnswerLane, task_id: bytes) -> None:
         self._tasks.pop(task_id, None)
         self.executor.cancelled.discard(task_id)
         group.running -= 1
@@ -319,7 +331,7 @@ class AsyncServing(Serving):
             self._maybe_stop()
 
     async def _stream(
-        self, lane: AnswerLane, task_id: bytes, name: str, result: object, extra: object
+        self, lane: AnswerLane, task_id: bytes, name: str, result: object, extra: Extra | None
     ) -> int:
         gates, results = self.executor.gates, self.executor.results
         per_yield, limit = bounds_of(extra)

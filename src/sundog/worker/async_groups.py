@@ -19,7 +19,7 @@ from sundog.owner.long_waits import Places
 from sundog.state.wait_facts import RunSlot
 from sundog.wire import lanes as wire
 from sundog.worker.answers import AnswerLane
-from sundog.worker.async_actor import AsyncServing, Group
+from sundog.worker.async_actor import AsyncServing, CallGroup
 from sundog.worker.executor import Executor
 from sundog.worker.sampler import Call
 from sundog.worker.serving import Serving
@@ -34,7 +34,7 @@ class GroupLoop(AsyncServing):
     ) -> None:
         super().__init__(owner, executor, limit, {}, cls)
         self.whole = whole
-        self.group: Group = self.groups[""]
+        self.group: CallGroup = self.groups[""]
 
     def start(self, name: str) -> None:
         """Run the loop from now on."""
@@ -63,7 +63,7 @@ class GroupLoop(AsyncServing):
     def _look_around(self) -> None:
         """Nothing comes here by itself."""
 
-    def _ended(self, group: Group, lane: AnswerLane, task_id: bytes) -> None:
+    def _ended(self, group: CallGroup, lane: AnswerLane, task_id: bytes) -> None:
         super()._ended(group, lane, task_id)
         self.whole.call_ended(task_id)
 

@@ -22,7 +22,7 @@ _perf = time.perf_counter
 _TURN_S = 1e-3  # then the loop may do something else, and what is done is sent
 
 
-class Run(Coroutine[Any, Any, None]):
+class AsyncRun(Coroutine[Any, Any, None]):
     """Calls that are ready, until one has to wait; then that one.
 
     Args:
@@ -44,7 +44,7 @@ class Run(Coroutine[Any, Any, None]):
         self._context: Context | None = None
         self.task: Any = None
 
-    def send(self, value: object) -> Any:
+    def send(self, value: object) -> object:
         """One step of the task: as many calls as end without waiting, or one step of the call that waited."""
         if self._coro is not None:
             return self._context.run(self._coro.send, value)  # type: ignore[union-attr]
@@ -67,7 +67,7 @@ class Run(Coroutine[Any, Any, None]):
             self._rest()
         raise StopIteration
 
-    def throw(self, *error: Any) -> Any:
+    def throw(self, *error: Any) -> object:
         """One step that begins with an error."""
         if self._coro is None:
             self._rest()
@@ -82,7 +82,7 @@ class Run(Coroutine[Any, Any, None]):
     def __await__(self) -> Any:
         raise TypeError("a run of calls is for an asyncio task")
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(
             self._coro, name
         )  # cr_frame and the like: a tool that looks at the task means the call

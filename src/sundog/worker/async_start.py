@@ -25,14 +25,14 @@ def make_in_loop(
     return made
 
 
-def _finish(outcome: Any, loop: asyncio.AbstractEventLoop | None) -> tuple[Any, BaseException | None]:
-    result: tuple[Any, BaseException | None] = (
+def _finish(outcome: Any, loop: asyncio.AbstractEventLoop | None) -> tuple[object, BaseException | None]:
+    result: tuple[object, BaseException | None] = (
         asyncio.run(outcome) if loop is None else loop.run_until_complete(outcome)
     )
     return result
 
 
-async def _make(cls: Any, positional: Any, named: Any) -> tuple[Any, BaseException | None]:
+async def _make(cls: Any, positional: Any, named: Any) -> tuple[object, BaseException | None]:
     # The error is a result: a SystemExit that leaves a task would be raised in the loop as well.
     try:
         if not is_coroutine(cls.__init__):

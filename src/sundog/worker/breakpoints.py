@@ -31,9 +31,9 @@ from sundog.wire.control import Paused, Resumed, SetCaptures, SetTriggers
 from sundog.wire.pauses import Pause
 
 if TYPE_CHECKING:
-    from sundog.debugging.desk import Desk
+    from sundog.debugging.desk import DebugDesk
     from sundog.debugging.remote_pdb import RemotePdb
-    from sundog.debugging.triggers import Watch
+    from sundog.debugging.triggers import TriggerWatch
     from sundog.owner.core import Owner
     from sundog.worker.actor_life import ActorLife
 
@@ -46,8 +46,8 @@ class Breakpoints:
     def __init__(self, owner: Owner, life: ActorLife) -> None:
         self.owner = owner
         self._life = life
-        self._desks: dict[bytes, Desk] = {}  # task -> where its client sits
-        self._watch: Watch | None = None
+        self._desks: dict[bytes, DebugDesk] = {}  # task -> where its client sits
+        self._watch: TriggerWatch | None = None
 
     def install(self) -> None:
         """Have `breakpoint()` stop the task."""
@@ -96,14 +96,14 @@ class Breakpoints:
         serving = self._life.serving
         return lambda: serving.current == task_id or task_id in serving.running_calls()
 
-    def _desk(self, task_id: bytes, path: str, line: int, function: str, why: str) -> Desk:
+    def _desk(self, task_id: bytes, path: str, line: int, function: str, why: str) -> DebugDesk:
         """Where the client of this task sits: the one of its last stop, if it is still there."""
-        from sundog.debugging.desk import Desk
+        from sundog.debugging.desk import DebugDesk
 
         found = self._desks.get(task_id)
         if found is not None and found.stop(path, line, function, why):
             return found
-        made = self._desks[task_id] = Desk(
+        made = self._desks[task_id] = DebugDesk(
             str(self.owner.control.session["path"]),
             self._pause(path, line, function, why),
             self._announce,
@@ -152,7 +152,7 @@ class Breakpoints:
 
         try:
             port = vscode.listen()
-        except vscode.NotThere as missing:
+        except vscode.NoDebugpy as missing:
             notices.warn(f"{missing} This exception waits for pdb instead.")
             return self._pdb().post_mortem(error, why)
         at, line = list(traceback.walk_tb(error.__traceback__))[-1]
@@ -170,7 +170,7 @@ class Breakpoints:
 
         try:
             port = vscode.listen()
-        except vscode.NotThere as error:
+        except vscode.NoDebugpy as error:
             notices.warn(f"{error} This breakpoint waits for pdb instead.")
             return self._pdb().set_trace(frame)
         code = frame.f_code
@@ -202,9 +202,9 @@ class Breakpoints:
         By the reader thread: the main thread is armed in its handler of SIGINT, wherever it is.
         """
         if self._watch is None:
-            from sundog.debugging.triggers import Watch
+            from sundog.debugging.triggers import TriggerWatch
 
-            self._watch = Watch(self._met)
+            self._watch = TriggerWatch(self._met)
         self._watch.set(message.triggers)
         self._life.executor.on_signal = self._arm_main
         self._life.executor.inspection.arm(

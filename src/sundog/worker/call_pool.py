@@ -21,14 +21,18 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sundog.wire.lanes import Item
+    from sundog.worker.answers import AnswerLane
 
 QUICK_S = 2e-4
 STUCK_S = 1e-3
 _FULL_S = 0.02
 _perf = time.perf_counter
 
-Call = tuple[Any, Any]  # the lane, and the item that came by it
+Call = tuple["AnswerLane", "Item"]  # the lane, and the item that came by it
 
 
 class _Runner:
@@ -49,7 +53,7 @@ class CallPool:
         run: runs a call to its end; must not raise.
     """
 
-    def __init__(self, size: int, name: str, run: Callable[[Any, Any], None]) -> None:
+    def __init__(self, size: int, name: str, run: Callable[[AnswerLane, Item], None]) -> None:
         self.size = size
         self.name = name
         self.waiting: deque[Call] = deque()
@@ -61,7 +65,7 @@ class CallPool:
         self._away = 0  # of those
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
 
-    def submit(self, lane: object, item: object) -> None:
+    def submit(self, lane: AnswerLane, item: Item) -> None:
         """Queue a call; one of the threads will take it."""
         self.waiting.append((lane, item))
         with self._lock:
@@ -114,6 +118,8 @@ class CallPool:
 
     def _serve(self, runner: _Runner) -> None:
         waiting, quick = self.waiting, self._quick
+        lane: AnswerLane | None
+        item: Item | None
         while True:
             if self._may_rest():
                 self._wake.get()

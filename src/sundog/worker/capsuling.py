@@ -18,8 +18,10 @@ from sundog.serialize.pack import pack_function, unpack_with
 from sundog.wire import lanes as wire
 
 if TYPE_CHECKING:
-    from sundog.capsules.capture import Pace, Packer, Randomness
+    from sundog.capsules.capture import CapsulePace, Packer, Randomness
     from sundog.capsules.rows import Header, Outcome, Packed
+    from sundog.wire.dicts import Registration
+    from sundog.wire.lanes import Extra
     from sundog.worker.answers import AnswerLane
     from sundog.worker.executor import Executor
 
@@ -41,10 +43,10 @@ class Capsules:
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
-        self.construction: dict[str, Any] | None = None  # what the actor was made from, if that is small
-        self._pace: Pace | None = None
+        self.construction: Registration | None = None  # what the actor was made from, if that is small
+        self._pace: CapsulePace | None = None
 
-    def constructed(self, spec: dict[str, Any]) -> None:
+    def constructed(self, spec: Registration) -> None:
         """Remember how the actor was made."""
         args = spec["args"]
         size = len(spec["blob"]) + (len(args) if type(args) is bytes else 0)
@@ -70,7 +72,7 @@ class Capsules:
         from sundog.capsules import capture
 
         if self._pace is None:
-            self._pace = capture.Pace()
+            self._pace = capture.CapsulePace()
         if before is not None or self._pace.allows(name):
             self.keep(lane, item, name, capture.outcome_of_error(error), before)
 
@@ -113,7 +115,7 @@ class Capsules:
         capture.keep(session["path"], header, contents, config.capsule_quota_bytes, config.capsule_keep)
 
     def keep_construction(
-        self, spec: dict[str, Any], actor_id: bytes, attempt: int, error: BaseException
+        self, spec: Registration, actor_id: bytes, attempt: int, error: BaseException
     ) -> None:
         """Write the capsule of a constructor that raised."""
         item = (
@@ -129,7 +131,7 @@ class Capsules:
 
             self.keep(None, item, f"{spec['class_name']}.__init__", capture.outcome_of_error(error), None)  # type: ignore[arg-type]
 
-    def _code(self, lane: AnswerLane, what: Any) -> tuple[Any, bytes | None, str]:
+    def _code(self, lane: AnswerLane, what: Any) -> tuple[object, bytes | None, str]:
         """The function, its pickle, and the method's name; no pickle if it cannot be had."""
         if type(what) is int:
             fn = lane.fns.get(what)
@@ -141,7 +143,7 @@ class Capsules:
         cls = type(self._executor.actor) if self._executor.actor is not None else None
         return getattr(cls, what, None), self.construction["blob"], what
 
-    def _nested(self, packer: Packer, args: Any) -> dict[bytes, Packed]:
+    def _nested(self, packer: Packer, args: object) -> dict[bytes, Packed]:
         """Values of refs inside the arguments, as far as this process has them."""
         if type(args) is not bytes or b"rebuild" not in args:
             return {}
@@ -179,7 +181,7 @@ class Capsules:
         )
 
 
-def _values(packer: Packer, extra: Any) -> tuple[Packed, ...]:
+def _values(packer: Packer, extra: Extra | None) -> tuple[Packed, ...]:
     found = (extra or {}).get(wire.EXTRA_VALUES) or ()
     return tuple(packer.value(value[1], value[2], oid) for oid, value in found)
 

@@ -19,7 +19,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sundog.exceptions import TaskTimeoutError
 from sundog.owner import context
@@ -32,10 +32,13 @@ from sundog.wire import lanes as wire
 from sundog.wire.peers import Expire
 from sundog.worker import stacks
 
+if TYPE_CHECKING:
+    from sundog.worker.answers import AnswerLane
+
 _EXPIRED_MAX = 10_000
 
 
-class Run:
+class BoundRun:
     """One task with a bound that runs here."""
 
     __slots__ = (
@@ -51,7 +54,7 @@ class Run:
         "timeout_s",
     )
 
-    def __init__(self, lane: Any, item: wire.Item, coroutine: Any) -> None:
+    def __init__(self, lane: AnswerLane, item: wire.Item, coroutine: Any) -> None:
         self.task_id, what, _, _, extra = item
         fn = lane.fns.get(what) if type(what) is int else None
         own = fn.name if fn is not None else f"{context.facts.actor_class}.{what}"
@@ -78,19 +81,19 @@ class Deadlines:
     def __init__(self, owner: Owner) -> None:
         self.owner = owner
         self.shm_root = owner.control.shm_root
-        self.running: dict[bytes, Run] = {}
+        self.running: dict[bytes, BoundRun] = {}
         self.end_call: Callable[[bytes], bool] = lambda _: (
             False
         )  # serving plugs in: False if it cannot be ended
         self.busy_with: Callable[[], str] = str  # serving plugs in: where what runs here is now
         self._expired: dict[bytes, None] = {}
         self._lock = threading.Lock()
-        self._dump: Any = None
+        self._dump: object = None
 
     # ------------------------------------------------------------------ the thread that runs it
-    def begin(self, lane: Any, item: wire.Item, coroutine: Any = None) -> bool:
+    def begin(self, lane: AnswerLane, item: wire.Item, coroutine: Any = None) -> bool:
         """A task is about to run; False if its owner was told that it never will."""
-        run = Run(lane, item, coroutine)
+        run = BoundRun(lane, item, coroutine)
         with self._lock:
             if run.task_id in self._expired:
                 del self._expired[run.task_id]
@@ -120,7 +123,7 @@ class Deadlines:
                 faulthandler.register(STACK_SIGNAL, self._dump, all_threads=False)
 
     # ------------------------------------------------------------------ the thread that reads (locked)
-    def _overdue(self, run: Run) -> None:
+    def _overdue(self, run: BoundRun) -> None:
         run.stack = run.where()
         run.lane.reply((run.task_id, wire.R_STACK, run.stack, 0.0), len(run.stack), self.shm_root)
         run.lane.flush(self.shm_root)
@@ -128,7 +131,7 @@ class Deadlines:
             error = self._error(run, "A call in a thread cannot be interrupted: it goes on.", goes_on=True)
             self._answer(run.lane, run.task_id, error)
 
-    def expire(self, owner_id: bytes, message: Expire, lanes: list[Any]) -> None:
+    def expire(self, owner_id: bytes, message: Expire, lanes: list[AnswerLane]) -> None:
         """The owner of a task asks that it be not begun any more."""
         _, task_id, name, queue_timeout_s, attempt = message
         with self._lock:
@@ -159,9 +162,9 @@ class Deadlines:
             if lane.owner_id == owner_id:
                 self._answer(lane, task_id, error)
 
-    def _answer(self, lane: Any, task_id: bytes, error: BaseException) -> None:
+    def _answer(self, lane: AnswerLane, task_id: bytes, error: BaseException) -> None:
         meta, _, _ = pack(error, 1 << 62)
-        payload: Any = (False, (wire.ERROR, meta, None, None), [])
+        payload: object = (False, (wire.ERROR, meta, None, None), [])
         lane.reply((task_id, wire.R_ERROR, payload, 0.0), len(meta), self.shm_root)
         lane.flush(self.shm_root)
 
@@ -173,7 +176,7 @@ class Deadlines:
             return None
         return self._error(run, "It was interrupted.", goes_on=False)
 
-    def _error(self, run: Run, outcome: str, *, goes_on: bool) -> TaskTimeoutError:
+    def _error(self, run: BoundRun, outcome: str, *, goes_on: bool) -> TaskTimeoutError:
         return run_error(
             run.task_id,
             run.name,

@@ -18,12 +18,14 @@ import gc
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.owner import context, interrupts
 from sundog.worker.exits import Terminated
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from sundog.worker.actor_life import ActorLife
     from sundog.worker.executor import Executor
 
@@ -52,7 +54,7 @@ def let_go(executor: Executor, limit_s: float) -> None:
     faulthandler.cancel_dump_traceback_later()
 
 
-def _call(hook: Any) -> None:
+def _call(hook: Callable[[], object]) -> None:
     try:
         hook()
     except BaseException:

@@ -24,7 +24,7 @@ from sundog.owner.failures import note_error
 from sundog.owner.objects import CopyLost
 from sundog.refs import collectors
 from sundog.serialize.fingerprint import fingerprint
-from sundog.serialize.pack import NONE, SIMPLE, Slot, pack, unpack
+from sundog.serialize.pack import NONE, SIMPLE, Buffers, Packed, Slot, pack, unpack
 from sundog.titles import Title
 from sundog.wire import lanes as wire
 from sundog.worker import exits, stdio
@@ -41,7 +41,7 @@ _loads, _dumps = pickle.loads, pickle.dumps
 _pack_event = EVENT.pack_into
 _NUMBERS = frozenset({int, float, bool})
 _FLUSH_S = 1e-3
-_NOTHING: tuple[Any, ...] = ()
+_NOTHING: tuple[()] = ()
 _BLOB_KEPT_BYTES = 64 << 10
 _MANY_BYTES = event_facts.MOVED_LEAST_BYTES // 2
 _CANCELS = (KeyboardInterrupt, exits.CallCancelled)
@@ -58,10 +58,10 @@ class Executor:
         self.sampler: Any = None  # plugged in by the process: it looks at the serving of the moment
         self.title = Title()
         self.named: tuple[bytes, str] = (b"", "")  # what `_run_any` runs, if it runs one thing at a time
-        self.codes: dict[bytes, Any] = {}
-        self.actor: Any = None
+        self.codes: dict[bytes, object] = {}
+        self.actor: object = None
         self.actor_id: bytes | None = None
-        self.actor_retry: Any = False
+        self.actor_retry: object = False
         self.concurrent = False  # several calls at a time: the running one is in a context variable
         self.method_names: dict[str, int] = {}
         self.interrupting: bytes | None = None  # the task that a cancel is about to interrupt
@@ -153,8 +153,8 @@ class Executor:
 
     # ------------------------------------------------------------------ arguments
     def arguments(
-        self, args: Any, extra: Any, received: list[bytes]
-    ) -> tuple[tuple[Any, ...] | list[Any], dict[str, Any]]:
+        self, args: Any, extra: wire.Extra | None, received: list[bytes]
+    ) -> tuple[tuple[object, ...] | list[object], dict[str, object]]:
         """Positional and keyword arguments; ids of refs and viewed objects go to `received`."""
         if args is None:
             return (), {}
@@ -176,7 +176,7 @@ class Executor:
             collectors.received = None
         return positional, named
 
-    def _slot_value(self, oid: bytes, value: wire.WireValue, received: list[bytes]) -> Any:
+    def _slot_value(self, oid: bytes, value: wire.WireValue, received: list[bytes]) -> object:
         _, meta, location, _ = value
         if location is None:
             return unpack(meta, None)
@@ -423,7 +423,7 @@ class Executor:
         code = fingerprint(getattr(type(self.actor), what, None))
         return self.ring.name(name, code, f"{context.facts.actor_class}.{what}")
 
-    def method(self, name: str) -> Callable[..., Any]:
+    def method(self, name: str) -> Callable[..., object]:
         """A method of the actor; some names are the runtime's own."""
         if name[0] == "_":
             if name == "__ray_terminate__":
@@ -446,12 +446,12 @@ class Executor:
         self.leave("__ray_terminate__ was called on it")
         raise SystemExit(0)
 
-    def _call_retry(self, extra: Any) -> Any:
+    def _call_retry(self, extra: wire.Extra | None) -> object:
         retry = extra.get(wire.EXTRA_RETRY, self.actor_retry) if extra else self.actor_retry
         return _loads(retry) if isinstance(retry, bytes) else retry
 
     # ------------------------------------------------------------------ results
-    def pack_result(self, result: object, name: str) -> Any:
+    def pack_result(self, result: object, name: str) -> Packed:
         """Pickle a result; raises TypeError that names the member which cannot be."""
         try:
             return pack(result, self.owner.inline_max)
@@ -463,7 +463,7 @@ class Executor:
             raise TypeError(explain(result, error, what=f"the result of {name}()")) from error
 
     def value_of(
-        self, lane: AnswerLane, meta: bytes, buffers: Any, inner: Any, index: int = 1
+        self, lane: AnswerLane, meta: bytes, buffers: Buffers | None, inner: Any, index: int = 1
     ) -> wire.WireValue:
         """The wire form of a packed value, the task's result `index`; refs inside are given to the lane's owner."""
         location = None
@@ -500,7 +500,7 @@ class Executor:
         task_id: bytes,
         name: str,
         error: BaseException,
-        retry: Any,
+        retry: object,
         received: list[bytes] | None,
         seconds: float,
         attempt: int = 0,
@@ -545,7 +545,7 @@ class Executor:
         error = None  # type: ignore[assignment]
         note_error(self.ring, task_id, attempt, stored, in_order=in_order)
         value = self.packed_error(lane, stored)
-        payload: Any = (retry, value, self.held(lane, received))
+        payload: tuple[object, ...] = (retry, value, self.held(lane, received))
         size = len(value[1])
         if made is not None:
             payload, size = (*payload, made), size + sum(len(each[1]) for each in made)
@@ -554,8 +554,8 @@ class Executor:
             lane.reply((task_id, wire.R_EXIT, None, 0.0), 16, self.shm_root)
 
     def _outcome(
-        self, task_id: bytes, name: str, error: BaseException, retry: Any
-    ) -> tuple[BaseException, Any, bool]:
+        self, task_id: bytes, name: str, error: BaseException, retry: object
+    ) -> tuple[BaseException, object, bool]:
         """What the owner is told of an error: the error to store, whether to try again, whether it ended in order."""
         if isinstance(error, _CANCELS) or (self.cancel_wins and task_id in self.cancelled):
             stored: BaseException = TaskCancelledError(

@@ -31,6 +31,7 @@ from sundog.worker.answers import AnswerLane, LoadedFn
 
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
+    from sundog.serialize.pack import Packed
     from sundog.worker.executor import Executor
     from sundog.worker.serving import Serving
 
@@ -216,7 +217,7 @@ class Inline:
             loaded = self._loaded(task)
             name_id = loaded.name_id
             ring.started(task.id, start, name_id)
-            payload: Any = () if task.args is None else loads(task.args)
+            payload = () if task.args is None else loads(task.args)
             result = _call(loaded.function, payload)  # kept until it is stored: it may have the only refs
             packed = executor.pack_result(result, task.fn.name)
             self._put(task, packed)
@@ -253,7 +254,7 @@ class Inline:
                 self.owner.cancels.fail(task, "while it ran in the process of its parent")
         return own
 
-    def _put(self, task: Task, packed: Any) -> None:
+    def _put(self, task: Task, packed: Packed) -> None:
         """A large result, or one that holds refs, is made by its owner, as a value given to put() is.
 
         Without the lock, for it may have to wait for room; if there is none, that is the child's error.
@@ -262,7 +263,7 @@ class Inline:
         if buffers is not None or inner is not None:
             self.owner.objects.put_packed(task.id + RESULT_SUFFIX, meta, buffers, inner)
 
-    def _finish(self, task: Task, packed: Any, seconds: float) -> None:
+    def _finish(self, task: Task, packed: Packed, seconds: float) -> None:
         owner = self.owner
         meta, buffers, inner = packed
         if buffers is None and inner is None:
@@ -283,6 +284,6 @@ class Inline:
                 owner.ops.append(oid)  # nobody wants it any more
 
 
-def _call(function: Any, payload: Any) -> Any:
+def _call(function: Any, payload: Any) -> object:
     """The user's function; alone, for signals that come while it runs may raise in it (`owner/moments.py`)."""
     return function(*payload) if type(payload) is tuple else function(*payload[0], **payload[1])

@@ -20,6 +20,8 @@ from sundog.wire.inspect import ALL, Inspect, measure_everything
 from sundog.worker.capsuling import Before, Capsules
 
 if TYPE_CHECKING:
+    from sundog.wire.dicts import Registration
+    from sundog.wire.lanes import Extra
     from sundog.worker.answers import AnswerLane
     from sundog.worker.executor import Executor
 
@@ -63,7 +65,7 @@ class Inspection:
         executor.__dict__.pop("run", None)
         hook = self._hook
         if self.active or hook is not None:
-            plain: Any = executor._run_with_options if self.active else executor.run
+            plain = executor._run_with_options if self.active else executor.run
 
             def run(lane: AnswerLane, item: wire.Item, last: bool = False) -> float:
                 if hook is not None:
@@ -73,7 +75,7 @@ class Inspection:
 
             executor.run = run  # type: ignore[method-assign]
 
-    def _asked(self, extra: Any) -> Inspect:
+    def _asked(self, extra: Extra | None) -> Inspect:
         return (extra.get(wire.EXTRA_INSPECT) if extra else None) or self._of_actor or _NOTHING
 
     # ------------------------------------------------------------------ around a task of which more was asked
@@ -89,7 +91,7 @@ class Inspection:
             return function
         task_id = item[0]
 
-        def run(*args: Any, **kwargs: Any) -> Any:
+        def run(*args: object, **kwargs: object) -> object:
             self._before[task_id] = self.capsules.note_before()
             result = function(*args, **kwargs)
             if type(result) is CoroutineType:
@@ -99,7 +101,7 @@ class Inspection:
 
         return run
 
-    def _profiled(self, kind: str, function: object, name: str) -> Any:
+    def _profiled(self, kind: str, function: object, name: str) -> object:
         is_all = kind.startswith(ALL)
         kind, _, names = kind.removeprefix(ALL).partition(":")
         if is_all:
@@ -115,7 +117,7 @@ class Inspection:
         label = f"{context.facts.actor_class}.{name}" if self._executor.actor_id is not None else name
         return lambda *args, **kwargs: profiler.call(function, label, args, kwargs)
 
-    async def _awaited(self, coroutine: Any, lane: AnswerLane, item: wire.Item, name: str) -> Any:
+    async def _awaited(self, coroutine: Any, lane: AnswerLane, item: wire.Item, name: str) -> object:
         result = await coroutine
         self._returned(lane, item, name, result)
         return result
@@ -155,7 +157,7 @@ class Inspection:
             context.running.reset(token)
 
     def construction_failed(
-        self, spec: dict[str, object], actor_id: bytes, attempt: int, error: BaseException
+        self, spec: Registration, actor_id: bytes, attempt: int, error: BaseException
     ) -> None:
         """The constructor of an actor raised; its context is still set."""
         if not isinstance(error, Exception):

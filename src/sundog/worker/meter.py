@@ -68,7 +68,7 @@ def _reset_high_water() -> bool:
     return True
 
 
-class Memory:
+class OwnMemory:
     """Own memory now, and its peak since any moment that a running task may have begun at."""
 
     def __init__(self) -> None:
@@ -129,7 +129,7 @@ class Meter:
         recorded = not isinstance(ring, events.NoRing)
         self.again_at = 0.0 if recorded else inf
         self.step_s = STEP_S if recorded else inf
-        self.memory = Memory()
+        self.memory = OwnMemory()
         self.own_bytes = float(self.memory.own_bytes)
         self._read_at = 0.0
         self._cpu_s = 0.0
@@ -283,7 +283,7 @@ class Steps(Coroutine[Any, Any, None]):
         self._began = 0.0
         self._coro = body(self)
 
-    def send(self, value: object) -> Any:
+    def send(self, value: object) -> object:
         """One step."""
         began = self._began = _perf()
         try:
@@ -297,7 +297,7 @@ class Steps(Coroutine[Any, Any, None]):
         seconds = _perf() - self._began
         return self._held_s + (seconds if seconds < STEP_S else self._long_step(seconds))
 
-    def throw(self, *error: Any) -> Any:
+    def throw(self, *error: Any) -> object:
         """One step that begins with an error."""
         began = self._began = _perf()
         try:
@@ -313,5 +313,5 @@ class Steps(Coroutine[Any, Any, None]):
     def __await__(self) -> Any:
         return self._coro.__await__()
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self._coro, name)

@@ -17,12 +17,11 @@ import pickle
 import signal
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog import engines
 from sundog.config import Config, user_environ
 from sundog.exceptions import RuntimeEnvSetupError
-from sundog.job_spec import JobSpec
 from sundog.net import sockets as socket
 from sundog.net.packets import Connection
 from sundog.owner import context, interrupts
@@ -34,12 +33,16 @@ from sundog.worker.actor_life import ActorLife, own_repr
 from sundog.worker.breakpoints import Breakpoints
 from sundog.worker.executor import Executor
 from sundog.worker.inline import Inline
-from sundog.worker.sampler import Sampler
+from sundog.worker.sampler import LineSampler
 from sundog.worker.serving import Serving
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from sundog.engines.local import LocalEngine
     from sundog.owner.core import Owner
+    from sundog.wire.dicts import WorkerSpec
+    from sundog.wire.looks import Call
 
 
 _executor: Executor | None = None
@@ -49,7 +52,7 @@ class _Told(Exception):
     """Ends a worker whose trouble is printed and told already."""
 
 
-def run(spec: dict[str, object], control_fd: int, lifeline: int) -> None:
+def run(spec: WorkerSpec, control_fd: int, lifeline: int) -> None:
     """Be a worker; does not return."""
     code = 1
     try:
@@ -69,11 +72,11 @@ def run(spec: dict[str, object], control_fd: int, lifeline: int) -> None:
             os._exit(code)
 
 
-def _join(spec: dict[str, Any], control_fd: int) -> Owner:
+def _join(spec: WorkerSpec, control_fd: int) -> Owner:
     """Become a worker of the session: its facts, its output, its limits, its owner."""
-    session: dict[str, Any] = spec["session"]
-    job: JobSpec = spec["job"]
-    worker_id: bytes = spec["worker_id"]
+    session = spec["session"]
+    job = spec["job"]
+    worker_id = spec["worker_id"]
     facts = context.facts
     facts.mode, facts.process_id, facts.node_id = "worker", worker_id, session["node_id"]
     facts.job_id, facts.session, facts.namespace = job.job_id, session, job.namespace
@@ -110,7 +113,7 @@ def _build(owner: Owner) -> tuple[Executor, ActorLife]:
     executor = _executor = Executor(owner)
     serving = Serving(owner, executor)
     life = ActorLife(owner, executor, serving)
-    executor.sampler = Sampler(executor, lambda: life.serving)
+    executor.sampler = LineSampler(executor, lambda: life.serving)
     owner.before_block, owner.after_block = serving.before_block, serving.after_block
     owner.run_here = Inline(owner, executor, serving).run
     owner.long_waits.places = lambda main_runs: life.serving.places(main_runs)
@@ -131,7 +134,7 @@ def _build(owner: Owner) -> tuple[Executor, ActorLife]:
     return executor, life
 
 
-def _serve(spec: dict[str, Any], control_fd: int) -> int:
+def _serve(spec: WorkerSpec, control_fd: int) -> int:
     owner = _join(spec, control_fd)
     executor, life = _build(owner)
     config = owner.config
@@ -141,6 +144,8 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
         from importlib import import_module
 
         import_module("sundog.compat").install()
+    if config.preload_python_modules:
+        setup.preload(config.preload_python_modules)
     if config.tracing_startup_hook:
         from sundog.worker import tracing
 
@@ -158,7 +163,7 @@ def _serve(spec: dict[str, Any], control_fd: int) -> int:
     return executor.exit_code
 
 
-def _call_of(frame: Any) -> Any:
+def _call_of(frame: FrameType) -> Call | None:
     from sundog.worker.running import call_of  # loaded with the first look at this process
 
     return call_of(frame)
@@ -192,7 +197,7 @@ def _start_reader(owner: Owner) -> None:
         raise _Told from error
 
 
-def _apply_runtime_env(owner: Any, spec: dict[str, Any]) -> None:
+def _apply_runtime_env(owner: Owner, spec: WorkerSpec) -> None:
     prepared = spec.get("prepared_env")
     if prepared:
         try:

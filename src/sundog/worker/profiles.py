@@ -18,9 +18,9 @@ from typing import Any
 
 from sundog import notices
 from sundog.profiling import chosen, memory
-from sundog.profiling.memory import NotThere
-from sundog.profiling.rows import Lines, Memory, Part, Samples, begin, write_part
-from sundog.profiling.sampler import Sampler
+from sundog.profiling.memory import NoMemray
+from sundog.profiling.rows import LineTimes, MemoryProfile, Part, Samples, begin, write_part
+from sundog.profiling.sampler import StackSampler
 
 _ALWAYS = 100  # calls after which all is written at once: the program may end with the last of few
 _SPARED = 10
@@ -43,7 +43,7 @@ class Profiler:
         self._timer: threading.Timer | None = None
         self._told = False
 
-    def call(self, function: Any, name: str, args: Any, kwargs: Any) -> Any:
+    def call(self, function: object, name: str, args: Any, kwargs: Any) -> object:
         """Run a function under the profiler; a coroutine is awaited under it."""
         token = self.enter(name)
         try:
@@ -56,7 +56,7 @@ class Profiler:
         self._leave(token, name)
         return result
 
-    async def _awaited(self, coroutine: Any, token: Any, name: str) -> Any:
+    async def _awaited(self, coroutine: Any, token: object, name: str) -> object:
         try:
             return await coroutine
         finally:
@@ -93,7 +93,7 @@ class Profiler:
             notices.warn(f'No profile="{self.kind}" here: {type(error).__name__}: {error}')
 
     # ------------------------------------------------------------------ what each kind does
-    def enter(self, name: str) -> Any:
+    def enter(self, name: str) -> object:
         """A call begins."""
 
     def wrapped(self, function: object) -> Any:
@@ -114,7 +114,7 @@ class Profiler:
 class _Sampled(Profiler):
     def __init__(self, kind: str, session_path: str) -> None:
         super().__init__(kind, session_path)
-        self._sampler: Sampler | None = None
+        self._sampler: StackSampler | None = None
         self._threads: list[int] = []
         self._before = Samples(kind, 0, 0.0, 0.0, {})
 
@@ -122,7 +122,7 @@ class _Sampled(Profiler):
         with self._lock:
             self._threads.append(threading.get_ident())
             if self._sampler is None:
-                self._sampler = Sampler(self.kind)
+                self._sampler = StackSampler(self.kind)
                 self._sampler.only = set()
                 self._sampler.start()
             self._sampler.only = set(self._threads)
@@ -161,10 +161,12 @@ def _sum(first: Samples, second: Samples) -> Samples:
 class _ByLine(Profiler):
     def __init__(self, kind: str, session_path: str) -> None:
         super().__init__(kind, session_path)
-        self._wrapped: dict[Any, Callable[..., Any]] = {}
+        self._wrapped: dict[object, Callable[..., object]] = {}
         self._profiler: Any = None
-        self._chosen: set[Any] = set()  # functions that are looked at wherever they are called
-        self._around: set[Any] = set()  # remote functions that are run for what they call, and not looked at
+        self._chosen: set[object] = set()  # functions that are looked at wherever they are called
+        self._around: set[object] = (
+            set()
+        )  # remote functions that are run for what they call, and not looked at
 
     def choose(self, function: object, names: tuple[str, ...], *, only: bool) -> None:
         own = getattr(function, "__func__", function)
@@ -185,12 +187,12 @@ class _ByLine(Profiler):
             try:
                 from line_profiler import LineProfiler
             except ImportError:
-                self.tell(NotThere("line_profiler is not installed here: pip install 'sundog[profile]'"))
+                self.tell(NoMemray("line_profiler is not installed here: pip install 'sundog[profile]'"))
                 return False
             self._profiler = LineProfiler()
         return True
 
-    def enter(self, name: str) -> Any:
+    def enter(self, name: str) -> object:
         if self._chosen:
             self._profiler.enable_by_count()
         return bool(self._chosen)
@@ -199,7 +201,7 @@ class _ByLine(Profiler):
         if token:
             self._profiler.disable_by_count()
 
-    def wrapped(self, function: object) -> Any:
+    def wrapped(self, function: object) -> object:
         own = getattr(function, "__func__", function)
         if own in self._around:
             return function
@@ -217,18 +219,18 @@ class _ByLine(Profiler):
             stats = self._profiler.get_stats()
             for (path, first, name), rows in stats.timings.items():
                 found = {line: (hits, spent * stats.unit) for line, hits, spent in rows}
-                lines.append(Lines(path, first, name.rpartition("<locals>.")[2], found))
+                lines.append(LineTimes(path, first, name.rpartition("<locals>.")[2], found))
         return super().part()._replace(lines=lines)
 
 
 class _ByMemory(Profiler):
     def __init__(self, kind: str, session_path: str) -> None:
         super().__init__(kind, session_path)
-        self._found: Memory | None = None
+        self._found: MemoryProfile | None = None
         self._counts: dict[str, int] = {}
         self._last: dict[str, float] = {}
 
-    def enter(self, name: str) -> Any:
+    def enter(self, name: str) -> object:
         count = self._counts[name] = self._counts.get(name, 0) + 1
         now = time.monotonic()
         if count > _FIRST and now - self._last.get(name, 0.0) < _THEN_S:

@@ -22,6 +22,7 @@ from sundog.worker.exits import CallCancelled
 from sundog.worker.gates import Gate
 
 if TYPE_CHECKING:
+    from sundog.wire.lanes import Extra
     from sundog.worker.executor import Executor
 
 _time = time.time
@@ -52,10 +53,10 @@ class Results:
         task_id: bytes,
         name: str,
         returns: Any,
-        result: Any,
+        result: object,
         received: list[bytes],
         start: float,
-        extra: Any,
+        extra: Extra | None,
     ) -> int:
         """Queue the reply of a task that has none, several, or a generator of results.
 
@@ -68,7 +69,7 @@ class Results:
             del result
             if executor.attention:
                 executor.look_at(task_id)
-            payload: Any = (count, executor.held(lane, received))
+            payload: object = (count, executor.held(lane, received))
             lane.reply((task_id, wire.R_END, payload, _time() - start), 64, self.shm_root)
             return self.streamed.pop(task_id, 0)
         if returns == "dynamic":
@@ -109,7 +110,7 @@ class Results:
             raise ValueError(f"{name}() has num_returns={returns} but returned {len(results)} values.")
         return [self._pack(lane, name, each, index) for index, each in enumerate(results, 1)]
 
-    def only_item(self, generator: Any, name: str) -> Any:
+    def only_item(self, generator: Any, name: str) -> object:
         """The first item of a generator that was called with num_returns=1."""
         for each in generator:
             return each
@@ -149,7 +150,7 @@ class Results:
             )
 
     # ------------------------------------------------------------------ streams
-    def _stream(self, lane: AnswerLane, task_id: bytes, name: str, result: Any, extra: Any) -> int:
+    def _stream(self, lane: AnswerLane, task_id: bytes, name: str, result: Any, extra: Extra | None) -> int:
         executor = self.executor
         per_yield, limit = bounds_of(extra)
         turn = threading.Event()
@@ -232,7 +233,7 @@ class Results:
         return True
 
 
-def bounds_of(extra: Any) -> tuple[int, int]:
+def bounds_of(extra: Extra | None) -> tuple[int, int]:
     """How many objects a generator yields at a time, and how many of them may be unread (0: no bound)."""
     if not extra:
         return 1, 0
@@ -248,7 +249,7 @@ def _told(yielded: object) -> str:
     )
 
 
-def _items(name: str, returns: str, result: object) -> Any:
+def _items(name: str, returns: str, result: object) -> object:
     """What a task returned whose results come one by one."""
     if hasattr(result, "__next__"):
         return result

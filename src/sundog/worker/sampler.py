@@ -35,6 +35,7 @@ _IDLE_LOOKS = 10
 _EVENT_EVERY_MAX_S = 60.0
 _GROWN = 1.1
 _NOTABLE_BYTES = 1 << 20
+_FAIR = 0.25  # of the mean of all threads, that a thread has used at least if it computes
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
@@ -43,7 +44,7 @@ _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 Call = tuple[bytes, float, Iterator[FrameType]]
 
 
-class Sampler:
+class LineSampler:
     """Looks at what the worker runs. `wake` is the main thread's; everything else is its own thread's."""
 
     def __init__(self, executor: Executor, serving: Callable[[], Serving]) -> None:
@@ -58,6 +59,7 @@ class Sampler:
         self._seen, self._seen_at = b"", 0.0
         self._event_age_s = 0.0
         self._event_bytes = 0
+        self._threads = Threads()
 
     def wake(self) -> None:
         """Something came for the worker: look again."""
@@ -137,15 +139,49 @@ class Sampler:
         self._event_bytes = own_bytes
         name = self._ring.name(line)
         used_s = time.process_time()
-        self._ring.write(events.SAMPLE, task_id, name, now, now, now, 0, _threads(), used_s, own_bytes)
+        threads = self._threads.busy(used_s)
+        self._ring.write(events.SAMPLE, task_id, name, now, now, now, 0, threads, used_s, own_bytes)
 
 
-def _threads() -> int:
-    """How many threads libraries have started in this process that Python knows nothing of; 255 stands for more."""
-    try:
-        return max(0, min(255, len(os.listdir("/proc/self/task")) - threading.active_count()))
-    except OSError:
-        return 0
+class Threads:
+    """The threads that libraries have started in this process and that Python knows nothing of."""
+
+    def __init__(self, folder: str = "/proc/self/task") -> None:
+        self._folder = folder
+        self._spent_s: dict[str, float] = {}
+        self._used_s = 0.0
+
+    def busy(self, used_s: float) -> int:
+        """How many of them have computed since the last look; 255 stands for more.
+
+        A thread that is left over from an earlier call and sleeps is none of them.
+
+        Args:
+            used_s: the processor time of the whole process.
+        """
+        # The main thread by the number of the process: after a fork, Python still has the number of the zygote's.
+        ours = {str(os.getpid()), *(str(thread.native_id) for thread in threading.enumerate())}
+        try:
+            names = os.listdir(self._folder)
+        except OSError:
+            return 0
+        share = _FAIR * (used_s - self._used_s) / max(1, len(names))
+        spent_s = {name: self._spent_by(name) for name in names if name not in ours}
+        found = sum(spent - self._spent_s.get(name, 0.0) > share for name, spent in spent_s.items())
+        self._spent_s, self._used_s = spent_s, used_s
+        return min(255, found)
+
+    def _spent_by(self, name: str) -> float:
+        try:
+            fd = os.open(f"{self._folder}/{name}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:  # it has ended
+            return 0.0
+        try:
+            return int(os.read(fd, 100).split()[0]) / 1e9
+        except (OSError, IndexError, ValueError):
+            return 0.0
+        finally:
+            os.close(fd)
 
 
 def stack_of(frame: FrameType | None) -> Iterator[FrameType]:

@@ -20,7 +20,7 @@ import sys
 import threading
 import time
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sundog.exceptions import TaskCancelledError
 from sundog.net import packets
@@ -28,6 +28,7 @@ from sundog.net import sockets as socket
 from sundog.owner import context, interrupts
 from sundog.owner.core import Owner
 from sundog.owner.long_waits import Places
+from sundog.owner.spins import Spins
 from sundog.serialize.pack import pack
 from sundog.wire import lanes as wire
 from sundog.wire.control import Blocked, Imported, Stale, Unblocked
@@ -40,13 +41,16 @@ from sundog.worker.messages import may_exit
 from sundog.worker.modules import ModuleWatch
 from sundog.worker.sampler import Call, thread_stack
 
+if TYPE_CHECKING:
+    from sundog.wire.dicts import LeaseSetup
+
 _perf = time.perf_counter
 _loads = pickle.loads
 _time = time.time
 _FLUSH_S = 8e-3  # longer than the longest packet should take
 _EARLY_MAX = 10_000
 _AGAIN_S = 0.002
-_NOTHING: tuple[Any, ...] = (None, (), (), None)  # a packet whose owner died with it
+_NOTHING: tuple[object, ...] = (None, (), (), None)  # a packet whose owner died with it
 
 
 class _NoWayBack:
@@ -65,7 +69,7 @@ class Serving:
         owner.notes_parents = True
         self.executor = executor
         self.shm_root = owner.control.shm_root
-        self.spin_s = owner.config.spin_us / 1e6
+        self.spins = Spins(owner.config.spin_us / 1e6)
         self.epoll = select.epoll()
         # Sleeps here: in the first one the kernel would wake this thread on the sender's core, where it waits until it
         # is done (docs/decisions/0011).
@@ -128,7 +132,7 @@ class Serving:
     def run(self) -> str:
         """Serve until told to stop; returns why."""
         lane: AnswerLane | None = None
-        spin_s = self.spin_s
+        spins = self.spins
         while True:
             if self.stopping is not None:
                 return self.stopping
@@ -140,7 +144,10 @@ class Serving:
                 lane = None
             size = -1
             if lane is not None and len(self.lanes) == 1:
+                spin_s = spins.next_s()
                 size = self._spin(lane, spin_s)
+                if spin_s:
+                    spins.ended(size >= 0)
             if size < 0:
                 if self.owner.ops:
                     # Refs that died with the last task: nobody else would count them while we sleep.
@@ -264,7 +271,7 @@ class Serving:
         while len(early) > _EARLY_MAX:
             del early[next(iter(early))]
 
-    def apply_setup(self, setup: dict[str, object]) -> None:
+    def apply_setup(self, setup: LeaseSetup) -> None:
         """Prepare the process for a lease (GPU ids, thread counts, placement group)."""
         from sundog.worker.setup import apply_lease, note_lease
 

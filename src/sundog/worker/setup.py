@@ -11,7 +11,7 @@ import os
 import signal
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sundog import events, notices
 from sundog.config import set_child_environ, user_environ
@@ -20,6 +20,9 @@ from sundog.isolation import take_over
 from sundog.job_spec import JobSpec
 from sundog.owner import context
 from sundog.worker.accelerators import Accelerators
+
+if TYPE_CHECKING:
+    from sundog.wire.dicts import LeaseSetup
 
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _F_SETSIG = 10
@@ -72,6 +75,17 @@ def be_nice(niceness: int) -> None:
             os.setpriority(os.PRIO_PROCESS, 0, max(niceness, os.getpriority(os.PRIO_PROCESS, 0)))
 
 
+def preload(names: str) -> None:
+    """Import modules before the first task asks for them; one that cannot be imported is told and left out."""
+    from importlib import import_module
+
+    for name in filter(None, map(str.strip, names.split(","))):
+        try:
+            import_module(name)
+        except Exception as error:
+            notices.warn(f"preload_python_modules: {name} cannot be imported in a worker: {error!r}")
+
+
 def reseed() -> None:
     """Forked processes must not draw the same random numbers (Python's own module sees to itself)."""
     numpy = sys.modules.get("numpy")
@@ -79,7 +93,7 @@ def reseed() -> None:
         numpy.random.seed()
 
 
-def apply_lease(setup: dict[str, Any]) -> None:
+def apply_lease(setup: LeaseSetup) -> None:
     """Prepare for the tasks of one lease: GPUs, threads of numeric libraries, placement group."""
     facts = context.facts
     resources = setup.get("resources") or {}
@@ -106,7 +120,7 @@ def apply_lease(setup: dict[str, Any]) -> None:
             _limit_loaded_libraries(int(threads), _users_own)
 
 
-def note_lease(ring: Ring | NoRing, setup: dict[str, Any]) -> None:
+def note_lease(ring: Ring | NoRing, setup: LeaseSetup) -> None:
     """Record what the lease holds: said once here, it need not stand in the record of each task."""
     resources = setup.get("resources") or {}
     group = setup["pg_id"].hex() if setup.get("pg_id") else ""

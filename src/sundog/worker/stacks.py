@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 _PACKAGE_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _WORKER_DIR = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -17,7 +20,7 @@ _FRAMES_MAX = 30
 
 def of_thread(ident: int, *, only_users: bool = False) -> str:
     """The stack of a thread; empty if it has ended, or (`only_users`) is in none of the user's code."""
-    frame: Any = sys._current_frames().get(ident)
+    frame = sys._current_frames().get(ident)
     frames = []
     while frame is not None:
         frames.append(frame)
@@ -43,7 +46,7 @@ def of_coroutine(coroutine: object) -> str:
     return _format(frames)
 
 
-def _format(frames: list[Any], only_users: bool = False) -> str:
+def _format(frames: list[FrameType], only_users: bool = False) -> str:
     import traceback  # late: it brings tokenize and re, and most workers never tell where they are
 
     files = [frame.f_code.co_filename for frame in frames]

@@ -69,7 +69,7 @@ def name_mark(name: str) -> bytes:
     return mark(f"name={body}&{task}" if task else f"name={body}") + b"\n"
 
 
-class Channel:
+class LogChannel:
     """One log file behind one of fds 1 and 2; every method may be called from any thread."""
 
     def __init__(
@@ -412,7 +412,7 @@ def _duplicate_high(fd: int) -> int:
 class LogBuffer(io.BufferedIOBase):
     """`sys.stdout.buffer`: bytes into the same channel, in order with the text."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: LogChannel) -> None:
         self._channel = channel
 
     def write(self, data: Any, /) -> int:
@@ -444,7 +444,7 @@ class LogStream(io.TextIOBase):
     line_buffering = True
     write_through = False
 
-    def __init__(self, channel: Channel, name: str) -> None:
+    def __init__(self, channel: LogChannel, name: str) -> None:
         self._channel = channel
         self._buffer = LogBuffer(channel)
         self.name = name
@@ -500,7 +500,7 @@ class LogStream(io.TextIOBase):
         self.flush()
 
 
-_channels: tuple[Channel, ...] = ()
+_channels: tuple[LogChannel, ...] = ()
 _streams: tuple[LogStream, ...] = ()
 
 
@@ -519,8 +519,8 @@ def redirect(
     A file that cannot be made now (the disk is full) is made later; what is printed until then is counted.
     """
     global _channels, _streams
-    out = Channel(out_path, 1, name_of_current, max_bytes, backups)
-    err = Channel(err_path, 2, name_of_current, max_bytes, backups)
+    out = LogChannel(out_path, 1, name_of_current, max_bytes, backups)
+    err = LogChannel(err_path, 2, name_of_current, max_bytes, backups)
     if not _channels:
         os.register_at_fork(after_in_child=_after_fork_in_child)
     _channels = (out, err)

@@ -10,7 +10,7 @@ import sys
 import threading
 import time
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING
 
 from sundog.owner.core import Owner
 from sundog.owner.long_waits import Places
@@ -24,12 +24,15 @@ from sundog.worker.meter import ThreadsMeter
 from sundog.worker.sampler import Call, stack_of
 from sundog.worker.serving import Serving
 
+if TYPE_CHECKING:
+    from sundog.wire.lanes import Extra
+
 _perf = time.perf_counter
 _SHOWN_MAX = 4
 _FLUSH_S = 1e-3
 
 
-def group_of(cls: type, method: Any, extra: Any) -> str:
+def group_of(cls: type, method: str, extra: Extra | None) -> str:
     """The concurrency group of a call: the call's own, else the method's, else the default."""
     if extra is not None:
         group = extra.get(wire.EXTRA_GROUP)

@@ -7,7 +7,7 @@ session that traces nothing pays nothing. Runs in a worker of a session with a t
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sundog.observe import spans
 
@@ -21,7 +21,7 @@ def begin(hook: str, executor: Executor, life: ActorLife) -> None:
     """Run the hook. If it fails, tasks run all the same, and the worker's log says why nothing is exported."""
     load = executor.load
 
-    def load_traced(fn: LoadedFn) -> Any:
+    def load_traced(fn: LoadedFn) -> object:
         function = spans.traced_function(load(fn))
         fn.function = function
         if fn.plain is not None:

@@ -21,7 +21,7 @@ class Unsent:
         self.found: list[tuple[str, int]] = []
         self._task = b""
 
-    def write(self, buffers: Any, owner_id: bytes) -> Any:
+    def write(self, buffers: Any, owner_id: bytes) -> object:
         """Write a segment for another process' object, and remember it."""
         location = self.segments.write(buffers, owner_id)
         running = context.current()

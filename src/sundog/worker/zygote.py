@@ -20,7 +20,7 @@ import pickle
 import select
 import signal
 import sys
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from sundog import titles
 from sundog.config import Config, set_child_environ, user_environ
@@ -44,13 +44,14 @@ _LEARN_QUIET_MS = 300  # arbitrary: a fork that is asked for meanwhile waits for
 _QUIET_FIRST_MS = 150  # the node may be slow to ask for the first workers: they must not wait for imports
 
 
-def main(argv: list[str]) -> None:
-    """Run the zygote: arguments are its socket and the lifeline."""
+def main(argv: list[str], wanted: tuple[list[str], list[str]] = ([], [])) -> None:
+    """Run the zygote: arguments are its socket and the lifeline, and what to load at once."""
     sock, lifeline = socket.socket(fileno=int(argv[0])), int(argv[1])
     os.set_inheritable(lifeline, False)
     set_child_environ(untuned(user_environ()))  # of one that was started as a program
     adopt()  # before the first worker: what user code starts there ends with the session
     _preload_worker()
+    _import_from(*wanted)
     titles.begin("zygote")
     shm_root = _be_told(sock)
     path = _session_path(shm_root)
@@ -163,7 +164,7 @@ class Zygote:
 
     def _become_worker(self, spec: bytes, fd: int) -> None:
         self._become_child()
-        process: Any = sys.modules["sundog.worker.process"]
+        process = sys.modules["sundog.worker.process"]
         process.run(pickle.loads(spec), fd, self.lifeline)
         os._exit(1)
 
@@ -247,6 +248,17 @@ def _load_now(message: Import) -> None:
     _preload(message.packages)
     gc.collect()
     gc.freeze()
+
+
+def _import_from(modules: list[str], folders: list[str]) -> None:
+    """Modules of sundog's that all workers of a driver will need; what they import is found in these folders."""
+    added = [folder for folder in folders if folder not in sys.path]
+    sys.path += added
+    for name in modules:
+        with contextlib.suppress(Exception):  # a worker that fails to import it can tell its user
+            __import__(name)
+    for folder in added:
+        sys.path.remove(folder)
 
 
 def _preload(packages: list[tuple[str, str]]) -> None:

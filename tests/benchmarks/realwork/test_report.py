@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.realwork.report import Row, best, standing, tables
+from benchmarks.realwork.report import Row, best, page, standing, tables
 from benchmarks.realwork.running import Outcome
 
 
@@ -32,3 +32,19 @@ def test_a_cell_is_a_median_over_the_rounds_and_a_failure_is_explained_below() -
     text = tables({"imap": row}, ["sundog", "ray"])
     assert "| Pool.imap_unordered, 20,000 items, chunk size 1 | 2 | failed | first |" in text
     assert "Ray: ended with 1" in text
+
+
+def test_the_page_says_where_and_when_it_was_measured() -> None:
+    machine = {
+        "cores": 2,
+        "cpu": "a processor",
+        "memory_gb": 8.0,
+        "kernel": "6.1",
+        "python": "3.11",
+        "busy_before": 0.25,
+    }
+    text = page({"imap": Row({"sundog": [outcome(1.0), outcome(2.0)]})}, ["sundog"], machine, "2026-01-02")
+    assert text.startswith("Made by `python -m benchmarks.realwork` on 2026-01-02: 2 cores (a processor)")
+    assert "other programs had 25 % of the cores" in text
+    assert "up to 2 start(s)" in text
+    assert "| Pool.imap_unordered, 20,000 items, chunk size 1 | 1.50 | first |" in text

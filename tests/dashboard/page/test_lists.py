@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sundog.dashboard.facts import Fact
 from sundog.dashboard.page.lists import _cause, event_row, short_line, worker_rows
-from sundog.observe.activity import Activity, Worker
+from sundog.observe.activity import Activity, WorkerActivity
 from sundog.wire.looks import Call, Who
+
+if TYPE_CHECKING:
+    from sundog.dashboard.facts import FactData
 
 
 def test_a_worker_shows_what_it_runs_and_its_memory(tmp_path: object) -> None:
     who = Who(12, "ab", "worker", "leased", "01", 0.0)
-    seen = Worker(who, (Call("t1", "f", 5.0),), core_share=0.5, rss_bytes=100, own_bytes=60)
+    seen = WorkerActivity(who, (Call("t1", "f", 5.0),), core_share=0.5, rss_bytes=100, own_bytes=60)
     listed = [
         {
             "worker_id": "cd",
@@ -32,11 +37,14 @@ def test_the_line_that_a_worker_runs_is_shown_without_its_folder() -> None:
 
 
 def test_events_are_told_in_words() -> None:
-    death = {"row": {"worker_type": "WORKER", "pid": 7, "exit_detail": "killed"}, "last_line": "a.py:3"}
+    death: FactData = {
+        "row": {"worker_type": "WORKER", "pid": 7, "exit_detail": "killed"},
+        "last_line": "a.py:3",
+    }
     assert event_row(0, Fact(1.0, "worker", "ab", death))["text"] == "pid 7: killed · last seen at a.py:3"
     spill = event_row(1, Fact(1.0, "spill", "file", {"count": 2, "bytes": 2048, "seconds": 0.5}))
     assert (spill["kind"], spill["text"], spill["subject"]) == ("spilled", "2 objects, 2.0 KiB in 500 ms", "")
-    actor = {
+    actor: FactData = {
         "row": {"state": "DEAD", "class_name": "A", "death_cause": {"x": {"error_message": "gone\nmore"}}}
     }
     assert event_row(2, Fact(1.0, "actor", "cd", actor))["text"] == "A: gone"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from sundog.dashboard.page.reading import LINES_MAX, log_names, log_of, matching, profiles_html, stacks_html
-from sundog.observe.stacks import Group
+from sundog.observe.stacks import StackGroup
 
 
 def test_the_last_lines_that_match_are_shown_and_all_are_counted(tmp_path: Path) -> None:
@@ -25,7 +25,10 @@ def test_logs_of_a_session_are_found_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_stacks_are_filtered_by_every_word() -> None:
-    groups = [("worker running f (pid 1)", Group("t", ["<x> a.py:1"])), ("driver (pid 2)", Group("t", []))]
+    groups = [
+        ("worker running f (pid 1)", StackGroup("t", ["<x> a.py:1"])),
+        ("driver (pid 2)", StackGroup("t", [])),
+    ]
     text = stacks_html(groups, "running a.py", True)
     assert "&lt;x&gt;" in text and "driver" not in text
     assert "No process" in stacks_html(groups, "nothing", True)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from sundog.dashboard.page.reasons import attempts_html, attempts_of, links_html, pauses_html, story_html
 from sundog.observe.why import Story
 from sundog.wire.pauses import Pause
 
-ATTEMPT = {
+if TYPE_CHECKING:
+    from sundog.dashboard.page.reasons import AttemptRow
+
+ATTEMPT: AttemptRow = {
     "attempt": 1,
     "state": "FAILED",
     "start_s": 10.0,

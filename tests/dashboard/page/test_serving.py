@@ -12,14 +12,14 @@ from sundog.dashboard.page.serving import (
     points,
     revisions_html,
 )
-from sundog.dashboard.serving import REQUESTS, Serving
+from sundog.dashboard.serving import REQUESTS, ServeWatch
 from sundog.observe.metric_history import History
 from tests.dashboard.test_serving import TOLD, series, session
 
 
 def test_deployments_are_rows_with_their_numbers(tmp_path: Path) -> None:
     told = {**TOLD, "applications": {"<b>": TOLD["applications"]["shop"]}}
-    picture = Serving(session(tmp_path, told)).look(series("r1", 10, 0, (10, 0, 0)), True)
+    picture = ServeWatch(session(tmp_path, told)).look(series("r1", 10, 0, (10, 0, 0)), True)
     assert picture is not None
     text = applications_html(picture) + deployments_html(picture) + revisions_html(picture)
     assert "&lt;b&gt;" in text and "<b>" not in text

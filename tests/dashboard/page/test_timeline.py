@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sundog.dashboard.page.timeline import Window, color_of, legend, rows_of, window_of
+from sundog.dashboard.page.timeline import TimelineWindow, color_of, legend, rows_of, window_of
 from sundog.dashboard.stream import TaskStream
 from tests.dashboard.test_stream import Rows
 
@@ -27,12 +27,12 @@ def test_every_process_has_a_lane_and_what_runs_is_drawn_until_now() -> None:
 
 
 def test_the_window_follows_the_newest_minute_of_a_running_session() -> None:
-    window, stream = Window(), made()
+    window, stream = TimelineWindow(), made()
     window.move(stream, False)
     assert (window.start_s, window.end_s) == (1.0, 2.5)
     window.move(stream, True)
     assert 59.0 < window.end_s - window.start_s < 61.0
-    fixed = Window(5.0, 6.0, follow=False)
+    fixed = TimelineWindow(5.0, 6.0, follow=False)
     fixed.move(stream, True)
     assert (fixed.start_s, fixed.end_s) == (5.0, 6.0)
 
@@ -44,6 +44,6 @@ def test_two_functions_have_two_colours_in_chart_and_legend() -> None:
 
 
 def test_nonsense_in_an_address_shows_the_newest_tasks() -> None:
-    assert window_of("1.5", "2.5") == Window(1.5, 2.5, follow=False)
+    assert window_of("1.5", "2.5") == TimelineWindow(1.5, 2.5, follow=False)
     for start, end in (("", ""), ("x", "2"), ("3", "2"), ("nan", "2")):
-        assert window_of(start, end) == Window()
+        assert window_of(start, end) == TimelineWindow()

@@ -22,10 +22,10 @@ pytest.importorskip("tqdm")
 
 
 @pytest.fixture
-def board(monkeypatch: pytest.MonkeyPatch) -> Iterator[tqdm_ray.Board]:
+def board(monkeypatch: pytest.MonkeyPatch) -> Iterator[tqdm_ray.BarBoard]:
     """A board of the test's own, with a check that it gives `print` back."""
     original = builtins.print
-    made = tqdm_ray.Board()
+    made = tqdm_ray.BarBoard()
     monkeypatch.setattr(tqdm_ray, "_board", made)
     yield made
     assert builtins.print is original
@@ -47,11 +47,11 @@ def state(**changes: Any) -> dict[str, Any]:
     }
 
 
-def lines(board: tqdm_ray.Board) -> dict[str, int]:
+def lines(board: tqdm_ray.BarBoard) -> dict[str, int]:
     return {key: abs(bar.pos) for key, (_, bar) in board._bars.items()}
 
 
-def test_a_bar_in_the_driver_is_drawn(board: tqdm_ray.Board, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bar_in_the_driver_is_drawn(board: tqdm_ray.BarBoard, capsys: pytest.CaptureFixture[str]) -> None:
     assert list(tqdm_ray.tqdm(range(3), desc="here", flush_interval_s=0)) == [0, 1, 2]
     shown = capsys.readouterr().err
     assert "here" in shown
@@ -59,7 +59,7 @@ def test_a_bar_in_the_driver_is_drawn(board: tqdm_ray.Board, capsys: pytest.Capt
     assert not board._bars
 
 
-def test_a_bar_can_be_driven_by_hand(board: tqdm_ray.Board, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_bar_can_be_driven_by_hand(board: tqdm_ray.BarBoard, capsys: pytest.CaptureFixture[str]) -> None:
     with tqdm_ray.tqdm(total=5, flush_interval_s=0) as bar:
         bar.set_description("steps")
         bar.update(4)
@@ -72,7 +72,7 @@ def test_a_bar_can_be_driven_by_hand(board: tqdm_ray.Board, capsys: pytest.Captu
 
 
 def test_updates_within_the_interval_are_not_shown_but_the_last_is(
-    board: tqdm_ray.Board, monkeypatch: pytest.MonkeyPatch
+    board: tqdm_ray.BarBoard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[Any] = []
     monkeypatch.setattr(board, "process_state_update", lambda s: seen.append((s["x"], s["closed"])))
@@ -81,7 +81,9 @@ def test_updates_within_the_interval_are_not_shown_but_the_last_is(
     assert seen == [(1, False), (100, True)]
 
 
-def test_a_line_of_a_worker_becomes_a_bar(board: tqdm_ray.Board, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_of_a_worker_becomes_a_bar(
+    board: tqdm_ray.BarBoard, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert tqdm_ray.show_line(json.dumps(state(x=2)))
     assert tqdm_ray.show_line(json.dumps(state(x=7, desc="later")))
     assert tqdm_ray.show_line(json.dumps(state(x=10, desc="later", closed=True)))
@@ -92,11 +94,11 @@ def test_a_line_of_a_worker_becomes_a_bar(board: tqdm_ray.Board, capsys: pytest.
 @pytest.mark.parametrize(
     "text", ["", "plain text", "{not json __ray_tqdm_magic_token__", '{"a": "__ray_tqdm_magic_token__"}']
 )
-def test_other_lines_are_left_to_be_printed(board: tqdm_ray.Board, text: str) -> None:
+def test_other_lines_are_left_to_be_printed(board: tqdm_ray.BarBoard, text: str) -> None:
     assert not tqdm_ray.show_line(text)
 
 
-def test_bars_of_one_process_stay_together(board: tqdm_ray.Board) -> None:
+def test_bars_of_one_process_stay_together(board: tqdm_ray.BarBoard) -> None:
     board.process_state_update(state(uuid="a0", pid=1))
     board.process_state_update(state(uuid="b0", pid=2))
     board.process_state_update(state(uuid="a1", pid=1, pos=1))
@@ -109,7 +111,7 @@ def test_bars_of_one_process_stay_together(board: tqdm_ray.Board) -> None:
 
 
 def test_print_is_wrapped_only_while_bars_are_on_screen(
-    board: tqdm_ray.Board, capsys: pytest.CaptureFixture[str]
+    board: tqdm_ray.BarBoard, capsys: pytest.CaptureFixture[str]
 ) -> None:
     board.process_state_update(state())
     assert builtins.print is tqdm_ray.safe_print
@@ -123,7 +125,7 @@ def test_print_is_wrapped_only_while_bars_are_on_screen(
 
 
 def test_without_the_package_bars_are_skipped_with_one_warning(
-    board: tqdm_ray.Board, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    board: tqdm_ray.BarBoard, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     from sundog.util.debug import reset_log_once
 

@@ -171,7 +171,7 @@ def test_a_method_decorated_with_an_unknown_group_is_refused_with_its_class() ->
         def lost(self) -> int:
             return 2
 
-    with pytest.raises(ValueError, match=r"Plain\.lost.*no concurrency group 'nowhere'"):
+    with pytest.raises(AssertionError, match=r"Plain\.lost.*no concurrency group 'nowhere'"):
         sundog.remote(Plain)
 
 

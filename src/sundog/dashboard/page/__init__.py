@@ -2,7 +2,7 @@
 
 ::
 
-    browser ◄── WebSocket: what changed ── view (a function per address) ◄── Source (threads) ◄── records, node
+    browser ◄── WebSocket: what changed ── view (a function per address) ◄── PageSource (threads) ◄── records, node
 
 `mount` puts it below an application. Each view is a function that builds its elements and refreshes them once a second
 while its browser is connected; nothing runs while nobody looks. Needs the extra `sundog[default]`. Runs in the head
@@ -11,16 +11,19 @@ process' event loop; what blocks goes to threads. See docs/decisions/0023-the-pa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
+    from starlette.applications import Starlette
+
     from sundog.observe.sessions import Opened
 
 STATIC = ("/_nicegui/",)
 """Paths of the library's own files, which anybody may read: scripts, styles and fonts, nothing of a session."""
 
 
-def mount(app: Any, opened: Opened) -> tuple[str, ...]:
+def mount(app: Starlette, opened: Opened) -> tuple[str, ...]:
     """Put the page at `/`, behind the routes that the application has already. Once in a process.
 
     Args:
@@ -36,11 +39,11 @@ def mount(app: Any, opened: Opened) -> tuple[str, ...]:
     from nicegui import ui
 
     from sundog.dashboard.page import frame, views
-    from sundog.dashboard.source import Source
+    from sundog.dashboard.source import PageSource
 
-    views.register(Source(opened))
+    views.register(PageSource(opened))
     ui.run_with(
-        app,
+        cast("FastAPI", app),  # it uses nothing that Starlette lacks
         title="sundog",
         favicon=frame.ICON,
         dark=None,

@@ -7,15 +7,20 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING
 
 from nicegui import ui
 
 from sundog.dashboard.facts import FactTail
-from sundog.dashboard.page.frame import Frame, address, ask, live
+from sundog.dashboard.page.frame import PageFrame, address, ask, live
 from sundog.dashboard.stream import TaskStream
 from sundog.observe.metric_files import COUNTER, GAUGE, HISTOGRAM, Series
-from sundog.observe.metric_history import Line
+from sundog.observe.metric_history import ChartLine
+
+if TYPE_CHECKING:
+    from typing import TypeGuard
+
+    from nicegui.events import ValueChangeEventArguments
 
 COLORS = ["#3d7edb", "#2a9d6a", "#d98a1f", "#7a5cc4", "#1f9bb5", "#b8578f", "#6d7b3a", "#8a8f98"]
 _TOP = 8
@@ -77,8 +82,8 @@ def fill_lines(chart: ui.echart, lines: list[tuple[str, list[list[float]]]]) -> 
     chart.update()
 
 
-def _line(name: str, points: list[list[float]], *, area: bool = False) -> dict[str, Any]:
-    made: dict[str, Any] = {
+def _line(name: str, points: list[list[float]], *, area: bool = False) -> dict[str, object]:
+    made: dict[str, object] = {
         "name": name,
         "type": "line",
         "showSymbol": False,
@@ -104,17 +109,17 @@ def machine_series(facts: FactTail, since_s: float) -> dict[str, list[list[float
         }
         for name, value in {
             **shares,
-            **{key: float(value) for key, value in data.items() if _is_number(value)},
+            **{key: value for key, value in data.items() if _is_number(value)},
         }.items():
             found.setdefault(name, []).append([at, round(value, 2)])
     return found
 
 
-def _is_number(value: object) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _percent(part: Any, whole: Any) -> float:
+def _percent(part: float | None, whole: float | None) -> float:
     return 100.0 * float(part) / float(whole) if part and whole else 0.0
 
 
@@ -162,12 +167,12 @@ _MACHINE = (
 )
 
 
-def draw(frame: Frame, minutes: str) -> None:
+def draw(frame: PageFrame, minutes: str) -> None:
     """The view of metrics over time."""
     source = frame.source
     span = [60.0 * (int(minutes) if minutes.isdigit() and 0 < int(minutes) <= 60 else 15)]
 
-    def chosen(event: Any) -> None:
+    def chosen(event: ValueChangeEventArguments[int]) -> None:
         span[0] = 60.0 * int(event.value)
         ui.navigate.history.replace(address("/charts", minutes=event.value))
         refresh()
@@ -209,7 +214,7 @@ def draw(frame: Frame, minutes: str) -> None:
 _SAYS = {COUNTER: "each second", HISTOGRAM: "mean", GAUGE: ""}
 
 
-def fill_own(place: ui.element, drawn: dict[str, ui.echart], lines: list[Line], style: str) -> None:
+def fill_own(place: ui.element, drawn: dict[str, ui.echart], lines: list[ChartLine], style: str) -> None:
     """Draw a chart for each of the program's own metrics, the first dozen; more are in the table."""
     for metric in sorted({line.metric for line in lines})[:_OWN]:
         rows = [line for line in lines if line.metric == metric]

@@ -11,13 +11,16 @@ import contextlib
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from importlib import resources
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 from nicegui import background_tasks, ui
 
-from sundog.dashboard.source import Source
+from sundog.dashboard.source import PageSource
 from sundog.plain import field, plain
+
+if TYPE_CHECKING:
+    from nicegui.events import KeyEventArguments
 
 T = TypeVar("T")
 
@@ -30,7 +33,7 @@ _FIRST_S = 0.5
 EVERY_S = 0.7  # what happened is shown within a second, with the time that reading it takes
 
 
-class View(NamedTuple):
+class PageView(NamedTuple):
     """One address."""
 
     path: str
@@ -39,22 +42,22 @@ class View(NamedTuple):
 
 
 VIEWS = (
-    View("/", "Overview", "o"),
-    View("/tasks", "Tasks", "t"),
-    View("/actors", "Actors", "a"),
-    View("/objects", "Objects", "m"),
-    View("/workers", "Workers", "w"),
-    View("/nodes", "Nodes", "n"),
-    View("/jobs", "Jobs", "j"),
-    View("/serve", "Serve", "v"),
-    View("/timeline", "Timeline", "l"),
-    View("/charts", "Metrics", "c"),
-    View("/events", "Events", "e"),
-    View("/logs", "Logs", "g"),
-    View("/stacks", "Stacks", "s"),
-    View("/profiles", "Flame graphs", "f"),
-    View("/doctor", "Doctor", "r"),
-    View("/debugger", "Debugger", "b"),
+    PageView("/", "Overview", "o"),
+    PageView("/tasks", "Tasks", "t"),
+    PageView("/actors", "Actors", "a"),
+    PageView("/objects", "Objects", "m"),
+    PageView("/workers", "Workers", "w"),
+    PageView("/nodes", "Nodes", "n"),
+    PageView("/jobs", "Jobs", "j"),
+    PageView("/serve", "Serve", "v"),
+    PageView("/timeline", "Timeline", "l"),
+    PageView("/charts", "Metrics", "c"),
+    PageView("/events", "Events", "e"),
+    PageView("/logs", "Logs", "g"),
+    PageView("/stacks", "Stacks", "s"),
+    PageView("/profiles", "Flame graphs", "f"),
+    PageView("/doctor", "Doctor", "r"),
+    PageView("/debugger", "Debugger", "b"),
 )
 
 CSS = resources.files("sundog.dashboard.page").joinpath("style.css").read_text()
@@ -75,12 +78,12 @@ _HELP = (
 
 
 @plain()
-class Frame:
+class PageFrame:
     """What a view needs to say."""
 
-    source: Source
-    status: Any = None
-    problem: Any = None
+    source: PageSource
+    status: ui.label
+    problem: ui.label
     first: list[Callable[[], Awaitable[None]]] = field(default_factory=list)
     then: list[Callable[[], None]] = field(default_factory=list)
 
@@ -112,17 +115,16 @@ def address(path: str, **query: object) -> str:
 
 
 @contextmanager
-def framed(source: Source, title: str) -> Iterator[Frame]:
+def framed(source: PageSource, title: str) -> Iterator[PageFrame]:
     """The surroundings of a view; what is built inside is its body."""
     ui.add_css(CSS)
     ui.page_title(f"{title} · sundog")
     ui.add_body_html(f"<script>window.addEventListener('load',()=>{{{_DARK}}})</script>")
-    frame = Frame(source)
     with ui.element("div").classes("sd-top"):
         ui.html("<b><a href='/'>sundog</a></b>", sanitize=False)
         ui.label(source.name).classes("sd-dim")
         ui.element("div").classes("sd-grow")
-        frame.status = ui.label("live" if source.is_live else "ended").classes("sd-dim").props("data-status")
+        status = ui.label("live" if source.is_live else "ended").classes("sd-dim").props("data-status")
         ui.button("Dark / light", on_click=lambda: ui.run_javascript("sundogDark()")).props(
             "flat dense no-caps size=sm aria-label='Dark or light (d)'"
         )
@@ -143,16 +145,16 @@ def framed(source: Source, title: str) -> Iterator[Frame]:
         with ui.element("div").classes("sd-body"):
             with ui.element("h1"):
                 ui.label(title)
-            frame.problem = ui.label("").classes("sd-bad")
-            frame.problem.set_visibility(False)
-            yield frame
+            problem = ui.label("").classes("sd-bad")
+            problem.set_visibility(False)
+            yield PageFrame(source, status, problem)
     _keys()
 
 
 def _keys() -> None:
     by_key = {view.key: view.path for view in VIEWS}
 
-    def pressed(event: Any) -> None:
+    def pressed(event: KeyEventArguments) -> None:
         if not event.action.keydown or event.modifiers.ctrl or event.modifiers.alt or event.modifiers.meta:
             return
         name = str(event.key.name)
@@ -173,7 +175,9 @@ async def ask(function: Callable[..., T], *args: object) -> T:
     return await asyncio.get_running_loop().run_in_executor(None, function, *args)
 
 
-def live(frame: Frame, update: Callable[[], Awaitable[None]], every_s: float = EVERY_S) -> Callable[[], None]:
+def live(
+    frame: PageFrame, update: Callable[[], Awaitable[None]], every_s: float = EVERY_S
+) -> Callable[[], None]:
     """Refresh a view now, and again while its session runs and its browser is connected.
 
     Returns:

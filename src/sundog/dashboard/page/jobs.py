@@ -7,14 +7,36 @@ each tenant. Runs in the head process' event loop; the rows are made in a thread
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING
 
-from sundog.dashboard.page.frame import Frame
-from sundog.dashboard.page.tables import Column, DataTable, clock, seconds
-from sundog.dashboard.source import Page, Source, Wanted, page_of
+from sundog.dashboard.page.frame import PageFrame
+from sundog.dashboard.page.tables import Column, DataTable, clock, number, seconds
+from sundog.dashboard.source import PageSource, TablePage, Wanted, page_of
 from sundog.jobs.records import all_jobs
 from sundog.jobs.rows import JobRecord
 from sundog.observe.words import in_units
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    from sundog.dashboard.source import Cells
+    from sundog.wire.status import JobFigures
+
+    class JobCells(TypedDict):
+        """What the table of jobs shows of one; its totals come with `shown_totals`."""
+
+        key: object
+        id: object
+        tenant: object
+        job_id: object
+        status: object
+        entrypoint: object
+        began: float
+        took: float | None
+        message: object
+        log: str
+        file: str | None
+
 
 _MS = 1000.0
 _WHY = "/why?id="
@@ -34,17 +56,17 @@ JOBS = (
 )
 
 
-def draw(frame: Frame, wanted: Wanted) -> None:
+def draw(frame: PageFrame, wanted: Wanted) -> None:
     """All jobs."""
     empty = "No job and no program has joined yet. Submit one: sundog job submit -- python x.py"
 
-    def fetch(what: Wanted) -> Page:
+    def fetch(what: Wanted) -> TablePage:
         return page_of(job_rows(frame.source, time.time()), what)
 
     DataTable(frame, "/jobs", JOBS, fetch, wanted, empty=empty)
 
 
-def job_rows(source: Source, now: float) -> list[dict[str, Any]]:
+def job_rows(source: PageSource, now: float) -> list[Cells]:
     """The jobs of a session, the newest first."""
     drivers = source.listing("jobs", Wanted(most=10_000)).rows
     by_submission = {row["submission_id"]: row for row in drivers if row.get("submission_id")}
@@ -53,12 +75,11 @@ def job_rows(source: Source, now: float) -> list[dict[str, Any]]:
     totals = {row["tenant"]: row for row in source.tenants()}
     rows = [_submitted(record, by_submission.get(record.submission_id), now) for record in submitted]
     rows += [_joined(row, now) for row in drivers if row.get("submission_id") not in known]
-    for row in rows:
-        row.update(shown_totals(totals.get(row["tenant"])))
-    return sorted(rows, key=lambda row: -row["began"])
+    rows.sort(key=lambda row: -row["began"])
+    return [{**row, **shown_totals(totals.get(str(row["tenant"])))} for row in rows]
 
 
-def _submitted(record: JobRecord, driver: dict[str, Any] | None, now: float) -> dict[str, Any]:
+def _submitted(record: JobRecord, driver: Cells | None, now: float) -> JobCells:
     began = record.start_time / _MS
     return {
         "key": record.submission_id,
@@ -75,8 +96,8 @@ def _submitted(record: JobRecord, driver: dict[str, Any] | None, now: float) -> 
     }
 
 
-def _joined(row: dict[str, Any], now: float) -> dict[str, Any]:
-    began, ended = (row.get("start_time") or 0) / _MS, (row.get("end_time") or 0) / _MS
+def _joined(row: Cells, now: float) -> JobCells:
+    began, ended = (number(row.get("start_time")) or 0) / _MS, (number(row.get("end_time")) or 0) / _MS
     return {
         "key": row["job_id"],
         "id": row["job_id"],
@@ -92,7 +113,7 @@ def _joined(row: dict[str, Any], now: float) -> dict[str, Any]:
     }
 
 
-def shown_totals(row: dict[str, Any] | None) -> dict[str, Any]:
+def shown_totals(row: JobFigures | None) -> Cells:
     """What a job has of what it may have, in cells; empty for one that has no part in the session.
 
     >>> shown_totals({"cpus": 2.0, "cpu_limit": 0.0, "waiting": 3, "memory": 0, "memory_limit": 2**30,

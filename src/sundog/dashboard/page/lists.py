@@ -5,16 +5,20 @@ Owns which columns each list has. Runs in the head process' event loop.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from nicegui import ui
 
 from sundog.dashboard.facts import Fact
-from sundog.dashboard.page.frame import Frame, ask, live
-from sundog.dashboard.page.tables import Column, DataTable, clock, seconds, short, size
-from sundog.dashboard.source import ANY, ENDED, FAILED, UNFINISHED, Page, Wanted, page_of
+from sundog.dashboard.page.frame import PageFrame, ask, live
+from sundog.dashboard.page.tables import Column, DataTable, clock, number, seconds, short, size
+from sundog.dashboard.source import ANY, ENDED, FAILED, UNFINISHED, Cells, TablePage, Wanted, page_of
 from sundog.observe.words import in_units
 from sundog.printable import printable
+
+if TYPE_CHECKING:
+    from sundog.observe.activity import Activity
 
 _WHY = "/why?id="
 _MS = 1000.0
@@ -33,7 +37,7 @@ TASKS = (
 )
 
 
-def tasks(frame: Frame, wanted: Wanted) -> None:
+def tasks(frame: PageFrame, wanted: Wanted) -> None:
     """All tasks and calls."""
     DataTable(
         frame,
@@ -46,17 +50,18 @@ def tasks(frame: Frame, wanted: Wanted) -> None:
     )
 
 
-def _at(value: Any) -> str:
-    return clock(value / _MS) if value else ""
+def _at(value: object) -> str:
+    at_ms = number(value)
+    return clock(at_ms / _MS) if at_ms else ""
 
 
-def _cause(value: Any) -> str:
+def _cause(value: object) -> str:
     """The reason of an actor's death, in its first line."""
-    context: dict[str, Any] = next(iter((value or {}).values()), {}) if isinstance(value, dict) else {}
+    context: dict[str, object] = next(iter(value.values()), {}) if isinstance(value, dict) else {}
     return printable(str(context.get("error_message", "")).strip().partition("\n")[0])
 
 
-def _amounts(value: Any) -> str:
+def _amounts(value: object) -> str:
     pairs = value.items() if isinstance(value, dict) else ()
     return ", ".join(
         f"{name} {in_units(int(amount)) if 'memory' in name else f'{amount:g}'}"
@@ -88,7 +93,7 @@ KINDS: dict[str, tuple[Column, ...]] = {
 }
 
 
-def listing(frame: Frame, kind: str, wanted: Wanted) -> None:
+def listing(frame: PageFrame, kind: str, wanted: Wanted) -> None:
     """Rows of the state API."""
     empty = {"actors": "No actor yet."}.get(kind, "Nothing here.")
     DataTable(
@@ -123,25 +128,25 @@ WORKERS = (
 )
 
 
-def workers(frame: Frame, wanted: Wanted) -> None:
+def workers(frame: PageFrame, wanted: Wanted) -> None:
     """All processes: what they run, their processor time and memory, their current line."""
     source = frame.source
 
-    def fetch(what: Wanted) -> Page:
+    def fetch(what: Wanted) -> TablePage:
         rows = source.listing("workers", Wanted(most=10_000)).rows
         return page_of(worker_rows(rows, source.activity(), source.path), what)
 
     DataTable(frame, "/workers", WORKERS, fetch, wanted, empty="No process yet.")
 
 
-def worker_rows(listed: list[dict[str, Any]], activity: Any, session_path: str) -> list[dict[str, Any]]:
+def worker_rows(listed: Sequence[Cells], activity: Activity, session_path: str) -> list[Cells]:
     """The state API's rows, with what each process does now."""
     from sundog import events
 
     seen = {each.who.process_id: each for each in activity.workers}
-    found = []
+    found: list[Cells] = []
     for row in listed:
-        now = seen.get(row["worker_id"])
+        now = seen.get(str(row["worker_id"]))
         call = now.calls[0] if now is not None and now.calls else None
         sample = (
             events.last_sample(f"{session_path}/rings/{row['worker_id']}.ring") if call is not None else None
@@ -182,12 +187,12 @@ OBJECTS = (
 )
 
 
-def objects(frame: Frame, wanted: Wanted) -> None:
+def objects(frame: PageFrame, wanted: Wanted) -> None:
     """Who holds which object, and where memory is."""
     source = frame.source
     sums = ui.html("", sanitize=False).classes("sd-cards").props("data-memory")
 
-    def fetch(what: Wanted) -> Page:
+    def fetch(what: Wanted) -> TablePage:
         picture = source.memory()
         if picture is None:
             return source.listing("objects", what)
@@ -238,10 +243,10 @@ EVENTS = (
 )
 
 
-def events(frame: Frame, wanted: Wanted) -> None:
+def events(frame: PageFrame, wanted: Wanted) -> None:
     """Kills, deaths, restarts, spills."""
 
-    def fetch(what: Wanted) -> Page:
+    def fetch(what: Wanted) -> TablePage:
         facts = frame.source.read_facts()
         rows = [event_row(number, fact) for number, fact in enumerate(facts.events)]
         return page_of(rows[::-1], what)
@@ -249,7 +254,7 @@ def events(frame: Frame, wanted: Wanted) -> None:
     DataTable(frame, "/events", EVENTS, fetch, wanted, empty="Nothing has happened yet.")
 
 
-def event_row(number: int, fact: Fact) -> dict[str, Any]:
+def event_row(number: int, fact: Fact) -> Cells:
     """A fact of the node in words."""
     data, row = fact.data, fact.data.get("row") or {}
     kind, text = fact.kind, ""

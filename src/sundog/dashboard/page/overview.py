@@ -10,7 +10,7 @@ import html
 from nicegui import ui
 
 from sundog.dashboard.page import charts
-from sundog.dashboard.page.frame import Frame, ask, live
+from sundog.dashboard.page.frame import PageFrame, ask, live
 from sundog.dashboard.page.tables import seconds, size
 from sundog.observe.activity import Activity, Function
 from sundog.observe.troubles import Trouble
@@ -20,7 +20,7 @@ from sundog.printable import printable
 _FUNCTIONS_MAX = 30
 
 
-def draw(frame: Frame) -> None:
+def draw(frame: PageFrame) -> None:
     """Build it."""
     source = frame.source
     cards = (

@@ -9,15 +9,22 @@ from __future__ import annotations
 import contextlib
 import html
 import os
-from typing import Any
+from typing import TYPE_CHECKING
 
 from nicegui import app, ui
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from sundog.dashboard.page.frame import Frame, address, ask, live
+from sundog.dashboard.page.frame import PageFrame, address, ask, live
 from sundog.observe import log_reading
 from sundog.printable import printable
+
+if TYPE_CHECKING:
+    from nicegui.events import ValueChangeEventArguments
+
+    from sundog.dashboard.source import PageSource
+    from sundog.observe.stacks import StackGroup
+    from sundog.util.state.logs import Log
 
 LINES_MAX = 2000
 PROFILE = "/profile-page/{name}"
@@ -25,7 +32,7 @@ _SECONDS = 5.0
 
 
 # ---------------------------------------------------------------------- logs
-def logs(frame: Frame, file: str, text: str, id_: str) -> None:
+def logs(frame: PageFrame, file: str, text: str, id_: str) -> None:
     """Log files: chosen, searched, followed."""
     source = frame.source
     chosen = {"file": file, "text": text}
@@ -117,7 +124,7 @@ def log_of(session_path: str, id_: str) -> str:
     return ""
 
 
-def _logs_of_task(session_path: str, id_: str, suffix: str) -> list[Any]:
+def _logs_of_task(session_path: str, id_: str, suffix: str) -> list[Log]:
     from sundog.util.state.logs import logs_of_task
 
     return list(logs_of_task(session_path, id_, suffix))
@@ -138,7 +145,7 @@ def matching(path: str, text: str) -> tuple[list[str], int]:
 
 
 # ---------------------------------------------------------------------- stacks
-def stacks(frame: Frame, text: str) -> None:
+def stacks(frame: PageFrame, text: str) -> None:
     """What every process is doing right now."""
     with ui.element("div").classes("sd-row"):
         find = ui.input(placeholder="filter (/)", value=text).props("dense outlined clearable debounce=300")
@@ -166,14 +173,14 @@ def stacks(frame: Frame, text: str) -> None:
         again[0] = True
         run()
 
-    def filtered(event: Any) -> None:
+    def filtered(event: ValueChangeEventArguments[str | None]) -> None:
         ui.navigate.history.replace(address("/stacks", text=event.value or ""))
         refresh()
 
     find.on_value_change(filtered)
 
 
-def stacks_html(groups: list[tuple[str, Any]], text: str, is_live: bool) -> str:
+def stacks_html(groups: list[tuple[str, StackGroup]], text: str, is_live: bool) -> str:
     """Each group of equal stacks under its heading."""
     if not is_live:
         return "<div class='sd-empty'>The session has ended: no process is left to look at.</div>"
@@ -189,7 +196,7 @@ def stacks_html(groups: list[tuple[str, Any]], text: str, is_live: bool) -> str:
 
 
 # ---------------------------------------------------------------------- flame graphs
-def profiles(frame: Frame, id_: str, pid: str) -> None:
+def profiles(frame: PageFrame, id_: str, pid: str) -> None:
     """Profiles that were taken, and taking one."""
     source = frame.source
     _serve_profiles(source.path)
@@ -235,7 +242,7 @@ def profiles(frame: Frame, id_: str, pid: str) -> None:
             refresh()
 
 
-def measure(source: Any, kind: str, pids: list[int]) -> str:
+def measure(source: PageSource, kind: str, pids: list[int]) -> str:
     """Take a profile of some seconds; its id.
 
     Raises:
@@ -243,10 +250,10 @@ def measure(source: Any, kind: str, pids: list[int]) -> str:
     """
     import time
 
-    from sundog.profiling.session import Running
+    from sundog.profiling.session import RunningProfile
 
     what = f"pid {pids[0]}" if pids else "all processes"
-    running = Running(source.opened.ask, source.path, kind, what, pids, limit_s=_SECONDS + 60)
+    running = RunningProfile(source.opened.ask, source.path, kind, what, pids, limit_s=_SECONDS + 60)
     if not running.pids:
         raise ValueError("no process of the session has this pid")
     time.sleep(_SECONDS)

@@ -8,28 +8,48 @@ from __future__ import annotations
 import html
 import importlib
 import time
-from typing import Any
+from typing import TYPE_CHECKING, cast
 
 from nicegui import ui
 
-from sundog.dashboard.page.frame import Frame, address, ask, live
+from sundog.dashboard.page.frame import PageFrame, address, ask, live
 from sundog.dashboard.page.tables import clock, seconds, size
 from sundog.observe import index as records
 from sundog.observe.why import Story
 from sundog.printable import printable
 
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    from sundog.wire.pauses import Pause
+
+    class AttemptRow(TypedDict):
+        """What the index of the records has of an attempt, as far as it is shown here."""
+
+        attempt: int
+        state: str
+        name: str
+        pid: int
+        start_s: float
+        end_s: float
+        queued_s: float | None
+        duration_s: float
+        cpu_s: float
+        peak_bytes: int
+
+
 _AROUND = 0.5  # of a task's time, shown on both sides of it in the timeline
 
 
-def draw(frame: Frame, id_: str) -> None:
+def draw(frame: PageFrame, id_: str) -> None:
     """The story of an id, a pid or a name."""
 
-    def go(event: Any) -> None:
-        ui.navigate.to(address("/why", id=str(event.sender.value or "")))
+    def go() -> None:
+        ui.navigate.to(address("/why", id=str(asked.value or "")))
 
-    ui.input(placeholder="an id, a pid, or the name of a function or an actor (/)", value=id_).props(
-        "dense outlined aria-label='Whose reason'"
-    ).classes("sd-filter").style("width:480px").on("keydown.enter", go)
+    asked = ui.input(placeholder="an id, a pid, or the name of a function or an actor (/)", value=id_)
+    asked.props("dense outlined aria-label='Whose reason'").classes("sd-filter").style("width:480px")
+    asked.on("keydown.enter", go)
     story = ui.html("<div class='sd-empty'>loading …</div>", sanitize=False).props("data-story")
     links = ui.html("", sanitize=False).classes("sd-row")
     rows = ui.html("", sanitize=False).style("width:100%")
@@ -52,7 +72,7 @@ def draw(frame: Frame, id_: str) -> None:
     live(frame, update, 2.0)
 
 
-def draw_row(frame: Frame, number: int) -> None:
+def draw_row(frame: PageFrame, number: int) -> None:
     """The story of a bar in the timeline, by the number of its row in the index."""
     label = ui.label("loading …").classes("sd-empty")
 
@@ -71,14 +91,15 @@ def _task_of(session_path: str, number: int) -> str:
         return str(index.one("SELECT lower(hex(task_id)) FROM attempts WHERE id = ?", number) or "")
 
 
-def attempts_of(session_path: str, id_: str) -> list[dict[str, object]]:
+def attempts_of(session_path: str, id_: str) -> list[AttemptRow]:
     """The attempts of a task that ended; none if it is no task."""
     if len(id_) < 6 or set(id_.lower()) - set("0123456789abcdef"):
         return []
     with records.opened(session_path) as index:
-        return index.dicts(
+        found = index.dicts(
             "SELECT * FROM tasks WHERE task_id >= ? AND task_id < ? LIMIT 20", id_.lower(), id_.lower() + "g"
         )
+    return cast("list[AttemptRow]", found)
 
 
 def story_html(story: Story | str) -> str:
@@ -96,7 +117,7 @@ def _text(text: str) -> str:
     return html.escape(printable(text)).replace("\n", "<br>")
 
 
-def links_html(id_: str, attempts: list[dict[str, Any]]) -> str:
+def links_html(id_: str, attempts: list[AttemptRow]) -> str:
     """Where one can go from here."""
     found = [(address("/logs", id=id_), "logs")]
     if attempts:
@@ -116,7 +137,7 @@ def links_html(id_: str, attempts: list[dict[str, Any]]) -> str:
     return " · ".join(f"<a href='{html.escape(where)}'>{what}</a>" for where, what in found)
 
 
-def attempts_html(attempts: list[dict[str, Any]]) -> str:
+def attempts_html(attempts: list[AttemptRow]) -> str:
     """The attempts of a task in a table."""
     if not attempts:
         return ""
@@ -143,7 +164,7 @@ def attempts_html(attempts: list[dict[str, Any]]) -> str:
 
 
 # ---------------------------------------------------------------------- the doctor
-def doctor(frame: Frame) -> None:
+def doctor(frame: PageFrame) -> None:
     """What kept the run from being faster."""
     with ui.element("div").classes("sd-row"):
         again = ui.button("examine", on_click=lambda: examine()).props("dense no-caps unelevated")
@@ -163,7 +184,7 @@ def doctor(frame: Frame) -> None:
     ui.timer(0.05, examine, once=True)
 
 
-def report_html(frame: Frame) -> str:
+def report_html(frame: PageFrame) -> str:
     """The doctor's report of the session as it is now."""
     try:
         examine = importlib.import_module("sundog.advice.doctor").examine_session
@@ -178,7 +199,7 @@ def report_html(frame: Frame) -> str:
 
 
 # ---------------------------------------------------------------------- the debugger
-def debugger(frame: Frame) -> None:
+def debugger(frame: PageFrame) -> None:
     """Tasks that wait at a breakpoint."""
     ui.label("Attach from a terminal: a page has no prompt.").classes("sd-dim")
     rows = ui.html("", sanitize=False).style("width:100%").props("data-paused")
@@ -189,7 +210,7 @@ def debugger(frame: Frame) -> None:
     live(frame, update)
 
 
-def pauses_html(pauses: list[Any]) -> str:
+def pauses_html(pauses: list[Pause]) -> str:
     """Each with the command that attaches to it."""
     if not pauses:
         return (

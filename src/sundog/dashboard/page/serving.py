@@ -7,17 +7,20 @@ from __future__ import annotations
 
 import html
 import time
-from typing import Any
+from typing import TYPE_CHECKING
 
 from nicegui import ui
 
 from sundog.dashboard.page import charts
-from sundog.dashboard.page.frame import Frame, ask, live
+from sundog.dashboard.page.frame import PageFrame, ask, live
 from sundog.dashboard.page.tables import Column, DataTable, clock
-from sundog.dashboard.serving import ERRORS, LATENCY, REQUESTS, Picture, short_version
-from sundog.dashboard.source import Page, Wanted, page_of
+from sundog.dashboard.serving import ERRORS, LATENCY, REQUESTS, ServePicture, short_version
+from sundog.dashboard.source import TablePage, Wanted, page_of
 from sundog.observe.metric_history import History
 from sundog.printable import printable
+
+if TYPE_CHECKING:
+    from sundog.dashboard.serving import ShownDeployment
 
 NEVER = "Serve does not run in this session. A program starts it with serve.run(app)."
 _SPAN_S = 900.0
@@ -28,20 +31,20 @@ _DEPLOYMENTS = (
 )
 
 
-def ms(value: Any) -> str:
+def ms(value: object) -> str:
     """Milliseconds for people.
 
     >>> ms(0.25), ms(12.34), ms(1500.0), ms(None)
     ('0.25 ms', '12 ms', '1.5 s', '')
     """
-    if value is None:
+    if not isinstance(value, int | float):
         return ""
     if value >= 1000:
         return f"{value / 1000:.1f} s"
     return f"{value:.0f} ms" if value >= 10 else f"{value:.2g} ms"
 
 
-def rate(value: Any) -> str:
+def rate(value: float | None) -> str:
     """So many each second."""
     return "" if value is None else f"{value:,.0f}/s" if value >= 10 else f"{value:.1f}/s"
 
@@ -62,7 +65,7 @@ REPLICAS = (
 )
 
 
-def draw(frame: Frame, wanted: Wanted) -> None:
+def draw(frame: PageFrame, wanted: Wanted) -> None:
     """Build it."""
     source = frame.source
     cards = ui.html("<div class='sd-empty'>loading …</div>", sanitize=False).classes("sd-cards")
@@ -77,7 +80,7 @@ def draw(frame: Frame, wanted: Wanted) -> None:
         with ui.element("h2"):
             ui.label("Replicas")
 
-        def fetch(what: Wanted) -> Page:
+        def fetch(what: Wanted) -> TablePage:
             picture = source.serving()
             return page_of(picture.replicas if picture is not None else [], what)
 
@@ -108,7 +111,7 @@ def points(history: History, metric: str, until_s: float) -> list[tuple[str, lis
 
 
 # ---------------------------------------------------------------------- as HTML
-def cards_html(picture: Picture | None, is_live: bool) -> str:
+def cards_html(picture: ServePicture | None, is_live: bool) -> str:
     """The figures on top."""
     if picture is None:
         return f"<div class='sd-empty'>{NEVER}</div>"
@@ -158,21 +161,21 @@ def table_html(heads: tuple[str, ...], rows: list[list[str]], left: tuple[int, .
     return f"<table class='q-table sd-table'><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return html.escape(printable("" if value is None else str(value)))
 
 
-def _badge(state: Any) -> str:
+def _badge(state: object) -> str:
     return f"<span class='b {_text(str(state or '').partition('_')[0])}'>{_text(state)}</span>"
 
 
-def _first_line(text: Any) -> str:
+def _first_line(text: object) -> str:
     lines = str(text or "").strip().splitlines()
     cut = f"{lines[0]} … {lines[-1]}" if len(lines) > 1 else "".join(lines)
     return f"<span title='{_text(text)}'>{_text(cut)}</span>"
 
 
-def applications_html(picture: Picture) -> str:
+def applications_html(picture: ServePicture) -> str:
     """A row for each application."""
     if not picture.applications:
         return "<div class='sd-empty'>No application is deployed.</div>"
@@ -191,7 +194,7 @@ def applications_html(picture: Picture) -> str:
     return "<h2>Applications</h2>" + table_html(heads, rows, (0, 1, 2, 4, 5))
 
 
-def deployments_html(picture: Picture) -> str:
+def deployments_html(picture: ServePicture) -> str:
     """A row for each deployment, with its numbers and how far its update is."""
     if not picture.deployments:
         return ""
@@ -220,14 +223,14 @@ def deployments_html(picture: Picture) -> str:
     return "<h2>Deployments</h2>" + table_html(_DEPLOYMENTS, rows, (0, 1, 2, 3, 11))
 
 
-def _rollout(row: dict[str, Any]) -> str:
+def _rollout(row: ShownDeployment) -> str:
     if not row["rollout"]:
         return ""
     width = 100 * min(1.0, row["share_new"])
     return f"{_text(row['rollout'])}<div class='sd-meter'><i style='width:{width:.0f}%'></i></div>"
 
 
-def revisions_html(picture: Picture) -> str:
+def revisions_html(picture: ServePicture) -> str:
     """What was deployed when, the newest first."""
     if not picture.revisions:
         return ""

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from nicegui import ui
 
-from sundog.dashboard.page.frame import Frame, address, ask, live
-from sundog.dashboard.source import Page, Wanted
+from sundog.dashboard.page.frame import PageFrame, address, ask, live
+from sundog.dashboard.source import TablePage, Wanted
 from sundog.observe.words import in_units, in_words
 from sundog.printable import printable
+
+if TYPE_CHECKING:
+    from nicegui.events import GenericEventArguments, ValueChangeEventArguments
 
 ROWS = 50
 
@@ -34,30 +37,38 @@ class Column(NamedTuple):
     wraps: bool = False  # a sentence: shown in several lines
 
 
-def seconds(value: Any) -> str:
+def number(value: object) -> float | None:
+    """A value as a number; None if it is not known, or is no number."""
+    return value if isinstance(value, int | float) else None
+
+
+def seconds(value: object) -> str:
     """A time for people; "" if it is not known.
 
     >>> seconds(0.00002), seconds(0.5), seconds(90)
     ('20 µs', '500 ms', '1 min 30 s')
     """
-    if value is None:
+    took_s = number(value)
+    if took_s is None:
         return ""
-    if value < 1e-3:
-        return f"{value * 1e6:.0f} µs"
-    return f"{value * 1e3:.0f} ms" if value < 1 else in_words(float(value))
+    if took_s < 1e-3:
+        return f"{took_s * 1e6:.0f} µs"
+    return f"{took_s * 1e3:.0f} ms" if took_s < 1 else in_words(float(took_s))
 
 
-def size(value: Any) -> str:
+def size(value: object) -> str:
     """An amount of memory for people."""
-    return "" if not value or value < 0 else in_units(int(value))
+    size_bytes = number(value)
+    return "" if not size_bytes or size_bytes < 0 else in_units(int(size_bytes))
 
 
-def clock(value: Any) -> str:
+def clock(value: object) -> str:
     """A time of day."""
-    return time.strftime("%H:%M:%S", time.localtime(value)) if value else ""
+    at_s = number(value)
+    return time.strftime("%H:%M:%S", time.localtime(at_s)) if at_s else ""
 
 
-def short(value: Any) -> str:
+def short(value: object) -> str:
     """An id, cut; the whole is in the link."""
     return "" if not value else f"{str(value)[:12]}…" if len(str(value)) > 12 else str(value)
 
@@ -77,10 +88,10 @@ class DataTable:
 
     def __init__(
         self,
-        frame: Frame,
+        frame: PageFrame,
         path: str,
         columns: tuple[Column, ...],
-        fetch: Callable[[Wanted], Page],
+        fetch: Callable[[Wanted], TablePage],
         wanted: Wanted,
         *,
         states: tuple[str, ...] = (),
@@ -88,7 +99,7 @@ class DataTable:
         more: Callable[[], dict[str, object]] = dict,
     ) -> None:
         self.path, self.columns, self.fetch, self.wanted = path, columns, fetch, wanted
-        self._more = more
+        self._more, self._total = more, 1
         with ui.element("div").classes("sd-row"):
             ui.input(placeholder="filter (/)", value=wanted.text, on_change=self._filtered).props(
                 "dense outlined clearable debounce=300 aria-label='Filter'"
@@ -112,19 +123,15 @@ class DataTable:
                 for each in columns
             ],
             row_key="key",
-            pagination={
-                "rowsPerPage": ROWS,
-                "page": wanted.first // ROWS + 1,
-                "sortBy": wanted.sort or None,
-                "descending": wanted.descending,
-                "rowsNumber": 1,
-            },
+            pagination=self._pagination(),
         ).classes("sd-table")
         self._table.props(f'dense flat :rows-per-page-options="[{ROWS}]" no-data-label="loading …"')
         self._empty = empty
         for each in columns:
             self._slot(each)
         self._table.on("request", self._requested)
+        # The browser tells where a table begins, too, and on a busy machine only after the user has gone on from there.
+        self._table.on_pagination_change(lambda _: self._paginate())
         self.refresh = live(frame, self._update)
 
     def _slot(self, column: Column) -> None:
@@ -144,6 +151,19 @@ class DataTable:
                 <span v-else>{{{{props.value}}}}</span></q-td>""",
             )
 
+    def _pagination(self) -> dict[str, object]:
+        """Which part is shown, as it is wanted: what the browser holds may be older."""
+        return {
+            "rowsPerPage": ROWS,
+            "page": self.wanted.first // ROWS + 1,
+            "sortBy": self.wanted.sort or None,
+            "descending": self.wanted.descending,
+            "rowsNumber": self._total,
+        }
+
+    def _paginate(self) -> None:
+        self._table.pagination = self._pagination()
+
     async def _update(self) -> None:
         page = await ask(self.fetch, self.wanted)
         rows = []
@@ -161,10 +181,12 @@ class DataTable:
             self._empty = ""
         self._count.set_text(f"{page.total:,} row{'s' * (page.total != 1)}")
         self._table.rows = rows
-        self._table.pagination = {**self._table.pagination, "rowsNumber": page.total}
+        self._total = page.total
+        self._paginate()
 
     def _chosen(self, wanted: Wanted) -> None:
         self.wanted = wanted
+        self._paginate()
         ui.navigate.history.replace(
             address(
                 self.path,
@@ -178,17 +200,14 @@ class DataTable:
         )
         self.refresh()
 
-    def _filtered(self, event: Any) -> None:
-        self._table.pagination = {**self._table.pagination, "page": 1}
+    def _filtered(self, event: ValueChangeEventArguments[str | None]) -> None:
         self._chosen(self.wanted._replace(text=str(event.value or ""), first=0))
 
-    def _state(self, event: Any) -> None:
-        self._table.pagination = {**self._table.pagination, "page": 1}
+    def _state(self, event: ValueChangeEventArguments[str]) -> None:
         self._chosen(self.wanted._replace(state=str(event.value), first=0))
 
-    def _requested(self, event: Any) -> None:
+    def _requested(self, event: GenericEventArguments) -> None:
         wanted = event.args["pagination"]
-        self._table.pagination = {**self._table.pagination, **wanted}
         first = (max(1, int(wanted.get("page") or 1)) - 1) * ROWS
         sort = str(wanted.get("sortBy") or "")
         self._chosen(self.wanted._replace(first=first, sort=sort, descending=bool(wanted.get("descending"))))

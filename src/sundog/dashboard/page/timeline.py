@@ -12,16 +12,22 @@ head process' event loop.
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from nicegui import ui
 
 from sundog.dashboard.page.charts import COLORS
-from sundog.dashboard.page.frame import Frame, address, ask, live
+from sundog.dashboard.page.frame import PageFrame, address, ask, live
 from sundog.dashboard.page.tables import seconds
 from sundog.dashboard.stream import TaskStream
 from sundog.plain import plain
 from sundog.printable import printable
+
+if TYPE_CHECKING:
+    from nicegui.events import EChartPointClickEventArguments, GenericEventArguments, KeyEventArguments
+
+    from sundog.dashboard.stream import Bar
 
 _FOLLOW_S = 60.0
 _LANES_MAX = 64
@@ -43,7 +49,7 @@ _TIP = """(p) => `<b>${p.data[7]}</b><br>${p.data[8]}`"""
 
 
 @plain()
-class Window:
+class TimelineWindow:
     """What is looked at, in seconds of the wall clock."""
 
     start_s: float = 0.0
@@ -59,24 +65,24 @@ class Window:
             self.end_s = max(end, self.start_s + 0.001)
 
 
-def draw(frame: Frame, start: str, end: str) -> None:
+def draw(frame: PageFrame, start: str, end: str) -> None:
     """Build it."""
     TimelineView(frame, window_of(start, end))
 
 
-def window_of(start: str, end: str) -> Window:
+def window_of(start: str, end: str) -> TimelineWindow:
     """The window that an address asks for; nonsense counts as nothing."""
     try:
-        window = Window(float(start), float(end), follow=False)
+        window = TimelineWindow(float(start), float(end), follow=False)
     except ValueError:
-        return Window()
-    return window if window.start_s < window.end_s else Window()
+        return TimelineWindow()
+    return window if window.start_s < window.end_s else TimelineWindow()
 
 
 class TimelineView:
     """The chart of one browser, and its window."""
 
-    def __init__(self, frame: Frame, window: Window) -> None:
+    def __init__(self, frame: PageFrame, window: TimelineWindow) -> None:
         self.source, self.window = frame.source, window
         self._lanes = 0
         text = "follow the newest minute" if self.source.is_live else "all of it"
@@ -153,20 +159,20 @@ class TimelineView:
         ui.navigate.history.replace(address("/timeline", start=start, end=end))
         ui.notify("The address of this page now leads to this window.")
 
-    def _wheeled(self, event: Any) -> None:
+    def _wheeled(self, event: GenericEventArguments) -> None:
         window = self.window
         part, delta = float(event.args.get("part", 0.5)), float(event.args.get("delta", 0.0))
         factor = 1.25 if delta > 0 else 0.8
         at = window.start_s + part * (window.end_s - window.start_s)
         self.look_at(at - (at - window.start_s) * factor, at + (window.end_s - at) * factor)
 
-    def _dragged(self, event: Any) -> None:
+    def _dragged(self, event: GenericEventArguments) -> None:
         move = float(event.args.get("part", 0.0)) * (self.window.end_s - self.window.start_s)
         self.look_at(self.window.start_s - move, self.window.end_s - move)
 
 
-def _open_task(event: Any) -> None:
-    if event.data[6]:
+def _open_task(event: EChartPointClickEventArguments) -> None:
+    if isinstance(event.data, list) and event.data[6]:
         ui.navigate.to(f"/task/{event.data[6]}")
 
 
@@ -182,7 +188,7 @@ _ON_DOWN = """(event) => {
 }"""
 
 
-def _key(event: Any, zoom: Any) -> None:
+def _key(event: KeyEventArguments, zoom: Callable[[float], None]) -> None:
     if event.action.keydown and str(event.key.name) in ("+", "-", "="):
         zoom(2.0 if str(event.key.name) == "-" else 0.5)
 
@@ -224,14 +230,14 @@ def color_of(stream: TaskStream, name: int) -> str:
 
 def rows_of(
     stream: TaskStream,
-    bars: dict[int, list[Any]],
+    bars: dict[int, list[Bar]],
     running: list[tuple[int, str, float]],
     now_s: float,
-) -> tuple[list[str], list[list[Any]], int]:
+) -> tuple[list[str], list[list[object]], int]:
     """Labels of lanes, points for the chart, and for how many tasks they stand."""
     order = sorted(bars, key=lambda process: stream.lanes[process].label)[:_LANES_MAX]
     labels = [stream.lanes[process].label for process in order]
-    data: list[list[Any]] = []
+    data: list[list[object]] = []
     total = 0
     for lane, process in enumerate(order):
         for bar in bars[process]:

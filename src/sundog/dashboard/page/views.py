@@ -11,10 +11,10 @@ from nicegui import ui
 from sundog.dashboard.page import charts, jobs, lists, overview, reading, reasons, serving, timeline
 from sundog.dashboard.page.frame import framed
 from sundog.dashboard.page.tables import wanted_of
-from sundog.dashboard.source import Source
+from sundog.dashboard.source import PageSource
 
 
-def register(source: Source) -> None:
+def register(source: PageSource) -> None:
     """Make the addresses known. Once in a process."""
     _register_lists(source)
     _register_reading(source)
@@ -56,7 +56,7 @@ def register(source: Source) -> None:
         await frame.fill()
 
 
-def _register_lists(source: Source) -> None:
+def _register_lists(source: PageSource) -> None:
     @ui.page("/tasks", title="Tasks · sundog")
     async def tasks(
         text: str = "", state: str = "", sort: str = "", descending: str = "", page: str = ""
@@ -93,7 +93,7 @@ def _register_lists(source: Source) -> None:
         await frame.fill()
 
 
-def _register_list(source: Source, kind: str) -> None:
+def _register_list(source: PageSource, kind: str) -> None:
     @ui.page(f"/{kind}", title=f"{kind.capitalize()} · sundog")
     async def rows(text: str = "", sort: str = "", descending: str = "", page: str = "") -> None:
         with framed(source, kind.capitalize()) as frame:
@@ -101,7 +101,7 @@ def _register_list(source: Source, kind: str) -> None:
         await frame.fill()
 
 
-def _register_reading(source: Source) -> None:
+def _register_reading(source: PageSource) -> None:
     @ui.page("/logs", title="Logs · sundog")
     async def logs(file: str = "", text: str = "", id: str = "") -> None:
         with framed(source, "Logs") as frame:
