@@ -12,11 +12,12 @@ import os
 import re
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import footprint
+from benchmarks import footprint, machine, markers
 from benchmarks.hosts import ROOT, Launch
 from benchmarks.realwork import SYSTEMS, TITLES, WORKLOADS, report, systems_of
 from benchmarks.realwork.running import ProgramFailed, run
@@ -36,6 +37,17 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         "--systems", default=",".join(SYSTEMS), metavar="NAMES", help=f"of {','.join(SYSTEMS)}"
     )
     parser.add_argument("--rounds", type=int, default=3, help="how often each program is started (default 3)")
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=0.0,
+        help="begin nothing after so many, once each program ran (0: no limit)",
+    )
+    parser.add_argument(
+        "--docs",
+        action="store_true",
+        help="write the tables into docs/benchmarks.md, between its work markers",
+    )
     parser.add_argument("--peers-python", default="", help="python that has the peers (default .venv-peers)")
     parser.add_argument(
         "--out", type=Path, default=ROOT / "benchmarks" / "results", help="folder of the results"
@@ -60,6 +72,7 @@ def measure(options: argparse.Namespace) -> dict[str, report.Row]:
     chosen = [name for name in WORKLOADS if re.search(options.only, name)]
     wanted = options.systems.split(",")
     rows = {name: report.Row() for name in chosen}
+    began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="realwork-") as scratch:
         known = launches(options, scratch)
         expected = {name: run("serial", name, 1, known["sundog"]).result for name in chosen}
@@ -67,6 +80,8 @@ def measure(options: argparse.Namespace) -> dict[str, report.Row]:
             for name in chosen:
                 systems = [system for system in systems_of(name) if system in wanted]
                 turn = number % max(1, len(systems))
+                if number and options.minutes and time.monotonic() - began > 60 * options.minutes:
+                    return rows
                 for system in systems[turn:] + systems[:turn]:
                     _one(rows[name], name, system, known[system], expected[name])
     return rows
@@ -110,6 +125,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     text = report.tables(rows, [system for system in SYSTEMS if system in options.systems.split(",")])
     (options.out / "realwork.md").write_text(text, encoding="utf-8")
     print(text)
+    if options.docs:
+        section = report.page(rows, options.systems.split(","), machine.facts(), time.strftime("%Y-%m-%d"))
+        markers.update_file(ROOT / "docs" / "benchmarks.md", section, markers.WORK)
     return int(any("sundog" in row.failures for row in rows.values()))
 
 

@@ -71,5 +71,18 @@ def tables(rows: Mapping[str, Row], systems: Sequence[str] = SYSTEMS) -> str:
     return "\n".join(out)
 
 
+def page(rows: Mapping[str, Row], systems: Sequence[str], machine: Mapping[str, object], date: str) -> str:
+    """The section of docs/benchmarks.md: where and how it was measured, and all tables."""
+    rounds = max((len(each) for row in rows.values() for each in row.outcomes.values()), default=0)
+    busy = machine.get("busy_before")
+    return (
+        f"Made by `python -m benchmarks.realwork` on {date}: {machine['cores']} cores ({machine['cpu']}), "
+        f"{machine['memory_gb']} GB, Linux {machine['kernel']}, Python {machine['python']}; other programs had "
+        f"{100 * busy if isinstance(busy, float) else 0:.0f} % of the cores before it. Medians over up to {rounds} "
+        "start(s) of each program, which does its work three times; processor seconds are of all its processes, from "
+        f"its start to its end.\n\n{tables(rows, systems)}"
+    )
+
+
 def _line(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
