@@ -100,7 +100,7 @@ ifeq ($(strip $(PYTEST)),)
 	@# Much of the suite is waiting, so two processes share it. What needs to know how much memory the machine has
 	@# left comes first, by itself.
 	$(BIN)/python -m pytest $(ALONE)
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(addprefix --deselect=,$(ALONE))
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --durations=20 --durations-min=3 $(addprefix --deselect=,$(ALONE))
 else
 	$(BIN)/python -m pytest $(PYTEST)
 endif
