@@ -133,6 +133,16 @@ def test_a_shared_folder_without_the_sticky_bit_is_warned_of(tmp_path: Path) -> 
     assert "sticky bit" in trust.check_container(str(tmp_path))
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a link to another user")
+def test_a_link_of_another_user_to_a_folder_of_ours_may_not_hold_ours(tmp_path: Path) -> None:
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "ours")
+    assert trust.check_container(str(tmp_path / "link")) == ""
+    os.lchown(tmp_path / "link", 54321, 54321)
+    with pytest.raises(trust.Untrusted, match="54321"):
+        trust.check_container(str(tmp_path / "link"))
+
+
 def test_a_folder_of_another_user_may_not_hold_ours(
     tmp_path: Path, as_somebody_else: Callable[[], None]
 ) -> None:
@@ -182,6 +192,44 @@ def test_a_new_file_never_goes_where_a_planted_link_leads(tmp_path: Path) -> Non
     os.close(fd)
     assert target.read_text() == "precious"
     assert (tmp_path / "file").read_text() == "new" and not (tmp_path / "file").is_symlink()
+
+
+def test_a_log_that_is_there_is_continued_and_a_new_one_cannot_be_written_by_others(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    with umask(0):
+        for line in (b"one\n", b"two\n"):
+            fd = trust.open_log(str(path))
+            os.write(fd, line)
+            os.close(fd)
+    assert path.read_text() == "one\ntwo\n" and mode(path) == 0o644
+
+
+@pytest.mark.parametrize(
+    ("plant", "why"),
+    [
+        (lambda log, precious: log.symlink_to(precious), "a link"),
+        (lambda log, precious: log.hardlink_to(precious), "a second name"),
+        (lambda log, precious: os.mkfifo(log), "no regular file"),
+        (lambda log, precious: log.mkdir(), "no regular file"),
+    ],
+)
+def test_a_log_never_goes_where_a_planted_name_leads(
+    tmp_path: Path, plant: Callable[[Path, Path], None], why: str
+) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    plant(tmp_path / "log", precious)
+    with pytest.raises(trust.Untrusted, match=why):
+        trust.open_log(str(tmp_path / "log"))
+    assert precious.read_text() == "precious"
+
+
+def test_a_log_of_another_user_is_not_continued(tmp_path: Path, as_somebody_else: Callable[[], None]) -> None:
+    path = tmp_path / "log"
+    path.touch()
+    as_somebody_else()
+    with pytest.raises(trust.Untrusted, match="another user"):
+        trust.open_log(str(path))
 
 
 def test_the_home_of_sessions_is_the_default_if_that_is_ours(tmp_path: Path) -> None:

@@ -241,6 +241,11 @@ class Config:
     session_keep: int = _setting(
         10, "Folders of ended sessions (logs, records) that the next session leaves in place.", low=0
     )
+    packed_max_bytes: int = _setting(
+        16 << 30,
+        "Most bytes that a file of `sundog session export` may unpack to when it is opened.",
+        low=0,
+    )
     log_rotation_max_bytes: int = _setting(
         512 << 20, "Bytes after which a worker goes on in a new log file, of each of its two.", low=1024
     )

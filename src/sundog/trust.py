@@ -82,18 +82,19 @@ def check_container(path: str) -> str:
     """Look at a folder that the user chose for us to make folders in: /tmp, a scratch disk, /dev/shm.
 
     It need not be this user's: what is made there is private, and in a folder with the sticky bit nobody else can
-    replace it. Links on the way are the user's choice.
+    replace it. Links on the way are the user's choice, unless its own name is a link that another user made.
 
     Returns:
         Half a sentence of warning if others could replace what is made there; "" if they cannot.
 
     Raises:
-        Untrusted: it belongs to somebody who is neither this user nor root.
+        Untrusted: it, or a link of its name, belongs to somebody who is neither this user nor root.
         OSError: it cannot be looked at.
     """
     info = os.stat(path)
-    if info.st_uid not in (0, os.geteuid()) and not _is_unmapped(info.st_uid):
-        raise _refuse(f"it belongs to another user (uid {info.st_uid})", path)
+    for owner in (info.st_uid, os.lstat(path).st_uid):
+        if owner not in (0, os.geteuid()) and not _is_unmapped(owner):
+            raise _refuse(f"it belongs to another user (uid {owner})", path)
     if not stat.S_ISDIR(info.st_mode):
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
     writable = info.st_mode & _OTHERS_WRITE
@@ -163,6 +164,39 @@ def create_file(path: str) -> int:
     except FileExistsError:
         os.unlink(path)
         return os.open(path, flags, 0o600)
+
+
+def open_log(path: str) -> int:
+    """A descriptor to write at the end of a file, made if it is missing, in a folder that others may use too.
+
+    Others cannot write to a new one; whether they can read it, the umask says. Of one that is there the user may have
+    decided otherwise. A second name of a file (a hard link) is refused like a link: another user may have made it, to
+    a file of this user that is no log.
+
+    Raises:
+        Untrusted: it is a link, no regular file, somebody else's, or has a second name.
+        OSError: it cannot be opened.
+    """
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | _FILE, 0o644)
+    except OSError:
+        if why := _fault_of_log(os.lstat(path)):
+            raise _refuse(why, path) from None
+        raise
+    if why := _fault_of_log(os.fstat(fd)):
+        os.close(fd)
+        raise _refuse(why, path)
+    return fd
+
+
+def _fault_of_log(info: os.stat_result) -> str:
+    if info.st_uid != os.geteuid():
+        return f"it belongs to another user (uid {info.st_uid})"
+    if stat.S_ISLNK(info.st_mode):
+        return "it is a link"
+    if not stat.S_ISREG(info.st_mode):
+        return "it is no regular file"
+    return "it has a second name, which another user may have made" if info.st_nlink > 1 else ""
 
 
 def _open(path: str, flags: int, dir_fd: int | None) -> int:

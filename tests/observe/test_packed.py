@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import tempfile
 import zipfile
 from collections.abc import Callable
@@ -149,3 +150,74 @@ def test_a_newer_format_is_refused_with_the_version_that_wrote_it(tmp_path: Path
 def test_a_first_member_of_another_shape_is_refused(tmp_path: Path, mark: object) -> None:
     with pytest.raises(NotPacked):
         unpack(a_zip(tmp_path, mark=mark))
+
+
+def opened_folder(tmp_path: Path) -> list[str]:
+    return os.listdir(tmp_path / "temporary" / f"sundog-opened-{os.geteuid()}")
+
+
+def test_a_small_file_that_unpacks_to_more_than_is_allowed_is_refused_before_a_byte_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = str(tmp_path / "bomb")
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as out:
+        out.writestr(MARK, json.dumps({"format": 1, "name": "s", "sundog": "1"}))
+        out.writestr("logs/zeros", bytes(20 << 20))
+    assert os.path.getsize(file) < 1 << 16
+    monkeypatch.setenv("SUNDOG_packed_max_bytes", str(1 << 20))
+    with pytest.raises(NotPacked, match=r"unpacks to 20,971,\d+ bytes.*packed_max_bytes"):
+        unpack(file)
+    assert opened_folder(tmp_path) == []
+    monkeypatch.setenv("SUNDOG_packed_max_bytes", str(30 << 20))
+    assert os.path.getsize(os.path.join(unpack(file)[1], "logs/zeros")) == 20 << 20
+
+
+def test_a_file_that_the_disk_has_no_room_for_is_refused_before_a_byte_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil.disk_usage(tmp_path)._replace(free=1000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    with pytest.raises(NotPacked, match="has 1,000 bytes free"):
+        unpack(packed_session(tmp_path))
+    assert opened_folder(tmp_path) == []
+
+
+def test_more_files_than_any_session_has_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packed, "_FILES_MAX", 20)
+    file = a_zip(tmp_path, *[(f"logs/{number}", "") for number in range(20)])
+    with pytest.raises(NotPacked, match="21 files, and at most 20"):
+        unpack(file)
+
+
+def test_a_list_of_members_is_not_read_if_it_is_longer_than_that_of_any_session(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(packed, "_LIST_MAX_BYTES", 2000)
+    file = a_zip(tmp_path, *[(f"logs/{number}", "") for number in range(100)])
+    with pytest.raises(NotPacked, match="claims to hold more than"):
+        unpack(file)
+
+
+def test_a_first_member_without_end_is_not_read(tmp_path: Path) -> None:
+    with pytest.raises(NotPacked, match="not as a session has it"):
+        unpack(a_zip(tmp_path, mark={"format": 1, "name": "s" * (1 << 20)}))
+
+
+def test_a_compression_that_could_ask_for_any_memory_is_refused(tmp_path: Path) -> None:
+    file = a_zip(tmp_path)
+    with zipfile.ZipFile(file, "a", zipfile.ZIP_LZMA) as out:
+        out.writestr("logs/file", "text")
+    with pytest.raises(NotPacked, match="compressed as no session is"):
+        unpack(file)
+
+
+def test_folders_deeper_than_any_session_has_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(NotPacked, match="which no session has"):
+        unpack(a_zip(tmp_path, ("logs/" + "a/" * 1500 + "file", "x")))
+    assert opened_folder(tmp_path) == []
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate name")
+def test_two_members_of_one_name_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(NotPacked, match="two members of one name"):
+        unpack(a_zip(tmp_path, ("logs/file", "x"), ("logs/file", "y")))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -207,6 +208,19 @@ def test_a_huge_tree_is_refused_before_all_of_it_was_looked_at(
     with pytest.raises(RuntimeEnvSetupError, match="has at least 0 MiB") as caught:
         copy_of(tree, session)
     assert caught.value.size_bytes == 2000  # type: ignore[attr-defined]
+
+
+def test_an_archive_of_too_many_files_is_refused_before_one_is_unpacked(
+    session: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = tmp_path / "many.zip"
+    with zipfile.ZipFile(archive, "w") as made:
+        for number in range(60):
+            made.writestr(f"{number:03}", "")
+    monkeypatch.setattr(snapshot, "ENTRY_LIMIT", 5)
+    monkeypatch.setattr(zipfile.ZipFile, "extractall", None)
+    with pytest.raises(RuntimeEnvSetupError, match="more than 50 files and folders"):
+        copy_of(archive, session)
 
 
 def test_a_tree_deeper_than_pythons_stack_is_copied(session: str, tree: Path) -> None:

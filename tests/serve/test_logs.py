@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -70,3 +71,45 @@ def test_a_folder_that_cannot_be_made_costs_the_file_only(
     (tmp_path / "file").touch()
     assert configure("replica", "r", str(tmp_path / "file" / "logs"), LoggingConfig()) == ""
     assert "goes on without that file" in capsys.readouterr().err
+
+
+def test_a_log_in_a_shared_folder_follows_no_link_that_is_there_before_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    (tmp_path / "replica_r.log").symlink_to(precious)
+    assert configure("replica", "r", "", LoggingConfig(logs_dir=str(tmp_path))) == ""
+    logging.getLogger(LOGGER).warning("priced")
+    said = capsys.readouterr().err
+    assert "it is a link. It goes on without that file." in said and "priced" in said
+    assert precious.read_text() == "precious"
+
+
+def test_a_log_in_a_shared_folder_follows_no_link_that_comes_later(
+    tmp_path: Path, loop: asyncio.AbstractEventLoop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("precious")
+    path = configure("replica", "r", "", LoggingConfig(logs_dir=str(tmp_path)))
+    access = AccessLog(loop, path, LoggingConfig(), "replica", "r")
+    os.symlink(precious, path)
+    for _ in range(2):
+        logging.getLogger(LOGGER).warning("priced")
+        access.note("id", "GET", "/", "200", 0.25)
+        access.flush()
+    said = capsys.readouterr().err
+    assert said.count("it is a link") == 1 and said.count("priced") == 2 and not access.is_on
+    assert precious.read_text() == "precious"
+
+
+def test_both_kinds_of_lines_come_into_one_file(tmp_path: Path, loop: asyncio.AbstractEventLoop) -> None:
+    path = configure("replica", "r", "", LoggingConfig(logs_dir=str(tmp_path / "new")))
+    access = AccessLog(loop, path, LoggingConfig(), "replica", "r")
+    access.note("id", "GET", "/", "200", 0.25)
+    access.flush()
+    logging.getLogger(LOGGER).warning("priced")
+    assert [line.rsplit(" -- ")[1] for line in Path(path).read_text().splitlines()] == [
+        "GET / 200 250.0ms",
+        "priced",
+    ]

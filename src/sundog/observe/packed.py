@@ -5,7 +5,8 @@
     <session>/{records,rings,logs,…} ──pack──► FILE (zip) ──unpack──► <temp>/sundog-opened-<uid>/<key>/…
 
 Owns the format: a zip with a first member `sundog-session.json` that says so. Refuses on the way in: other members than
-plain files below known folders, files that grow beyond what the list of members says, and zips that are no session.
+plain files below known folders, files that grow beyond what the list of members says, zips that are no session, and
+more than this user allows: a small zip can claim any number of files and bytes (`packed_max_bytes`, `_FILES_MAX`).
 Nothing in a file is run or unpickled. What was unpacked stays for the next question; the newest few are kept. Runs in
 the process of a command.
 """
@@ -19,9 +20,11 @@ import os
 import shutil
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable
+from typing import BinaryIO, cast
 
-from sundog import trust
+from sundog import config, trust
 from sundog.observe import metric_files, serve_files
 from sundog.printable import printable
 
@@ -30,6 +33,13 @@ FORMAT = 1
 _FOLDERS = ("logs", "records", "rings", metric_files.FOLDER)
 _FILES = ("usage.json", "session.json", f"{serve_files.FOLDER}/{serve_files.STATUS}")
 _KEEP = 3
+# A session keeps the files of some thousand processes; no sub-folder of one is deeper than two.
+_FILES_MAX = 200_000
+_DEPTH_MAX = 8
+_MARK_MAX_BYTES = 64 << 10
+# The list of members is read in one piece, before any of it can be looked at: about 120 bytes for each.
+_LIST_MAX_BYTES = 240 * _FILES_MAX
+_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 class NotPacked(ValueError):
@@ -125,30 +135,68 @@ def name_of(folder: str) -> str:
         return os.path.basename(folder)
 
 
+class _Bounded:
+    """A file whose reader may not ask for more than a list of members of `_LIST_MAX_BYTES` at a time."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.seek, self.tell, self.close = file.seek, file.tell, file.close
+        self.seekable = file.seekable
+
+    def read(self, size: int = -1) -> bytes:
+        if size > _LIST_MAX_BYTES:
+            raise NotPacked(f"it claims to hold more than {_FILES_MAX:,} files, which no session has")
+        return self._file.read(size)
+
+
 def _unpack(file: str, folder: str) -> None:
     try:
-        with zipfile.ZipFile(file) as zip_:
+        with open(file, "rb") as opened, zipfile.ZipFile(cast("BinaryIO", _Bounded(opened))) as zip_:
+            mark = zip_.getinfo(MARK)
+            if mark.file_size > _MARK_MAX_BYTES or mark.compress_type not in _METHODS:
+                raise NotPacked(f"its member {MARK} is not as a session has it")
             facts = json.loads(zip_.read(MARK))
             if facts["format"] > FORMAT:
                 raise NotPacked(f"a newer sundog ({facts.get('sundog')}) wrote it; this one cannot read it")
+            _check_members(zip_.infolist(), folder)
             for member in zip_.infolist():
-                _check_name(member.filename)
                 target = os.path.join(folder, member.filename)
                 os.makedirs(os.path.dirname(target), 0o700, exist_ok=True)
                 with zip_.open(member) as source, open(target, "xb") as sink:
                     shutil.copyfileobj(source, sink, 1 << 20)
     except NotPacked:
         raise
-    except (zipfile.BadZipFile, EOFError) as error:
+    except (zipfile.BadZipFile, EOFError, zlib.error) as error:
         raise NotPacked(f"it is not whole, or no file of sundog session export ({error})") from None
     except (KeyError, ValueError, TypeError, NotImplementedError, RuntimeError):
         raise NotPacked("it is a zip, but not one of sundog session export") from None
 
 
+def _check_members(members: list[zipfile.ZipInfo], folder: str) -> None:
+    """Look at all that is to be unpacked before the first byte is. Raises NotPacked."""
+    if len(members) > _FILES_MAX:
+        raise NotPacked(f"it has {len(members):,} files, and at most {_FILES_MAX:,} are unpacked")
+    for member in members:
+        _check_name(member.filename)
+        if member.compress_type not in _METHODS:
+            raise NotPacked(f"its member {member.filename!r} is compressed as no session is")
+    if len({member.filename for member in members}) < len(members):
+        raise NotPacked("it has two members of one name, which no session has")
+    size, most = sum(member.file_size for member in members), config.load().packed_max_bytes
+    if size > most:
+        raise NotPacked(
+            f"it unpacks to {size:,} bytes, and at most {most:,} are allowed; "
+            f"the setting packed_max_bytes allows more (SUNDOG_packed_max_bytes={size})"
+        )
+    free = shutil.disk_usage(folder).free
+    if size > free:
+        raise NotPacked(f"it unpacks to {size:,} bytes, and {folder} has {free:,} bytes free")
+
+
 def _check_name(name: str) -> None:
     parts = name.split("/")
     known = name in (MARK, *_FILES) or (len(parts) > 1 and parts[0] in _FOLDERS)
-    if not known or any(part in ("", ".", "..") or "\0" in part for part in parts):
+    if not known or len(parts) > _DEPTH_MAX or any(part in ("", ".", "..") or "\0" in part for part in parts):
         raise NotPacked(f"it has a member {name!r}, which no session has")
 
 

@@ -198,6 +198,12 @@ def _unzip(path: str, target: str) -> str:
                 size_bytes=total,
                 limit_bytes=SIZE_LIMIT_BYTES,
             )
+        if len(archive.infolist()) > 10 * ENTRY_LIMIT:
+            raise RuntimeEnvSetupError(
+                f"{path} has more than {10 * ENTRY_LIMIT:,} files and folders, which is more than a runtime_env may "
+                f"unpack.",
+                path=path,
+            )
         archive.extractall(target)  # drops "..", drive letters and leading slashes from member names
     with open(path, "rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=10)).hexdigest()

@@ -13,6 +13,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from sundog import trust
 from sundog.printable import printable
 from sundog.serve.context import _get_internal_replica_context, request_context
 from sundog.serve.schema import EncodingType, LoggingConfig
@@ -77,6 +78,44 @@ class _Json(logging.Formatter):
         return json.dumps(row, default=str)
 
 
+def _open_log(path: str) -> TextIO:
+    """The end of a log file, which another user may have prepared if the folder is shared. Raises OSError."""
+    return open(trust.open_log(path), "a", encoding="utf-8")
+
+
+def _say_why(path: str, error: OSError) -> None:
+    print(
+        f"Serve cannot write its log {path}: {error.strerror or error}. It goes on without that file.",
+        file=sys.stderr,
+    )
+
+
+class _LogFile(logging.StreamHandler["TextIO"]):
+    """A log file that is opened with its first line, and given up if it cannot be."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(sys.stderr)
+        self._path = path
+        self._file: TextIO | None = None
+        self._is_off = False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if self._file is None and not self._is_off:
+            try:
+                self._file = self.stream = _open_log(self._path)
+            except OSError as error:
+                self._is_off = True
+                _say_why(self._path, error)
+        if self._file is not None:
+            super().emit(record)
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file, self._is_off = None, True
+        super().close()
+
+
 def configure(component: str, name: str, folder: str, config: LoggingConfig) -> str:
     """Set up the logger of this process; returns the path of its file, or "" if the folder cannot be written."""
     logger = logging.getLogger(LOGGER)
@@ -94,12 +133,10 @@ def configure(component: str, name: str, folder: str, config: LoggingConfig) -> 
     folder = config.logs_dir or folder
     path = os.path.join(folder, f"{component}_{name}.log".replace("/", "_").replace("#", "_"))
     try:
-        os.makedirs(folder, exist_ok=True)
-        handlers.append(logging.FileHandler(path, delay=True))
+        _check(folder, path)
+        handlers.append(_LogFile(path))
     except OSError as error:
-        print(
-            f"Serve cannot write its log to {folder}: {error}. It goes on without that file.", file=sys.stderr
-        )
+        _say_why(path, error)
         path = ""
     facts = _Facts(component, name)
     for handler in handlers:
@@ -107,6 +144,15 @@ def configure(component: str, name: str, folder: str, config: LoggingConfig) -> 
         handler.addFilter(facts)
         logger.addHandler(handler)
     return path
+
+
+def _check(folder: str, path: str) -> None:
+    """Make the folder, and look at it and at what lies there under the name of the log. Raises OSError."""
+    os.makedirs(folder, exist_ok=True)
+    if warning := trust.check_container(folder):
+        print(f"Serve writes its logs to {folder}: {warning}.", file=sys.stderr)
+    if os.path.lexists(path):
+        os.close(trust.open_log(path))
 
 
 class AccessLog:
@@ -142,7 +188,7 @@ class AccessLog:
             return
         try:
             if self._file is None:
-                self._file = open(self._path, "a", encoding="utf-8")
+                self._file = _open_log(self._path)
             self._file.write("".join(map(self._line, lines)))
             self._file.flush()
         except OSError:
