@@ -75,8 +75,7 @@ class Config:
     address: str = _setting("", "Session that init() joins when it is given no address; empty: see init().")
     namespace: str = _setting("", "Namespace of named actors when init() is given none; empty is anonymous.")
     temp_dir: str = _setting(
-        "",
-        "Directory of session folders; empty: sundog-<user id> below RAY_TMPDIR, TMPDIR or /tmp.",
+        "", "Directory of session folders; empty: sundog-<user id> below RAY_TMPDIR, TMPDIR or /tmp."
     )
     shm_dir: str = _setting(
         "/dev/shm", "Directory of the shared-memory segments; must be a tmpfs to be fast."
@@ -241,11 +240,7 @@ class Config:
     session_keep: int = _setting(
         10, "Folders of ended sessions (logs, records) that the next session leaves in place.", low=0
     )
-    packed_max_bytes: int = _setting(
-        16 << 30,
-        "Most bytes that a file of `sundog session export` may unpack to when it is opened.",
-        low=0,
-    )
+    packed_max_bytes: int = _setting(16 << 30, "Most bytes that a packed session may unpack to.", low=0)
     log_rotation_max_bytes: int = _setting(
         512 << 20, "Bytes after which a worker goes on in a new log file, of each of its two.", low=1024
     )
