@@ -94,7 +94,7 @@ def test_an_unknown_field_is_refused_with_the_nearest_known_one() -> None:
         ({"env_vars": {"A": 1}}, TypeError, "entry 'A': 1 has a int"),
         ({"env_vars": {1: "A"}}, TypeError, "must map str to str"),
         ({"env_vars": ["A=1"]}, TypeError, "got list"),
-        ({"env_vars": {"A=B": "1"}}, ValueError, "cannot be a variable"),
+        ({"env_vars": {"A=B": "1"}}, ValueError, "cannot be the name of a variable"),
         ({"working_dir": "/no/such/place"}, ValueError, "does not exist"),
         ({"working_dir": 3}, TypeError, "must be a path"),
         ({"working_dir": "s3://bucket/x.zip"}, ValueError, "remote URIs are not fetched"),

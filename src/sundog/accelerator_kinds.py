@@ -55,10 +55,12 @@ def check_pieces(name: str, resource: str, amount: float) -> None:
     if kind.amounts and amount and amount not in kind.amounts:
         allowed = ", ".join(map(str, kind.amounts))
         raise ValueError(
-            f"{name}={{{resource!r}: {amount:g}}} is not allowed: it can be had in amounts of {allowed}."
+            f"{name}={{{resource!r}: {amount:g}}} is not allowed. The allowed amounts are {allowed}."
         )
     if not kind.shared and amount != int(amount):
-        raise ValueError(f"{name}={{{resource!r}: {amount:g}}} is not allowed: it can only be had whole.")
+        raise ValueError(
+            f"{name}={{{resource!r}: {amount:g}}} is not allowed: the amount must be a whole number."
+        )
 
 
 def check_shares(demand: Mapping[str, float]) -> None:
@@ -69,4 +71,6 @@ def check_shares(demand: Mapping[str, float]) -> None:
     """
     for name, amount in demand.items():
         if amount > 1 and amount != int(amount) and name in KINDS:
-            raise ValueError(f"{amount:g} {name} cannot be had: a share of one (below 1), or whole ones.")
+            raise ValueError(
+                f"{amount:g} {name} is not allowed: the amount must be below 1 or a whole number."
+            )

@@ -398,7 +398,7 @@ def exit_actor() -> NoReturn:
     facts = context.facts
     engine = engines.current()
     if facts.actor_id is None or engine is None or engine.executor is None:
-        raise TypeError("exit_actor() ends the actor that calls it, and this is not an actor.")
+        raise TypeError("exit_actor() ends the actor that calls it, and this code does not run in an actor.")
     engine.executor.leave("exit_actor() was called in it")
     raise engine.executor.exit_error()
 

@@ -129,7 +129,7 @@ def init(
                 "ignore_reinit_error=True."
             )
         if local_mode:
-            raise RuntimeError("local_mode is not there any more: call the plain function, f._function(...).")
+            raise RuntimeError("local_mode has been removed: call the plain function, f._function(...).")
         given = init_options.job_config_of(job_config)
         namespace = namespace if namespace is not None else given.ray_namespace
         runtime_env = runtime_env or given.runtime_env or None
@@ -259,7 +259,7 @@ def shutdown(*, wait_for_processes: bool = False, _exiting_interpreter: bool = F
             return
         if not engine.is_driver:
             raise RuntimeError(
-                "shutdown() is for drivers; a task or actor cannot end the session it runs in."
+                "Only a driver can call shutdown(): a task or actor cannot end the session it runs in."
             )
         engines.leave()
         engine.shutdown()
@@ -341,7 +341,7 @@ def put(
         raise TypeError(f"_owner of put() must be an actor's handle, not {type(_owner).__name__}.")
     if type(value) is ObjectRef:
         raise TypeError(
-            "put() of an ObjectRef is not possible: it names an object already. Pass the ref itself on."
+            "put() does not take an ObjectRef: a ref names an object already. Pass the ref itself."
         )
     owner = engine.owner
     if owner.closed is not None:
@@ -568,7 +568,7 @@ def get_actor(name: str, namespace: str | None = None) -> ActorHandle[Any]:
     if not isinstance(name, str) or not isinstance(namespace, str | None):
         raise TypeError(f"get_actor() takes strings, not name={name!r} and namespace={namespace!r}.")
     if namespace is not None and not namespace:
-        raise ValueError('"" is no namespace; leave it out to use the current one.')
+        raise ValueError('namespace must not be "": leave it out to use the current namespace.')
     if engines.current() is None and (other := engines.elsewhere(start=True)) is not None:
         return other.get_actor(name, namespace)  # type: ignore[no-any-return]
     engine = _live()

@@ -155,7 +155,7 @@ class Cluster:
         if shutdown_at_exit:
             atexit.register(self.shutdown)
         if connect and not initialize_head:
-            raise RuntimeError("There is no cluster to connect to: say initialize_head=True, too.")
+            raise RuntimeError("There is no cluster to connect to: give initialize_head=True, too.")
         if initialize_head:
             self.add_node(**(head_node_args or {}))
             if connect:
@@ -264,7 +264,7 @@ class Cluster:
                 return
             if time.monotonic() > deadline:
                 raise TimeoutError(
-                    f"After {timeout:g} s the session counts {len(alive)} nodes, and this cluster has {len(wanted)}."
+                    f"After {timeout:g} s the session has {len(alive)} nodes, but this cluster has {len(wanted)}."
                 )
             time.sleep(0.01)
 
@@ -310,7 +310,7 @@ class _Asked:
             if value is not None:
                 self.settings[name] = value
         if given:
-            raise TypeError(f"add_node() does not know the arguments {', '.join(sorted(given))}.")
+            raise TypeError(f"add_node() has no arguments {', '.join(sorted(given))}.")
 
     def totals(self, config: config_module.Config, *, head: bool) -> dict[str, float]:
         """The resources of a node."""

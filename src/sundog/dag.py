@@ -125,7 +125,7 @@ class ClassNode(DAGNode):
         def refuse(node: DAGNode) -> DAGNode:
             if isinstance(node, (InputNode, InputAttributeNode)):
                 raise ValueError(
-                    "An InputNode cannot be an argument of an actor's constructor: what it stands for is known only "
+                    "An InputNode cannot be an argument of an actor's constructor: its value is known only "
                     "when the graph is executed. Pass it to a method instead."
                 )
             for each in (*node._bound_args, *node._bound_kwargs.values()):

@@ -75,7 +75,7 @@ def remote(*args: object, **options: object) -> object:
 
 def _make_remote(target: object, options: Any) -> RemoteFunction[..., Any] | ActorClass[Any]:
     if isinstance(target, (RemoteFunction, ActorClass)):
-        raise TypeError(f"{target!r} is remote already: @remote stands there twice.")
+        raise TypeError(f"{target!r} is remote already: @remote was applied twice.")
     if isinstance(target, type):
         return make_actor_class(target, options)
     if callable(target):

@@ -72,10 +72,10 @@ def check(
     if not isinstance(namespace, str | None):
         raise TypeError(f"namespace must be a string, not {namespace!r}.")
     if namespace == "":
-        raise ValueError('"" is no namespace; leave it out to have one of your own.')
+        raise ValueError('namespace must not be "": leave it out to get a new namespace.')
     for name, amount in (("num_cpus", num_cpus), ("num_gpus", num_gpus)):
         if amount is not None and not _is_amount(amount):
-            raise ValueError(f"{name} must be a number that is not negative, not {amount!r}.")
+            raise ValueError(f"{name} must be zero or a positive number, not {amount!r}.")
     if resources is not None and not isinstance(resources, dict):
         raise TypeError(f"resources must be a dict of name to amount, not {type(resources).__name__}.")
     if labels is not None and not (
@@ -123,7 +123,7 @@ def warn_of_mistyped(variables: list[tuple[str, str]]) -> None:
 def check_logging(form: object, config: object) -> None:
     """The same for what it is told of logging."""
     if form is not None and not isinstance(form, str):
-        raise TypeError(f"logging_format must be a format of the module logging, not {form!r}.")
+        raise TypeError(f"logging_format must be a format string of the module logging, not {form!r}.")
     if config is not None:
         from sundog.logging_config import LoggingConfig
 
@@ -163,7 +163,7 @@ def refuse_for_joined(wanted: str, address: str | None, **given: object) -> None
             else 'say address="local" for a session of your own'
         )
         raise ValueError(
-            f"{' and '.join(names)} must not be provided when joining a session that runs, and has its own: "
+            f"{' and '.join(names)} must not be provided when joining a running session, which has its own: "
             f"{printable(wanted)}.{found} Leave out what belongs to a new session, or {own}."
         )
 

@@ -98,7 +98,7 @@ class JobConfig:
             logging_config = LoggingConfig(**logging_config)
         if not isinstance(logging_config, LoggingConfig):
             raise TypeError(
-                f"logging_config={logging_config!r} is no LoggingConfig, nor a dict of its fields."
+                f"logging_config={logging_config!r} is neither a LoggingConfig nor a dict of its fields."
             )
         self.py_logging_config = logging_config
 

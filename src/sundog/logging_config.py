@@ -53,7 +53,8 @@ class LoggingConfig:
         for name in wanted:
             if name not in _STANDARD:
                 raise ValueError(
-                    f"additional_log_standard_attrs names {name!r}, which no record has. The names: "
+                    f"additional_log_standard_attrs names {name!r}, which is not an attribute of a "
+                    "log record. The names: "
                     f"{', '.join(sorted(_STANDARD))}."
                 )
 

@@ -56,7 +56,7 @@ class _Options:
     __slots__ = ()
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"cannot assign to {name!r}: options do not change, .merged() makes others")
+        raise AttributeError(f"cannot assign to {name!r}: options are immutable; .merged() makes a copy")
 
     def __setstate__(self, state: tuple[None, dict[str, object]]) -> None:
         for name, value in state[1].items():
@@ -267,7 +267,7 @@ def _amount(name: str, value: object) -> float:
         raise _wrong_type(name, "a number", value)
     amount = float(value)
     if not isfinite(amount) or amount < 0:
-        raise ValueError(f"{name}={value!r} is not allowed: an amount is zero or more.")
+        raise ValueError(f"{name}={value!r} is not allowed: an amount must be zero or more.")
     if 0 < amount < GRANULARITY:
         raise ValueError(
             f"{name}={value!r} is not allowed: the smallest share of a resource is {GRANULARITY}."
@@ -291,7 +291,7 @@ def _seconds(name: str, value: object) -> float:
         raise _wrong_type(name, "a number of seconds", value)
     seconds = float(value)
     if not isfinite(seconds) or seconds <= 0:
-        raise ValueError(f"{name}={value!r} is not allowed: more than zero seconds, or None for no bound.")
+        raise ValueError(f"{name}={value!r} is not allowed: give seconds above zero, or None for no limit.")
     return seconds
 
 
@@ -324,7 +324,7 @@ def _filled_text(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise _wrong_type(name, "a string", value)
     if not value:
-        raise ValueError(f"Actor {name} cannot be an empty string: leave it out to have none.")
+        raise ValueError(f"Actor {name} cannot be an empty string: leave it out for an actor without one.")
     return value
 
 
@@ -360,7 +360,7 @@ def _retry_exceptions(name: str, value: object) -> bool | ExceptionTypes:
         raise _wrong_type(name, "True, False or a list of exception classes", value)
     for item in value:
         if not (isinstance(item, type) and issubclass(item, BaseException)):
-            raise ValueError(f"{name} may only list exception classes, and {item!r} is none.")
+            raise ValueError(f"{name} may list only exception classes, and {item!r} is not one.")
     return tuple(value)
 
 
@@ -382,7 +382,7 @@ def _strategy(name: str, value: object) -> object:
 def _backpressure(name: str, value: object) -> int | None:
     number: int | None = _whole(-1, "at least 1, or -1 for no limit", default_at=-1)(name, value)
     if number == 0:
-        raise ValueError(f"{name}=0 is not allowed: at least 1, or -1 for no limit.")
+        raise ValueError(f"{name}=0 is not allowed: give at least 1, or -1 for no limit.")
     return number
 
 
@@ -411,7 +411,7 @@ def check_labels(name: str, value: object) -> dict[str, str]:
             )
         if not _LABEL_VALUE.fullmatch(wanted):
             raise ValueError(
-                f"{name}={{{label!r}: {wanted!r}}} is not allowed: a value, !value, in(a,b) or !in(a,b)."
+                f"{name}={{{label!r}: {wanted!r}}} is not allowed: write value, !value, in(a,b) or !in(a,b)."
             )
     return dict(value)
 
@@ -541,7 +541,7 @@ _KINDS: dict[type[Any], _Kind] = {
 def _refuse_none(kind: _Kind, names: frozenset[str], given: Mapping[str, object]) -> None:
     if kind.noun != "method" and not names.isdisjoint(given):
         for name in [name for name in names if name in given and given[name] is None]:
-            raise TypeError(f"{name}=None is not allowed: leave the option out to have its default.")
+            raise TypeError(f"{name}=None is not allowed: leave the option out to get its default.")
 
 
 def _checked(kind: _Kind, given: Mapping[str, object]) -> dict[str, Any]:

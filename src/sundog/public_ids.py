@@ -27,8 +27,9 @@ class BaseID:
             )
         if len(binary) not in (self.SIZE, self.OURS):
             raise ValueError(
-                f"{type(self).__name__}: an id needs to have length {self.SIZE} (or {self.OURS}, of those that sundog "
-                f"makes), but this has {len(binary)}."
+                f"{type(self).__name__}: an id needs to have length {self.SIZE} (or {self.OURS}, as "
+                "sundog's own ids have), "
+                f"but this one has length {len(binary)}."
             )
         self._id = bytes(binary)
 

@@ -228,10 +228,10 @@ class RuntimeContext:
         """
         engine = engines.current()
         if engine is None or engine.executor is None:
-            raise RuntimeError("is_canceled() is about the task that runs, and no task runs in a driver.")
+            raise RuntimeError("is_canceled() tells about the running task, and no task runs in a driver.")
         if engine.executor.cancel_wins:
             raise RuntimeError(
-                "is_canceled() is not for calls of an asyncio actor: a call that is cancelled there gets an "
+                "is_canceled() does not work in calls of an asyncio actor: there a cancelled call gets an "
                 "asyncio.CancelledError at its next await."
             )
         running = context.current()
@@ -276,7 +276,7 @@ def get_runtime_context() -> RuntimeContext:
 
 def _check_worker(kind: type[Exception]) -> None:
     if context.facts.mode != "worker":
-        raise kind("Only a task or an actor has this, and here a driver asks for it.")
+        raise kind("Only a task or an actor has this, and this process is a driver.")
 
 
 def _function_name() -> str | None:

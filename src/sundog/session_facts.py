@@ -96,5 +96,5 @@ def _folder() -> str:
         return other.folder
     engine = engines.current()
     if engine is None:
-        raise RuntimeError("There is no session to show the timeline of: call sundog.init() first.")
+        raise RuntimeError("There is no session, so there is no timeline: call sundog.init() first.")
     return str(engine.owner.control.session["path"])

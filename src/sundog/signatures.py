@@ -148,8 +148,8 @@ def check_yields(name: str, num_returns: object, yields: bool) -> None:
     """
     if not yields and num_returns in ("streaming", "dynamic"):
         raise ValueError(
-            f"num_returns={num_returns!r} can only be used with generator functions, and {name}() has no 'yield'. Have "
-            "it yield its results, or give num_returns as a number."
+            f"num_returns={num_returns!r} can only be used with generator functions, and {name}() has no 'yield'. "
+            "Yield the results, or give num_returns as a number."
         )
 
 

@@ -19,4 +19,4 @@ def test_a_row_shows_both_figures_where_they_differ() -> None:
 
 def test_a_limit_that_is_none_is_a_wrong_command_line() -> None:
     done = CliRunner().invoke(diff.command, ["a", "b", "--fail-if", "quicker=1"])
-    assert (done.exit_code, "is no limit" in done.output) == (2, True)
+    assert (done.exit_code, "is not a limit" in done.output) == (2, True)

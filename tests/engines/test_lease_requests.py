@@ -53,7 +53,7 @@ def test_strategies_are_told_in_the_words_of_the_scheduler() -> None:
         (("a", "in", ("x", "y")),),
         (("b", "absent", ()),),
     )
-    with pytest.raises(ValueError, match="no scheduling strategy"):
+    with pytest.raises(ValueError, match="not a scheduling strategy"):
         strategy_of(3)
 
 

@@ -92,7 +92,7 @@ def test_a_coroutine_function_is_no_task() -> None:
         ({"num_cpus": float("nan")}, ValueError, "num_cpus"),
         ({"num_gpus": float("inf")}, ValueError, "num_gpus"),
         ({"resources": 3}, TypeError, "resources"),
-        ({"resources": {3: 1}}, TypeError, "named by a string"),
+        ({"resources": {3: 1}}, TypeError, "the name of a resource is a string"),
         ({"resources": {"x": "1"}}, ValueError, "'x'"),
         ({"resources": {"x": float("nan")}}, ValueError, "'x'"),
         ({"labels": ["x"]}, TypeError, "labels"),

@@ -407,7 +407,7 @@ def test_is_canceled_is_refused_where_nothing_can_be_told(ray: ModuleType) -> No
 
     actor = Asyncio.remote()
     for ref in (actor.ask.remote(), actor.ask_plainly.remote()):
-        with pytest.raises(RuntimeError, match="not for calls of an asyncio actor"):
+        with pytest.raises(RuntimeError, match="does not work in calls of an asyncio actor"):
             ray.get(ref, timeout=GET_S)
     with pytest.raises(RuntimeError, match="driver"):
         ray.get_runtime_context().is_canceled()

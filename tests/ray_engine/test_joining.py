@@ -83,5 +83,5 @@ def test_who_comes_while_the_cluster_is_left_is_told_so_and_joins_nothing(
 
 
 def test_a_job_config_is_refused() -> None:
-    with pytest.raises(ValueError, match="job_config= is not for engine 'ray'"):
+    with pytest.raises(ValueError, match="Engine 'ray' does not take job_config="):
         joining._rays_settings(asked(job_config={}))

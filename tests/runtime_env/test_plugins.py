@@ -175,7 +175,7 @@ def test_a_refused_value_and_a_changed_command_fail_with_the_reason(here: Path) 
         set_up(here, data="bad")
     with pytest.raises(RuntimeEnvSetupError, match="changed command_prefix"):
         set_up(here, first="command")
-    with pytest.raises(RuntimeEnvSetupError, match="'other', and no plug-in answers"):
+    with pytest.raises(RuntimeEnvSetupError, match="'other', but no plug-in handles"):
         set_up(here, other=1)
 
 

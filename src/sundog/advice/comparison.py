@@ -172,10 +172,10 @@ def parse_limit(text: str) -> tuple[str, float]:
     try:
         limit = float(amount[:-1]) / 100 if amount.endswith("%") else float(amount or 0)
     except ValueError:
-        raise ValueError(f"{amount!r} in {text!r} is no share: write slower=20% or slower=0.2") from None
+        raise ValueError(f"{amount!r} in {text!r} is not a share: write slower=20% or slower=0.2") from None
     if kind not in KINDS or limit < 0:
         raise ValueError(
-            f"{text!r} is no limit: give one of {', '.join(KINDS)}, the first two with a share (slower=20%)"
+            f"{text!r} is not a limit: give one of {', '.join(KINDS)}, the first two with a share (slower=20%)"
         )
     return kind, limit
 

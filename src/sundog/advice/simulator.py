@@ -138,7 +138,7 @@ class _Player:
             if steps > _STEPS_MAX:
                 raise CannotPlay("it takes too many steps")
         if unfinished[0]:
-            raise CannotPlay("something waits for what never ends")
+            raise CannotPlay("a task waits for something that never ends")
         end = max(ends, default=self.last)
         return Played(end, self.starts, self.ends, self.bytes, self.killed, self.too_large)
 

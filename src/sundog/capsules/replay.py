@@ -214,7 +214,9 @@ def _from_file(header: Header, before: object) -> object:
     """
     path, _, _ = header.source.rpartition(":")
     if not os.path.isfile(path):
-        raise CannotReplay(f"The file of {header.function} is not here: {path or 'unknown'}.")
+        raise CannotReplay(
+            f"The source file of {header.function} is not on this machine: {path or 'unknown'}."
+        )
     parts = header.function.split(".")
     wanted = parts[:-1] if header.kind in ("call", "constructor") else parts
     names = {**_globals_of(before), "__name__": "__sundog_replay__", "__file__": path}

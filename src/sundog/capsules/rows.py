@@ -141,10 +141,10 @@ def read_header(path: str) -> Header:
 
 def _read_header(file: BinaryIO, path: str) -> Header:
     if file.read(len(MAGIC)) != MAGIC:
-        raise NotACapsule(f"{path} is no capsule of this version of sundog.")
+        raise NotACapsule(f"{path} is not a capsule of this version of sundog.")
     length = int.from_bytes(file.read(8), "little")
     if length > _HEADER_MAX_BYTES:
-        raise NotACapsule(f"{path} is damaged: its header would have {length} bytes.")
+        raise NotACapsule(f"{path} is damaged: it states a header of {length} bytes.")
     try:
         fields = json.loads(file.read(length))
         fields["outcome"] = Outcome(*fields["outcome"])

@@ -23,23 +23,26 @@ _EXAMPLES = rows.examples(
 @click.command("break", short_help="Set a breakpoint in a running session.", epilog=_EXAMPLES)
 @click.argument("place", required=False, metavar="[FILE[:LINE]]")
 @click.option(
-    "--when", default="", metavar="EXPRESSION", help="Only if this holds, with the names at that line."
+    "--when",
+    default="",
+    metavar="EXPRESSION",
+    help="Pause only if this expression is true, with the variables at that line.",
 )
 @click.option(
     "--on-exception",
     "exception",
     default="",
     metavar="CLASS",
-    help="Where an exception of this class is raised.",
+    help="Pause where an exception of this class is raised.",
 )
 @click.option(
     "--attempt",
     type=click.IntRange(min=1),
     default=None,
-    help="Only in this attempt of a task; 1 is the first.",
+    help="Pause only in this attempt of a task; 1 is the first.",
 )
-@click.option("--list", "only_list", is_flag=True, help="List what is set.")
-@click.option("--clear", is_flag=True, help="Remove breakpoints: the numbers given, or all.")
+@click.option("--list", "only_list", is_flag=True, help="List the breakpoints that are set.")
+@click.option("--clear", is_flag=True, help="Remove the breakpoints with these numbers, or all.")
 @rows.address_option
 def command(
     place: str | None,
@@ -94,7 +97,9 @@ def parse_place(place: str) -> tuple[str, int]:
     if not colon:
         path, number = place, ""
     if number and not number.isdigit():
-        raise click.UsageError(f"{place!r} is no place: FILE:LINE, where LINE is a number.")
+        raise click.UsageError(
+            f"{place!r} is not a place in the code. Write FILE:LINE, where LINE is a number."
+        )
     line = int(number or 0)
     if path and os.path.isfile(path):
         path = os.path.abspath(path)
@@ -133,7 +138,7 @@ def _check_expression(when: str) -> None:
     try:
         compile(when, "--when", "eval")
     except SyntaxError as error:
-        raise click.UsageError(f"--when {when!r} is no expression: {error.msg}.") from None
+        raise click.UsageError(f"--when {when!r} is not an expression: {error.msg}.") from None
 
 
 def _numbers(text: str) -> list[int]:

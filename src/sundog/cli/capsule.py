@@ -28,7 +28,11 @@ def command() -> None:
 @command.command("list")
 @session_option
 @click.option(
-    "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="How many, the newest first."
+    "--limit",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    help="List at most so many capsules, the newest first.",
 )
 def list_capsules(session: str | None, limit: int) -> int:
     """List capsules, the newest first."""
@@ -80,11 +84,11 @@ def export(task: str, file: str, session: str | None) -> int:
 
 @command.command("open")
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
-@click.option("--pdb", "with_pdb", is_flag=True, help="Start pdb where it raises.")
+@click.option("--pdb", "with_pdb", is_flag=True, help="Start pdb at the line that raises.")
 @click.option(
-    "--edit", is_flag=True, help="First open its source in $EDITOR, then run the code that is there."
+    "--edit", is_flag=True, help="Open the source of the function in $EDITOR first, then run the edited code."
 )
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def open_capsule(file: str, with_pdb: bool, edit: bool, yes: bool) -> int:
     """Run the task of a capsule file. Asks first: the maker of the file decides what runs."""
     from sundog.capsules.rows import read_header

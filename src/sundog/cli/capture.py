@@ -18,7 +18,7 @@ _EXAMPLES = rows.examples(
 
 @click.command("capture", short_help="Have runs of a function leave capsules.", epilog=_EXAMPLES)
 @click.argument("function", nargs=-1)
-@click.option("--off", is_flag=True, help="Stop it: for the functions given, or for all.")
+@click.option("--off", is_flag=True, help="Stop the capture for these functions, or for all.")
 @session_option
 def command(function: tuple[str, ...], off: bool, session: str | None) -> int:
     """Have every run of a function leave a capsule, also if it succeeds, in a running session.

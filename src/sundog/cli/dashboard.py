@@ -13,13 +13,17 @@ from sundog.cli.sessions import opened, session_option
 @click.command("dashboard", short_help="Show a session's page in the browser; running, ended, or a file.")
 @session_option
 @click.option(
-    "--host", "--dashboard-host", default="127.0.0.1", show_default=True, help="Address to listen on."
+    "--host",
+    "--dashboard-host",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address on which the page is served.",
 )
 @click.option(
     "--port",
     "--dashboard-port",
     type=click.IntRange(0, 65535),
-    help="Port to listen on; 0 is any free one. By default 8265, or one of the next if that is taken.",
+    help="The port; 0 means any free port. By default 8265, or a port after it if 8265 is in use.",
 )
 def command(session: str | None, host: str, port: int | None) -> int:
     """Show a session's page in the browser.

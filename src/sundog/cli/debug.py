@@ -28,11 +28,18 @@ _EXAMPLES = rows.examples(
 
 @click.command("debug", short_help="List paused tasks and attach pdb to one.", epilog=_EXAMPLES)
 @click.argument("task", required=False)
-@click.option("--list", "only_list", is_flag=True, help="List the paused tasks, and end.")
+@click.option("--list", "only_list", is_flag=True, help="Only list the paused tasks.")
 @click.option(
-    "--wait", "patience_s", type=float, default=0.0, metavar="SECONDS", help="Wait for one to pause."
+    "--wait",
+    "patience_s",
+    type=float,
+    default=0.0,
+    metavar="SECONDS",
+    help="Wait so many seconds for a task to pause.",
 )
-@click.option("--vscode", is_flag=True, help="Have debugpy take over, and print how VS Code attaches.")
+@click.option(
+    "--vscode", is_flag=True, help="Start debugpy in the task, and print how VS Code attaches to it."
+)
 @rows.address_option
 def command(task: str | None, only_list: bool, patience_s: float, vscode: bool, address: str | None) -> int:
     """List the tasks that stand at a breakpoint, and attach pdb to one of them.
@@ -100,7 +107,7 @@ def _visit_elsewhere(path: str, task: str | None, only_list: bool, patience_s: f
             f"pid {each['pid']}  task {each['task']}"
         )
     if not wanted:
-        raise exits.CommandError("no task is paused. Put breakpoint() in its code.")
+        raise exits.CommandError("no task is paused. Put breakpoint() in the code of the task.")
     if only_list:
         return exits.OK
     if len(wanted) > 1:
@@ -109,7 +116,7 @@ def _visit_elsewhere(path: str, task: str | None, only_list: bool, patience_s: f
         relay.visit(tuple(wanted[0]["address"]), wanted[0]["token"])
     except OSError as error:
         raise exits.CommandError(
-            f"it cannot be attached to ({error.strerror}): it may have gone on."
+            f"the task cannot be attached to ({error.strerror}): perhaps it is no longer paused."
         ) from None
     return exits.OK
 
@@ -173,7 +180,8 @@ def _connect(path: str, pause: Pause) -> "DebugChannel":
         return channel.connect(path, pause.id)
     except OSError as error:
         raise exits.CommandError(
-            f"{pause.name} (number {pause.number}) cannot be attached to ({error.strerror}): it may have gone on. "
+            f"{pause.name} (number {pause.number}) cannot be attached to ({error.strerror}): perhaps "
+            "it is no longer paused. "
             "See: sundog debug --list"
         ) from None
 
@@ -187,7 +195,7 @@ def _attach(path: str, pause: Pause) -> str:
         return client.END
     if pause.attached:
         raise exits.CommandError(
-            f"somebody is at the prompt of {pause.name} already (pid {pause.attached}). See: sundog debug --list"
+            f"another terminal is attached to {pause.name} (pid {pause.attached}). See: sundog debug --list"
         )
     channel = _connect(path, pause)
     click.echo(f"{pause.name} (task {pause.task_id}, pid {pause.pid}), paused by {pause.why}")

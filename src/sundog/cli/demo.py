@@ -78,7 +78,7 @@ def make_table(summaries: Iterable[Summary]) -> "Table":
     "--timeline",
     "timeline_path",
     type=click.Path(dir_okay=False),
-    help="Also keep the timeline here, for chrome://tracing or ui.perfetto.dev.",
+    help="Write the timeline to this file too, for chrome://tracing or ui.perfetto.dev.",
 )
 def command(timeline_path: str | None) -> int:
     """Run a small program that says `import ray`, and show what the recording says about it."""
@@ -104,7 +104,7 @@ def command(timeline_path: str | None) -> int:
         compat.uninstall()
     if not summaries:
         raise exits.CommandError(
-            "the recording holds no task, though the demo ran some. Was record_enabled off?"
+            "the demo ran tasks, but the recording has none of them. Is the setting record_enabled off?"
         )
     console.print(make_table(summaries))
     console.print("Advice:", style="bold")

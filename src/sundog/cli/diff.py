@@ -30,7 +30,7 @@ _MIB = 1 << 20
     metavar="LIMIT",
     help="Exit with 1 if B is worse than A: slower=SHARE, larger=SHARE, failed, spilled, changed. Can be repeated.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(before: str, after: str, limits: tuple[str, ...], as_json: bool) -> int:
     """Compare two sessions: for each function how often it ran, its time, peak memory, spills, failures, and its code.
 

@@ -43,12 +43,12 @@ class _Share(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     "doctor", short_help="Say what kept a run from being faster, and what to change.", epilog=_EXAMPLES
 )
 @session_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @click.option(
     "--fail-over",
     type=_Share(),
     metavar="SHARE",
-    help="Exit with 1 if a finding would make the run shorter by more than this.",
+    help="Exit with 1 if a finding would make the run shorter by more than this share.",
 )
 def command(session: str | None, as_json: bool, fail_over: float | None) -> int:
     """Examine a session: its critical path, its parallelism, and each fault with its line, its cost, the change to

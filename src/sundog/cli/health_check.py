@@ -9,8 +9,12 @@ from sundog.cli import exits
 
 
 @click.command("health-check", short_help="Exit with 0 if a session answers.")
-@click.option("--address", help="The session's address; by default the newest that runs.")
-@click.option("--skip-version-check", is_flag=True, help="Accepted: session and command are of one version.")
+@click.option("--address", help="The session's address; by default the newest running session.")
+@click.option(
+    "--skip-version-check",
+    is_flag=True,
+    help="Accepted without effect: session and command always have the same version.",
+)
 @click.option("--session", help="The session's name.")
 def command(address: str | None, skip_version_check: bool, session: str | None) -> int:
     """Exit with 0 if a session answers, with 3 if there is none, with 4 if it does not answer. Prints nothing."""

@@ -42,7 +42,8 @@ F = TypeVar("F", bound=Callable[..., object])
 _address = click.option(
     "--address",
     metavar="ADDRESS",
-    help="The head process: http://127.0.0.1:8265, or a session's name. By default the newest session's.",
+    help="The head process: an address like http://127.0.0.1:8265, or the name of a session. By "
+    "default that of the newest session.",
 )
 _HEADERS = "sundog.headers"
 
@@ -60,7 +61,10 @@ _headers = click.option(
     help="Headers of every request to the head process; by default those in RAY_JOB_HEADERS.",
 )
 _verify = click.option(
-    "--verify", expose_value=False, hidden=True, help="Accepted; the head process speaks plain HTTP."
+    "--verify",
+    expose_value=False,
+    hidden=True,
+    help="Accepted without effect: the head process uses plain HTTP.",
 )
 
 
@@ -74,24 +78,42 @@ def command() -> None:
 @_headers
 @_verify
 @style_flags
-@click.option("--submission-id", metavar="ID", help="The job's id; by default one is made.")
+@click.option("--submission-id", metavar="ID", help="The id of the job; by default a new id is generated.")
 @click.option("--job-id", hidden=True, help="The older name of --submission-id.")
-@click.option("--working-dir", metavar="PATH", help="A folder that the job gets a copy of, and runs in.")
+@click.option("--working-dir", metavar="PATH", help="A folder. The job runs in a copy of it.")
 @click.option("--runtime-env", metavar="FILE", help="The job's runtime_env, in a YAML or JSON file.")
-@click.option("--runtime-env-json", metavar="JSON", help="The same, as JSON.")
-@click.option("--metadata-json", metavar="JSON", help='Any strings by name, like \'{"team": "a"}\'.')
+@click.option("--runtime-env-json", metavar="JSON", help="The job's runtime_env, as JSON text.")
+@click.option(
+    "--metadata-json",
+    metavar="JSON",
+    help='Metadata of the job: names and strings, for example \'{"team": "a"}\'.',
+)
 @click.option("--entrypoint-num-cpus", type=float, help="CPUs reserved for the command itself.")
 @click.option("--entrypoint-num-gpus", type=float, help="GPUs reserved for the command itself.")
 @click.option("--entrypoint-memory", type=int, help="Bytes of memory reserved for the command itself.")
-@click.option("--entrypoint-resources", metavar="JSON", help="Your own resources, reserved likewise.")
+@click.option(
+    "--entrypoint-resources", metavar="JSON", help="Custom resources reserved for the command itself."
+)
 @click.option(
     "--entrypoint-label-selector", metavar="JSON", help="Labels of the node that the command runs on."
 )
-@click.option("--weight", type=float, help="Its share of the CPUs among other jobs; 1 by default.")
-@click.option("--cpus", type=float, help="Most CPUs that its tasks and actors may use at a time.")
-@click.option("--memory", metavar="SIZE", help="Most memory of all its processes together: 2GB, 512MiB.")
-@click.option("--object-store", metavar="SIZE", help="Most room of its objects in the object store.")
-@click.option("--no-wait", is_flag=True, help="Return at once; the job goes on.")
+@click.option(
+    "--weight", type=float, help="The job's share of the CPUs, relative to other jobs; 1 by default."
+)
+@click.option(
+    "--cpus", type=float, help="The most CPUs that the job's tasks and actors may use at the same time."
+)
+@click.option(
+    "--memory",
+    metavar="SIZE",
+    help="The most memory that all processes of the job may use together, for example 2GB or 512MiB.",
+)
+@click.option(
+    "--object-store",
+    metavar="SIZE",
+    help="The most space that the job's objects may use in the object store.",
+)
+@click.option("--no-wait", is_flag=True, help="Return at once, and leave the job running.")
 @click.argument("entrypoint", nargs=-1, required=True, type=click.UNPROCESSED)
 def submit(
     address: str | None,
@@ -159,7 +181,7 @@ def status(job_id: str, address: str | None) -> int:
 
 @command.command("logs")
 @click.argument("job_id")
-@click.option("-f", "--follow", is_flag=True, help="Go on until the job ends.")
+@click.option("-f", "--follow", is_flag=True, help="Follow the output until the job ends.")
 @_address
 @_headers
 @_verify
@@ -175,7 +197,7 @@ def logs(job_id: str, follow: bool, address: str | None) -> int:
 
 @command.command("records")
 @click.argument("job_id")
-@click.option("-o", "--output", "file", metavar="FILE", help="Where to; by default JOB_ID.sundog.")
+@click.option("-o", "--output", "file", metavar="FILE", help="The file to write; by default JOB_ID.sundog.")
 @_address
 @_headers
 @_verify
@@ -196,7 +218,7 @@ def records(job_id: str, file: str | None, address: str | None) -> int:
 
 @command.command("stop")
 @click.argument("job_id")
-@click.option("--no-wait", is_flag=True, help="Do not wait for its end.")
+@click.option("--no-wait", is_flag=True, help="Do not wait until the job has ended.")
 @_address
 @_headers
 @_verify
@@ -359,7 +381,7 @@ def _json(text: str | None, option: str) -> "JsonObject | None":
 
 def _environment(file: str | None, text: str | None, working_dir: str | None) -> "JsonObject":
     if file is not None and text is not None:
-        raise click.UsageError("--runtime-env and --runtime-env-json say the same: give one of them.")
+        raise click.UsageError("--runtime-env and --runtime-env-json mean the same: give only one of them.")
     found = _json(text, "--runtime-env-json") or {}
     if file is not None:
         from sundog.runtime_env import RuntimeEnv

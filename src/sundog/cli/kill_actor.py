@@ -12,11 +12,16 @@ from sundog.cli import exits
 @click.command("kill-actor", short_help="End a named actor.")
 @click.option("--name", help="The actor's name.")
 @click.option(
-    "--namespace", help="The namespace of the name; by default the one that this command would be in."
+    "--namespace",
+    help="The namespace of the actor's name; by default a new namespace, as for a program without namespace=.",
 )
-@click.option("--force", is_flag=True, help="Kill it at once. Otherwise it finishes the calls that it has.")
-@click.option("--no-restart", is_flag=True, help="With --force: it is not started again.")
-@click.option("--address", help="The session's address; by default the newest that runs.")
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Kill the actor at once. Without this option the actor finishes its pending calls first.",
+)
+@click.option("--no-restart", is_flag=True, help="With --force: do not restart the actor.")
+@click.option("--address", help="The session's address; by default the newest running session.")
 def command(
     name: str | None, namespace: str | None, force: bool, no_restart: bool, address: str | None
 ) -> int:

@@ -29,11 +29,11 @@ _EXAMPLES = rows.examples(
     "filters",
     multiple=True,
     metavar="KEY=VALUE",
-    help="Only rows of which this is true; also KEY!=VALUE. Several must all be true.",
+    help="List only the rows for which this is true; also KEY!=VALUE. Of several filters all must be true.",
 )
-@click.option("--limit", type=int, default=100, show_default=True, help="How many rows at most.")
-@click.option("--detail", is_flag=True, help="All columns.")
-@rows.format_option(default="a table, with --detail as YAML")
+@click.option("--limit", type=int, default=100, show_default=True, help="List at most so many rows.")
+@click.option("--detail", is_flag=True, help="Show all columns.")
+@rows.format_option(default="a table; with --detail, YAML")
 @rows.timeout_option
 @rows.address_option
 @session_option

@@ -56,20 +56,29 @@ _EXAMPLES = rows.examples(
     metavar="[GLOB | task ID | actor ID|NAME | worker PID | job ID | driver]",
 )
 @click.option(
-    "--id", "id_", metavar="ID", help="Of the actor, the task or the job: the same as after its kind."
+    "--id",
+    "id_",
+    metavar="ID",
+    help="The id of the actor, the task or the job: the same as the argument after the kind.",
 )
-@click.option("--pid", type=int, help="Of the worker: the same as after its kind.")
+@click.option("--pid", type=int, help="The pid of the worker: the same as the argument after the kind.")
 @click.option(
     "-a", "--attempt-number", type=click.IntRange(0), help="Only this attempt of the task; the first is 0."
 )
-@click.option("--err", "is_err", is_flag=True, help="What went to standard error.")
+@click.option("--err", "is_err", is_flag=True, help="Show what was written to standard error.")
 @click.option(
-    "--tail", type=click.IntRange(-1), default=1000, show_default=True, help="Lines from the end; -1 is all."
+    "--tail",
+    type=click.IntRange(-1),
+    default=1000,
+    show_default=True,
+    help="Show so many lines from the end; -1 means all.",
 )
-@click.option("-f", "--follow", is_flag=True, help="Go on with what is printed from now on.")
-@click.option("--node-id", metavar="ID", help="On which node; there is one.")
-@click.option("--node-ip", metavar="IP", help="The same by its address.")
-@click.option("--json", "as_json", is_flag=True, help="The names of files as JSON; of a log, its lines.")
+@click.option("-f", "--follow", is_flag=True, help="Keep printing new lines as they are written.")
+@click.option("--node-id", metavar="ID", help="The id of the node.")
+@click.option("--node-ip", metavar="IP", help="The address of the node.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the names of the files, or the lines of a log, as JSON."
+)
 @rows.timeout_option
 @rows.address_option
 @session_option
@@ -101,7 +110,7 @@ def _meaning(what: tuple[str, ...], options: "LogOptions") -> tuple[str, str]:
     given = rest[0] if rest else options["id_"] or (str(options["pid"]) if options["pid"] is not None else "")
     if not given and kind not in ("cluster", "driver"):
         what_for = "a pid" if kind == "worker" else "an id"
-        raise click.UsageError(f"{what_for} is needed to know whose log it is: sundog logs {kind} …")
+        raise click.UsageError(f"{what_for} is missing: sundog logs {kind} …")
     return kind, given
 
 

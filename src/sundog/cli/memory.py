@@ -49,27 +49,36 @@ def _choice(known: dict[str, str]) -> object:
     default="node",
     callback=_choice(_GROUPS),
     metavar="node|stack-trace",
-    help="One table for the node, or one for each line that made objects.",
+    help="Make one table for the node, or one table for each line of code that created objects.",
 )
 @click.option(
     "--sort-by",
     default="size",
     callback=_choice(_SORTS),
     metavar="size|pid|kind",
-    help="Which rows come first.",
+    help="The column by which the rows are sorted.",
 )
 @click.option(
     "--units",
     type=click.Choice([*_UNITS], case_sensitive=False),
-    help="For sizes; by default whichever suits each.",
+    help="The unit of sizes; by default the one that suits each size.",
 )
-@click.option("--stats-only", is_flag=True, help="Only the store and the processes.")
+@click.option("--stats-only", is_flag=True, help="Show only the object store and the processes.")
 @click.option(
-    "-n", "--n", "--num-entries", "most", type=click.IntRange(0), help="So many rows of each table."
+    "-n",
+    "--n",
+    "--num-entries",
+    "most",
+    type=click.IntRange(0),
+    help="Show at most so many rows of each table.",
 )
-@click.option("--why", is_flag=True, help="Which variable, attribute or frame holds each of the largest.")
-@click.option("--no-format", is_flag=True, hidden=True, help="Accepted for Ray: piped output has no format.")
-@click.option("--json", "as_json", is_flag=True, help="All of it as JSON.")
+@click.option(
+    "--why", is_flag=True, help="Show which variable, attribute or frame holds each of the largest objects."
+)
+@click.option(
+    "--no-format", is_flag=True, hidden=True, help="Accepted without effect, for programs written for Ray."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 @rows.address_option
 @session_option
 def command(

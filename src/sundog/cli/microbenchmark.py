@@ -145,11 +145,22 @@ def make_table(results: list[Result]) -> "Table":
 
 @click.command("microbenchmark", short_help="Measure the headline cases on this machine.")
 @click.option(
-    "--seconds", type=click.FloatRange(min=0), default=1.0, show_default=True, help="How long for each case."
+    "--seconds",
+    type=click.FloatRange(min=0),
+    default=1.0,
+    show_default=True,
+    help="How long to run each case.",
 )
-@click.option("--only", metavar="REGEX", default="", help="Only the cases whose name matches.")
-@click.option("--num-cpus", type=click.IntRange(min=1), help="Logical CPUs; by default, this machine's.")
-@click.option("--json", "as_json", is_flag=True, help="The figures as JSON.")
+@click.option(
+    "--only",
+    metavar="REGEX",
+    default="",
+    help="Run only the cases whose name matches this regular expression.",
+)
+@click.option(
+    "--num-cpus", type=click.IntRange(min=1), help="Number of logical CPUs; by default those of this machine."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def command(seconds: float, only: str, num_cpus: int | None, as_json: bool) -> int:
     """Measure the headline cases on this machine: sundog alone, in a session of its own."""
     try:

@@ -38,18 +38,20 @@ _EXAMPLES = rows.examples(
 
 
 def _kind_options(function: Callable[..., object]) -> Callable[..., object]:
-    function = click.option("--memory", "kind", flag_value="memory", help="Memory, by memray.")(function)
-    function = click.option("--wall", "kind", flag_value="wall", help="Time on the clock, waiting included.")(
+    function = click.option("--memory", "kind", flag_value="memory", help="Measure memory, with memray.")(
         function
     )
     function = click.option(
-        "--cpu", "kind", flag_value="cpu", default=True, help="Processor time (the default)."
+        "--wall", "kind", flag_value="wall", help="Measure elapsed time, including waiting."
     )(function)
     function = click.option(
-        "--native", is_flag=True, help="With the frames of C code: by py-spy; of memory, by memray."
+        "--cpu", "kind", flag_value="cpu", default=True, help="Measure processor time (the default)."
+    )(function)
+    function = click.option(
+        "--native", is_flag=True, help="Include the frames of C code. Needs py-spy; for memory, memray."
     )(function)
     return click.option(
-        "--rate", type=click.FloatRange(1, 1000), default=100.0, show_default=True, help="Looks a second."
+        "--rate", type=click.FloatRange(1, 1000), default=100.0, show_default=True, help="Samples per second."
     )(function)
 
 
@@ -65,11 +67,14 @@ def command() -> None:
     "lines",
     metavar="NAME",
     multiple=True,
-    help="By line: this function or method (Model.step), wherever tasks and calls reach it. May be given again.",
+    help="Profile this function or method (Model.step) line by line, in all tasks and calls. Can be repeated.",
 )
 @click.option("-m", "as_module", is_flag=True, help="TARGET is a module's name, as with python -m.")
 @click.option(
-    "--engine", type=click.Choice(["local", "ray"]), default=None, help="Where it runs, as in sundog run."
+    "--engine",
+    type=click.Choice(["local", "ray"]),
+    default=None,
+    help="Where the program runs, as in sundog run.",
 )
 @click.argument("target")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
@@ -199,7 +204,9 @@ def _run(program: UserProgram, kind: str, rate: float, what: str, native: bool) 
 
 @command.command("attach")
 @click.argument("target", metavar="PID|TASK|ACTOR|all")
-@click.option("--seconds", type=click.FloatRange(min=0.1), default=5.0, show_default=True, help="How long.")
+@click.option(
+    "--seconds", type=click.FloatRange(min=0.1), default=5.0, show_default=True, help="How long to profile."
+)
 @_kind_options
 @session_option
 def attach(target: str, seconds: float, kind: str, rate: float, native: bool, session: str | None) -> int:
@@ -270,7 +277,8 @@ def _pid_of(found: "Opened", target: str) -> tuple[int, str]:
         if task.task_id.startswith(target) and task.worker_pid and task.state == "RUNNING":
             return int(task.worker_pid), f"task {task.name} (pid {task.worker_pid})"
     raise exits.CommandError(
-        f"{target} is no pid, no actor's id or name, and no task that runs. See: sundog list actors, sundog list tasks"
+        f"{target} is neither a pid, nor an actor's id or name, nor a running task. See: sundog list "
+        "actors, sundog list tasks"
     )
 
 

@@ -37,10 +37,18 @@ class _Bytes(click.ParamType):  # type: ignore[type-arg, unused-ignore]
 
 
 @click.command("rehearse", short_help="Play a recorded run on another machine.", epilog=_EXAMPLES)
-@click.option("--cpus", type=click.FloatRange(min=0, min_open=True), help="CPUs of that machine; as it was.")
-@click.option("--memory", type=_Bytes(), help="Its memory, such as 8GB; as it was.")
+@click.option(
+    "--cpus",
+    type=click.FloatRange(min=0, min_open=True),
+    help="CPUs of the other machine; by default as many as in the recorded run.",
+)
+@click.option(
+    "--memory",
+    type=_Bytes(),
+    help="Memory of the other machine, such as 8GB; by default as much as in the recorded run.",
+)
 @session_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the prediction as JSON.")
 def command(cpus: float | None, memory: int | None, session: str | None, as_json: bool) -> int:
     """Play a recorded run with other CPUs or other memory: the time it would take, its memory over time, and which
     tasks the memory monitor would kill there.
@@ -52,15 +60,15 @@ def command(cpus: float | None, memory: int | None, session: str | None, as_json
     from sundog.observe.index import opened as opened_index
 
     if cpus is None and memory is None:
-        raise click.UsageError("say what is other there: --cpus, --memory or both.")
+        raise click.UsageError("say what differs on the other machine: --cpus, --memory or both.")
     chosen = opened(session)
     with bar("reading the records") as progress, opened_index(chosen.path, progress) as index:
         run = read_run(chosen, index)
     if not run.nodes:
-        raise exits.CommandError(f"in {chosen.name} no task has ended, so there is nothing to play.")
+        raise exits.CommandError(f"no task has ended in {chosen.name}, so there is nothing to simulate.")
     try:
         found = rehearse(run, cpus=cpus, memory_bytes=memory)
     except CannotPlay as error:
-        raise exits.CommandError(f"this run cannot be played: {error}.") from None
+        raise exits.CommandError(f"this run cannot be simulated: {error}.") from None
     click.echo(json.dumps(found.as_dict(), indent=2) if as_json else "\n".join(found.lines()))
     return exits.OK

@@ -31,8 +31,10 @@ _EXAMPLES = rows.examples(
 
 @click.command("replay", short_help="Run a failed task again in this terminal.", epilog=_EXAMPLES)
 @click.argument("task", required=False, metavar="[ID|FUNCTION]")
-@click.option("--pdb", "with_pdb", is_flag=True, help="Start pdb where it raises.")
-@click.option("--edit", is_flag=True, help="First open its file in $EDITOR, then run the code that is there.")
+@click.option("--pdb", "with_pdb", is_flag=True, help="Start pdb at the line that raises.")
+@click.option(
+    "--edit", is_flag=True, help="Open the file of the function in $EDITOR first, then run the edited code."
+)
 @session_option
 def command(task: str | None, with_pdb: bool, edit: bool, session: str | None) -> int:
     """Run a task that failed again, in this terminal's own process, and compare how it ends.

@@ -49,7 +49,9 @@ _WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "nan"})
 _FILTER = re.compile(r"\s*([\w-]+)\s*(!?=)\s*(.*?)\s*")
 
 address_option = click.option(
-    "--address", metavar="ADDRESS", help="Which session; by default the newest of this machine."
+    "--address",
+    metavar="ADDRESS",
+    help="The address of the session; by default the newest session of this machine.",
 )
 timeout_option = click.option(
     "--timeout", type=int, default=30, metavar="SECONDS", help="How long to wait for an answer."
@@ -75,7 +77,7 @@ def format_option(*, default: str) -> "Decorator":
         "form",
         type=click.Choice(["default", "table", "json", "yaml"]),
         default="default",
-        help=f"How to show it; by default as {default}.",
+        help=f"The format of the output; by default {default}.",
     )
 
     def as_json(ctx: click.Context, _param: click.Parameter, wanted: bool) -> None:

@@ -244,10 +244,15 @@ def _is_importlib(code: CodeType) -> bool:
 @click.option("-m", "as_module", is_flag=True, help="TARGET is a module's name, as with python -m.")
 @click.option("--progress", is_flag=True, help="Show a live bar for each function while it runs.")
 @click.option(
-    "--engine", type=click.Choice(["local", "ray"]), default=None, help="Where it runs; ray is a Ray cluster."
+    "--engine",
+    type=click.Choice(["local", "ray"]),
+    default=None,
+    help="Where the program runs: on this machine (local) or on a Ray cluster (ray).",
 )
 @click.option(
-    "--doctor", is_flag=True, help="When it has ended, say what kept it from being faster (on stderr)."
+    "--doctor",
+    is_flag=True,
+    help="When the program has ended, report on stderr what kept it from being faster.",
 )
 @click.argument("target")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)

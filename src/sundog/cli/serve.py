@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-_address = click.option("--address", "-a", default=None, help="Which session; by default the one that runs.")
+_address = click.option(
+    "--address", "-a", default=None, help="The address of the session; by default the running one."
+)
 
 
 def _join(address: str | None) -> None:
@@ -80,12 +82,16 @@ def command() -> None:
 @command.command("run")
 @click.argument("config_or_import_path")
 @click.argument("arguments", nargs=-1)
-@click.option("--app-dir", "-d", default=".", help="Where the module is; the present folder by default.")
+@click.option("--app-dir", "-d", default=".", help="The folder of the module; by default the current folder.")
 @click.option("--working-dir", default=None, help="Run in this folder.")
-@click.option("--blocking/--non-blocking", default=True, help="Stay until Ctrl-C (default), or return.")
-@click.option("--route-prefix", default="/", help="Of an application given by import path.")
-@click.option("--name", default="default", help="Of an application given by import path.")
-@click.option("--port", default=None, type=int, help="Of HTTP; 8000 by default.")
+@click.option(
+    "--blocking/--non-blocking",
+    default=True,
+    help="Keep running until Ctrl-C (the default), or return at once.",
+)
+@click.option("--route-prefix", default="/", help="The route prefix of an application given by import path.")
+@click.option("--name", default="default", help="The name of an application given by import path.")
+@click.option("--port", default=None, type=int, help="The HTTP port; 8000 by default.")
 @_address
 def run(
     config_or_import_path: str,
@@ -138,13 +144,15 @@ def run(
 def _pair(text: str) -> tuple[str, str]:
     key, mark, value = text.partition("=")
     if not mark or not key:
-        raise exits.CommandError(f"{text!r} is no argument: write KEY=VALUE.")
+        raise exits.CommandError(f"{text!r} is not an argument of the form KEY=VALUE.")
     return key, value
 
 
 @command.command("deploy")
 @click.argument("config_file")
-@click.option("--canary", default=None, help="Share of the requests for the new version, such as 5%.")
+@click.option(
+    "--canary", default=None, help="The share of the requests that the new version gets, such as 5%."
+)
 @click.option("--wait/--no-wait", default=False, help="Wait until the applications run.")
 @_address
 def deploy(config_file: str, canary: str | None, wait: bool, address: str | None) -> int:
@@ -225,7 +233,7 @@ def config(name: str | None, address: str | None) -> int:
 
 @command.command("build")
 @click.argument("import_paths", nargs=-1, required=True)
-@click.option("--app-dir", "-d", default=".", help="Where the modules are.")
+@click.option("--app-dir", "-d", default=".", help="The folder of the modules.")
 @click.option("--output-path", "-o", default=None, help="Write to this file.")
 def build(import_paths: tuple[str, ...], app_dir: str, output_path: str | None) -> int:
     """Write a config for applications, to be edited and deployed."""
@@ -251,7 +259,9 @@ def build(import_paths: tuple[str, ...], app_dir: str, output_path: str | None) 
 
 @command.command("rollback")
 @click.argument("name", default="default")
-@click.option("--revision", default=None, type=int, help="Which one; see: sundog serve history.")
+@click.option(
+    "--revision", default=None, type=int, help="The number of the revision; see: sundog serve history."
+)
 @_address
 def rollback(name: str, revision: int | None, address: str | None) -> int:
     """Return an application to the revision before, or to another one."""
@@ -293,7 +303,7 @@ def history(name: str, address: str | None) -> int:
 
 
 @command.command("shutdown")
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @_address
 def shutdown(yes: bool, address: str | None) -> int:
     """End all applications, and Serve."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 session_option = click.option(
     "--session",
     metavar="latest|ID|PATH|FILE",
-    help="Which session, running or ended: its name or a part of it, its folder, or a file of "
+    help="The session, running or ended: its name or a part of the name, its folder, or a file of "
     "`sundog session export`. By default the newest, a running one first.",
 )
 
@@ -71,7 +71,7 @@ def opened_live(session: str | None) -> "Opened":
     found = opened(session)
     if not found.is_live:
         raise exits.NoSuchSession(
-            f"the session {found.name} has ended, and this needs its processes. See what it left with: "
+            f"the session {found.name} has ended, and this command needs a running one. Its records: "
             f"sundog list tasks --session {found.name}"
         )
     return found

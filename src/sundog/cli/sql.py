@@ -24,7 +24,7 @@ _READS = frozenset(
 
 @click.command("sql", short_help="Ask the records of a session in SQL.", epilog=_EXAMPLES)
 @click.argument("question", required=False)
-@click.option("--tables", is_flag=True, help="Show the views and tables with their columns, and end.")
+@click.option("--tables", is_flag=True, help="Only show the views and tables with their columns.")
 @session_option
 @rows.format_option(default="a table")
 def command(question: str | None, tables: bool, session: str | None, form: str) -> int:
@@ -33,7 +33,7 @@ def command(question: str | None, tables: bool, session: str | None, form: str) 
     from sundog.observe.index import open_index
 
     if (question is None) != tables:
-        raise click.UsageError("give one question, or --tables.")
+        raise click.UsageError("give one SQL query, or --tables.")
     chosen = opened(session)
     with bar("reading the records") as progress:
         index = open_index(chosen.path, progress)
@@ -46,9 +46,7 @@ def command(question: str | None, tables: bool, session: str | None, form: str) 
         index.db.set_authorizer(None)
         missed = index.missed()
     except (sqlite3.Error, sqlite3.Warning) as error:
-        raise exits.CommandError(
-            f"the question cannot be answered: {error}. See: sundog sql --tables"
-        ) from None
+        raise exits.CommandError(f"the query failed: {error}. See: sundog sql --tables") from None
     finally:
         index.close()
     if not found and form in ("default", "table"):

@@ -41,17 +41,21 @@ _EXAMPLES = rows.examples(
 @click.command("stack", short_help="Show what every process is doing right now.", epilog=_EXAMPLES)
 @click.argument("target", required=False, metavar="[PID|ID|NAME]")
 @click.option(
-    "-a", "--all", "everything", is_flag=True, help="Sundog's own threads and frames too, node and zygote."
+    "-a",
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Show also sundog's own threads and frames, the node and the zygote.",
 )
-@click.option("--native", is_flag=True, help="Through py-spy, with the frames of C code.")
-@click.option("--watch", is_flag=True, help="Look again and again, until Ctrl-C.")
+@click.option("--native", is_flag=True, help="Use py-spy: show the frames of C code too.")
+@click.option("--watch", is_flag=True, help="Repeat until Ctrl-C.")
 @click.option(
     "--interval",
     type=click.FloatRange(0.1),
     default=2.0,
     show_default=True,
     metavar="SECONDS",
-    help="Between the looks of --watch.",
+    help="With --watch: the time between two samples.",
 )
 @click.option(
     "--patience",
@@ -59,9 +63,9 @@ _EXAMPLES = rows.examples(
     default=1.0,
     show_default=True,
     metavar="SECONDS",
-    help="How long a process may take to answer before its fault handler is asked.",
+    help="How long a process may take to answer. After that its fault handler writes the stacks.",
 )
-@click.option("--json", "as_json", is_flag=True, help="The stacks as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the stacks as JSON.")
 @rows.address_option
 @session_option
 def command(
@@ -235,4 +239,6 @@ def _show_native(pids: Sequence[int]) -> None:
         else:
             click.echo(done.stdout, nl=False)
     if failed and len(pids) == 1:
-        raise exits.CommandError("py-spy read nothing. Without --native no such rights are needed.")
+        raise exits.CommandError(
+            "py-spy could not read the process. Leave out --native: then no special rights are needed."
+        )

@@ -322,61 +322,86 @@ def _all_labels(context: click.Context, option: click.Parameter, text: str) -> d
 
 
 @click.command("start", short_help="Start a session that outlives this command.")
-@click.option("--head", is_flag=True, help="Start a session of its own on this machine.")
+@click.option("--head", is_flag=True, help="Start a new session on this machine.")
 @click.option(
-    "--address", metavar="ADDRESS", help="Add a node to this session of this machine: auto, or its name."
+    "--address",
+    metavar="ADDRESS",
+    help="Add a node to a running session of this machine: the name of the session, or auto.",
 )
-@click.option("--num-cpus", type=click.IntRange(min=0), help="Logical CPUs; by default, this machine's.")
-@click.option("--num-gpus", type=click.IntRange(min=0), help="Logical GPUs; by default, this machine's.")
 @click.option(
-    "--resources", callback=parse_resources, metavar="JSON", help="Your own resources, like '{\"disk\": 2}'."
+    "--num-cpus", type=click.IntRange(min=0), help="Number of logical CPUs; by default those of this machine."
 )
-@click.option("--memory", type=click.IntRange(min=1), help="Bytes that tasks can ask for with memory=.")
+@click.option(
+    "--num-gpus", type=click.IntRange(min=0), help="Number of logical GPUs; by default those of this machine."
+)
+@click.option(
+    "--resources",
+    callback=parse_resources,
+    metavar="JSON",
+    help="Custom resources, for example '{\"disk\": 2}'.",
+)
+@click.option(
+    "--memory",
+    type=click.IntRange(min=1),
+    help="Bytes of memory that tasks and actors can request with memory=.",
+)
 @click.option(
     "--memory-usage-threshold",
     type=click.FloatRange(0.0, 1.0),
-    help="Share of memory in use above which a worker is ended.",
+    help="The memory monitor ends a worker when a larger share of the memory is in use.",
 )
 @click.option(
     "--memory-monitor-refresh-ms",
     type=click.IntRange(min=0),
-    help="Milliseconds between looks at memory; 0 switches the monitor off.",
+    help="Milliseconds between two checks by the memory monitor; 0 switches the monitor off.",
 )
 @click.option(
-    "--system-config", callback=parse_settings, metavar="JSON", help="Any other settings, by their names."
+    "--system-config",
+    callback=parse_settings,
+    metavar="JSON",
+    help="Other settings by name, for example '{\"spin_us\": 0}'.",
 )
 @click.option("--object-store-memory", type=click.IntRange(min=1), help="Bytes of shared memory for objects.")
 @click.option(
     "--object-spilling-directory",
     metavar="PATH",
-    help="Where objects go that do not fit there: folder or URL.",
+    help="The folder or URL for objects that do not fit into shared memory.",
 )
-@click.option("--temp-dir", type=click.Path(file_okay=False), help="Where sessions keep their files.")
+@click.option(
+    "--temp-dir", type=click.Path(file_okay=False), help="The folder in which sessions keep their files."
+)
 @click.option(
     "--include-dashboard",
     type=bool,
     metavar="BOOL",
-    help="Whether to start the dashboard and jobs; by default if sundog[default] is installed.",
+    help="Whether to start the dashboard and accept jobs. By default: if sundog[default] is installed.",
 )
 @click.option(
-    "--dashboard-host", default="127.0.0.1", show_default=True, help="Address that the dashboard listens on."
+    "--dashboard-host",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address on which the dashboard listens.",
 )
 @click.option(
     "--dashboard-port",
     type=click.IntRange(0, 65535),
-    help="Its port; 0 is any free one. By default 8265, or one of the next if that is taken.",
+    help="The port of the dashboard; 0 means any free port. By default 8265, or a port after it if 8265 is in use.",
 )
-@click.option("--max-running-jobs", type=click.IntRange(min=0), help="Most submitted jobs at a time; 0: any.")
+@click.option(
+    "--max-running-jobs",
+    type=click.IntRange(min=0),
+    help="How many submitted jobs may run at the same time; 0 means no limit.",
+)
 @click.option(
     "--metrics-export-port",
     type=click.IntRange(0, 65535),
-    help="A further port of the dashboard, for Prometheus; /metrics is at its own port too.",
+    help="A second port for /metrics, for Prometheus. The port of the dashboard has /metrics too.",
 )
 @click.option(
     "--tracing-startup-hook",
     metavar="MODULE:FUNCTION",
     callback=lambda _context, _option, text: _hook(text),
-    help="Called in each process of the session: sets up OpenTelemetry, for spans of tasks and calls.",
+    help="A function that sets up OpenTelemetry. Each process of the session calls it; tasks and calls become spans.",
 )
 @click.option("--labels", callback=_all_labels, metavar="K=V,…", help="Labels of this node.")
 @click.option(
@@ -385,10 +410,12 @@ def _all_labels(context: click.Context, option: click.Parameter, text: str) -> d
     is_eager=True,  # read before --labels, which adds to it
     expose_value=False,
     callback=lambda context, _option, path: context.meta.update({_LABELS: read_labels_file(path)}),
-    help="The same, a `key: value` a line.",
+    help="A file with labels of this node: one `key: value` in each line.",
 )
-@click.option("--block", is_flag=True, help="Stay until the session ends; Ctrl-C ends it.")
-@click.option("--disable-usage-stats", is_flag=True, help="Accepted; sundog never reports usage to anyone.")
+@click.option("--block", is_flag=True, help="Keep running until the session ends. Ctrl-C ends the session.")
+@click.option(
+    "--disable-usage-stats", is_flag=True, help="Accepted without effect: sundog never reports usage."
+)
 @_accepts_rays_flags
 def command(
     head: bool,

@@ -375,11 +375,13 @@ _EXAMPLES = rows.examples(
 
 
 @click.command("status", short_help="Show what a running session has, runs and waits for.", epilog=_EXAMPLES)
-@click.option("--session", metavar="NAME", help="Which one; by default, the newest.")
-@click.option("--address", metavar="ADDRESS", help="Which one, by its address.")
-@click.option("--temp-dir", type=click.Path(file_okay=False), help="Where sessions keep their files.")
-@click.option("-v", "--verbose", is_flag=True, help="Every function and every process too.")
-@click.option("--json", "as_json", is_flag=True, help="The figures as JSON.")
+@click.option("--session", metavar="NAME", help="The name of the session; by default the newest one.")
+@click.option("--address", metavar="ADDRESS", help="The address of the session.")
+@click.option(
+    "--temp-dir", type=click.Path(file_okay=False), help="The folder in which sessions keep their files."
+)
+@click.option("-v", "--verbose", is_flag=True, help="Show every function and every process too.")
+@click.option("--json", "as_json", is_flag=True, help="Print the figures as JSON.")
 def command(
     session: str | None, address: str | None, temp_dir: str | None, verbose: bool, as_json: bool
 ) -> int:

@@ -50,7 +50,7 @@ def _stop_node(found: list["SessionInfo"], node: str, *, force: bool, grace_s: f
 
 
 @click.command("stop", short_help="Stop the sessions of `sundog start` on this machine.")
-@click.option("-f", "--force", is_flag=True, help="Kill at once instead of asking first.")
+@click.option("-f", "--force", is_flag=True, help="Kill the processes at once instead of asking them to end.")
 @click.option(
     "-g",
     "--grace-period",
@@ -60,10 +60,22 @@ def _stop_node(found: list["SessionInfo"], node: str, *, force: bool, grace_s: f
     metavar="SECONDS",
     help="How long a session may take to end by itself before it is killed.",
 )
-@click.option("--session", metavar="NAME", help="Only this one, whoever started it.")
-@click.option("--node", metavar="ID", help="Only this node of a session: it finishes its tasks first.")
-@click.option("-a", "--all", "everything", is_flag=True, help="Also those that programs started with init().")
-@click.option("--temp-dir", type=click.Path(file_okay=False), help="Where sessions keep their files.")
+@click.option(
+    "--session", metavar="NAME", help="Stop only this session, even if a program started it with init()."
+)
+@click.option(
+    "--node", metavar="ID", help="Stop only this node of a session. The node finishes its tasks first."
+)
+@click.option(
+    "-a",
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Stop also the sessions that programs started with init().",
+)
+@click.option(
+    "--temp-dir", type=click.Path(file_okay=False), help="The folder in which sessions keep their files."
+)
 @style_flags
 def command(
     force: bool,

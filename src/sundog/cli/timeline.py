@@ -25,15 +25,24 @@ _EXAMPLES = rows.examples(
     "timeline", short_help="Write what ran when, for a trace viewer or as a page.", epilog=_EXAMPLES
 )
 @click.option(
-    "-o", "--output", metavar="FILE", help="Where to; by default timeline.json or timeline.html; - is stdout."
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="The file to write; by default timeline.json or timeline.html; - means stdout.",
 )
 @click.option(
-    "--html", "is_page", is_flag=True, help="A page with a view of its own, which needs no network."
+    "--html", "is_page", is_flag=True, help="Write an HTML page that shows the timeline and needs no network."
 )
 @click.option(
-    "--from", "from_", type=float, metavar="SECONDS", help="Begin so many seconds after the first event."
+    "--from",
+    "from_",
+    type=float,
+    metavar="SECONDS",
+    help="Start of the window, in seconds after the first event.",
 )
-@click.option("--to", type=float, metavar="SECONDS", help="End so many seconds after the first event.")
+@click.option(
+    "--to", type=float, metavar="SECONDS", help="End of the window, in seconds after the first event."
+)
 @session_option
 @rows.format_option(default="one line that says what was written")
 def command(

@@ -25,7 +25,7 @@ _EXAMPLES = rows.examples(
     default=1.0,
     show_default=True,
     metavar="SECONDS",
-    help="Between two looks.",
+    help="Time between two updates.",
 )
 @rows.address_option
 @session_option
@@ -41,7 +41,7 @@ def command(interval: float, address: str | None, session: str | None) -> int:
         )
     chosen = opened_live(session or address)
     if not sys.stdout.isatty():
-        raise exits.CommandError("`sundog top` needs a terminal. For one look: sundog status -v")
+        raise exits.CommandError("`sundog top` needs a terminal. Without one, use: sundog status -v")
     from sundog.cli.top_screen import Top
 
     Top(chosen, interval).run()

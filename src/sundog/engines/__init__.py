@@ -80,7 +80,7 @@ def chosen(engine: str | None, address: str | None) -> str:
     if word not in (LOCAL, RAY):
         raise ValueError(f"There is no engine {word!r}: 'local' is this machine, 'ray' is a Ray cluster.")
     if by_address and word != by_address:
-        raise ValueError(f"address={address!r} is a Ray cluster's: leave out engine={word!r}.")
+        raise ValueError(f"address={address!r} is the address of a Ray cluster: leave out engine={word!r}.")
     return word
 
 
@@ -117,8 +117,9 @@ def refuse_elsewhere() -> None:
     """
     if (other := elsewhere()) is not None:
         raise RuntimeError(
-            f"This needs sundog's own runtime, and the program runs on engine {other.name!r}. Run it on engine "
-            "'local', or leave it out there."
+            "This function needs sundog's own runtime, and the program runs on engine "
+            f"{other.name!r}. Run it on engine "
+            "'local', or leave out the call."
         )
 
 

@@ -28,7 +28,9 @@ def strategy_of(given: Any) -> tuple[object, ...]:
     if is_a(given, "NodeAffinitySchedulingStrategy"):
         node_id = given.node_id
         if node_id in _NO_NODE:
-            raise ValueError("NodeAffinitySchedulingStrategy has the id that means no node.")
+            raise ValueError(
+                "The node_id of NodeAffinitySchedulingStrategy is the nil id, which names no node."
+            )
         return (
             "node",
             bytes.fromhex(node_id) if isinstance(node_id, str) else bytes(node_id),
@@ -37,7 +39,7 @@ def strategy_of(given: Any) -> tuple[object, ...]:
         )
     if is_a(given, "NodeLabelSchedulingStrategy"):
         return ("labels", _conditions(given.hard), _conditions(given.soft))
-    raise ValueError(f"{given!r} is no scheduling strategy: use 'DEFAULT', 'SPREAD' or a strategy object.")
+    raise ValueError(f"{given!r} is not a scheduling strategy: use 'DEFAULT', 'SPREAD' or a strategy object.")
 
 
 def _group_of(options: TaskOptions | ActorOptions) -> tuple[Any, int, bool]:
@@ -80,9 +82,7 @@ def _memory_cap(options: TaskOptions | ActorOptions) -> float:
     if not options.enforce_memory:
         return 0.0
     if not options.memory:
-        raise ValueError(
-            "enforce_memory=True needs memory=: the bytes that the task or actor may use at most."
-        )
+        raise ValueError("enforce_memory=True needs memory=, the most bytes that the task or actor may use.")
     return options.memory
 
 
@@ -102,7 +102,8 @@ def _check_fits(group: Any, index: object, demand: dict[str, float]) -> None:
     wanted = bundles if index == -1 else [bundles[index]]
     if bundles and not any(all(b.get(k, 0.0) >= v for k, v in demand.items()) for b in wanted):
         raise ValueError(
-            f"{demand} fits in no bundle of placement group {group.id.hex()}, which are {wanted}: it could never run. "
+            f"{demand} fits in no bundle of placement group {group.id.hex()}, so it could never run. "
+            f"The bundles: {wanted}. "
             "Ask for less, or make the group with a larger bundle."
         )
 
@@ -125,7 +126,7 @@ def _place(
     if group_id is None:
         if index != -1:
             raise ValueError(
-                f"placement_group_bundle_index={index} without a placement group: then the bundle index must be -1."
+                f"placement_group_bundle_index={index} has no placement group: without one the bundle index must be -1."
             )
         given = options.scheduling_strategy
         return strategy_of(None if is_a(given, "PlacementGroupSchedulingStrategy") else given), {}

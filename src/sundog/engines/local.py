@@ -152,7 +152,7 @@ class LocalEngine:
                 self._default_retries = max(int(text), -1)
             except ValueError:
                 raise ValueError(
-                    f"RAY_TASK_MAX_RETRIES={text!r}: it is a whole number, -1 for no limit."
+                    f"RAY_TASK_MAX_RETRIES={text!r}: it must be a whole number, or -1 for no limit."
                 ) from None
         return self._default_retries
 
@@ -397,7 +397,7 @@ def join(info: sessions.SessionInfo, config: Config, job: JobSpec, *, log_to_dri
     _introduce(connection, process_id, None, job, log_to_driver, joins=True)
     if not connection.wait(10.0):
         connection.close()
-        raise ConnectionError(f"The session {info.name} did not welcome this program within 10 s.")
+        raise ConnectionError(f"The session {info.name} did not accept this program within 10 s.")
     received = connection.receive()
     if received is None:
         connection.close()

@@ -111,7 +111,7 @@ def await_member(member: MemberInfo) -> None:
     log = f"{member.session.path}/logs/node-{tag}.log"
     with contextlib.suppress(OSError), open(log, encoding="utf-8") as file:
         raise RaySystemError(f"The node did not join its session. The end of its log:\n{file.read()[-2000:]}")
-    raise RaySystemError("The node did not join its session, and left no log.")
+    raise RaySystemError("The node did not join its session, and wrote no log.")
 
 
 def has_ended(pid: int) -> bool:

@@ -161,7 +161,7 @@ def spawn_node(
         os.close(shared_lock)
         program.drop()
         raise RaySystemError(
-            f"The node (pid {program.pid}) ended before its session began ({error.strerror}); what it said is above. "
+            f"The node (pid {program.pid}) ended before its session began ({error.strerror}); its output is above. "
             f"Try: {sys.executable} -c 'import sundog.node.program'"
         ) from None
     finally:
@@ -330,8 +330,8 @@ def _refuse_stranger(path: str, address: str) -> None:
         trust.check_folder(path)
     except trust.Untrusted as error:
         raise ConnectionError(
-            f"The session at address {address!r} is not joined: {error.strerror}. A program joins sessions of its own "
-            "user only. See: sundog status, or start one with: sundog start --head"
+            f"The session at address {address!r} cannot be joined: {error.strerror}. A program can join "
+            "only sessions of its own user. See: sundog status, or start one with: sundog start --head"
         ) from None
     except OSError:
         return
@@ -371,7 +371,7 @@ def request(info: SessionInfo, question: Request[A], *, timeout_s: float = 10.0)
             )
         received = connection.receive()
         if received is None:
-            raise ConnectionError(f"The node of {info.name} ended while it was asked {question.kind!r}.")
+            raise ConnectionError(f"The node of {info.name} ended before it answered {question.kind!r}.")
         answer = read(Answer, received[0])
         if not answer.ok:
             raise answer.value
@@ -442,8 +442,8 @@ def _await_up(session: Session, pid: int) -> SessionInfo:
         os.waitpid(pid, 0)
     bury(session)
     with contextlib.suppress(OSError), open(f"{session['path']}/logs/node.log", encoding="utf-8") as file:
-        raise RaySystemError(f"The node did not come up. The end of its log:\n{file.read()[-2000:]}")
-    raise RaySystemError("The node did not come up, and left no log.")
+        raise RaySystemError(f"The node did not start. The end of its log:\n{file.read()[-2000:]}")
+    raise RaySystemError("The node did not start, and wrote no log.")
 
 
 def _check_room(path: str, lock: int) -> None:
@@ -562,7 +562,7 @@ def node_resources(
         if name in ("CPU", "GPU"):
             raise ValueError(f"Give {name} through num_{name.lower()}s=, not in resources=.")
         if not isinstance(name, str) or not name:
-            raise TypeError(f"resources: {name!r} is no name; a resource is named by a string.")
+            raise TypeError(f"resources: {name!r} is not a name; the name of a resource is a string.")
         # Nor NaN, which is below nothing.
         if not isinstance(amount, (int, float)) or not amount < float("inf"):
             raise ValueError(f"resources[{name!r}] must be a number, not {amount!r}.")
@@ -572,7 +572,7 @@ def node_resources(
     out["memory"] = float(int(out["memory"]))
     for name, amount in out.items():
         if amount < 0:
-            raise ValueError(f"A machine cannot have {amount} of {name}: amounts must not be negative.")
+            raise ValueError(f"A machine cannot have {amount} {name}: an amount must be zero or more.")
     return {name: amount for name, amount in out.items() if amount > 0 or name == "CPU"}
 
 

@@ -71,7 +71,7 @@ def _internal_kv_put(
         RaySystemError: this process is in no session.
     """
     if not isinstance(overwrite, bool):
-        raise BadKeyError(f"overwrite={overwrite!r}: it is a bool.")
+        raise BadKeyError(f"overwrite must be a bool, not {overwrite!r}.")
     row = KeyValuePut(_bytes("namespace", namespace), _bytes("key", key), _bytes("value", value), overwrite)
     return bool(_ask("put", row, key, value, overwrite, namespace=namespace))
 
@@ -95,7 +95,7 @@ def _bytes(name: str, text: Text | None) -> bytes:
     if isinstance(text, str):
         return text.encode()
     if not isinstance(text, bytes):
-        raise BadKeyError(f"{name}={text!r}: it is text (str) or bytes.")
+        raise BadKeyError(f"{name} must be str or bytes, not {text!r}.")
     return text
 
 

@@ -74,9 +74,7 @@ def get_local_object_locations(
 def _owner() -> Owner:
     engine = engines.current()
     if engine is None:
-        raise RuntimeError(
-            "Objects have locations in a session, and there is none here: call sundog.init() first."
-        )
+        raise RuntimeError("There is no session, so objects have no locations: call sundog.init() first.")
     return engine.owner
 
 

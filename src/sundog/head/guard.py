@@ -102,7 +102,7 @@ class Guard:
         # An address cannot be rebound by a DNS server; a name can.
         if address is not None and (address.is_loopback or not self._is_loopback()):
             return
-        raise RefusedRequest(403, "The request is for another host than this one.")
+        raise RefusedRequest(403, "The Host header of the request names another host.")
 
     def _is_loopback(self) -> bool:
         return self.host in ("127.0.0.1", "::1", "localhost")
@@ -114,7 +114,7 @@ class Guard:
         host = headers.get(b"host", b"")
         if origin in (b"http://" + host, b"https://" + host):
             return
-        raise RefusedRequest(403, "The request comes from a page of another site.")
+        raise RefusedRequest(403, "The request comes from a page of another web site.")
 
     def _check_token(self, scope: Scope, headers: dict[bytes, bytes]) -> str | None:
         """Whether the token is shown; returns the address without it if it was in the address."""

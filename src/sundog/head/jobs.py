@@ -310,22 +310,22 @@ def record_of(asked: Mapping[str, object]) -> JobRecord:
         if name not in known:
             raise ValueError(f"A job has no field {name!r}. Its fields: {', '.join(known)}.")
         if not isinstance(value, known[name]) or isinstance(value, bool):  # type: ignore[arg-type]
-            raise TypeError(f"{name} of a job must not be a {type(value).__name__}.")
+            raise TypeError(f"The field {name} of a job must not be a {type(value).__name__}.")
     if not given.get("entrypoint", "").strip():
         raise ValueError("A job needs an entrypoint: the command to run.")
     if given.pop("entrypoint_label_selector", None):
         raise ValueError(
-            "entrypoint_label_selector has no use here: the entrypoint runs beside the head process."
+            "entrypoint_label_selector is not supported: the entrypoint runs on the node of the head process."
         )
     strings = given.get("metadata", {})
     if not all(isinstance(each, str) for each in (*strings, *strings.values())):
-        raise TypeError("metadata of a job must be strings by name.")
+        raise TypeError("metadata of a job must be a JSON object of names and strings.")
     amounts = given.get("entrypoint_resources", {})
     if not all(isinstance(each, (int, float)) for each in amounts.values()):
-        raise TypeError("entrypoint_resources of a job must be numbers by name.")
+        raise TypeError("entrypoint_resources of a job must be a JSON object of names and numbers.")
     _take_limits(given, strings)
     if given.get("weight", 1) <= 0 or given.get("cpus", 0) < 0:
-        raise ValueError("weight of a job must be above zero, and cpus not below.")
+        raise ValueError("weight of a job must be above zero, and cpus zero or more.")
     other_name = given.pop("job_id", None)
     submission_id = given.pop("submission_id", None) or other_name or new_id()
     return JobRecord(submission_id=submission_id, **given)

@@ -253,9 +253,7 @@ class JobSubmissionClient:
 
         found = taken(output)
         if found is None:
-            raise RuntimeError(
-                f"The cluster did not hand over the records of {job_id}: {output.strip()[-500:]}"
-            )
+            raise RuntimeError(f"The cluster did not return the records of {job_id}: {output.strip()[-500:]}")
         return found
 
     async def tail_job_logs(self, job_id: str) -> AsyncIterator[str]:
@@ -356,7 +354,7 @@ class JobSubmissionClient:
             connection.close()
             raise ConnectionError(
                 f"The head process at {self._place.url} does not answer ({error}). Start one with: sundog start --head "
-                "(the one of a Ray cluster is its dashboard: ray start --head --include-dashboard=true)"
+                "(on a Ray cluster this is the dashboard: ray start --head --include-dashboard=true)"
             ) from None
 
 

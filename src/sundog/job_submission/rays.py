@@ -44,7 +44,7 @@ def refuse_limits(asked: JsonObject) -> None:
     for name in _LIMITS:
         if asked.get(name) is not None:
             raise RuntimeError(
-                f"{name}= has no meaning for a job of a Ray cluster: its jobs have no limits of their own."
+                f"{name}= does not work on a Ray cluster: jobs of a Ray cluster have no limits of their own."
             )
 
 

@@ -109,7 +109,7 @@ def _write_memory(data: bytes) -> str:
         if fd >= 0:
             os.close(fd)
         raise NoRoom(
-            error.errno, f"A message of {len(data):,} bytes finds no room: {error.strerror}"
+            error.errno, f"There is no room for a message of {len(data):,} bytes: {error.strerror}"
         ) from None
     with _unread_lock:
         _unread.append(fd)

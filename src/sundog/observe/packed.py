@@ -167,7 +167,7 @@ def _unpack(file: str, folder: str) -> None:
     except NotPacked:
         raise
     except (zipfile.BadZipFile, EOFError, zlib.error) as error:
-        raise NotPacked(f"it is not whole, or no file of sundog session export ({error})") from None
+        raise NotPacked(f"it is damaged, or not a file of sundog session export ({error})") from None
     except (KeyError, ValueError, TypeError, NotImplementedError, RuntimeError):
         raise NotPacked("it is a zip, but not one of sundog session export") from None
 
@@ -197,7 +197,7 @@ def _check_name(name: str) -> None:
     parts = name.split("/")
     known = name in (MARK, *_FILES) or (len(parts) > 1 and parts[0] in _FOLDERS)
     if not known or len(parts) > _DEPTH_MAX or any(part in ("", ".", "..") or "\0" in part for part in parts):
-        raise NotPacked(f"it has a member {name!r}, which no session has")
+        raise NotPacked(f"it contains {name!r}, which is not a file of a session")
 
 
 def _remove_old(home: str) -> None:

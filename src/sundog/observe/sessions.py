@@ -56,7 +56,7 @@ class Opened:
         """
         if self.info is None:
             raise ConnectionError(
-                f"The session {printable(self.name)} has ended: only its records can be asked."
+                f"The session {printable(self.name)} has ended: only its records can be read."
             )
         return sessions.request(self.info, question, timeout_s=timeout_s)
 
@@ -141,12 +141,12 @@ def _at_path(given: str) -> Opened:
                 return found
             if packed.is_unpacked(path):
                 return Opened(os.path.basename(path), path)
-            raise NoSuchSession(f"the folder {printable(given)} is no session: it has no records.")
+            raise NoSuchSession(f"the folder {printable(given)} is not a session: it has no records.")
         name, folder = packed.unpack(path)
     except trust.Untrusted as error:
         raise NoSuchSession(f"the session {printable(given)} is not opened: {error.strerror}.") from None
     except packed.NotPacked as error:
-        raise NoSuchSession(f"the file {printable(given)} is not opened: {error}.") from None
+        raise NoSuchSession(f"the file {printable(given)} cannot be opened: {error}.") from None
     except OSError as error:
         raise NoSuchSession(f"the session {printable(given)} is not opened: {error.strerror}.") from None
     return Opened(name, folder, None, path)

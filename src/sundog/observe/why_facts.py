@@ -97,7 +97,7 @@ class Gatherer:
             return self.task(task)
         raise Unknown(
             f"nothing in {self.opened.name} is called {word!r}: give the id of a task, actor, object, worker or job, a "
-            "pid, the name of a function, or that of an actor. See: sundog list tasks"
+            "pid, or the name of a function or an actor. See: sundog list tasks"
         )
 
     def _by_id(self, text: str) -> why.Facts | None:
@@ -125,7 +125,7 @@ class Gatherer:
         actors = [each for each in self.actors if each.startswith(text)]
         ids = self._tasks_like(text)
         if len(ids) + len(actors) > 1:
-            raise Unknown(f"several ids begin with {text}: give more of it.")
+            raise Unknown(f"several ids begin with {text}: give more characters of the id.")
         if actors:
             return self.actor(actors[0])
         return self.task(ids[0]) if ids else None

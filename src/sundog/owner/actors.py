@@ -75,11 +75,10 @@ class ActorCalls:
         self.dispatch = dispatch
         self.links: dict[bytes, ActorLane] = {}
         self.busy: set[ActorLane] = set()
-        self.scopes: set[bytes] = (
-            set()
-        )  # actors of ours whose handles are counted: until they are dead and nameless
+        # Actors that this process created and whose handles it counts, until the actor is dead and has no name.
+        self.scopes: set[bytes] = set()
         self.gauge = DescriptorGauge(os.getpid())
-        self.unopened: deque[ActorLane] = deque()  # no lane yet, for lack of descriptors
+        self.unopened: deque[ActorLane] = deque()  # actors without a lane: no file descriptor was free
         self.on_shortage: Callable[[str], None] = lambda text: None
 
     # ------------------------------------------------------------------ handles' scope
@@ -112,14 +111,15 @@ class ActorCalls:
 
     def _open_lane(self, link: ActorLane) -> None:
         if not self.gauge.take(2):
-            # Near the limit of descriptors: its calls wait in the queue until another actor has ended.
+            # Close to the limit of file descriptors: the calls wait in the queue until another actor has
+            # ended.
             self.unopened.append(link)
-            self.basics.reactor.start_ticking()  # rounds in which to look again
+            self.basics.reactor.start_ticking()  # each round tries again
             self.on_shortage(self.gauge.text("This program"))
             return
         ours, theirs = packets.make_pair()
         link.sock, link.peer = ours, theirs
-        # When its end is closed, the process behind it is gone; the node tells why.
+        # When the worker's end of the lane is closed, the worker is gone. The node says why.
         reactor, fd = self.basics.reactor, ours.fileno()
         reactor.add(fd, link.reader(self.control.receive_buffer, self._heard, lambda: reactor.remove(fd)))
         self.control.send(OpenActorLane(link.actor_id, link.incarnation), (theirs.fileno(),))
@@ -131,7 +131,7 @@ class ActorCalls:
                 continue
             self._open_lane(link)
             if link.sock is None:
-                return  # no room yet; it stands at the end of the line now, as good a place as any
+                return  # no descriptor is free yet; the lane waits at the end of the queue
             self.busy.add(link)
 
     def worker_known(self, link: Lane, worker: bytes, pid: int) -> None:
@@ -152,7 +152,7 @@ class ActorCalls:
         before = len(link.inflight)
         self.replies.handle(link, batch)
         if link.away and link.state == "RESTARTING" and len(link.inflight) < before:
-            # Its next life answers, before the node says so.
+            # The next incarnation has answered before the node's message about it arrived.
             link.state, link.away = "ALIVE", False
         if link.queue:
             self.busy.add(link)
@@ -192,7 +192,8 @@ class ActorCalls:
                     basics.reactor.glance()
                 self.send_calls(link)
         elif link.concurrent and not self.busy:
-            # No reply need come before this call may start: the thread that reads sends it, with those that follow now.
+            # The call need not wait for a reply. The reading thread sends it, together with the calls made
+            # until then.
             self.busy.add(link)
             basics.reactor.wake_soon()
         else:
@@ -207,7 +208,7 @@ class ActorCalls:
                 self.replies.fail_with(task, self.died_error(link, task))
                 return
             if link.state == "RESTARTING" and task.state != WAITING and task.retries == 0:
-                # Not kept until the next life, which may be long in coming: the caller may ask another actor.
+                # The call fails now: a restart may take long, and the caller may choose another actor.
                 self.replies.fail_with(task, self._unavailable(link, task, link.cause, begun=False))
                 return
             link.queue.append(task)
@@ -260,7 +261,7 @@ class ActorCalls:
             tasks: list[Task] = []
             size = 0
             skipped: list[Task] = []
-            held_up: set[str] | None = None  # groups with a call that waits for its arguments
+            held_up: set[str] | None = None  # concurrency groups with a call that waits for its arguments
             while queue and len(items) < _BATCH:
                 task = queue[0]
                 if (
@@ -270,7 +271,7 @@ class ActorCalls:
                     and not task.attempt
                     and held_up is None
                 ):
-                    # The common call, written out: nothing travels with it.
+                    # The common case, written out: a call without refs in its arguments.
                     queue.popleft()
                     items.append((task.id, task.fn.number, None, task.submit_s, None))
                     tasks.append(task)
@@ -310,12 +311,12 @@ class ActorCalls:
                 task.lane = link
                 inflight[task.id] = task
         if queue and link.state == "DEAD":
-            self._fail_queued(link)  # made while the news of the death was being read
+            self._fail_queued(link)  # calls made while the message about the death was being read
 
     def settle(self, link: ActorLane) -> None:
         """Locked: a call ended without a reply. It may have held back others, or the end of the actor itself."""
         if link.queue:
-            self.send_calls(link)  # one that waited for its arguments stood before those made after it
+            self.send_calls(link)  # a call that waited for its arguments is in front of calls made later
         if not link.queue and not link.inflight:
             link.keep = None
 
@@ -344,7 +345,7 @@ class ActorCalls:
             return
         if state == "RESTARTING":
             if incarnation <= link.incarnation:
-                return  # told already
+                return  # the death was handled already
             was_alive = link.state == "ALIVE"
             link.state, link.cause, link.away = state, cause, True
             lost = self._leave(link)
@@ -367,11 +368,11 @@ class ActorCalls:
                 self._fail(link, task, may_have_run=task.id in begun)
             self._fail_queued(link)
             link.keep = None
-            # A method that is bound to this lane goes on with it; to any other handle the node tells of the death.
+            # A method bound to this lane keeps the lane. Any other handle learns of the death from the node.
             del self.links[actor_id]
 
     def _fail_queued(self, link: ActorLane) -> None:
-        # First: each that fails looks at the queue, to which another thread may be adding.
+        # Empty the queue first: each failing call looks at the queue, and another thread may add calls to it.
         queued = [link.queue.popleft() for _ in range(len(link.queue))]
         for task in queued:
             self._fail(link, task)
@@ -379,7 +380,7 @@ class ActorCalls:
     def _begun(self, link: ActorLane, lost: list[Task]) -> set[bytes]:
         """Which of its calls a dead worker may have begun."""
         if not link.worker:
-            return set()  # the worker never told its id: it had not taken a call out of its socket
+            return set()  # the worker never sent its id: it had not read a call from its socket
         return evidence.begun_calls(
             self.control.ring_path(link.worker),
             [task.id for task in lost],
@@ -427,7 +428,7 @@ class ActorCalls:
             else:
                 over.append(task)
         link.requeue(again)
-        # Only now: the last call to fail lets the actor go, unless others are to be made again.
+        # Now, and not earlier: the last failing call releases the actor, unless other calls are retried.
         for task in over:
             if task.cancelled:
                 self._fail(link, task)

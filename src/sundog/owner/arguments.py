@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 _time = time.time
 _REF = ObjectRef
-_DEPS_RECORDED = 8  # arguments of a task that are refs: which tasks made them
-_WAITED_S = 1e-4  # arguments that were there sooner are not worth an event
+_DEPS_RECORDED = 8  # the tasks that made the first arguments are recorded, up to this many
+_WAITED_S = 1e-4  # a shorter wait for arguments is not recorded
 
 
 class Arguments:
@@ -85,7 +85,7 @@ class Arguments:
                 for held in holds:
                     basics.refs.hold(held)
         if buffers:
-            holds.append(oid)  # its maker's hold ends with the task
+            holds.append(oid)  # the creator's hold ends with the task
         task.holds = holds or None
         if deps:
             task.deps = deps
@@ -98,7 +98,7 @@ class Arguments:
         for oid in set(task.deps or ()):
             if oid not in basics.ready:
                 if task.saved is not None and oid in task.saved:
-                    continue  # it runs again, with the small values of its first run
+                    continue  # the task runs again, with the small values of its first run
                 basics.objects.ask_for(oid)
                 if oid not in basics.ready:
                     missing += 1
@@ -117,7 +117,7 @@ class Arguments:
             if value is None and task.saved is not None:
                 value = task.saved.get(oid)
             if value is None:
-                # Lost again between becoming ready and now: wait for it once more.
+                # The object was lost again after it had become ready: wait for it once more.
                 self.await_all(task)
                 return
             if value[0] == ERROR:
@@ -144,7 +144,7 @@ class Arguments:
         else:
             shape = task.fn.shape
             if values and self.basics.segments.several:
-                from sundog.owner import locality  # for sessions of several nodes
+                from sundog.owner import locality  # only sessions of several nodes need it
 
                 shape = locality.near(self.basics.segments, self.dispatch, task, values)
             self.dispatch.look_at(shape).queue.append(task)

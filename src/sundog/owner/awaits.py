@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sundog.owner.basics import Basics
     from sundog.owner.objects import Objects
 
-_HANDED_MAX = 32  # results that were read by others before a loop reads for itself
+_HANDED_MAX = 32  # after so many results that other threads have read, the loop reads the sockets itself
 
 
 class Awaits:
@@ -93,16 +93,16 @@ class _Loop:
         self.waiting = 0
         self.epoll: select.epoll | None = None
         self._came: deque[tuple[asyncio.Future[object], bytes, int, float]] = deque()
-        self._is_told = False  # a call of `_set_all` is on its way
-        self._is_due = False  # a call of `_read` is on its way
+        self._is_told = False  # a call of `_set_all` is scheduled
+        self._is_due = False  # a call of `_read` is scheduled
         self._can_read = True
-        self._handed = 0  # results for this loop that another thread has read, since it read itself
+        self._handed = 0  # results for this loop that another thread has read since the loop last read
 
     # ------------------------------------------------------------------ waiting, on the loop's thread
     def future(self, oid: bytes) -> asyncio.Future[object]:
         """The future of an object."""
         future = self.loop.create_future()
-        self.objects.ops.append((oid,))  # the object is needed until it has been read
+        self.objects.ops.append((oid,))  # hold the object until it has been read
         if self._is_ready_or_waited_for(future, oid):
             self._set(future, oid)
         return future
@@ -111,7 +111,7 @@ class _Loop:
         """Whether an object is ready; if not, the future gets it when it is."""
 
         site, since_s = 0, 0.0
-        if self.basics.before_block is None:  # a driver: what it waits for is recorded, as that of a get is
+        if self.basics.before_block is None:  # in a driver the wait is recorded, as for a get
             site, since_s = of_user(self.basics.ring, 0), time.time()
 
         def came(oid: bytes) -> None:
@@ -139,7 +139,7 @@ class _Loop:
         if self.reactor.is_read_by(self):
             return
         self._handed += 1
-        with suppress(RuntimeError):  # the loop is closed: nobody waits
+        with suppress(RuntimeError):  # the loop is closed, so no coroutine waits
             if get_ident() == self.thread:
                 self.loop.call_soon(self._set_all)
             else:
@@ -156,7 +156,7 @@ class _Loop:
             self.epoll.register(self.reactor.ep.fileno(), 0)
             try:
                 self.loop.add_reader(self.epoll.fileno(), self._read)
-            except NotImplementedError:  # a loop without descriptors
+            except NotImplementedError:  # the loop cannot watch file descriptors
                 self._can_read = False
                 return
         self.reactor.stand_by(self)
@@ -189,7 +189,7 @@ class _Loop:
             future, oid, site, since_s = self._came.popleft()
             if since_s and self.basics.closed is None:
                 record_wait(self.basics.ring, oid, site, since_s)
-            if future.done():  # given up
+            if future.done():  # the coroutine no longer waits for it
                 self.objects.ops.append(oid)
             else:
                 self._set(future, oid)
@@ -218,12 +218,12 @@ class _Loop:
         except BaseException as error:  # the session has ended
             set_error(future, error)
             return
-        self.objects.ops.append(oid)  # the other future counts for itself
+        self.objects.ops.append(oid)  # the other future has a hold of its own
         there.add_done_callback(lambda done: self._hand_over(done, future))
 
     def _hand_over(self, done: ConcurrentFuture[object], future: asyncio.Future[object]) -> None:
         """On any thread: what a future of another thread has become is what ours becomes."""
-        with suppress(RuntimeError):  # the loop is closed: nobody waits
+        with suppress(RuntimeError):  # the loop is closed, so no coroutine waits
             self.loop.call_soon_threadsafe(copy_result, done, future)
 
     # ------------------------------------------------------------------ the end
@@ -245,7 +245,8 @@ class _Loop:
         if epoll is None:
             return
         with self.reactor.lock:
-            # Every get mutes the epoll that stands by: it must never find a closed descriptor there.
+            # Every get mutes the standby's epoll object, so that object must never be closed while it is
+            # registered.
             if self.reactor.stander is self and not self.reactor.closed:
                 self.reactor.stand_by(None)
             self.epoll = None
@@ -267,7 +268,7 @@ def copy_result(done: ConcurrentFuture[object], future: asyncio.Future[object]) 
 
 def set_error(future: asyncio.Future[object], error: BaseException) -> None:
     """End a future with an error, also with one that no coroutine can raise."""
-    if isinstance(error, StopIteration):  # `await` would take it for the end of the coroutine
+    if isinstance(error, StopIteration):  # `await` would take a StopIteration for the end of the coroutine
         told = RuntimeError(f"the task raised {type(error).__name__}: {error}")
         told.__cause__ = error
         error = told

@@ -59,14 +59,15 @@ class Basics:
         self.lock = threading.RLock()
         self.dropped_generators: deque[bytes] = deque()
         self.closed: BaseException | None = None
-        self.notes_parents = False  # in a worker: tasks note which task or call has submitted them
-        # A worker plugs these in: which calls it runs beside each other, with their starts (several at a time only);
-        # what to do before and after it blocks in a get or wait.
+        self.notes_parents = False  # in a worker: each task records which task or call submitted it
+        # Set by a worker: the calls that run at the same time, with their start times (only if there are
+        # several); what to do before and after the worker blocks in a get or wait.
         self.running_calls: Callable[[], dict[bytes, float]] = dict
-        self.call_of: CallOf = lambda _frame: None  # the call that a frame of the worker's runs
+        self.call_of: CallOf = lambda _frame: None  # the call that this frame of the worker runs
         self.before_block: Callable[[], None] | None = None
         self.after_block: Callable[[], None] | None = None
-        # What runs here may run what it waits for: given the missing objects, it says whether all are ready then.
+        # Set by a worker that can run a missing task inside the waiting one. Given the missing objects, the
+        # function returns whether all of them are ready afterwards.
         self.run_here: Callable[[list[bytes]], bool] | None = None
         self.reactor = Reactor(
             self.lock,
@@ -95,7 +96,7 @@ class Basics:
             inline_max=config.inline_max_bytes,
             uncounted_allowed=bool(config.allow_out_of_band_object_ref_serialization),
         )
-        # The same tables, one look-up nearer: they are read for every task.
+        # Aliases of tables that are read for every task: one attribute access less.
         self.ops = ops
         self.refs = objects.refs
         self.ready = objects.ready

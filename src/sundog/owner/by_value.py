@@ -21,14 +21,14 @@ from sundog import notices
 
 # Below this a copy costs less than a tenth of a millisecond.
 LARGE_BYTES = 1 << 20
-# A function this large is told of when it is sent for the first time; Ray's threshold.
+# The first submission of a function of this size gives a warning. The threshold is Ray's.
 HUGE_FUNCTION_BYTES = 10_000_000
 TIMES = 3
 _WATCHED_MAX = 256
 _LOOK_INSIDE_MAX = 16
 _PART_BYTES = 1024
-_DEPTH = 2  # how deep a value is looked into
-_HELD_MAX = 64  # a container with more than that is taken by its length
+_DEPTH = 2  # containers nested deeper are not examined
+_HELD_MAX = 64  # the size of a longer container is estimated from its length
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 _values: dict[int, list[Any]] = {}  # id(value) -> [weak reference, {function: count}]
@@ -130,7 +130,7 @@ def _size_of(value: object, depth: int) -> int:
         if depth and len(held) <= _HELD_MAX:
             size += sum(_size_of(each, depth - 1) for each in held)
         return size
-    except Exception:  # a class of the user's
+    except Exception:  # the class is the user's, and its code may raise
         return 0
 
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 _time = time.time
 _SITES_MAX = 4096
-_ours: set[int] = set()  # the globals of modules of sundog, by their numbers
-MARK = "@"  # before the function's name, where the fingerprint of its code would stand
+_ours: set[int] = set()  # ids of the globals of sundog's own modules
+MARK = "@"  # stands before the function's name, in the place of the fingerprint of its code
 
 
 def note(ring: Ring | NoRing, fn: Fn, task_id: bytes, code: object, at: int) -> None:
@@ -30,7 +30,7 @@ def note(ring: Ring | NoRing, fn: Fn, task_id: bytes, code: object, at: int) -> 
     fn.site_code, fn.site_at = code, at
     frame: Any = _getframe(1)
     while frame is not None and _is_ours(frame.f_globals):
-        frame = frame.f_back  # a Pool or a queue submits for the user: the line that asked for it is meant
+        frame = frame.f_back  # a Pool or a queue submits for the user: find the user's line that called it
     if frame is not None:
         code, at = frame.f_code, frame.f_lasti
     now = _time()
@@ -47,7 +47,7 @@ def of_user(ring: Ring | NoRing, otherwise: int, depth: int = 1) -> int:
     """
     frame: Any = _getframe(depth)
     if id(frame.f_globals) not in _ours:
-        frame = _getframe(1)  # another way, or the first time
+        frame = _getframe(1)  # this instruction is seen for the first time
     while frame is not None:
         if id(frame.f_globals) not in _ours:
             found = ring.sites.get((id(frame.f_code), frame.f_lasti))
@@ -63,7 +63,7 @@ def _is_ours(names: dict[str, object]) -> bool:
     name = names.get("__name__")
     if type(name) is not str or not name.startswith("sundog."):
         return False
-    _ours.add(id(names))  # a module of sundog stays loaded, so its number names nothing else
+    _ours.add(id(names))  # a module of sundog stays loaded, so no other dict gets this id
     return True
 
 
@@ -71,5 +71,6 @@ def _number(ring: Ring | NoRing, code: object, at: int) -> int:
     if len(ring.sites) >= _SITES_MAX:
         ring.sites.clear()
     number = ring.name(site_of(code, at))
-    ring.sites[id(code), at] = code, number  # the code is kept, so that its number names nothing else
+    # the ring keeps the code object, so no other code object gets this id
+    ring.sites[id(code), at] = code, number
     return number

@@ -33,9 +33,10 @@ if TYPE_CHECKING:
     from sundog.owner.interfaces import Calling, Dispatching
 
 _LOOK_S = 0.02
-_TOLD_S = 0.5  # arbitrary: as long as cancel() waits for workers that do not answer, for they may be stopped
-_HASTE_S = 5.0  # arbitrary: for so long after that, it does not wait again
-_AWAITED_MAX = 10_000  # answers of workers that died never come
+# arbitrary: how long cancel() waits for a worker that does not answer; the worker may be stopped
+_TOLD_S = 0.5
+_HASTE_S = 5.0  # arbitrary: after such a wait, cancel() does not wait again for this long
+_AWAITED_MAX = 10_000  # bounds the table, since workers that died never answer
 _KEY = b"cancel"
 
 
@@ -45,7 +46,7 @@ class Round:
     __slots__ = ("left", "number", "process")
 
     def __init__(self, process: bytes, number: int) -> None:
-        self.process = process  # empty: a thread of this process waits
+        self.process = process  # empty if a thread of this process waits
         self.number = number
         self.left = 1
 
@@ -71,11 +72,11 @@ class Cancels:
         self.getting = getting
         self.replies = replies
         self.lineage = lineage
-        # Tasks run here that were cancelled with their children, and have not ended yet.
+        # Cancelled tasks of this process whose children were cancelled too, and which have not ended yet.
         self.childless: set[bytes] = set()
-        self._round: Round | None = None  # of the cancel that is being carried out
+        self._round: Round | None = None  # the round of the current cancel
         self._numbers = 0
-        self._awaited: dict[int, Round] = {}  # by the number of the message that is to be answered
+        self._awaited: dict[int, Round] = {}  # number of the message that needs an answer -> round
         self._hasty_until_s = 0.0
 
     # ------------------------------------------------------------------ rounds
@@ -162,16 +163,17 @@ class Cancels:
         if task.state != SENT or lane is None:
             self.fail(task)
             if task.actor is not None:
-                self.actors.send_calls(task.actor)  # it may have stood before others
+                # the cancelled call may have kept other calls from being sent
+                self.actors.send_calls(task.actor)
             else:
-                self.dispatch.dispatch_all()  # it may have been the last for which a worker was wanted
+                self.dispatch.dispatch_all()  # the cancelled task may have been the last that needed a worker
             return
         if isinstance(lane, OwnLane):
-            return  # it runs in the process of its parent, and ends with that (`worker/inline.py`)
+            return  # the task runs inside its parent's process and ends with the parent (`worker/inline.py`)
         if not force:
             self._tell(task, lane, recursive)
         elif self._behind_another(task, lane):
-            # The worker takes it out of its queue; should it begin before that, it is killed then.
+            # The worker removes the task from its queue. If the task has begun by then, the worker is killed.
             self._tell(task, lane, recursive)
             self.basics.agenda.after(_LOOK_S, task, self._kill_once_it_runs, task, lane)
         else:
@@ -208,7 +210,7 @@ class Cancels:
         """Cancel what a task or call that runs here has submitted; and what its children in this process have."""
         with self.basics.lock:
             parents, found = {parent}, []
-            for task in list(self.basics.table.values()):  # a child stands behind its parent
+            for task in list(self.basics.table.values()):  # the table lists a child after its parent
                 if task.parent in parents:
                     found.append(task)
                     if isinstance(task.lane, OwnLane):
@@ -217,8 +219,8 @@ class Cancels:
 
     def _cancel_each(self, children: list[Task]) -> None:
         for task in children:
-            # Once: children are cancelled with their parent and again at its end, and a second interrupt would
-            # come in the middle of what a task does about the first.
+            # Cancel a task once. Children are cancelled with their parent and again at the parent's end, and
+            # a second interrupt would disturb how the task handles the first.
             if not task.cancelled:
                 self.cancel_task(task, force=False, recursive=True)
 
@@ -234,5 +236,6 @@ class Cancels:
         if task is None:
             self.lineage.cancelled(message.task_id)
         else:
-            # Whether it is an actor's call is known here alone: there `force` cannot be met, the rest can.
+            # Only this process knows whether the task is an actor's call. `force` is not possible for a call;
+            # the other options are.
             self.cancel_task(task, force=message.force and task.actor is None, recursive=message.recursive)

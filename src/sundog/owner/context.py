@@ -37,8 +37,8 @@ class ProcessFacts:
     job_id: bytes = b""
     session: Session = field(default_factory=dict)
     namespace: str = ""
-    detached_by_default: bool = False  # actors of this job that say nothing of their lifetime
-    accelerators: dict[str, tuple[int | str, ...]] = field(default_factory=dict)  # kind -> ids of the pieces
+    detached_by_default: bool = False  # the lifetime of actors of this job that are created without lifetime=
+    accelerators: dict[str, tuple[int | str, ...]] = field(default_factory=dict)  # kind -> ids of the devices
     resources: dict[str, float] = field(default_factory=dict)
     runtime_env: dict[str, object] = field(default_factory=dict)
     placement_group: bytes | None = None
@@ -46,8 +46,8 @@ class ProcessFacts:
     actor_id: bytes | None = None
     actor_name: str = ""
     actor_namespace: str = ""
-    packed_handle: bytes | None = None  # what handles of the actor that runs here have, as the node keeps it
-    _handle: HandleData | None = None  # the same, once it was asked for
+    packed_handle: bytes | None = None  # the data of handles to this worker's actor, as the node keeps them
+    _handle: HandleData | None = None  # the same, unpacked at the first use
     was_reconstructed: bool = False
     actor_class: str = ""
 
@@ -58,13 +58,13 @@ class ProcessFacts:
         return self._handle
 
 
-# The fields of a `Running`: the code that asks makes one, the code that runs a task does not.
+# The fields of a `Running`. The reader builds the `Running`; running a task must not pay for it.
 Noted = tuple[bytes, str, int, bytes]
 running: ContextVar[Noted | None] = ContextVar("sundog_running", default=None)
-# A worker that runs one task at a time notes it here instead: that costs a tenth of a context variable.
+# A worker that runs one task at a time stores the task here: a tenth of the cost of a context variable.
 main_task: Noted | None = None
 facts = ProcessFacts()
-# Counts changes of what tasks submitted from here inherit: functions bound before are bound anew.
+# Counts the changes of what submitted tasks inherit. Functions bound under an older count are bound again.
 generation = 0
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 _RPC = b"rpc"
 _ROOM_TRIES = 40
-# Answered at once by a node that runs; the others may wait for something.
+# The node answers these at once. It may answer other requests only when something has happened.
 _PROMPT = (
     ask.ClusterResources,
     ask.AvailableResources,
@@ -56,7 +56,8 @@ class Control:
         self.session = session
         self.shm_root: str = session["shm_root"]
         self.receive_buffer = receive_buffer()
-        self.table = Table()  # what is heard: owner/messages.py, and what the driver or the worker adds to it
+        # message -> handler: owner/messages.py, plus the handlers of the driver or the worker
+        self.table = Table()
         self.on_lost: Callable[[], None] | None = None
         self._requests = itertools.count(1)
         self._asked: set[int] = set()
@@ -133,7 +134,9 @@ class Control:
                 ok, value = self._answers.pop(number, (False, None))
         if not ok:
             error = [value if isinstance(value, BaseException) else RaySystemError(str(value))]
-            del value  # an error that its own traceback leads to would keep what the callers' frames hold
+            # an error refers to its traceback, whose frames would refer to the error: the cycle would keep
+            # the callers' values
+            del value
             raise error.pop()
         return cast(A, value)
 

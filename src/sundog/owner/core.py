@@ -77,7 +77,7 @@ class Owner(Basics):
         session: Session,
     ) -> None:
         super().__init__(me, node, segments, ops, ring, config)
-        self.awaits: Awaits | None = None  # from the first `await ref` on
+        self.awaits: Awaits | None = None  # made at the first `await ref`
         self.control = Control(self, session)
         self.room = Room(self, self.control, session["store_bytes"])
         self.peers = Peers(self, self.control)
@@ -143,14 +143,14 @@ class Owner(Basics):
 
     def future_of(self, oid: bytes) -> ObjectFuture:
         """A `concurrent.futures.Future` for an object."""
-        from sundog.owner.futures import Futures  # for programs that ask for one
+        from sundog.owner.futures import Futures  # only programs that use futures load this
 
         return Futures(self, self.getting, self.lineage).of(oid)
 
     def await_of(self, oid: bytes) -> asyncio.Future[object]:
         """A future of the running loop of asyncio for an object."""
         if self.awaits is None:
-            from sundog.owner.awaits import Awaits  # for programs with asyncio
+            from sundog.owner.awaits import Awaits  # only programs that use asyncio load this
             from sundog.owner.futures import Futures
 
             self.awaits = Awaits(self, Futures(self, self.getting, self.lineage))

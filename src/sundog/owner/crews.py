@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sundog.owner.core import Owner
     from sundog.wire.dicts import LeaseSetup
 
-_LOOK_S = 0.05  # another thread may read the replies that a wait is about
+_LOOK_S = 0.05  # check again after this time: another thread may have read the reply
 _KEY = b"crew"
 
 T = TypeVar("T")

@@ -46,7 +46,8 @@ def argument_error(task: Task, meta: bytes) -> RayTaskError | None:
     """
     if b"RayTaskError" in meta:
         return None
-    cause = pickle.loads(meta)  # ours, for a user's own would be in a RayTaskError
+    # an error of the runtime: an error of the user's code would be wrapped in a RayTaskError
+    cause = pickle.loads(meta)
     text = f"An argument of {task.fn.name}() could not be computed:\n{type(cause).__name__}: {cause}"
     return RayTaskError(task.fn.name, text, cause, task_id=task.id.hex())
 
@@ -116,14 +117,15 @@ def child_cause(pid: int) -> Cause | None:
         try:
             found = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
-            return None  # started by another process, and the kernel tells its status to that process alone
+            # another process started the node, and the kernel reports an exit status to the parent only
+            return None
         if found is not None:
             if found.si_code == os.CLD_EXITED:
                 return Cause(exit_code=found.si_status, kind=EXIT)
             return Cause(signal=found.si_status, kind=SIGNAL)
         if time.monotonic() > deadline:
             return None
-        time.sleep(0.001)  # its sockets close a moment before its status is known
+        time.sleep(0.001)  # the sockets of a process are closed a moment before its exit status is available
 
 
 def closed(text: str) -> str:

@@ -22,7 +22,7 @@ class Deliveries:
 
     def bring(self, call: Callable[..., None], *args: object) -> None:
         """Run something that unpickles user values on a thread of its own, not under our lock."""
-        self.can_bring()  # if not, a later delivery or the shutdown brings this one
+        self.can_bring()  # without a thread, a later delivery or the shutdown delivers this one
         assert self._event is not None
         self._waiting.append((call, args))
         self._event.release()
@@ -45,17 +45,18 @@ class Deliveries:
         while True:
             self._event.acquire()
             if not self._waiting:
-                return  # closing
+                return  # the session is closing
             call, args = self._waiting.popleft()
             try:
                 call(*args)
             except Exception:
-                # A callback of a future, or a closed stderr: futures that come after it must be completed all the same.
+                # The callback of a future may raise, and stderr may be closed: later futures must be
+                # completed anyway.
                 with contextlib.suppress(Exception):
                     import traceback
 
                     traceback.print_exc()
-            del call, args  # else the last value delivered would be held until the next
+            del call, args  # otherwise these variables would hold the last delivered value until the next one
 
     def stop(self) -> None:
         """End the thread that completes futures, if there is one."""
@@ -63,9 +64,10 @@ class Deliveries:
             self._event.release()
             thread, self._thread = self._thread, None
             if thread is None:
-                self._deliver()  # what no thread could bring, for there was none
+                self._deliver()  # deliver what is left because no thread could be started
             elif thread is not threading.current_thread():
                 left = -1
                 while thread.is_alive() and left != len(self._waiting):
                     left = len(self._waiting)
-                    thread.join(timeout=2.0)  # again as long as it gets on: workers' output is among it
+                    # repeated as long as there is progress: the output of workers is delivered here too
+                    thread.join(timeout=2.0)

@@ -33,12 +33,12 @@ def describe_objects(
     facts = {"type": role.upper(), "pid": pid, "ip": "127.0.0.1"}
     tasks = [
         task for task in list(basics.table.values()) if task.state in _STATES
-    ]  # submitted without the lock
+    ]  # tasks are submitted without the lock
     used = {oid for task in tasks for oid in task.holds or ()}
     rows = []
     inner: set[bytes] = set()
     pinned = basics.segments.viewed()
-    for oid in list(basics.ready):  # puts come without the lock
+    for oid in list(basics.ready):  # values are put without the lock
         value = basics.objects.value(oid)
         if value is None:
             continue
@@ -54,7 +54,8 @@ def describe_objects(
             oid = result_id(task.id, index)
             if oid not in basics.freed_early:
                 rows.append(_object(oid, -1, status, sites, facts) | {"attempt_number": task.attempt + 1})
-    # What others own and this process has not read, and the handles of actors, which are refs to one object each.
+    # Objects of other owners that this process has not read, and handles of actors: a handle is a ref to one
+    # object.
     for oid in [oid for oid in list(basics.refs.borrowed) if oid not in basics.ready]:
         rows.append(_object(oid, -1, "NIL", sites, facts))
     for oid in list(scopes):
@@ -65,7 +66,7 @@ def describe_objects(
         row["local_ref_count"] = held.local if held is not None else 1
         if row["reference_type"] == "LOCAL_REFERENCE":
             if oid in pinned:
-                row["reference_type"] = "PINNED_IN_MEMORY"  # something here reads its bytes in place
+                row["reference_type"] = "PINNED_IN_MEMORY"  # a value in this process reads the bytes in place
             elif oid in used:
                 row["reference_type"] = "USED_BY_PENDING_TASK"
             elif oid in inner and row["object_id"] not in sites:
@@ -98,18 +99,20 @@ def describe_tasks(basics: Basics) -> list[dict[str, object]]:
         for task, at_s in basics.running_calls().items()
     ]
     more: Counter[tuple[str, str, str, str]] = Counter()
-    for task in list(basics.table.values()):  # submissions come without the lock
+    for task in list(basics.table.values()):  # tasks are submitted without the lock
         lane = task.lane if task.state == SENT else None
         state = _STATES.get(task.state)
         if state is None or (task.extra is not None and EXTRA_HIDDEN in task.extra):
-            continue  # kept for its lineage, and its record says how it ended; or not to be listed
+            # the task has ended and is kept for its lineage (its record says how it ended), or is internal
+            continue
         if lane is not None and not lane.worker:
-            state = _STATES[QUEUED]  # parked at the node until its actor has a process
+            state = _STATES[QUEUED]  # the call waits at the node until its actor has a process
         elif lane is not None and lane.out_of_order:
-            state = "PENDING_ACTOR_TASK_ORDERING_OR_CONCURRENCY"  # unless it runs, which its process tells
+            # unless it runs: then the actor's process reports it
+            state = "PENDING_ACTOR_TASK_ORDERING_OR_CONCURRENCY"
         if len(rows) >= _TOLD_MAX:
             if lane is not None and task.actor is None:
-                state = _STATES[QUEUED]  # it may still be taken back
+                state = _STATES[QUEUED]  # the task may still be taken back from the worker
             name = (task.extra or {}).get(EXTRA_NAME) or task.fn.name
             more[name, task.fn.function or name, "task" if task.actor is None else "actor_task", state] += 1
             continue

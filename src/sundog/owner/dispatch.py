@@ -41,10 +41,11 @@ if TYPE_CHECKING:
 _perf = time.perf_counter
 _UNKNOWN_S = 1.0
 _SHAPES_MIN = 64
-_AT_ONCE_S = 1e-3  # a task that is sent alone and sooner was sent when it was submitted: not worth an event
+# a task that is sent alone within this time counts as sent at submission: no event is recorded
+_AT_ONCE_S = 1e-3
 _INFLIGHT_MAX = 256
 _WANT_MAX = 512
-_WANT_MANY = 16  # counted down by those that come: the node hears in time how many more it shall be
+_WANT_MANY = 16  # above this want the node is told less often: granted leases count the want down
 _TELL_S = 0.25
 _KNOWN_MAX = 1000
 _STEAL_AFTER_S = 5e-3
@@ -67,15 +68,15 @@ class Dispatch:
         self.prefetch_s = basics.config.prefetch_ms / 1e3
         self.ahead_s = _AHEAD * self.prefetch_s
         self.idle_lease_s = basics.config.idle_lease_ms / 1e3
-        self.shapes: list[Shape] = []  # those with work, and some that had
-        self.shapes_by_key: dict[int, Shape] = {}  # the same
+        self.shapes: list[Shape] = []  # shapes with work, and some that had work
+        self.shapes_by_key: dict[int, Shape] = {}  # the same shapes by key
         self.shapes_by_spec: dict[tuple[LeaseSpec, bool], Shape] = {}
         self._keys = itertools.count(1)
         self._sweep_at = _SHAPES_MIN
         self.lanes: dict[bytes, LeasedLane] = {}  # worker -> lane, leased or parked
         self.leases: dict[int, LeasedLane] = {}
-        self._tell_at = 0.0  # when the node may hear of a change among many that are wanted
-        self._untold = False  # there was one before that
+        self._tell_at = 0.0  # when the node may next be told of a changed large want
+        self._untold = False  # the want has changed since the node was last told
 
     # ------------------------------------------------------------------ entry points
     def send_now(self, shape: Shape) -> None:
@@ -109,7 +110,7 @@ class Dispatch:
                 if len(shape.lanes) > 1:
                     self._steal(shape)
             elif not shape.wanted:
-                continue  # one task at a time: nothing to settle
+                continue  # lanes with one task at a time have nothing to settle
             self._update_want(shape)
 
     # ------------------------------------------------------------------ shapes
@@ -156,7 +157,7 @@ class Dispatch:
             self._dispatch_spread(shape, shape.spent)
             return
         queue, lanes = shape.queue, shape.lanes
-        # Those that ended while they waited, perhaps for a worker that never comes.
+        # Drop tasks that ended while they were queued; their worker may never come.
         while queue and queue[0].state != QUEUED:
             queue.popleft()
         while queue:
@@ -169,7 +170,8 @@ class Dispatch:
             if best is None:
                 return
             if least >= 2 and best.load_s > self.prefetch_s:
-                # Enough, unless these are short: they can be taken back unread if another worker idles.
+                # The worker has enough, unless its tasks are short: unread tasks can be taken back when
+                # another worker is idle.
                 estimate = queue[0].fn.estimate_s
                 if best.load_s > self.ahead_s or not 0 <= estimate < self.prefetch_s / 2:
                     return
@@ -202,15 +204,15 @@ class Dispatch:
             enough += load
         while queue and count:
             task = queue[0]
-            if task.state != QUEUED:  # cancelled while it waited
+            if task.state != QUEUED:  # the task was cancelled in the queue
                 queue.popleft()
                 continue
             fn = task.fn
             number, estimate = fn.number, fn.estimate_s
             if estimate < 0:
                 estimate = _UNKNOWN_S
-            # One that may not run again, or has died with a worker before, has a packet of its own: what
-            # finishes in a packet before a crash in it would be lost with its unsent replies.
+            # A task that may not be retried, or that was lost with a worker before, gets a packet of its own.
+            # A crash loses the unsent replies of the tasks that finished earlier in the same packet.
             alone = task.attempt or not (task.retries or fn.together)
             if items and (alone or load + estimate > enough):
                 break
@@ -224,7 +226,7 @@ class Dispatch:
                 if fns is None:
                     fns = []
                     if len(known) >= _KNOWN_MAX:
-                        fns.append(None)  # forget those before: a program may make functions for ever
+                        fns.append(None)  # forget the older ones: a program may create functions without end
                         lane.known = set()
                 described = _described(fn)
                 fns.append(described)
@@ -293,7 +295,7 @@ class Dispatch:
             return
         late = _perf() - victim.last_s >= _STEAL_AFTER_S
         if victim.load_s <= self.prefetch_s and not late:
-            self.basics.reactor.start_ticking()  # look again soon: short tasks may be longer than they seemed
+            self.basics.reactor.start_ticking()  # check again soon: short tasks may turn out to be longer
             return
         if victim.take_back(late):
             self._dispatch(shape)
@@ -305,11 +307,12 @@ class Dispatch:
                 lane.load_s -= task.estimate_s
             task.state = QUEUED
             task.lane = None
-            if task.cancelled:  # the word of it went to a worker that has given it back, or died
+            if task.cancelled:  # the cancel was sent to a worker that has handed the task back, or has died
                 self.cancels.fail(task)
                 continue
             if late and task.fn.estimate_s >= 0:
-                # The estimate was wrong: let the next ones spread. One never seen to end stays unknown, and spreads.
+                # The estimate was wrong: spread the next tasks. The estimate of a function that never ended
+                # stays unknown, and its tasks spread.
                 task.fn.estimate_s = max(task.fn.estimate_s, 1e-3)
             self.look_at(task.fn.shape).queue.appendleft(task)
 
@@ -327,10 +330,10 @@ class Dispatch:
         need = min(need, _WANT_MAX)
         if need and wanted:
             if wanted < 2 * need and need < 2 * wanted:
-                return  # near enough
+                return  # the node's figure is close enough
             now = _perf()
             if min(need, wanted) > _WANT_MANY and now < self._tell_at:
-                # Each word of it wakes the node, and a worker may have to make room: not now.
+                # Each change wakes the node, and the node may end another worker to make room: wait.
                 if not self._untold:
                     self._untold = True
                     self.basics.reactor.start_ticking()
@@ -345,8 +348,8 @@ class Dispatch:
         """How many leases more would help: one for each task that waits for a worker."""
         need = len(shape.queue)
         for lane in shape.lanes:
-            # Behind a long task even the spare packet waits; behind short ones it is next in a moment, unless
-            # one of them is longer than those before it.
+            # Behind a long task even the spare packet has to wait. Behind short tasks it is next soon, unless
+            # one of them is longer than the tasks before it.
             count = len(lane.inflight)
             if count > 1 and (
                 lane.load_s > self.ahead_s or lane.blocked or _perf() - lane.last_s >= _STEAL_AFTER_S
@@ -358,7 +361,7 @@ class Dispatch:
         """The node leases us a worker."""
         _, key, lease, worker, pid, accelerators = message
         shape = self.shapes_by_key.get(key)
-        if shape is None:  # it was withdrawn when this was on its way
+        if shape is None:  # the want was withdrawn while the grant was on its way
             self.control.send(Release(message.lease, True))
             return
         shape.wanted = max(0, shape.wanted - 1)

@@ -32,7 +32,7 @@ def begun_calls(ring_path: str, unanswered: Iterable[bytes], *, certain: bool) -
         return wanted
     read = events.read_ring(ring_path)
     if read is None or read[0].unwritten:
-        return wanted  # a full disk, or a ring that is gone: an end may not have been recorded
+        return wanted  # the disk is full or the ring is gone, so the end of a task may not have been recorded
     ended = {event.task_id for event in read[1] if event.kind == events.CALL}
     ended.add(events.started_last(ring_path) or b"")
     return wanted & ended

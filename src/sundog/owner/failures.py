@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from sundog.owner.basics import Basics
     from sundog.owner.rows import Task
 
-# The first that an error is an instance of.
+# The first class that matches the error decides.
 _TYPES: tuple[tuple[type[BaseException], str], ...] = (
-    (errors.RayTaskError, "TASK_EXECUTION_EXCEPTION"),  # also of a coroutine whose cancel is both at once
+    # also for a cancelled coroutine, whose error is an instance of both classes
+    (errors.RayTaskError, "TASK_EXECUTION_EXCEPTION"),
     (errors.TaskCancelledError, "TASK_CANCELLED"),
     (errors.OutOfMemoryError, "OUT_OF_MEMORY"),
     (errors.WorkerCrashedError, "WORKER_DIED"),
@@ -99,7 +100,7 @@ def note_unfinished(basics: Basics) -> None:
                 f"Job {basics.job_id().hex()} ended before {task.fn.name}() did."
             )
             note_failed(basics, task, left, now)
-    basics.ring.note("left", at_s=now)  # what it has not noted here was answered (observe/answered.py)
+    basics.ring.note("left", at_s=now)  # calls without an event here were answered (observe/answered.py)
 
 
 def _text(error: object) -> str:
@@ -107,9 +108,9 @@ def _text(error: object) -> str:
         if isinstance(error, errors.RayTaskError):
             text = error.remote_text()
         elif isinstance(error, errors.RayError) and type(error).__str__ is errors.RayError.__str__:
-            text = error.message  # without the next command: the reader of this text has run it
+            text = error.message  # the text without the next command: its reader has run that command
         else:
             text = str(error)
         return _COLOURS.sub("", text)
-    except Exception:  # an error of the user's whose own text fails
+    except Exception:  # the error is the user's, and its own `__str__` may fail
         return type(error).__name__

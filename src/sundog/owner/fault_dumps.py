@@ -14,7 +14,7 @@ import faulthandler
 import os
 import signal
 
-# The last of the signals that no library is known to use; timeouts ask by it too (`owner/timeouts.py`).
+# The last of the signals that no library is known to use. Timeouts use it too (`owner/timeouts.py`).
 SIGNAL = signal.SIGRTMIN + 7
 FILE = "stacks.txt"
 
@@ -36,7 +36,7 @@ def listen(session_path: str, *, politely: bool = False) -> None:
         _path = path
         give_up()
         return
-    # Without it (a full disk, no descriptor) only a process that runs Python can be looked at.
+    # Without the file (full disk, no descriptor), stacks can be read only while the process runs Python.
     with contextlib.suppress(OSError, RuntimeError, ValueError):
         fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         faulthandler.register(SIGNAL, fd, all_threads=True)
@@ -73,7 +73,7 @@ def is_caught(status_path: str) -> bool:
     try:
         with open(
             status_path, "rb"
-        ) as file:  # as bytes: a codec would have to be imported at the start of a driver
+        ) as file:  # in binary mode: text mode would import a codec at the start of every driver
             for line in file:
                 if line.startswith(b"SigCgt:"):
                     return bool(int(line.split()[1], 16) >> (SIGNAL - 1) & 1)

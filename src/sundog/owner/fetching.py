@@ -14,7 +14,8 @@ from sundog.store import copies
 if TYPE_CHECKING:
     from sundog.owner.core import Owner
 
-_AGAIN_S = 0.02  # an object for which this node has no room: its room may come with the next free
+# this node has no room for the object: try again after this time, when another object may be free
+_AGAIN_S = 0.02
 
 
 def wait_local(owner: Owner, oids: list[bytes], count: int, timeout_s: float | None) -> list[bytes]:
@@ -31,7 +32,8 @@ def wait_local(owner: Owner, oids: list[bytes], count: int, timeout_s: float | N
         unready = [oid for oid in rest if oid not in owner.ready]
         need = min(count - len(here), len(unready))
         if away or not unready:
-            owner.getting.wait(oids, 1, 0)  # reads the sockets: a message that room is free is handled here
+            # reads the sockets: the message about free room is handled in this call
+            owner.getting.wait(oids, 1, 0)
             time.sleep(_AGAIN_S if left_s is None else min(_AGAIN_S, left_s))
         else:
             owner.getting.wait(unready, need, left_s)

@@ -59,12 +59,14 @@ class Frees:
                 if process == basics.me:
                     self._free_owned(its, by)
                     continue
-                # What is not here is asked for, and that question comes to its owner after this message.
+                # An object that is not in this process is requested from its owner, and the request arrives
+                # after this message.
                 self._freed_elsewhere(its, by)
                 self.peers.send(process, FreeObjects(its, by))
             self.dispatch.dispatch_all()
             self.actors.dispatch_all()
-        basics.reactor.wake()  # another thread may wait for one of them in `poll`, where nothing will come
+        # another thread may wait in `poll` for one of these objects, which will not come
+        basics.reactor.wake()
 
     def has(self, oid: bytes) -> bool:
         """Whether a value that is here was freed."""
@@ -86,11 +88,11 @@ class Frees:
             value = basics.objects.value(oid)
             if value is None:
                 if self.lineage.can_recover(oid):
-                    pass  # lost, and perhaps on its way again: what comes is not wanted any more
+                    pass  # the object was lost and may be computed again: its new value is dropped
                 elif task_of(oid) in basics.table:
                     basics.freed_early.add(oid)
                 else:
-                    continue  # no counted ref is left to it
+                    continue  # the object has no counted ref
             elif losses.is_freed(value):
                 continue
             freed.append(oid)
@@ -115,7 +117,7 @@ class Frees:
     def _replace(self, oid: bytes, value: Value | None, by: FreedBy) -> list[str]:
         """Put the error where the value was, or will not be; returns the segment that held it."""
         basics = self.basics
-        # Not by way of `store`, which would drop it as the result that nobody wants.
+        # Not through `store`, which would drop the value as an unneeded result.
         basics.ready[oid] = basics.objects.error_value(losses.freed(oid, by))
         basics.objects.announce(oid)
         if value is None:
@@ -140,4 +142,4 @@ class Frees:
                 continue
             lane.freed.extend((name, 0) for name in names)
             if not lane.inflight:
-                lane.send_freed()  # no packet is due there that could take it along
+                lane.send_freed()  # no packet for this worker is due that could carry the message

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from sundog.owner.interfaces import Blocking, Recovering
 
 
-_RECORDED_S = 1e-3  # a wait that is shorter is not worth an event
+_RECORDED_S = 1e-3  # a shorter wait is not recorded
 
 
 class ObjectFuture(Future[Any]):
@@ -36,7 +36,7 @@ class ObjectFuture(Future[Any]):
         self._getting = getting
         self._key = b"future" + id(self).to_bytes(8, "little")
         self._is_awaited = False
-        self.site = 0  # the ring's number of the line that awaits it, in a driver
+        self.site = 0  # in a driver: the ring's number for the line that awaits the future
         self.since_s = 0.0
         self.set_running_or_notify_cancel()
 
@@ -51,9 +51,8 @@ class ObjectFuture(Future[Any]):
     def _await(self, timeout: float | None) -> float | None:
         """Wait; how long the future may be waited for after that."""
         if not self.done():
-            self._is_awaited = (
-                True  # before the question: the thread that completes it after that announces it
-            )
+            # Set before the check: a thread that completes the object after the check then announces it.
+            self._is_awaited = True
             self._getting.block_until(self.done, self._key, timeout)
         return None if timeout is None else 0.0
 
@@ -77,9 +76,9 @@ class Futures:
     def of(self, oid: bytes) -> ObjectFuture:
         """A `concurrent.futures.Future` for an object."""
         future = ObjectFuture(self.basics, self.getting)
-        # The future's reader needs the object until it has been read.
+        # Hold the object until the reader of the future has read it.
         self.objects.ops.append((oid,))
-        if self.basics.before_block is None:  # a driver: what it waits for is recorded, as that of a get is
+        if self.basics.before_block is None:  # in a driver the wait is recorded, as for a get
             future.site, future.since_s = of_user(self.basics.ring, 0), time.time()
         if self._ready_or_deliver(future, oid):
             self._resolve_future(future, oid)

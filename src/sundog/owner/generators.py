@@ -36,7 +36,7 @@ class ObjectRefGenerator(Generic[T_co], metaclass=Counterparts):
 
     def __init__(self, task_id: bytes, streams: Streams, code: object = None, at: int = 0) -> None:
         self._task_id = task_id
-        self._code, self._at = code, at  # where the task was submitted: the site of its items
+        self._code, self._at = code, at  # where the task was submitted: the call site of its items
         self._streams: Streams | None = streams
 
     # ------------------------------------------------------------------ sync
@@ -99,7 +99,7 @@ class ObjectRefGenerator(Generic[T_co], metaclass=Counterparts):
             try:
                 await waker.event.wait()
             except BaseException:
-                with streams.basics.lock:  # it was given up, as by wait_for(): nobody is to be woken
+                with streams.basics.lock:  # the waiter gave up, as in wait_for(): no coroutine is to be woken
                     if waker in stream.wakers:
                         stream.wakers.remove(waker)
                 raise
@@ -175,14 +175,14 @@ class ObjectRefGenerator(Generic[T_co], metaclass=Counterparts):
     def __del__(self) -> None:
         streams = getattr(self, "_streams", None)
         if streams is not None and streams.basics.closed is None:
-            # May run under the owner's lock, so only leave a note.
+            # This may run under the owner's lock, so only note the task here.
             streams.basics.dropped_generators.append(self._task_id)
             streams.basics.reactor.wake()
 
     def __reduce__(self) -> tuple[object, ...]:
         raise TypeError(
-            "An ObjectRefGenerator cannot be sent to another process: its items belong to the one that submitted "
-            "the task. Send the refs that it yields."
+            "An ObjectRefGenerator cannot be sent to another process: its items belong to the process that "
+            "submitted the task. Send the refs that it yields."
         )
 
     def __repr__(self) -> str:
@@ -208,7 +208,7 @@ class _LoopWaker:
         self.event = event
 
     def __call__(self) -> None:
-        with contextlib.suppress(RuntimeError):  # its loop was closed: then nobody waits
+        with contextlib.suppress(RuntimeError):  # the event loop is closed, so no coroutine waits
             self.loop.call_soon_threadsafe(self.event.set)
 
 

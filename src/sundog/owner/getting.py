@@ -30,11 +30,9 @@ if TYPE_CHECKING:
 
 _perf = time.perf_counter
 _time = time.time
-_ANSWER_S = 0.1  # an owner that takes longer is stopped or very busy
-_LEND_AFTER_S = (
-    1e-3  # an actor has a process already: most of its answers come sooner than a CPU is lent and taken
-)
-_PENDING_MAX = 100  # ids that a timeout carries; a list of refs may have millions
+_ANSWER_S = 0.1  # an owner that needs longer to answer is stopped or very busy
+_LEND_AFTER_S = 1e-3  # most actor calls answer sooner than a CPU can be lent and taken back
+_PENDING_MAX = 100  # ids in the error of a timeout; a list of refs may have millions
 
 
 class Getting:
@@ -86,7 +84,8 @@ class Getting:
         ring, first, task = basics.ring, oid[:16], b""
         if basics.closed is not None:
             basics.check_open()
-        if first not in basics.table:  # its task is not under way here: it is borrowed, or there by now
+        # this process has no unfinished task for the object: the object is borrowed, or ready by now
+        if first not in basics.table:
             with basics.lock:
                 basics.check_open()
                 if first not in basics.table and oid not in basics.ready:
@@ -100,7 +99,7 @@ class Getting:
             if basics.before_block is None:
                 led = basics.reactor.lead_one(basics.ready, oid, None)
             elif self.peers.unanswered:
-                led = False  # borrowed: whether the CPU is lent depends on what its owner says
+                led = False  # the object is borrowed: its owner's answer decides whether the CPU is lent
             else:
                 try:
                     call = basics.table.get(first)
@@ -112,14 +111,15 @@ class Getting:
             if led:
                 event_facts.unblock_one(ring, first, site, task, started, _time())
         if not led:
-            # Another thread reads, or this one has been blocked for long (then the CPU is taken and lent once more).
+            # Another thread reads, or this thread has been blocked for long: then the CPU is lent now, and
+            # taken back later.
             self._await_all([oid], None, started)
 
     def get_many(self, oids: list[bytes], timeout_s: float | None) -> list[object]:
         """The values of many objects; the first error in order is raised."""
         find, load = self.basics.ready.get, self._load
         out: list[object] = []
-        # One look at each if all are ready: of very many, every look is at memory that is in no cache.
+        # Check each object once if all are ready: with very many objects every check is a cache miss.
         for oid in oids:
             value = find(oid)
             if type(value) is bytes:
@@ -168,7 +168,8 @@ class Getting:
             return True
 
         def target() -> tuple[str, int, tuple[bytes, ...]] | None:
-            # It ends with the first that fails, in order: so the first that is missing is all it waits for.
+            # A get ends with the first object that failed, in the order of the list, so it waits for the
+            # first missing one only.
             for oid in oids[position:]:
                 value = ready.get(oid)
                 if value is None:
@@ -194,7 +195,7 @@ class Getting:
                 pending=[oid.hex() for oid in pending[:_PENDING_MAX]],
             )
         if failed is not None:
-            basics.objects.load(failed)  # raises: what comes after it in the list may not be ready
+            basics.objects.load(failed)  # raises: objects later in the list may not be ready
 
     def await_objects(self, oids: list[bytes]) -> None:
         """Block until all are ready; raises the first error among them."""
@@ -234,7 +235,8 @@ class Getting:
         patience_s = self.long_waits.patience_s
         if deadline is None and target is not None and patience_s is not None:
             waited_s = _time() - started if started else 0.0
-            limit = _perf() + patience_s - min(max(waited_s, 0.0), patience_s)  # the clock may have been set
+            # the wall clock may have been set
+            limit = _perf() + patience_s - min(max(waited_s, 0.0), patience_s)
         blocked = ended = False
         long: LongWait | None = None
 
@@ -245,7 +247,7 @@ class Getting:
 
         def over() -> bool:
             nonlocal ended
-            ended = ended or done()  # some say so only once
+            ended = ended or done()  # some conditions report their end only once
             return ended or (long is not None and long.links is not None)
 
         try:
@@ -296,7 +298,7 @@ class Getting:
         self.basics.reactor.lead(
             lambda: not unanswered or over(), until if limit is None else min(until, limit), None
         )
-        unanswered.clear()  # an owner that has not answered is not waited for twice
+        unanswered.clear()  # do not wait a second time for an owner that has not answered
 
     def _follow(
         self,
@@ -317,7 +319,7 @@ class Getting:
         with basics.lock:
             if done() or basics.closed is not None:
                 return
-            # Named under the lock: an object that came a moment ago is not announced again.
+            # Chosen under the lock: an object that has just become ready is not announced again.
             oid = missing()
             if oid is None:
                 return

@@ -40,23 +40,23 @@ from sundog.owner import fault_dumps, moments
 
 _raw: Any = import_module(
     "_signal"
-)  # what `signal.signal` calls, under whichever name a program has imported that
+)  # what `signal.signal` calls, whatever name the program imported it under
 _set: Callable[[int, object], object] = _raw.signal
 _get: Callable[[int], object] = _raw.getsignal
 _AGAIN_S = 1e-3
-_DEPTH_MAX = 40  # handlers that interrupt each other; far below Python's limit of frames
+_DEPTH_MAX = 40  # nested handlers, far below Python's recursion limit
 
-main = 0  # the thread that gets the signals, once there is a guard
-pending: deque[int] = deque()  # signals whose handlers wait
-ended: Callable[[SystemExit], None] | None = None  # a handler ended a worker in which no task runs
-_handlers: dict[int, Callable[..., object]] = {}  # as the program set them
-_lock: Any = None  # the owner's
-_asleep = False  # in a blocking call that may be left at any time
-_watched: FrameType | None = None  # its end is waited for
-_deciding = False  # somebody decides when the handlers run
-_from_trace = 0  # handlers that a trace function runs now: Python traces nothing meanwhile
+main = 0  # the thread that receives signals, once the guard is installed
+pending: deque[int] = deque()  # signals whose handlers have not run yet
+ended: Callable[[SystemExit], None] | None = None  # called when a handler ends a worker that runs no task
+_handlers: dict[int, Callable[..., object]] = {}  # the handlers that the program installed
+_lock: Any = None  # the owner's lock
+_asleep = False  # the main thread is in a blocking call that may be interrupted at any time
+_watched: FrameType | None = None  # the frame whose end the trace function waits for
+_deciding = False  # some frame has taken over the decision when the handlers run
+_from_trace = 0  # handlers that run in a trace function now: Python traces nothing in the meantime
 _depth = 0
-_coming = False  # a signal is on its way again
+_coming = False  # a signal was sent again and has not arrived yet
 
 
 class Wake(BaseException):
@@ -134,7 +134,8 @@ def _arrived(number: int, frame: FrameType | None) -> None:
     """What Python calls for every signal that has a handler."""
     if number not in pending:
         pending.append(number)
-    # A call of this, or a loop over the handlers, that another signal interrupts looks at `pending` before it ends.
+    # If another signal interrupts this function or the loop over the handlers, that code checks `pending`
+    # before it ends.
     if frame is None or frame.f_code not in _LOOKING:
         _settle(frame)
 
@@ -150,7 +151,8 @@ def _settle(frame: FrameType | None, *, waits: bool = False) -> None:
     if _asleep:
         if frame is None or frame.f_code is wait_in.__code__:
             raise Wake
-        return  # in a trace function that was called for `_arrived`, which goes on and raises this
+        # this is the trace function that was called for `_arrived`, which continues and raises the error
+        return
     if _deciding:
         return
     _deciding = True
@@ -172,7 +174,7 @@ def _run(frame: FrameType | None, idle: bool) -> None:
     """Call the handlers that wait. `idle`: no code of the user's is interrupted, so what they raise is printed."""
     global _depth
     if _depth >= _DEPTH_MAX:
-        return  # those that run look again when they return
+        return  # the running handlers check again when they return
     _depth += 1
     try:
         while pending:
@@ -194,7 +196,7 @@ def _run(frame: FrameType | None, idle: bool) -> None:
     finally:
         _depth -= 1
         if pending:
-            _again()  # one of them raised
+            _again()  # one of the handlers raised
 
 
 # ---------------------------------------------------------------------- the end of a verb
@@ -255,7 +257,7 @@ def _moment(frame: FrameType, event: str) -> tuple[FrameType | None, bool] | Non
     """Where the program is if handlers may run at this event, and whether none of its code is interrupted."""
     if event == "return" and frame is _watched:
         return frame.f_back, moments.find(frame)[1]
-    # Called from C, as by map(), the next verb begins before the caller's own code goes on.
+    # If C code is the caller, as in map(), the next verb begins before the caller's own code continues.
     if event == "call" and not moments.is_finaliser(frame):
         target, idle = moments.find(frame.f_back)
         return None if target is not None else (frame.f_back, idle)
@@ -270,13 +272,15 @@ def wait_in(block: Callable[..., object], *args: object) -> None:
     """On the main thread: block in a call of C code that a signal may end, or not at all if a handler waits."""
     global _asleep
     try:
-        # From here on `_arrived` raises. Python looks for signals after a call, so also when this one returns.
+        # From here on `_arrived` raises. Python checks for signals after each call, also when this call
+        # returns.
         _asleep = True
         if not pending:
             block(*args)
     except Wake:
-        _asleep = False  # first: Python looks for signals only when it calls something
-        # What the verb waited for may have come, too; then it does not heed, and has to be seen returning.
+        _asleep = False  # first: Python checks for signals only at calls
+        # The verb's result may have arrived as well. Then the verb ignores the interrupt, and its return has
+        # to be watched.
         _settle(sys._getframe(), waits=True)
     finally:
         _asleep = False
@@ -322,7 +326,7 @@ def send_later(delay_s: float, send: Callable[..., object], *args: object) -> No
 
 def _send(delay_s: float, send: Callable[..., object], args: tuple[object, ...]) -> None:
     time.sleep(delay_s)
-    with contextlib.suppress(OSError):  # its receiver may be gone
+    with contextlib.suppress(OSError):  # the receiver of the message may be gone
         send(*args)
 
 

@@ -50,24 +50,27 @@ class Lane:
         "untold",
         "worker",
     )
-    out_of_order = False  # whether its tasks may run in another order than they were sent
+    out_of_order = False  # whether tasks may run in another order than the order of sending
 
     def __init__(
         self, worker: bytes, pid: int, sock: socket.socket | None, peer: socket.socket | None
     ) -> None:
-        self.worker = worker  # empty while an actor has no process
+        self.worker = worker  # empty while the actor has no process
         self.pid = pid
         self.sock = sock
-        self.peer = peer  # duplicate of the worker's end: unread packets can be taken back
+        # a duplicate of the worker's end of the socket pair: with it, unread packets can be taken back
+        self.peer = peer
         self.inflight: dict[bytes, Task] = {}
         self.load_s = 0.0
-        self.freed: list[tuple[str, int]] = []  # segments of the worker's making that are free again
-        # Told with every packet until one of them is answered: the first may be taken back and the next be read.
+        self.freed: list[tuple[str, int]] = []  # segments that the worker made and that are free again
+        # Sent with every packet until a packet is answered: the first packet may be taken back and the second
+        # be read.
         self.setup: LeaseSetup | None = None
-        self.untold: list[ToPeer] = []  # to be sent once it is known whose process this is
+        # messages to send once the id of the process at the other end is known
+        self.untold: list[ToPeer] = []
         self.blocked = False  # the worker waits in a get
         self.reclaim = False  # the node wants the lease back
-        self.leaving = False  # the worker said that it runs nothing more
+        self.leaving = False  # the worker said that it will run no more tasks
         self.retired = False  # the worker is gone
         self.last_s = 0.0
         self.idle_since_s = 0.0
@@ -87,7 +90,7 @@ class Lane:
         try:
             self.sock.send(data, socket.MSG_DONTWAIT)  # type: ignore[union-attr]
         except OSError:
-            # The worker may also be dead: the node's message about it moves the tasks.
+            # The worker may also be dead: then the node's message about the death moves the tasks.
             if big:
                 packets.discard(data)
             return False
@@ -102,7 +105,7 @@ class Lane:
         try:
             self.sock.send(dumps((None, [], self.freed, None), 5), socket.MSG_DONTWAIT)
         except OSError:
-            return  # they go with the next packet, or with the worker
+            return  # the message goes with the next packet, or is dropped with the worker
         self.freed = []
 
     def reader(
@@ -205,7 +208,7 @@ class LeasedLane(Lane):
         requeue: Callable[[LeasedLane | None, list[Task], bool], None],
     ) -> None:
         super().__init__(worker, pid, sock, peer)
-        self.known: set[int] = set()  # functions that the worker has seen
+        self.known: set[int] = set()  # functions that the worker has received
         self.shape: Shape | None = None
         self.lease = 0
         self._requeue = requeue
@@ -249,22 +252,23 @@ class ActorLane(Lane):
 
     def __init__(self, actor_id: bytes, name: str, busy: set[ActorLane], owner: object = None) -> None:
         super().__init__(b"", 0, None, None)
-        self.owner = owner  # whose calls these are: compared, for a handle may outlive its session
+        self.owner = owner  # the owner of these calls; compared, since a handle may outlive its session
         self.actor_id = actor_id
         self.name = name
         self.queue: deque[Task] = deque()
         self.state = "PENDING_CREATION"
-        self.away = False  # dead, or between two lives: calls are not simply queued
+        # the actor is dead or between two incarnations: calls need more than a place in the queue
+        self.away = False
         self.incarnation = 0
         self.cause: object = None
         self.fns: dict[object, Fn] = {}
         self.max_pending = -1
-        self.out_of_order = False  # a call does not wait for the arguments of those before it
-        self.by_group = False  # ... but for those of its concurrency group
-        self.concurrent = False  # runs several calls at a time
-        self.due_s = 0.0  # when the few calls that wait for others are sent all the same
-        self.keep: object = None  # the ref that keeps the actor alive while calls are on their way
-        self._busy = busy  # the lanes that have something to send
+        self.out_of_order = False  # a call does not wait for the arguments of earlier calls
+        self.by_group = False  # ... but waits for the arguments of earlier calls of its concurrency group
+        self.concurrent = False  # the actor runs several calls at a time
+        self.due_s = 0.0  # when a small batch that waits for more calls is sent anyway
+        self.keep: object = None  # a ref that keeps the actor alive while calls are in flight
+        self._busy = busy  # the set of lanes that have something to send
 
     def requeue(self, tasks: Iterable[Task]) -> None:
         """Put calls back to the head of the queue, in order."""

@@ -37,7 +37,7 @@ from sundog.wire.peers import CopyGone
 if TYPE_CHECKING:
     from sundog.owner.interfaces import Awaiting, Calling, Dispatching
 
-_ROW_BYTES = 600  # what a row takes besides the arguments of its task
+_ROW_BYTES = 600  # the size of a row without the arguments of its task
 
 
 class Recovery:
@@ -56,9 +56,10 @@ class Recovery:
         self.replies = replies
         self.streams = streams
         self.machine = Lineage(basics.config.max_lineage_bytes)
-        self.rebuilt = 0  # tasks that were run again for the sake of lost results
+        self.rebuilt = 0  # number of tasks that ran again to rebuild lost results
         self._kept: dict[bytes, Task] = {}
-        # Items lost while their generator still runs: it passed them, so they come with its next run.
+        # Lost items whose generator still runs. The generator has yielded them already, so its next run makes
+        # them again.
         self._later: dict[bytes, set[bytes]] = {}
 
     # ------------------------------------------------------------------ tasks that finish
@@ -110,7 +111,7 @@ class Recovery:
         value = basics.objects.value(oid)
         if value is not None:
             if value[2] is None or value[2][0] != segment:
-                return  # another copy has come meanwhile
+                return  # another copy has arrived
             self._let_go(oid, value)
         if oid[:PROCESS_BYTES] == basics.me:
             self.recover(oid, segment)
@@ -165,7 +166,7 @@ class Recovery:
             task.actor.put_back(task)
         self.lost(oid, segment)
         if oid not in (task.deps or ()):
-            self.replies.fail(task, whole(basics.ready[oid]))  # passed by value: nobody can make it again
+            self.replies.fail(task, whole(basics.ready[oid]))  # passed by value: no task can make it again
             return
         self.arguments.await_all(task)
 
@@ -262,7 +263,7 @@ class Recovery:
         basics.segments.abandon(segment, remove=oid[:PROCESS_BYTES] == basics.me)
         maker = value[4]
         if maker is not None and not maker.retired:
-            maker.freed.append((segment, value[2][1]))  # it may have it mapped for writing
+            maker.freed.append((segment, value[2][1]))  # the worker may have the segment mapped for writing
             if not maker.inflight:
                 maker.send_freed()
 
@@ -277,7 +278,8 @@ class Recovery:
     def _at_hand(self, oid: bytes) -> bool:
         basics = self.basics
         if oid[:PROCESS_BYTES] != basics.me:
-            # Its owner's to give. If that is dead, or says that it is lost, the task that runs again gets this error.
+            # The owner of this object provides it. If the owner is dead or has lost the object, the rerun
+            # task gets that error.
             return True
         value = basics.objects.value(oid)
         if value is not None:
@@ -305,7 +307,7 @@ class Recovery:
         self.rebuilt += 1
         self.basics.table[task_id] = task
         if task.actor is not None:
-            task.actor.put_back(task)  # a call that waits for it may be in the same queue
+            task.actor.put_back(task)  # a call that waits for this one may be in the same queue
         return task
 
     def _hold(self, need: bytes) -> None:
@@ -354,7 +356,7 @@ class Recovery:
             self.basics.objects.store(oid, full)
         self.basics.objects.carry_out()
         if not task.rebuilding and not task.cancelled:
-            self.streams.give_up(task)  # it may go on for ever
+            self.streams.give_up(task)  # the generator may never end
 
     def ended(self, task: Task) -> None:
         """A generator that ran again has returned."""
@@ -369,7 +371,7 @@ class Recovery:
         wanted, task.rebuilding = task.rebuilding or set(), None
         for oid in wanted:
             self._do(self.machine.freed(oid))
-            self.basics.objects.store(oid, value)  # or nothing, if nobody wants it any more
+            self.basics.objects.store(oid, value)  # stores nothing if no process needs the object any more
         self.resume(task)
 
     def was_stale_cancel(self, task: Task) -> bool:
@@ -409,7 +411,7 @@ class Recovery:
         if oid in wanted:
             wanted.discard(oid)
             if oid not in basics.freed_early:
-                # What has become small lives in our memory from now on and cannot be lost.
+                # A result that is small this time is kept in this process's memory and cannot be lost.
                 (task.lossy.add if value[2] is not None else task.lossy.discard)(oid)
                 return True
             basics.freed_early.discard(oid)
@@ -449,6 +451,6 @@ def _prepare(task: Task) -> None:
             saved[oid] = value
             size += len(value[1])
             needs.update(dict.fromkeys(value[3] or ()))
-    extra.pop(EXTRA_BACKPRESSURE, None)  # nobody consumes what a generator yields again
+    extra.pop(EXTRA_BACKPRESSURE, None)  # no consumer reads the items that are made again
     task.extra = extra or None
     task.needs, task.saved, task.kept_bytes = tuple(needs), saved or None, size

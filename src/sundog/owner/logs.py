@@ -25,13 +25,13 @@ from sundog.printable import printable
 BatchTuple: TypeAlias = tuple[bytes, int, bytes, str, bool, Sequence[str]]
 
 FOLD_WINDOW_S = 5.0
-# Beyond this many different lines the oldest are settled early: memory stays bounded in a flood.
+# With more different lines than this, the oldest are printed early, so memory stays bounded.
 FOLD_MAX_LINES = 10_000
 _RESET = "\x1b[0m"
 _ERASE_LINE = "\r\x1b[K"
-# Readable on dark and on light; plain white, black and the reds that people take for errors are left out.
+# Readable on dark and on light terminals. White, black and red are left out: people take red for an error.
 _COLORS = ("\x1b[36m", "\x1b[35m", "\x1b[32m", "\x1b[33m", "\x1b[34m", "\x1b[96m", "\x1b[95m", "\x1b[92m")
-# Two lines that differ only in what this matches are the same line.
+# Two lines are the same if they differ only in what this matches.
 _NUMBERS = re.compile(r"0x[0-9a-fA-F]+|\d+")
 _HINT = "lines that differ only in numbers are folded; RAY_DEDUP_LOGS=0 shows them all"
 
@@ -42,7 +42,7 @@ def wants_color(stream: TextIO) -> bool:
         return True
     try:
         return stream.isatty()
-    except (AttributeError, ValueError):  # a replacement without isatty, or a closed file
+    except (AttributeError, ValueError):  # sys.stdout was replaced by an object without isatty, or closed
         return False
 
 
@@ -86,7 +86,7 @@ def _format(start: str, lines: Sequence[str], color: bool) -> str:
         if not line.endswith("\r"):
             pieces.append(f"{start}{line}\n")
         elif color and index == last:
-            # Shown without a newline, so that the next state of the bar takes its place.
+            # Written without a newline, so that the next state of the progress bar replaces this one.
             pieces.append(f"{_ERASE_LINE}{start}{line[:-1]}")
     return "".join(pieces)
 
@@ -103,8 +103,8 @@ def _write(stream: TextIO, text: str) -> None:
             stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
         stream.flush()
     except (OSError, ValueError, AttributeError):
-        # The driver closed its stdout, its terminal is gone, or sys.stdout is None: the lines are in the
-        # workers' files, and the thread that receives results must live.
+        # The driver closed its stdout, the terminal is gone, or sys.stdout is None. The lines are in the
+        # workers' files, and this thread must go on: it receives results.
         return
 
 
@@ -168,7 +168,7 @@ class DriverLogs:
         self._local_ip = local_ip
         self._seen: dict[tuple[bool, str], _Seen] = {}
         self._hint = hint
-        # Which stream shows an unfinished progress line now: other text must not be glued to it.
+        # The stream that shows an unfinished progress line: other text must not be appended to that line.
         self._progress_on: TextIO | None = None
 
     def feed(self, batch: BatchTuple, now: float | None = None, *, ip: str = "") -> None:
@@ -220,7 +220,7 @@ class DriverLogs:
             return True
         seen.workers.add(worker_id)
         if len(seen.workers) == 1:
-            return True  # a loop that prints the same thing is that program's way of talking
+            return True  # one process that prints the same line again is not folded
         seen.folded += 1
         seen.line, seen.batch, seen.ip = line, batch, ip
         return False
@@ -241,7 +241,8 @@ class DriverLogs:
                     line += f" ({self._hint})"
                     self._hint = ""
                 if now is not None:
-                    # Still being said: the next window counts on, with everyone a known speaker.
+                    # The line is still being printed: the next window continues the count, and all its
+                    # processes are known.
                     self._seen[key] = _Seen(now, seen.line, seen.batch, seen.ip, seen.workers)
             self._print((*seen.batch[:5], [line]), seen.ip)
 
@@ -254,7 +255,7 @@ class DriverLogs:
             return
         color = wants_color(stream) if self._color is None else self._color
         if self._progress_on is not None:
-            # The unfinished bar makes way; its next state draws it again.
+            # Erase the unfinished progress bar; its next state draws it again.
             _write(self._progress_on, _ERASE_LINE)
             self._progress_on = None
         print_batch(batch, stream_out=stream, stream_err=stream, color=color, ip=ip, prefixed=self._prefixed)
@@ -280,5 +281,5 @@ def _pattern(setting: str, text: str) -> re.Pattern[str] | None:
         return re.compile(text) if text else None
     except re.error as error:
         raise ValueError(
-            f"The setting {setting} is {text!r}, which is no regular expression: {error}."
+            f"The setting {setting} is {text!r}, which is not a regular expression: {error}."
         ) from None

@@ -39,9 +39,10 @@ _FRAMES_MAX = 16
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _WORKER = os.path.join(_OURS, "worker") + os.sep
 
-# What a wait is for: (verb, how many must come, those that are missing). None: not known, so never a deadlock.
+# What a wait waits for: (verb, how many objects it needs, the missing objects). None: unknown, so never a
+# deadlock.
 Target = Callable[[], tuple[str, int, tuple[bytes, ...]] | None]
-# Where this process runs tasks: (slots, queued there, whether all else waits for the main slot).
+# Where this process runs tasks: (slots, tasks queued there, whether all of them wait for the main slot).
 Places = tuple["tuple[RunSlot, ...]", tuple[tuple[bytes, str], ...], bool]
 
 
@@ -57,14 +58,15 @@ class LongWait:
         thread = threading.current_thread()
         self.thread = thread.ident
         running = context.current()
-        # A thread that user code started may wait without holding up the task that it belongs to.
+        # A thread started by user code may wait without blocking the task that started it.
         self.holds_slot = thread is threading.main_thread() or (
             context.running.get() is not None and thread.name.startswith("sundog-")
         )
         self.runs = running.task_id if running is not None else b""
         self.name = running.name if running is not None else ""
-        self.gate: Callable[[bytes], None] | None = None  # wakes it while another thread reads
-        self.links: list[dict[str, object]] | None = None  # the deadlock it is part of
+        # wakes the waiting thread while another thread reads
+        self.gate: Callable[[bytes], None] | None = None
+        self.links: list[dict[str, object]] | None = None  # the deadlock that this wait is part of
 
     def error(self) -> DeadlockError:
         """What to raise; made in the thread that waits, for it reads the source files of the stacks."""
@@ -94,7 +96,7 @@ class LongWaits:
         self.actors = actors
         config = basics.config
         self.patience_s = config.deadlock_check_s if config.enable_deadlock_check else None
-        # A worker plugs in; it is given what the main thread runs, if the main thread waits.
+        # Set by a worker; the argument is the task of the main thread, if the main thread waits.
         self.places: Callable[[bytes], Places] = lambda main_runs: ((), (), False)
         self._serials = itertools.count(1)
         self._long: dict[int, LongWait] = {}
@@ -126,7 +128,7 @@ class LongWaits:
 
     def tell(self, message: TellWaits) -> None:
         """Tell the node of our long waits, and where these tasks of ours are."""
-        # Here and below: most processes are never asked, and start-up counts.
+        # Imported here and below: most processes are never asked for this, and start-up time counts.
         from sundog.state.wait_facts import Report
 
         self._read_replies()
@@ -164,7 +166,7 @@ class LongWaits:
                 continue
             verb, need, missing = target
             if need <= 0 or len(missing) < need:
-                continue  # it is about to go on
+                continue  # this wait is about to end
             found.append(
                 Wait(
                     wait.serial,
@@ -178,7 +180,9 @@ class LongWaits:
                     _stack(frames.get(wait.thread or 0)),
                 )
             )
-        frames.clear()  # this frame is among them: the ring would keep alive what every thread's callers hold
+        # this frame is one of them: the reference cycle would keep alive what the callers of every thread
+        # hold
+        frames.clear()
         return tuple(found)
 
     def _other_threads(self) -> int:
@@ -235,7 +239,7 @@ def _stack(frame: FrameType | None) -> tuple[Frame, ...]:
     while frame is not None and len(found) < _FRAMES_MAX:
         code = frame.f_code
         if code.co_filename.startswith(_WORKER):
-            break  # what runs the user's code; below it is only how the process was started
+            break  # this frame runs the user's code; the frames below it only started the process
         if not code.co_filename.startswith(_OURS):
             found.append(Frame(code.co_filename, frame.f_lineno, code.co_name))
         frame = frame.f_back

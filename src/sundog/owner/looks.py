@@ -25,14 +25,14 @@ def answer(owner: Owner, message: Look) -> None:
     try:
         _thread.start_new_thread(_answer, (owner, message))
     except RuntimeError:
-        _answer(owner, message)  # the system allows no more threads
+        _answer(owner, message)  # the system allows no more threads, so answer in this thread
 
 
 def _answer(owner: Owner, message: Look) -> None:
     try:
         row = _ANSWERS[message.question](owner, *message.arguments)
     except Exception as error:
-        row = f"{type(error).__name__}: {error}"  # it stands where the answer would, and is shown
+        row = f"{type(error).__name__}: {error}"  # the text takes the place of the answer and is shown
     with owner.lock:
         if owner.closed is None:
             owner.control.send(Looked(message.token, row))

@@ -32,7 +32,8 @@ def record_lost(basics: Basics, control: Control, tasks: Iterable[Task], worker:
             continue
         start = began_at if task.id == began and began_at <= now else now
         seen = sample.own_bytes if sample is not None and sample.task_id == task.id else 0
-        # The process that died stands where a function's fingerprint would: both are written once per name.
+        # The id of the dead process takes the place of the function's fingerprint: both are written once per
+        # name.
         given = (task.extra or {}).get(EXTRA_NAME)
         name = basics.ring.name(given or task.fn.name, worker.hex(), task.fn.name if given else "")
         basics.ring.write(

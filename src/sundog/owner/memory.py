@@ -46,12 +46,13 @@ class MemoryLosses:
         replies = self.replies
         replies.begin_attempt(task)
         task.memory_attempt += 1
-        # Admission keeps too many from starting again at once, so a long streak need not wait for ever longer.
+        # Admission limits how many tasks start again at once, so the delay need not grow without bound.
         wait_s = backoff.delay_s(min(task.memory_attempt, _LONGEST_ATTEMPT), backoff.MEMORY, task.id)
         replies.requeue_later(task, wait_s)
 
     def _may_retry(self, task: Task, retry: str) -> bool:
-        from sundog.state.memory import COUNTED, FREE  # the monitor's machine: not for every start
+        # the memory monitor's state machine: not loaded at every start
+        from sundog.state.memory import COUNTED, FREE
 
         if task.retries == 0:
             return False
@@ -67,7 +68,8 @@ class MemoryLosses:
         """The node wants to know what runs on our workers: it has to choose one of them."""
         rows = []
         for worker, lane in self.dispatch.lanes.items():
-            task = next(iter(lane.inflight.values()), None)  # packets run in order: the oldest runs
+            # a worker runs its packets in order, so the oldest task is the running one
+            task = next(iter(lane.inflight.values()), None)
             if task is not None:
                 rows.append((worker, task.id, task.fn.name, task.retries))
         self.control.send(RunningTold(message.token, rows))

@@ -44,7 +44,7 @@ def from_node(owner: Owner, role: str) -> Table:
         on(control.StoreCollect, room.collect),
         on(control.StoreTrim, room.trim),
         on(control.StoreUnsent, lambda message: owner.replies.remove_unknown(set(message.names))),
-        # for the user
+        # messages to the user
         on(control.Notice, owner.memory.notice),
         on(control.PauseCounts, owner.pauses.told),
         on(control.StartProfile, profiles.start),
@@ -95,7 +95,7 @@ def _describe(owner: Owner, message: control.Describe, role: str) -> None:
 
 
 def _look(owner: Owner, message: control.Look) -> None:
-    from sundog.owner import looks  # most processes are never looked at
+    from sundog.owner import looks  # most processes are never asked
 
     looks.answer(owner, message)
 

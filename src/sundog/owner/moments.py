@@ -20,13 +20,13 @@ from types import CodeType, FrameType
 from sundog.owner import context
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-# These stand on the public API, as the user's code does.
+# These packages use the public API, as the user's code does.
 _APPLICATIONS = ("util/", "experimental/", "cli/", "compat/", "observe/")
 _GUARD = ("owner/interrupts.py", "owner/moments.py")
 _RUNS_HANDLERS = "_run"
 _PATCHES = ("install", "uninstall", "_signal", "_getsignal")
-# Functions that call the user's code. From the first instruction that sets the variable named here, that code has
-# returned, and what its task leaves behind is being counted and sent.
+# Functions that call the user's code. Once such a function sets the variable named here, the user's code has
+# returned, and the function counts and sends the results of the task.
 _CALLERS: dict[tuple[str, str], str] = {
     ("worker/executor.py", "run"): "end",
     ("worker/executor.py", "_run_any"): "end",
@@ -43,7 +43,7 @@ _CALLERS: dict[tuple[str, str], str] = {
     ("worker/async_actor.py", "_stream"): "",
     ("worker/async_actor.py", "_as_async"): "",
 }
-# Functions of a worker that last as long as the process.
+# Functions of a worker that run as long as the process.
 _LOOPS = (
     ("worker/serving.py", "run"),
     ("worker/async_actor.py", "run"),
@@ -72,7 +72,7 @@ def find(frame: FrameType | None) -> tuple[FrameType | None, bool]:
             place = part, code.co_name
             if part in _GUARD:
                 if code.co_name == _RUNS_HANDLERS:
-                    return ours, False  # of a handler that runs
+                    return ours, False  # the frame belongs to a handler that runs now
                 if code.co_name in _PATCHES:
                     ours = frame
             elif place in _CALLERS:
@@ -107,7 +107,7 @@ def _end_of_call(code: CodeType, variable: str) -> int:
         return _NEVER
     found = _ends.get(code)
     if found is None:
-        import dis  # takes long to import, and most programs have no handlers
+        import dis  # slow to import, and most programs have no handlers
 
         found = _NEVER
         for step in dis.get_instructions(code):

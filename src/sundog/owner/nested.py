@@ -38,15 +38,15 @@ class Nested:
         self._ops = ops
         self._lock = lock
         self._ready = ready
-        self.shed = False  # a value was freed for which refs were kept: their deaths are to be counted
-        # Object -> the ids in its value, and their refs from the second time on.
+        self.shed = False  # a value with kept refs was freed: the deaths of these refs are to be counted
+        # Object id -> the ids in its value, and from the second read on their refs.
         self._kept: dict[bytes, _Kept] = {}
 
     def load(self, oid: bytes, found: Value, views: Buffers | None) -> object:
         """Unpickle a value with many refs inside. Not locked."""
         inner: list[bytes] = found[3]
         kept = self._kept.get(oid)
-        if kept is None or kept[0] is not inner:  # another value of the same object: its copy was lost
+        if kept is None or kept[0] is not inner:  # the object has another value now: its copy was lost
             value = self._load_counted(found[1], views, inner, [])
             self._keep(oid, found, None)
             return value
@@ -55,7 +55,7 @@ class Nested:
             value = self._load_counted(found[1], views, inner, made)
             self._keep(oid, found, {ref._id: ref for ref in made})
             return value
-        # What is rebuilt is constant in the pickle, so each id that it asks for was there the last time.
+        # The pickle does not change, so every id that unpickling asks for was there at the last read.
         return unpack_with(found[1], views, kept[1].get)
 
     def _load_counted(
@@ -74,7 +74,7 @@ class Nested:
             value = unpack_with(meta, views, rebuild)
         except BaseException:
             self._take_back(inner, made)
-            made.clear()  # the traceback would keep them
+            made.clear()  # a traceback would keep them alive
             raise
         if len(made) != len(inner):
             self._take_back(inner, made)
@@ -85,7 +85,7 @@ class Nested:
 
     def _keep(self, oid: bytes, found: Value, refs: dict[bytes, ObjectRef[object]] | None) -> None:
         with self._lock:
-            # Else it was freed meanwhile, and nobody would forget this.
+            # Otherwise the object was freed in the meantime, and this entry would never be removed.
             if self._ready.get(oid) is found:
                 self._kept[oid] = found[3], refs
 

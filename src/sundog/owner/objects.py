@@ -30,8 +30,8 @@ from sundog.store.segments import Segments
 from sundog.wire.lanes import ERROR, OK
 
 Callback = Callable[[bytes], None]
-_FEW = 8  # refs in a value that are counted one by one
-_LATE = 64  # births and deaths of refs that a small put leaves to others to count
+_FEW = 8  # up to this many refs in a value are counted one by one
+_LATE = 64  # a small put leaves up to this many uncounted births and deaths of refs for later
 _time = time.time
 
 
@@ -78,7 +78,7 @@ class Around(Protocol):
 class Objects:
     """The objects of one process."""
 
-    around: Around  # set by the owner, which is around them
+    around: Around  # set by the owner, which contains the objects
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Objects:
         self.me = me
         self.ids = ids
         self.lock = lock
-        self.ops = ops  # births (in tuples) and deaths of refs that are not counted yet
+        self.ops = ops  # births (tuples) and deaths (ids) of refs that are not counted yet
         self.segments = segments
         self.reactor = reactor
         self.ring = ring
@@ -105,19 +105,19 @@ class Objects:
         self.inline_max = inline_max
         self.refs = References(me)
         self.ready: dict[bytes, Stored] = {}
-        self.table: dict[bytes, Task] = {}  # the tasks of ours that have not ended
+        self.table: dict[bytes, Task] = {}  # unfinished tasks that this process submitted
         self.waiters: dict[bytes, list[Callback]] = {}
         self.dependents: dict[bytes, list[Task]] = {}
         self.freed_early: set[bytes] = set()
         self.nested = Nested(ops, lock, self.ready)
         self._uncounted_allowed = uncounted_allowed
-        self._name_put = 0  # the ring's number for it, from the first event on
+        self._name_put = 0  # the ring's number for the name, set at the first event
 
     # ------------------------------------------------------------------ ref births and deaths (locked)
     def drain(self) -> None:
         """Count the births and deaths of refs so far, and carry out what follows."""
         self._drain_once()
-        # What was freed may have had refs of its own, which died with it: nobody may come to count those later.
+        # A freed value may have contained refs, which died with it. Count their deaths now: no later call may come.
         while self.nested.shed:
             self.nested.shed = False
             self._drain_once()
@@ -131,7 +131,7 @@ class Objects:
         for _ in range(len(ops)):
             op: Any = take()
             if not owned and not borrowed and type(op) is bytes:
-                # The common end: a small value that only its maker held, and nothing is counted.
+                # The common case: a small value that only its creator held, without counted refs.
                 value = forget(op, None)
                 if type(value) is not bytes:
                     self._free(op, value)
@@ -153,8 +153,9 @@ class Objects:
                 entry.local -= 1
             else:
                 late.append(op)
-        # An object whose last ref died here before the next was born (as between attempts of one task) is held
-        # throughout: to forget and ask for it again in between would lose the value that a get waits for.
+        # The last ref to an object may die before the next one is born, as between two attempts of a task.
+        # The object is held all the time: to drop and request it again would lose the value that a get waits
+        # for.
         for op in late:
             refs.drop(op)
         self.carry_out()
@@ -186,7 +187,8 @@ class Objects:
             if task is not None:
                 self.freed_early.add(oid)
                 self.around.nobody_asks(oid)
-                self.dependents.pop(oid, None)  # tasks that waited for it are done: cancelled, or failed
+                # the tasks that waited for the object have been cancelled or have failed
+                self.dependents.pop(oid, None)
             else:
                 self.around.not_made(oid)
             return
@@ -196,7 +198,7 @@ class Objects:
             self.unread.freed(oid, value)
         if value[3] is not None:
             self.nested.forget(oid)
-        if value[2] is not None and oid[TASK_BYTES:] != PUT_SUFFIX:  # what was put has no lineage
+        if value[2] is not None and oid[TASK_BYTES:] != PUT_SUFFIX:  # a value from put() has no lineage
             self.around.lineage_freed(oid)
         self.discard(value)
 
@@ -215,12 +217,12 @@ class Objects:
         elif maker.retired or maker.sock is None or f"-{maker.worker.hex()}-" not in name:
             self.segments.unlink(
                 name
-            )  # its maker is gone; an actor's link may lead to a later life of the actor
+            )  # the worker that made the segment is gone; an actor's lane may lead to a later incarnation
         else:
             self.segments.forget(name)
             maker.freed.append((name, size))
             if not maker.inflight:
-                maker.send_freed()  # no packet is due there that could take it along
+                maker.send_freed()  # no packet for this worker is due that could carry the message
 
     def _forget(self, oid: bytes) -> None:
         """A borrowed object has no hold left here."""
@@ -308,13 +310,13 @@ class Objects:
         try:
             location = self.segments.write(buffers)
         except BaseException:
-            ops.extend(inner or ())  # there is no object to hold them
+            ops.extend(inner or ())  # no object exists that could hold them
             raise
         self.ready[oid] = (OK, meta, location, inner, None)
         name = self._name_put
         if not name:
             name = self._name_put = self.ring.name("put")
-        if index_of(oid):  # of a task that ran here, in the process of its parent
+        if index_of(oid):  # the result of a task that ran inside its parent's process
             event_facts.made(self.ring, RESULT, oid[:16], index_of(oid), location, started, _time())
         else:
             event_facts.made(self.ring, PUT, oid[:16], of_user(self.ring, name), location, started, _time())
@@ -366,7 +368,7 @@ class Objects:
         if flag == ERROR:
             self.unread.oids.discard(oid)
             error = [raised.as_raised(value)]
-            del value  # an error that its own traceback leads to would keep the refs of all those frames
+            del value  # an error refers to its traceback, which would keep the refs of all those frames
             raise error.pop()
         return value
 

@@ -23,7 +23,7 @@ class KnownPauses:
     def __init__(self) -> None:
         self.count = 0
         self.attached = 0
-        self._before_s = 0.0  # of pauses that are over
+        self._before_s = 0.0  # total length of the pauses that are over
         self._since_s = 0.0
 
     def told(self, message: PauseCounts) -> None:

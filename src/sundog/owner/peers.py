@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 _DEAD_MAX = 2_000
 ReferenceWord = tuple[
     object, ...
-]  # as `state/references.py` makes them: the rows of the same name, as plain tuples
+]  # instructions of `state/references.py`: plain tuples with the fields of the rows of the same name
 
 
 class Peer:
@@ -76,14 +76,14 @@ class Peers:
         self.control = control
         self._out: dict[bytes, Peer] = {}
         self._in: dict[int, tuple[bytes, Connection]] = {}
-        self._wanted: set[bytes] = set()  # borrowed objects we asked for
-        self.unanswered: set[bytes] = (
-            set()
-        )  # those of them whose owner has not said yet whether they are ready
-        self._asked: dict[bytes, list[bytes]] = {}  # our objects -> processes to tell when ready
+        self._wanted: set[bytes] = set()  # borrowed objects that this process has requested
+        # Requested objects whose owner has not yet said whether they are ready.
+        self.unanswered: set[bytes] = set()
+        # own objects -> processes to tell when the object is ready
+        self._asked: dict[bytes, list[bytes]] = {}
         self.dead: dict[bytes, Cause] = {}
         self.on_death: Callable[[bytes], None] = lambda process: None
-        self.table = Table()  # what is heard: owner/messages.py, and what a worker adds to it
+        self.table = Table()  # message -> handler: owner/messages.py, plus the handlers of a worker
 
     # ------------------------------------------------------------------ sending
     def send(self, process: bytes, message: ToPeer | ReferenceWord) -> None:
@@ -109,7 +109,7 @@ class Peers:
             peer.backlog.append(message)
             self._flush_later(peer, error)
         except OSError:
-            pass  # its death is announced by the node
+            pass  # the node announces the death of this process
 
     def send_all(self, message: ToPeer) -> None:
         """Tell every process to which there is a channel: all that were ever given a value are among them."""
@@ -127,7 +127,7 @@ class Peers:
 
     def _flush(self, peer: Peer) -> None:
         if self._out.get(peer.process) is not peer:
-            return  # it is gone
+            return  # the process is gone
         while peer.backlog:
             try:
                 peer.connection.send(peer.backlog[0], flags=socket.MSG_DONTWAIT)
@@ -183,7 +183,7 @@ class Peers:
         basics = self.basics
         if basics.ops:
             basics.objects.drain()
-        # What was freed before its task has ended has no hold left that could be counted.
+        # An object that was freed before its task ended has no hold that could be counted.
         known = message.oid in basics.ready if type(message) is Unborrow else self._has(message.oid)
         basics.refs.on_message(process, message, known)
         basics.objects.carry_out()
@@ -208,7 +208,7 @@ class Peers:
             return
         self._wanted.add(oid)
         lends = self.basics.before_block is not None
-        if lends:  # whether it keeps its CPU depends on the answer
+        if lends:  # the answer decides whether the waiting worker keeps its CPU
             self.unanswered.add(oid)
         self.send(process, AskValue(oid, lends))
 
@@ -231,7 +231,7 @@ class Peers:
         self.unanswered.discard(oid)
         value = (flag, meta, location, inner, None)
         if not self.basics.refs.is_known(oid):
-            # Not held here any more (or not yet counted): births first, then look again.
+            # The object is not held here, or its hold is not counted yet: count the births, then check again.
             self.basics.objects.drain()
         if self.basics.refs.is_known(oid):
             self.basics.objects.store(oid, value)
@@ -259,7 +259,7 @@ class Peers:
 
     def _tell_all(self, oid: bytes) -> None:
         if self.basics.closed is not None:
-            return  # woken by the end of the session, not by a value
+            return  # the end of the session woke this thread, not a value
         for process in self._asked.pop(oid, ()):
             self._tell(process, oid)
 
@@ -299,7 +299,7 @@ class Peers:
                 self._drop(connection)
         self.dead[process] = cause
         if len(self.dead) > _DEAD_MAX:
-            # Should anybody ask for it, the node tells of its death again.
+            # If a process asks for this one again, the node announces its death again.
             del self.dead[next(iter(self.dead))]
         basics = self.basics
         basics.objects.drain()

@@ -76,9 +76,9 @@ class Reactor:
         self.closed = False
         self.leader = False
         self.dormant = False  # the background thread sleeps until a socket wakes it
-        self.patience_s: float | None = None  # a get of one object that lasts longer is not led by `lead_one`
+        self.patience_s: float | None = None  # `lead_one` gives up a get of one object after this time
         self.watchful: Callable[[], bool] = lambda: False
-        self.awaited: Callable[[], bool] = lambda: True  # whether somebody waits for what a reply would bring
+        self.awaited: Callable[[], bool] = lambda: True  # whether any thread waits for a reply
         self._glanced_s = 0.0
         self.handlers: dict[int, Callable[[], None]] = {}
         self.writers: dict[int, Callable[[], None]] = {}
@@ -87,14 +87,16 @@ class Reactor:
         self.outer = select.epoll()
         self._epfd = self.ep.fileno()
         self.bg.register(self._epfd, _IN)
-        self.standby = self.bg  # readable for the loop or thread that reads while no thread leads
-        self.stander: Stander | None = None  # the loop of asyncio that does; None: the background thread
+        # the epoll object of the standby: the loop or thread that reads while no thread leads
+        self.standby = self.bg
+        # the event loop of asyncio that stands by; None: the background thread
+        self.stander: Stander | None = None
         self._stander_read_s = 0.0
         self._pumper: Stander | None = None
         self.outer.register(self._epfd, _IN)
         self._wake_r, self._wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self.add(self._wake_r, self._drain_wake)
-        # One for the background thread alone: a leader must not swallow its wake-ups.
+        # An eventfd for the background thread alone: a leader must not consume its wake-ups.
         self._nudge = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._gathering = False
         self.bg.register(self._nudge, _IN)
@@ -157,10 +159,10 @@ class Reactor:
         if new is not self.standby:
             old, self.standby = self.standby, new
             if not self.leader:
-                with contextlib.suppress(OSError, ValueError):  # the loop is closed
+                with contextlib.suppress(OSError, ValueError):  # the event loop is closed
                     old.modify(self._epfd, 0)
                 new.modify(self._epfd, _IN)
-            # The background thread may be in poll without a time limit: it watches the loop from now on.
+            # The background thread may be in poll without a timeout: from now on it watches the event loop.
             os.eventfd_write(self._nudge, 1)
         self.stander = stander
         self._stander_read_s = _perf()
@@ -202,7 +204,7 @@ class Reactor:
             self.stander.soon()
         else:
             self._gathering = True
-            with contextlib.suppress(OSError):  # closed meanwhile
+            with contextlib.suppress(OSError):  # closed in the meantime
                 os.eventfd_write(self._nudge, 1)
 
     def start_ticking(self) -> None:
@@ -230,13 +232,15 @@ class Reactor:
                 os.eventfd_read(self._nudge)
             is_asked = self._gathering
             if is_asked:
-                # To read now would take the interpreter from a thread that is in the middle of making more tasks.
+                # Reading now would take the interpreter lock from a thread that is submitting more tasks.
                 self._gathering = False
                 with contextlib.suppress(OSError, ValueError):
                     self.bg.poll(_GATHER_S)
-            # While somebody makes tasks, and reads the replies in passing, we would only take the interpreter and the
-            # lock from them, once for each system call of ours. But the clock is ours to look at.
-            nap = _NAP_S  # longer each time: every look takes the interpreter from them
+            # While another thread submits tasks and reads the replies in passing, this thread would only take
+            # the interpreter lock and the owner's lock from it, once for each system call. But timers are
+            # this thread's work.
+            # longer each time: every check takes the interpreter lock from the submitting thread
+            nap = _NAP_S
             while nap < _NAP_MAX_S:
                 if _perf() - self._glanced_s > _GLANCED_S or self.awaited() or self.closed:
                     break
@@ -253,7 +257,7 @@ class Reactor:
                     self.pump()
                     self._maybe_tick()
                 except Exception:
-                    # A defect of ours must not silence this thread: everyone would wait for ever.
+                    # A defect of sundog must not end this thread: every waiting thread would wait for ever.
                     import traceback
 
                     traceback.print_exc()
@@ -379,7 +383,7 @@ class Reactor:
         while not done():
             if self.closed:
                 return False
-            # No spinning here: a thread that waits for many objects leaves the cores to the workers.
+            # No spinning: a thread that waits for many objects leaves the cores to the workers.
             ready = poll(0)
             if not ready:
                 if on_block is not None:
@@ -425,7 +429,7 @@ class Reactor:
         """After the background thread ended: close the descriptors."""
         if self.thread.is_alive() and threading.current_thread() is not self.thread:
             self.thread.join(timeout=2.0)
-        # A thread that still leads was woken by `close`; it must be out of poll() before the descriptors go.
+        # `close` has woken the leader. The leader must have left poll() before the descriptors are closed.
         deadline = _perf() + 2.0
         while self.leader and _perf() < deadline:
             time.sleep(0.0005)
@@ -433,7 +437,7 @@ class Reactor:
         self.bg.close()
         self.outer.close()
         os.close(self._wake_r)
-        write, self._wake_w = self._wake_w, -1  # a late wake() must not write to a descriptor that is reused
+        write, self._wake_w = self._wake_w, -1  # a late wake() must not write to a reused descriptor
         os.close(write)
         nudge, self._nudge = self._nudge, -1
         os.close(nudge)

@@ -60,7 +60,7 @@ class Replies:
             batch = packets.read_big(batch[1], [])
         basics = self.basics
         if basics.ops:
-            basics.objects.drain()  # refs born from what we held must be counted before that hold goes
+            basics.objects.drain()  # count the refs born from the held objects before their hold ends
         ready, table, inflight = basics.ready, basics.table, lane.inflight
         waiters, dependents, early = basics.waiters, basics.dependents, basics.freed_early
         count = len(inflight)
@@ -71,7 +71,7 @@ class Replies:
             task = inflight.pop(task_id, None)
             if task is None:
                 continue
-            if task.actor is None:  # calls go where their actor is, however long they take
+            if task.actor is None:  # calls go to their actor, however long they take
                 fn = task.fn
                 lane.load_s -= task.estimate_s
                 before = fn.estimate_s
@@ -113,7 +113,8 @@ class Replies:
             lane.reclaim = lane.leaving = True
             return
         if kind == wire.R_WORKER:
-            # The node's word of it may come later, but whose refs these replies hold must be known now.
+            # The node's message about the worker may come later, but the process that holds the refs of these
+            # replies must be known now.
             self.actors.worker_known(lane, task_id, payload)
             return
         if kind in _NOT_THE_END:
@@ -252,9 +253,10 @@ class Replies:
         if again:
             self.retry(task, backoff.EXCEPTION)
         elif stale:
-            return  # it was sent once more
+            return  # the task was sent once more
         elif cancelled:
-            # One that would have been tried again ends by the cancel, not by this attempt's error.
+            # A cancelled task that would have been retried ends as cancelled, not with the error of this
+            # attempt.
             self.cancels.fail(task, "before it ran" if retryable is None else "before its next attempt")
         else:
             if retryable != wire.CANCELLED:
@@ -332,7 +334,7 @@ class Replies:
         link = task.actor
         if link is None:
             self.dispatch.look_at(task.fn.shape).queue.append(task)
-        elif link.state == "DEAD":  # it died while the call waited its delay
+        elif link.state == "DEAD":  # the actor died during the delay of the call
             self.fail_with(task, self.actors.died_error(link, task))
         else:
             link.requeue([task])
@@ -344,7 +346,7 @@ class Replies:
         if lane is None:
             return
         self.drain_lane(lane)
-        lane.blocked = True  # take_back then empties the socket
+        lane.blocked = True  # makes take_back empty the socket
         lane.take_back()
         self.close_lane(lane)
         lost = self.sort_lost(worker, lane.inflight)
@@ -361,7 +363,7 @@ class Replies:
                     packets.RECV_BYTES, socket.MSG_DONTWAIT
                 )
             except ConnectionResetError:
-                continue  # it died with calls unread, which is told once, and ahead of its replies
+                continue  # the actor died with unread calls; this is reported once, and before its replies
             except OSError:
                 return
             if not data:
@@ -407,7 +409,8 @@ class Replies:
         ring = self.control.ring_path(worker)
         if not self.basics.config.record_enabled or events.pid_of(ring) is None:
             return (
-                tasks  # it read them, and has left no evidence: the disk was full, or the folder was removed
+                # the worker read them and left no evidence: the disk was full, or the folder was removed
+                tasks
             )
         last, _ = events.sent_last(ring)
         begun = 0

@@ -29,7 +29,8 @@ _STEPS_MAX = 2_000
 _LIMIT_S = 3.0
 _WIDTH_MAX = 32
 _BASES_MAX = 8
-_INNER_PARTS = ("sundog.owner", "sundog.worker", "sundog.store", "sundog.engines")  # a way ends there
+# a path from an object to its holder ends at these modules
+_INNER_PARTS = ("sundog.owner", "sundog.worker", "sundog.store", "sundog.engines")
 _ACTOR = "attribute actor of a Executor"
 _ACTORS = "the actor itself"
 _SCALARS = (str, bytes, int, float, bool, type(None))
@@ -43,7 +44,7 @@ def explain(names: Iterable[str], exported: dict[str, object]) -> list[Retention
         exported: Of those whose bytes are read in place: what exports the bytes.
     """
     wanted = dict.fromkeys(names)
-    everything = gc.get_objects()  # before this search makes containers of its own
+    everything = gc.get_objects()  # taken before this search creates containers of its own
     search = _Search()
     holders: dict[str, list[object]] = {name: [] for name in wanted}
     for each in everything:
@@ -69,7 +70,7 @@ class _Search:
     def __init__(self) -> None:
         self._ends_at = (
             time.thread_time() + _LIMIT_S
-        )  # of work: a time in which this thread stood still costs nobody
+        )  # processor time: a time in which this thread did not run costs nothing
         self._steps = 0
         self._frames = _running_variables()
         self._own: set[int] = {id(self._frames), id(self.__dict__)}
@@ -90,7 +91,7 @@ class _Search:
     def way_from(self, array: str, holder: Any) -> tuple[str, ...] | None:
         """The same for an array that `holder` holds."""
         if isinstance(holder, str):
-            return (array, holder)  # a variable of a running function
+            return (array, holder)  # the holder is a variable of a running function
         value, container = holder
         end, text = _edge(container, value)
         if end:

@@ -51,9 +51,10 @@ class Room:
         self.control = control
         self.limit_bytes = limit_bytes
         self._numbers = itertools.count(1)
-        self._asked: dict[int, tuple[int, int]] = {}  # number -> bytes asked for, and bytes to set aside
+        # number of the request -> bytes requested, and bytes to reserve
+        self._asked: dict[int, tuple[int, int]] = {}
         self._answers: dict[int, Any] = {}
-        self._got = 0  # all that the node ever granted
+        self._got = 0  # all bytes that the node has granted
         basics.segments.live_within(limit_bytes, self)
 
     # ------------------------------------------------------------------ asking (any thread, not locked)
@@ -93,8 +94,8 @@ class Room:
             return self.basics.segments.restored_path(name), 0
         if place is not None and len(place) == 1:
             raise RaySystemError(
-                f"The object in segment {name} was spilled, and cannot be fetched from {place[0]}. It is not lost: "
-                "read it again when that works. See: the node's log"
+                f"The object in segment {name} was spilled, and cannot be restored from {place[0]}. "
+                "The object is not lost: read it again when that place can be read. See: the node's log"
             )
         return place  # type: ignore[no-any-return]
 
@@ -106,7 +107,9 @@ class Room:
     def _ask(self, question: Callable[[int], StoreAsk | StoreRestore], sums: tuple[int, int]) -> Any:
         basics = self.basics
         if basics.lock._is_owned():  # type: ignore[attr-defined]
-            raise RaySystemError("Room was asked for under the owner's lock, where the answer cannot arrive.")
+            raise RaySystemError(
+                "Space in the store was requested under the owner's lock, where the answer cannot arrive."
+            )
         number = next(self._numbers)
         key = _KEY + number.to_bytes(8, "little")
         gate = threading.Lock()
@@ -168,14 +171,15 @@ class Room:
         """Return what is not needed, and say what is looked at."""
         segments = self.basics.segments
         if self.basics.ops:
-            self.basics.objects.drain()  # a view that died a moment ago may free its object
+            self.basics.objects.drain()  # a view that has just died may free its object
         live, writing, free, used = segments.trim()
         reserved = segments.credit.surrender()
         self.control.send(StoreTrimmed(message.round, reserved, self._got, live, writing, free, used))
 
     def collect(self, _message: StoreCollect) -> None:
         """Collect garbage, in a thread of its own: finalizers of the program run there, and may call `get`."""
-        with contextlib.suppress(RuntimeError):  # the system allows no thread: the program collects by itself
+        # no thread can be started: the collector runs when the program triggers it
+        with contextlib.suppress(RuntimeError):
             threading.Thread(target=self._collect, daemon=True, name="sundog-collect").start()
 
     def _collect(self) -> None:

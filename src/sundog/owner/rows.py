@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 # Task states
 WAITING, QUEUED, SENT, DONE = 0, 1, 2, 3
 
-# When a message that found no room is tried again.
+# A message for which there was no room is sent again after this time.
 ROOM_AGAIN_S = 0.05
 
 
@@ -35,8 +35,9 @@ ALWAYS = Always()
 # A value: (flag, meta, location, inner refs, lane whose worker made its segment)
 Value = tuple[int, bytes, Any, Any, Any]
 
-# A value as the owner's table has it. Most are small and plain: of these only the pickle is there. Python's collector
-# looks at every tuple, and at every dict that has one, again and again (docs/decisions/0014).
+# A value in the owner's table. For most values, small and without refs, only the pickle is stored. Python's
+# garbage collector visits every tuple, and every dict that contains one, at each collection
+# (docs/decisions/0014).
 Stored = bytes | Value
 
 
@@ -58,8 +59,8 @@ class Code:
     def __init__(self, hash_: bytes, blob: bytes) -> None:
         self.hash = hash_
         self.blob = blob
-        self.function: object = None  # a weak ref to it, or the function itself
-        # (name, returns, retry_exceptions, max_calls) -> the number by which workers know it with these
+        self.function: object = None  # a weak ref to the function, or the function itself
+        # (name, returns, retry_exceptions, max_calls) -> the number by which workers know this combination
         self.numbers: dict[tuple[object, ...], int] = {}
 
 
@@ -91,27 +92,28 @@ class Fn:
     )
 
     def __init__(self, number: Any, name: str) -> None:
-        self.number = number  # by which a worker knows the function; a method's own name
+        self.number = number  # the number by which a worker knows the function; for a method its name
         self.name = printable(name)
-        self.function = self.name  # its own name, whatever the task is called
-        self.code: Code | None = None  # None of a method
+        self.function = self.name  # the function's own name, whatever name the task was given
+        self.code: Code | None = None  # None for a method
         self.returns: Any = 1
-        self.one = True  # returns exactly one ref, and nothing has to be watched: the hot path
+        self.one = True  # returns exactly one ref and has no timeouts: the hot path
         self.timeout_s: float | None = None
         self.queue_timeout_s: float | None = None
-        self.retry_timeout = False  # a run that took too long is tried again
+        self.retry_timeout = False  # an attempt that ran too long is retried
         self.generator = False
         self.max_retries = 3
         self.retry_exceptions: object = False
         self.max_calls = 0
         self.backpressure = -1
-        self.counted = False  # of an actor that bounds the unread items of all its generators together
+        self.counted = False  # the actor has one limit for the unread items of all its generators
         self.extra: Extra | None = None
-        self.estimate_s = -1.0  # unknown
+        self.estimate_s = -1.0  # negative: unknown
         self.shape: Shape | None = None
-        self.site_code: object = None  # the line that submitted it last (owner/call_sites.py)
+        # the code object of the line that submitted the function last (owner/call_sites.py)
+        self.site_code: object = None
         self.site_at = -1
-        self.together = False  # may share a packet with others although it is not tried again
+        self.together = False  # may share a packet with other tasks although it is not retried
 
 
 class ArgumentWaiter:
@@ -133,24 +135,26 @@ class Task:
     for each of a million tasks.
     """
 
-    deps: list[bytes] | None = None  # refs whose values travel along, by slot
+    deps: list[bytes] | None = None  # refs whose values are sent with the task, by slot
     missing = 0
-    memory_attempt = 0  # attempts that ended because memory ran out
+    memory_attempt = 0  # number of attempts that ended because memory ran out
     cancelled = False
     estimate_s = 0.0
     lane: Lane | None = None
-    waiter: ArgumentWaiter | None = None  # what it is instead of a task or call: a constructor that waits
-    parent: bytes | None = None  # the task or call that submitted it, in a worker
-    began = -1  # the attempt that its worker said has begun; told of tasks with a timeout_s, or when asked
-    overdue = False  # its worker was killed for it: it ran too long and did not stop
-    stack = ""  # where it was when its time was over
-    # For running it again when a result is lost (owner/lineage.py):
-    lossy: set[bytes] | None = None  # its results in segments
-    needs: tuple[bytes, ...] | None = None  # objects that it was made from, once it has finished
+    # set if this row is not a task or call but a constructor that waits for its arguments
+    waiter: ArgumentWaiter | None = None
+    parent: bytes | None = None  # in a worker: the task or call that submitted this one
+    # the attempt that has begun, as its worker reported; reported for tasks with a timeout_s, or on request
+    began = -1
+    overdue = False  # its worker was killed because the task ran too long and did not stop
+    stack = ""  # the stack at the moment of the timeout
+    # For the rerun when a result is lost (owner/lineage.py):
+    lossy: set[bytes] | None = None  # results that are stored in segments
+    needs: tuple[bytes, ...] | None = None  # the objects that the task used, once it has finished
     saved: dict[bytes, object] | None = None  # small values of top-level refs
     kept_bytes = 0
-    retries_at_close: int | None = None  # a generator that nobody reads on is cancelled, but may run again
-    rebuilding: set[bytes] | None = None  # it runs again: which results are wanted of it
+    retries_at_close: int | None = None  # an unread generator is cancelled, but may run again
+    rebuilding: set[bytes] | None = None  # during a rerun: the results that are needed
     given_up: set[bytes] | None = None  # results that the program freed (owner/frees.py)
 
     def __init__(self, task_id: bytes, fn: Fn, args: Any, submit_s: float) -> None:
@@ -159,11 +163,12 @@ class Task:
         self.args = args
         self.submit_s = submit_s
         self.retries = fn.max_retries
-        # Read for every task: what is found on the class takes four times as long to read.
+        # Set on the instance, since these are read for every task: reading from the class takes four times as
+        # long.
         self.state = QUEUED
         self.attempt = 0
         self.extra = fn.extra
-        self.actor: ActorLane | None = None  # of a call
+        self.actor: ActorLane | None = None  # the lane of the actor, for a call
         self.holds: list[bytes] | None = None  # refs held until the reply
 
 
@@ -190,11 +195,11 @@ class Shape:
         self.setup = setup
         self.queue: deque[Task] = deque()
         self.lanes: list[LeasedLane] = []
-        # Of the strategy SPREAD: leases that had their one task, after which the next task asks for another node.
+        # With the strategy SPREAD: leases that have run their one task. The next task asks for another node.
         self.spent: set[int] | None = set() if spec.strategy == ("spread",) else None
-        self.wanted = 0  # leases the node believes we want
-        self.crowded = False  # some lane has more than the task it runs
-        self.crew: CrewTerms | None = None  # the workers are held, so many and no more
+        self.wanted = 0  # the want of this shape that the node knows
+        self.crowded = False  # some lane has more tasks than the one it runs
+        self.crew: CrewTerms | None = None  # set if this shape has a fixed number of workers of its own
 
 
 class CrewTerms:
@@ -204,6 +209,6 @@ class CrewTerms:
 
     def __init__(self, size: int, spoiled: bool) -> None:
         self.size = size
-        self.open = True  # its workers are held while they have nothing to do
-        self.mustering = True  # each worker that comes gets one task, its first
-        self.spoiled = spoiled  # its workers serve nobody else afterwards
+        self.open = True  # the workers are kept while they are idle
+        self.mustering = True  # each new worker gets exactly one task first
+        self.spoiled = spoiled  # no other shape may use these workers afterwards

@@ -10,8 +10,8 @@ an owner and by the main thread of a worker.
 
 from __future__ import annotations
 
-_BEAR = 2  # so many in vain in a row change nothing: a slow answer among quick ones
-_RARELY = 5  # at least one wait in 2 ** 5 spins
+_BEAR = 2  # so many failed spins in a row are ignored: one slow answer among quick ones
+_RARELY = 5  # at least one of 2 ** 5 waits spins
 
 
 class Spins:

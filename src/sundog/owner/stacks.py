@@ -26,7 +26,7 @@ _TASKS_MAX = 2_000
 _TRIES = 20
 _CHAINS = (("cr_frame", "cr_await"), ("gi_frame", "gi_yieldfrom"), ("ag_frame", "ag_await"))
 
-# Which call a frame runs, if it is the frame of the worker that runs one.
+# Returns the call that a frame runs, if this is the frame in which a worker runs a call.
 CallOf = Callable[[FrameType], Call | None]
 
 
@@ -49,7 +49,8 @@ def stacks_here(call_of: CallOf, objects: Mapping[int, str] | None = None) -> Pr
             stack = _stack(name, _outwards(frame), call_of, calls)
             threads.append(stack._replace(ours=name.startswith("sundog-") and stack.call is None))
     finally:
-        frames.clear()  # else this frame, which is among them, would keep every thread's variables
+        # otherwise this frame, which is one of them, would keep the variables of every thread alive
+        frames.clear()
     tasks, omitted = _loop_tasks(call_of, calls, objects or {})
     threads.sort(key=lambda each: (each.ours, each.name != "MainThread", each.name))
     return ProcessStacks(tuple(threads), tuple(tasks), tuple(calls.values()), omitted)
@@ -129,13 +130,13 @@ def _loop_tasks(
 def _all_tasks() -> list[Task[object]]:
     from asyncio import tasks as module
 
-    for name in ("_all_tasks", "_scheduled_tasks"):  # by version of Python
+    for name in ("_all_tasks", "_scheduled_tasks"):  # the name depends on the version of Python
         known: Any = getattr(module, name, None)
         for _ in range(_TRIES if known is not None else 0):
             try:
                 return [*known, *(getattr(module, "_eager_tasks", None) or ())]
             except RuntimeError:
-                continue  # it changed while we read
+                continue  # the set changed during the iteration
     import gc
 
     return [each for each in gc.get_objects() if isinstance(each, module.Task)]

@@ -23,8 +23,9 @@ from sundog.wire.peers import Consumed
 if TYPE_CHECKING:
     from sundog.owner.interfaces import Cancelling, Recovering
 
-_COMPLETION = (1 << 32) - 1  # no generator gets that far: the index of the object that stands for its end
-_ALL = 1 << 62  # consumed, as far as the producer is concerned
+# the index of the object that stands for the end; no generator yields so many items
+_COMPLETION = (1 << 32) - 1
+_ALL = 1 << 62  # the producer takes all items for consumed
 _NOTHING: Value = (OK, pack(None, 1 << 10)[0], None, None, None)
 
 
@@ -50,10 +51,11 @@ class Stream:
         self.given = 0  # items handed to the consumer
         self.end: int | None = None  # number of items, once known
         self.error_at: int | None = None
-        self.error: Value | None = None  # what ended it from outside; its own error is an item
+        # an error that ended the stream from outside; an error of the generator itself is an item
+        self.error: Value | None = None
         self.closed = False
-        self.completion = False  # somebody has a ref to its end
-        self.hurried = False  # its producer waits for no consumer any more
+        self.completion = False  # the user has a ref to the end of the stream
+        self.hurried = False  # the producer no longer waits for the consumer
         self.wakers: list[Callable[[], None]] = []
 
 
@@ -142,7 +144,8 @@ class Streams:
         """The generator raised, or was lost: one more item, which is the error."""
         stream = self.of(task)
         if stream.end is not None:
-            self._maybe_forget(stream)  # its consumer closed it, and this is the end of the cancelled task
+            # the consumer closed the stream, and this is the end of the cancelled task
+            self._maybe_forget(stream)
             return
         if not stream.closed:
             stream.arrived += 1
@@ -150,7 +153,7 @@ class Streams:
             self.basics.refs.hold_new(oid)
             self.basics.objects.store(oid, value)
             stream.error_at = stream.arrived
-            if task.cancelled and not value[3]:  # refs inside would be counted for the item alone
+            if task.cancelled and not value[3]:  # refs inside the value would be counted for the item alone
                 stream.error = value
         stream.end = stream.arrived
         self._complete(stream)
@@ -172,7 +175,7 @@ class Streams:
             oids.append(oid)
             basics.refs.hold_new(oid)
             basics.ready[oid] = slim((*value, lane if value[2] else None))
-        # The holds above become the container's; the refs built here only serve to be pickled.
+        # The holds above belong to the container from now on; the refs built here are only pickled.
         refs: list[ObjectRef[object]] = [ObjectRef(oid, None) for oid in oids]
         for oid in oids:
             basics.refs.hold(oid)

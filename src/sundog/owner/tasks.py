@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import time
 
-# hashlib would load OpenSSL first, which takes longer than the rest of this module.
+# hashlib would load OpenSSL first, which takes longer than everything else in this module.
 from _blake2 import blake2b
 
 # As above: this is what `weakref` offers under the same name.
@@ -31,11 +31,11 @@ from sundog.serialize.pack import pack_function
 _time = time.time
 _REF = ObjectRef
 _NUMBERS_MAX = 1000
-_LARGE_FUNCTION_BYTES = 1 << 18  # what a function has captured is recorded from here on
+_LARGE_FUNCTION_BYTES = 1 << 18  # from this size on, the values that a function captures are recorded
 
 
 FUNCTION_MAX_BYTES = (
-    100_000_000  # as in Ray: what is larger was captured by mistake, and belongs in the store
+    100_000_000  # as in Ray: a larger function captured a value by mistake, which belongs in the object store
 )
 
 
@@ -45,7 +45,7 @@ def _check_size(function: object, name: str, size_bytes: int) -> None:
     kind = "actor" if isinstance(function, type) else "remote function"
     raise ValueError(
         f"The {kind} {name} is too large: {size_bytes / (1 << 20):.0f} MiB pickled, of at most "
-        f"{FUNCTION_MAX_BYTES / (1 << 20):.0f} MiB. It captures a large object: put() that, and pass the ref."
+        f"{FUNCTION_MAX_BYTES / (1 << 20):.0f} MiB. It captures a large object: put() that object, and pass the ref."
     )
 
 
@@ -64,7 +64,7 @@ class Tasks:
         self.arguments = arguments
         self.batch_max = dispatch.batch_max
         self._numbers = itertools.count(1)
-        self._codes: dict[int, Code] = {}  # id(function) -> its code; until the function dies
+        self._codes: dict[int, Code] = {}  # id(function) -> its code, until the function is deleted
 
     # ------------------------------------------------------------------ functions and shapes
     def make_fn(self, function: object, name: str) -> Fn:
@@ -86,8 +86,8 @@ class Tasks:
                     explain(function, error, what=f"the remote function or class {name}")
                 ) from error
             if captured:
-                # Refs in a closure live for good, and so does the definition: it may be sent again at any time,
-                # and what it left in a worker is not counted there.
+                # Refs in a closure are kept for ever, and so is the definition: it may be sent again at any
+                # time, and copies of the refs in a worker are not counted.
                 self.basics.objects.check_uncounted(
                     captured[0], f"is captured by the remote function or class {name}"
                 )
@@ -112,7 +112,7 @@ class Tasks:
         codes, key = self._codes, id(function)
 
         def _function_died(_: object) -> None:
-            codes.pop(key, None)  # at any moment, on any thread: one step
+            codes.pop(key, None)  # may run at any moment on any thread: one atomic step
 
         try:
             return ref(function, _function_died)
@@ -152,7 +152,7 @@ class Tasks:
         queue.append(task)
         if lanes:
             for lane in lanes:
-                if not lane.inflight and not lane.blocked:  # it has nothing to do
+                if not lane.inflight and not lane.blocked:  # the worker is idle
                     self.dispatch.send_now(shape)
                     return task
         elif not shape.wanted:
@@ -175,6 +175,6 @@ class Tasks:
             return [ObjectRef(result_id(task.id, index), code, at) for index in range(1, returns + 1)]
         if returns == "dynamic":
             return ObjectRef(task.id + RESULT_SUFFIX, code, at)
-        from sundog.owner.generators import open_generator  # for programs with streaming tasks
+        from sundog.owner.generators import open_generator  # only programs with streaming tasks load this
 
         return open_generator(self.streams, task, code, at)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sundog.owner.interfaces import Calling
 
 _DUMP_S = 0.1
-_LOOKS = 20  # at a stack that is being written; a worker on a busy machine may take long to begin
+_LOOKS = 20  # checks whether a stack has been written; on a busy machine a worker may begin late
 _ASK_AGAIN_S = 1.0
 _PACKAGE_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -40,7 +40,8 @@ _PACKAGE_DIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.
 def bind(fn: Fn, options: TaskOptions | MethodOptions, extra: dict[str, object] | None) -> dict[str, object]:
     """Give a function its bounds; returns what its tasks carry so that their worker knows."""
     fn.timeout_s, fn.queue_timeout_s = options.timeout_s, options.queue_timeout_s
-    fn.one = fn.one and fn.queue_timeout_s is None  # the way of `Tasks.refs_of`, where the watch begins
+    # takes the path of `Tasks.refs_of`, where the watch begins
+    fn.one = fn.one and fn.queue_timeout_s is None
     retry = options.retry_exceptions
     fn.retry_timeout = retry if isinstance(retry, bool) else issubclass(TaskTimeoutError, retry)
     return {**(extra or {}), EXTRA_TIMEOUT: fn.timeout_s or 0.0}
@@ -71,11 +72,12 @@ class Timeouts:
         lane = task.lane
         why = self._waits_for(task)
         if task.state == SENT and lane is not None:
-            # Unread packets can be taken back; what the worker has read, it alone can stop in time.
+            # Unread packets can be taken back. A task that the worker has read can be stopped by the worker
+            # alone.
             lane.take_back()
         if task.state == SENT and lane is not None:
             self.actors.tell(lane, Expire(task.id, task.fn.name, task.fn.queue_timeout_s or 0.0, attempt))
-            # It may have been handed back meanwhile, and stand in a queue here when the question arrives.
+            # The worker may have handed the task back: then it is in a queue here when the question arrives.
             self.basics.agenda.after(_ASK_AGAIN_S, task, self._not_begun, task, attempt)
             return
         self.replies.fail_with(
@@ -114,7 +116,8 @@ class Timeouts:
         if task.stack or not lane.pid:
             self._end(task, attempt)
             return
-        # Not a word of its worker: something there keeps Python from running. Its fault handler needs no Python.
+        # The worker does not answer: something keeps Python from running there. Its fault handler works
+        # without Python.
         with contextlib.suppress(OSError):
             os.kill(lane.pid, STACK_SIGNAL)
         self.basics.agenda.after(_DUMP_S, task, self._end, task, attempt, -1, _LOOKS)
@@ -134,7 +137,8 @@ class Timeouts:
             task.overdue = True
             self.control.send(KillWorker(lane.worker, self._reason(task)))
             return
-        # Ending the process would end the actor, its state and the calls of others: that is for the user to decide.
+        # Killing the process would end the actor, its state and the calls of other processes: the user
+        # decides that.
         lane.inflight.pop(task.id, None)
         outcome = f"It did not stop within {self.grace_s:g} s and goes on in its actor; sundog.kill(actor) ends both."
         self.replies.fail_with(task, self._error(task, outcome, goes_on=True))
@@ -156,7 +160,7 @@ class Timeouts:
 
     def _error(self, task: Task, outcome: str, *, goes_on: bool = False) -> TaskTimeoutError:
         lane = task.lane
-        assert lane is not None  # the attempt was sent
+        assert lane is not None  # this attempt was sent, so it has a lane
         return run_error(
             task.id,
             task.fn.name,

@@ -27,7 +27,7 @@ class UnreadErrors:
     def __init__(self, enabled: bool, deliver: Callable[[Callable[[bytes], None], bytes], None]) -> None:
         self._enabled = enabled
         self._deliver = deliver
-        self.oids: set[bytes] = set()  # most of the time empty, which is what others look at first
+        self.oids: set[bytes] = set()  # empty most of the time, and so checked first
 
     def raised(self, task: Task) -> None:
         """A task has raised, and is not tried again: its results are about to be its error."""

@@ -90,7 +90,9 @@ class NativeSampler:
         self._used_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
         if not os.path.exists(self._file):
             said = errors.decode(errors="replace").strip().splitlines()
-            raise NoMemray(f"py-spy found nothing: {said[0] if said else f'exit code {spy.returncode}'}")
+            raise NoMemray(
+                f"py-spy could not read the process: {said[0] if said else f'exit code {spy.returncode}'}"
+            )
 
     def result(self) -> Samples:
         """What was found."""

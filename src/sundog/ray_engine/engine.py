@@ -217,7 +217,9 @@ class RayEngine:
     def exit_actor(self) -> NoReturn:
         """As Ray's."""
         if not self.ray.get_runtime_context().get_actor_id():
-            raise TypeError("exit_actor() ends the actor that calls it, and this is not an actor.")
+            raise TypeError(
+                "exit_actor() ends the actor that calls it, and this code does not run in an actor."
+            )
         self.ray.actor.exit_actor()
         raise SystemExit(0)
 

@@ -77,7 +77,9 @@ def _rays_settings(asked: JsonObject) -> dict[str, object]:
         theirs = import_module("ray").LoggingConfig
         found["logging_config"] = theirs(**asked["logging_config"].to_dict())
     if asked["job_config"] is not None:
-        raise ValueError("job_config= is not for engine 'ray': give namespace= and runtime_env= to init().")
+        raise ValueError(
+            "Engine 'ray' does not take job_config=: give namespace= and runtime_env= to init()."
+        )
     own = {each.name for each in config.describe()}
     system = dict(asked["_system_config"] or {})
     idle = sorted(own.intersection(system))

@@ -224,7 +224,7 @@ def _check_env_vars(value: object) -> dict[str, str]:
                 f"{type(odd).__name__}. Write it as a string: {str(key)!r}: {str(text)!r}"
             )
         if not key or "=" in key or "\0" in key + text:
-            raise ValueError(f"runtime_env['env_vars'] has {key!r}, which cannot be a variable")
+            raise ValueError(f"runtime_env['env_vars'] has {key!r}, which cannot be the name of a variable")
     return dict(value)
 
 
@@ -303,7 +303,7 @@ def _check_plugin_value(name: str, value: object) -> object:
     try:
         json.dumps(plain)
     except (TypeError, ValueError) as error:
-        raise TypeError(f"runtime_env[{name!r}] must be made of what JSON knows: {error}") from None
+        raise TypeError(f"runtime_env[{name!r}] must be a value that JSON can hold: {error}") from None
     return plain
 
 

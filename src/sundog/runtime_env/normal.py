@@ -100,7 +100,7 @@ class NormalEnv:
     def _pip_paths(self) -> list[str]:
         if self.needs_prepare:
             raise RuntimeEnvSetupError(
-                f"The pip environment {self.pip_dir} for {', '.join(self.pip)} is not there.",
+                f"The pip environment {self.pip_dir} for {', '.join(self.pip)} does not exist any more.",
                 path=self.pip_dir,
             )
         before = list(sys.path)

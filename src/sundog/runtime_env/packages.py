@@ -50,7 +50,7 @@ def check_packages(installer: _Installer, value: object) -> PackageFields:
             hint = f" Did you mean {close[0]!r}?" if close else ""
             raise ValueError(f"{where} has no field {name!r}.{hint} The fields are: {', '.join(known)}.")
     if value and "packages" not in value:
-        raise ValueError(f"{where} names no packages. Write it like: {{'packages': ['requests'], …}}")
+        raise ValueError(f"{where} names no packages. Example: {{'packages': ['requests'], …}}")
     packages = value.get("packages", [])
     if isinstance(packages, str):
         packages = read_requirements(where, packages)

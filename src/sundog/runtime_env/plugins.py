@@ -121,7 +121,7 @@ def set_up(classes: str, env: Mapping[str, Any], key: str, folder: str, timeout_
     if unknown:
         names = ", ".join(each.name for each in loaded) or "none"
         raise RuntimeEnvSetupError(
-            f"runtime_env has the field {unknown[0]!r}, and no plug-in answers for it. Plug-ins loaded: {names}."
+            f"runtime_env has the field {unknown[0]!r}, but no plug-in handles it. Plug-ins loaded: {names}."
         )
     trust.make_folder(os.path.dirname(folder))
     trust.make_folder(folder)

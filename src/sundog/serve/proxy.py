@@ -480,7 +480,7 @@ class ProxyActor:
         )
         sock = await loop.run_in_executor(None, take, self._ports)
         if sock is None:
-            raise RuntimeError("No process of Serve holds the port: the controller has just died.")
+            raise RuntimeError("No process of Serve listens on the port: the controller has just died.")
         self._giver = Giver(sock, self._ports, loop)
         server = self._server = _Server(config)
         self._task = asyncio.ensure_future(server.serve(sockets=[sock]))

@@ -145,7 +145,7 @@ class Groups:
             return False
         if (namespace, name) in self._names:
             taken = self._names[namespace, name].pg_id.hex()
-            raise NameTaken(f"the placement group name {name!r} is taken by {taken}; remove that one first")
+            raise NameTaken(f"the placement group name {name!r} is taken by {taken}; remove that group first")
         if strategy not in STRATEGIES:
             raise ValueError(f"unknown placement strategy {strategy!r}; valid: {', '.join(STRATEGIES)}")
         demands = [demand_of(bundle) for bundle in bundles]

@@ -58,9 +58,7 @@ def demand_of(amounts: Mapping[str, float] | Iterable[tuple[str, float]]) -> Dem
     found: dict[str, int] = {}
     for name, amount in pairs:
         if not 0 <= amount < float("inf"):
-            raise ValueError(
-                f"resource {name!r} must be a finite number that is not negative, not {amount!r}"
-            )
+            raise ValueError(f"resource {name!r} must be a finite number of zero or more, not {amount!r}")
         units = to_units(amount)
         if units:
             found[name] = found.get(name, 0) + units

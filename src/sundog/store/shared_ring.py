@@ -123,7 +123,7 @@ class SharedRing:
                 flags = os.O_RDWR | os.O_CLOEXEC | (os.O_NONBLOCK if number != place.memory else 0)
                 fds.append(os.open(f"/proc/{place.pid}/fd/{number}", flags))
             if os.pread(fds[1], 8, 0) != place.token.to_bytes(8, "little"):
-                raise ProcessLookupError(f"process {place.pid} is another one now")
+                raise ProcessLookupError(f"pid {place.pid} belongs to another process now")
             return cls(fds[1], fds[2], fds[3], fds[4], alive)
         except BaseException:
             _close_all(fds)

@@ -58,7 +58,9 @@ class ActorGroupMethod:
         """Call it on every actor; gives a list of refs."""
         group = self.actor_group()
         if group is None:
-            raise RuntimeError("The group of this method is gone: keep a reference to it.")
+            raise RuntimeError(
+                "The ActorGroup of this method was garbage collected: keep a reference to the group."
+            )
         return [getattr(each.actor, self._method_name).remote(*args, **kwargs) for each in group.actors]
 
 

@@ -255,14 +255,14 @@ def validate_placement_group(
 ) -> None:
     """Check the arguments of `placement_group`; raises ValueError saying which one is wrong and why."""
     if strategy is not None and topology_strategy is not None:
-        raise ValueError("`strategy` and `topology_strategy` cannot both be given: the first says less.")
+        raise ValueError("`strategy` and `topology_strategy` cannot both be given: leave out `strategy`.")
     _check_topology(topology_strategy)
     chosen = _node_strategy(strategy, topology_strategy)
     if chosen not in STRATEGIES:
         raise ValueError(f"Invalid placement group strategy {chosen!r}. Valid ones: {', '.join(STRATEGIES)}.")
     if _soft_target_node_id:
         if chosen != "STRICT_PACK":
-            raise ValueError(f"_soft_target_node_id goes with STRICT_PACK only, not with {chosen}.")
+            raise ValueError(f"_soft_target_node_id works only with STRICT_PACK, not with {chosen}.")
         if not any(bytes.fromhex(_soft_target_node_id)):
             raise ValueError(f"_soft_target_node_id {_soft_target_node_id!r} is not the id of a node.")
     _check_bundles(bundles)
@@ -324,7 +324,7 @@ def _check_bundles(bundles: object) -> None:
         if negative:
             raise ValueError(f"A bundle cannot hold a negative amount of {negative[0]}: {bundle!r}.")
         if "bundle" in bundle:
-            raise ValueError(f'"bundle" is no resource that a bundle can hold: {bundle!r}.')
+            raise ValueError(f'The resource name "bundle" is reserved and cannot be in a bundle: {bundle!r}.')
         if "object_store_memory" in bundle:
             warnings.warn(
                 "'object_store_memory' in a bundle reserves nothing; objects that do not fit are spilled.",

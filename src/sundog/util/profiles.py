@@ -43,7 +43,7 @@ class ProfileResult:
         from sundog.profiling import flame
 
         if self.profile is None:
-            raise ValueError("The profile has not ended: leave its `with` first.")
+            raise ValueError("The profile has not ended: leave its `with` block first.")
         path = f"{self.profile.folder}/flame.html"
         with open(path, "w", encoding="utf-8") as file:
             file.write(flame.page(self.profile))

@@ -71,7 +71,9 @@ class progress:
 
     def __init__(self, file: TextIO | None = None, interval_s: float = _INTERVAL_S) -> None:
         if not interval_s > 0:
-            raise ValueError(f"progress: interval_s={interval_s!r} is no number of seconds above zero.")
+            raise ValueError(
+                f"progress: interval_s must be a number of seconds above zero, not {interval_s!r}."
+            )
         self._file = file
         self._interval_s = interval_s
         self._ended = threading.Event()
@@ -81,7 +83,9 @@ class progress:
 
     def __enter__(self) -> progress:
         if self._thread is not None:
-            raise RuntimeError("This progress() is in use already; make another for another with-block.")
+            raise RuntimeError(
+                "This progress() is in use already; call progress() again for another with-block."
+            )
         if api.is_initialized():
             self._begin(whole=False)  # here: what ends before the thread runs is counted
         self._thread = threading.Thread(target=self._run, name="sundog-progress", daemon=True)

@@ -29,7 +29,7 @@ def post_mortem() -> None:
     """
     error = sys.exception()
     if error is None:
-        raise ValueError("post_mortem() is for an except clause: no exception is being handled here.")
+        raise ValueError("post_mortem() works only in an except clause: no exception is being handled here.")
     breakpoints = getattr(sys.breakpointhook, "__self__", None)
     if breakpoints is not None and hasattr(breakpoints, "post_mortem"):
         breakpoints.post_mortem(error)

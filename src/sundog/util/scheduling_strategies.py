@@ -79,9 +79,9 @@ class NodeAffinitySchedulingStrategy(_Described):
         if not named:
             raise ValueError(f"{self.node_id!r} is not the hex id of a node. `sundog.nodes()` lists the ids.")
         if self._spill_on_unavailable and not self.soft:
-            raise ValueError("_spill_on_unavailable goes with soft=True only.")
+            raise ValueError("_spill_on_unavailable works only with soft=True.")
         if self._fail_on_unavailable and self.soft:
-            raise ValueError("_fail_on_unavailable goes with soft=False only.")
+            raise ValueError("_fail_on_unavailable works only with soft=False.")
 
 
 def _label_values(operator: str, values: tuple[str, ...]) -> list[str]:

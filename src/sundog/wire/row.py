@@ -99,7 +99,7 @@ class Table:
     def __init__(self, *routes: Route) -> None:
         self._by_kind = {row.kind: (row, handler) for row, handler in routes}
         if len(self._by_kind) != len(routes):
-            raise ValueError("A message stands twice in one table.")
+            raise ValueError("One table has two entries for the same message.")
 
     def __contains__(self, row: type[Row]) -> bool:
         return row.kind in self._by_kind

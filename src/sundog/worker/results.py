@@ -145,8 +145,8 @@ class Results:
     def _check_count(self, name: str, count: int) -> None:
         if count > self.items_max:
             raise ValueError(
-                f"{name}() yielded more than {self.items_max} items, which is the most that one generator may: "
-                "see max_num_generator_returns."
+                f"{name}() yielded more than {self.items_max} items, the limit of the setting "
+                "max_num_generator_returns."
             )
 
     # ------------------------------------------------------------------ streams

@@ -130,7 +130,7 @@ class Zygote:
             _preload_rest()
         try:
             if not fds:
-                raise OSError("its socket got lost on the way: no descriptor was free")
+                raise OSError("its socket was lost: the process had no free file descriptor")
             pid = os.fork()
         except OSError as error:
             self._tell(ForkFailed(message.worker, str(error)))

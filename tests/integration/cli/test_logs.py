@@ -44,7 +44,7 @@ def check(ray_id: str, task: str, pid: int, job: str) -> None:
     assert "See: sundog list actors" in sundog("actor", "bernd", code=1)
     assert "See: sundog list workers" in sundog("worker", "1", code=1)
     assert "prints to its own terminal" in sundog("driver", code=1)
-    assert "is needed to know whose log" in sundog("task", code=2)
+    assert "an id is missing" in sundog("task", code=2)
 
 
 def test_logs_are_found_by_whatever_printed_them_while_it_runs_and_afterwards(ray_session: Any) -> None:

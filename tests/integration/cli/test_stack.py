@@ -140,4 +140,4 @@ def test_a_program_that_handles_the_signal_itself_is_left_alone(ray: ModuleType,
 
 def test_a_session_that_has_ended_has_no_stacks(ray: ModuleType) -> None:
     ray.shutdown()
-    assert "has ended, and this needs its processes" in sundog("stack", code=3)
+    assert "has ended, and this command needs a running one" in sundog("stack", code=3)

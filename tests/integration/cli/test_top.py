@@ -129,4 +129,4 @@ def test_it_opens_and_quits_in_a_real_terminal_and_says_when_there_is_none(ray: 
         terminal.close(force=True)
     piped = subprocess.run(command, capture_output=True, text=True, check=False, timeout=TIMEOUT_S)
     assert piped.returncode == 1
-    assert "needs a terminal. For one look: sundog status -v" in piped.stderr
+    assert "needs a terminal. Without one, use: sundog status -v" in piped.stderr
