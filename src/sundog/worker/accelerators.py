@@ -14,7 +14,8 @@ from sundog.config import Config
 from sundog.machine import visible_ids
 
 _OFF = ("", "0", "false", "no", "off")
-# A program that has one or two of a host's TPU chips must be told how they lie; one that has more has them all.
+# A program with one or two of a host's TPU chips needs the layout of these chips; a program with more has all
+# chips.
 _TPU_BOUNDS = {1: "1,1,1", 2: "1,2,1"}
 
 
@@ -29,7 +30,7 @@ class Accelerators:
         if config.experimental_noset_cuda_visible_devices:
             self._left_alone.add(GPU)
         self._hides_all = config.accel_env_var_override_on_zero
-        self._set: set[str] = set()  # kinds whose variable is ours now
+        self._set: set[str] = set()  # kinds whose environment variable sundog has set
 
     def named(self, kind: str, positions: Sequence[int]) -> tuple[int | str, ...]:
         """The pieces at these positions, as the user calls them."""

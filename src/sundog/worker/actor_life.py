@@ -40,7 +40,8 @@ class ActorLife:
         self.owner = owner
         self.executor = executor
         self.serving: Any = serving
-        self.loaded_class: Callable[[object], None] | None = None  # told of an actor's class; by tracing
+        # tracing sets it: called with the actor's class
+        self.loaded_class: Callable[[object], None] | None = None
 
     def run(self) -> str:
         """Serve until the end, in whichever way the actor needs; returns why it ended."""
@@ -65,7 +66,7 @@ class ActorLife:
     def construct(self, message: ConstructActor) -> None:
         """Become an actor (called by the reader; the work is done in the main thread)."""
         _, actor_id, incarnation, spec = message
-        self.executor.actor_id = actor_id  # lanes that come after this one are callers of the actor
+        self.executor.actor_id = actor_id  # lanes opened after this one belong to callers of the actor
         self.serving.construct = lambda: self._construct(actor_id, incarnation, spec)
         self.serving.wake()
 
@@ -114,7 +115,7 @@ class ActorLife:
         cls = None
         try:
             if self.serving.watch.changed() and owner.config.reload_changed_modules:
-                # Nothing of the user's runs here yet, so importing anew is as good as a new process.
+                # No user code has run here yet, so importing again has the same effect as a new process.
                 self.serving.watch.forget()
             cls = pickle.loads(spec["blob"])
             if self.loaded_class is not None:
@@ -127,7 +128,7 @@ class ActorLife:
             executor.actor = self._instance(cls, positional, named, concurrent)
             positional = named = None
             if executor.exit_after is not None:
-                raise SystemExit  # it called exit_actor(), and caught what that raises
+                raise SystemExit  # the constructor called exit_actor() and caught the exception
         except (SystemExit, AsyncioActorExit) as error:
             failed = events.FAILED
             if executor.exit_after is None:
@@ -191,7 +192,7 @@ class ActorLife:
             before = self.serving
             concurrent.adopt(before)
             if before.stopping is not None:
-                concurrent.finish_then_stop(before.stopping)  # the last handle went during the constructor
+                concurrent.finish_then_stop(before.stopping)  # the last handle died during the constructor
             before.stopping = "replaced"
             self.serving = concurrent
             owner.before_block, owner.after_block = concurrent.before_block, concurrent.after_block
@@ -204,7 +205,7 @@ class ActorLife:
                 try:
                     return self.executor.arguments(args, extra, received)
                 except CopyLost as lost:
-                    self.serving.current = actor_id  # a wait gives the CPU back, which that task may need
+                    self.serving.current = actor_id  # a wait returns the CPU, which the awaited task may need
                     value = self.owner.lineage.next_copy(lost)
                     anew.append(lost.oid)
                     values = [

@@ -42,10 +42,11 @@ class LoadedFn:
         _, self.code_hash, self.blob, self.name, self.returns, self.retry, self.max_calls = described
         self.function: Any = None
         self.code = ""
-        # Function, name and its number, retry: once it is loaded, and if there is no more to it.
+        # Function, name, the name's number, retry: set once the function is loaded, if it has no other
+        # options.
         self.plain: tuple[Any, str, int, Any] | None = None
         self.calls = 0
-        self.name_id = 0  # known once it is loaded, with the fingerprint of its code
+        self.name_id = 0  # known once the function is loaded, with the fingerprint of its code
 
 
 class AnswerLane:
@@ -99,8 +100,8 @@ class AnswerLane:
             try:
                 data = packets.encode(out, shm_root)
             except packets.NoRoom:
-                time.sleep(_ROOM_AGAIN_S)  # nobody can go on without these replies
-        # Blocking: an owner never blocks on sending to us, so it will come round to reading. Its death
-        # shows as an error here and is dealt with by the node.
+                time.sleep(_ROOM_AGAIN_S)  # the owner cannot continue without these replies
+        # A blocking send: an owner never blocks while it sends to a worker, so it will read. If the owner
+        # died, the send fails here, and the node handles the death.
         with contextlib.suppress(OSError):
             self.sock.send(data)

@@ -70,17 +70,15 @@ class AsyncServing(Serving):
         self.groups = {name: CallGroup(size) for name, size in {**groups, "": limit}.items()}
         self.loop = asyncio.new_event_loop()
         asyncio.set_event_loop(self.loop)
-        # Not SystemExit: out of a task that a call has started, asyncio would raise that in the loop itself.
+        # Not SystemExit: asyncio would raise a SystemExit of a task in the event loop itself.
         executor.exit_error = AsyncioActorExit
         executor.cancel_wins = True
         self._tasks: dict[bytes, asyncio.Task[None]] = {}
         self._dirty: set[AnswerLane] = set()
         self._group_names: dict[str, str] = {}
         self._finish: str | None = None
-        self._ready: deque[tuple[CallGroup, AnswerLane, wire.Item]] = (
-            deque()
-        )  # calls that are to begin, in order
-        self._run_due = False  # a run of them is on its way, or at it
+        self._ready: deque[tuple[CallGroup, AnswerLane, wire.Item]] = deque()  # calls to begin, in order
+        self._run_due = False  # a run of these calls is scheduled, or in progress
 
     def run(self) -> str:
         """Run the loop until the actor ends."""
@@ -118,7 +116,7 @@ class AsyncServing(Serving):
 
     def _run_todo(self) -> None:
         if self.executor.exit_after is not None:
-            self.todo.clear()  # what has not begun never will: the node tells the callers why
+            self.todo.clear()  # calls that have not begun will not begin: the node tells the callers why
         while self.todo:
             lane, item = self.todo.popleft()
             name = item[4].get(wire.EXTRA_GROUP) if item[4] is not None else None
@@ -251,11 +249,12 @@ class AsyncServing(Serving):
                 )
                 return
             elif inspect.isawaitable(result) and not isinstance(result, ObjectRef):
-                result = await result  # a ref that a method returns is its result
+                result = await result  # if a method returns a ref, the value of the ref is the result
             if executor.left:
                 executor.look_at(task_id)
             if executor.cancelled and task_id in executor.cancelled:
-                raise asyncio.CancelledError  # it answers its cancel: the caller has been promised an error
+                # the call ended after its cancel: its caller was promised an error
+                raise asyncio.CancelledError
             if returns == 1:
                 meta, buffers, inner = executor.pack_result(result, name)
                 out = len(meta)
@@ -275,10 +274,10 @@ class AsyncServing(Serving):
             executor.inspection.failed(lane, item, name, error)
             if isinstance(error, asyncio.CancelledError):
                 if self.stopping is not None:
-                    return  # the actor ends under it: the node tells the caller why
+                    return  # the actor ends during this call: the node tells the caller why
                 executor.cancelled.add(task_id)
             elif isinstance(error, AsyncioActorExit) and executor.exit_after is not None:
-                return  # of exit_actor(): the actor ends, and the node tells the callers why
+                return  # raised by exit_actor(): the actor ends, and the node tells the callers why
             try:
                 executor.reply_error(
                     lane,
@@ -367,12 +366,13 @@ class AsyncServing(Serving):
     def _flush_soon(self, lane: AnswerLane) -> None:
         if lane not in self._dirty:
             self._dirty.add(lane)
-            if not self._run_due:  # a run of calls sends what is done at its end
+            if not self._run_due:  # a run of calls sends finished replies at its end
                 self.loop.call_soon(self._flush_dirty)
 
     def _flush_dirty(self) -> None:
         if stdio.holding:
-            # While others run, a line without end may be theirs: it is written, and may go on.
+            # While other calls run, an unfinished line may be theirs: write it without a newline, so that it
+            # can continue.
             (stdio.flush if self._tasks else stdio.end_lines)()
         dirty, self._dirty = self._dirty, set()
         for lane in dirty:
@@ -407,9 +407,9 @@ class AsyncServing(Serving):
         if task_id in self._tasks:
             self.executor.cancelled.add(
                 task_id
-            )  # also if it holds the loop, and ends before it can be cancelled
+            )  # also if the call blocks the event loop and ends before it can be cancelled
         if recursive:
-            # First: what the call submits in answer to its cancel is not to be cancelled with the rest.
+            # First: tasks that the call submits in response to its cancel must not be cancelled too.
             self.owner.cancels.cancel_children_of(task_id)
         self.loop.call_soon_threadsafe(self._cancel, task_id, recursive, True)
 
@@ -429,20 +429,21 @@ class AsyncServing(Serving):
         task = self._tasks.get(task_id)
         if task is not None:
             if inspect.getcoroutinestate(task.get_coro()) == inspect.CORO_CREATED:  # type: ignore[arg-type]
-                # Cancelled before its first step it would never get to its reply.
+                # A coroutine that is cancelled before its first step would never send its reply.
                 self.loop.call_soon(self._cancel, task_id, recursive, asked)
             else:
-                if asked:  # and not because its time is over
+                if asked:  # a request, and not a timeout
                     self.executor.cancelled.add(task_id)
                 if recursive:
                     childless = self.owner.cancels.childless
-                    # One may have caught its cancel, and ended well.
+                    # A call may have caught its cancel and returned normally.
                     childless.intersection_update(self._tasks)
                     childless.add(task_id)
                 task.cancel()
             return
         if any(call[2][0] == task_id for call in self._ready):
-            self.loop.call_soon(self._cancel, task_id, recursive, asked)  # it begins in this turn of the loop
+            # the call begins in this turn of the event loop
+            self.loop.call_soon(self._cancel, task_id, recursive, asked)
             return
         for group in self.groups.values():
             for entry in list(group.waiting):

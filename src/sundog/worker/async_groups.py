@@ -52,7 +52,7 @@ class GroupLoop(AsyncServing):
 
     def _fed(self, lane: AnswerLane, item: wire.Item) -> None:
         if self.executor.exit_after is not None:
-            return  # what has not begun never will
+            return  # calls that have not begun will not begin
         if self.executor.sampler.dormant:
             self.executor.sampler.wake()
         if self.group.running < self.group.limit:
@@ -89,7 +89,7 @@ class GroupedServing(Serving):
         self._finish: str | None = None
         super().__init__(
             owner, executor
-        )  # after the loops: questions to the serving of this process come to this one
+        )  # created after the loops: questions about this process come to this object
 
     def run(self) -> str:
         """Serve until the actor ends."""

@@ -19,7 +19,7 @@ from contextvars import Context, copy_context
 from typing import Any
 
 _perf = time.perf_counter
-_TURN_S = 1e-3  # then the loop may do something else, and what is done is sent
+_TURN_S = 1e-3  # after this time a run sends its replies and returns to the event loop
 
 
 class AsyncRun(Coroutine[Any, Any, None]):
@@ -83,6 +83,4 @@ class AsyncRun(Coroutine[Any, Any, None]):
         raise TypeError("a run of calls is for an asyncio task")
 
     def __getattr__(self, name: str) -> object:
-        return getattr(
-            self._coro, name
-        )  # cr_frame and the like: a tool that looks at the task means the call
+        return getattr(self._coro, name)  # cr_frame and similar: a tool that inspects the task means the call

@@ -33,7 +33,7 @@ def _finish(outcome: Any, loop: asyncio.AbstractEventLoop | None) -> tuple[objec
 
 
 async def _make(cls: Any, positional: Any, named: Any) -> tuple[object, BaseException | None]:
-    # The error is a result: a SystemExit that leaves a task would be raised in the loop as well.
+    # The error becomes the result: a SystemExit that leaves a task would also be raised in the event loop.
     try:
         if not is_coroutine(cls.__init__):
             return cls(*positional, **named), None

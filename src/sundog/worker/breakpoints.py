@@ -46,7 +46,7 @@ class Breakpoints:
     def __init__(self, owner: Owner, life: ActorLife) -> None:
         self.owner = owner
         self._life = life
-        self._desks: dict[bytes, DebugDesk] = {}  # task -> where its client sits
+        self._desks: dict[bytes, DebugDesk] = {}  # task -> the socket of its debugger
         self._watch: TriggerWatch | None = None
 
     def install(self) -> None:
@@ -75,7 +75,7 @@ class Breakpoints:
         """Stop where an exception came from, before the task fails with it."""
         trace = error.__traceback__
         if trace is None or trace.tb_next is None:
-            return  # it was raised before the user's code began
+            return  # raised before the user's code began
         why = f"{type(error).__name__}: {error}".partition("\n")[0][:200]
         if self.owner.config.debugger == "debugpy":
             self.error_in_editor(error, why)
@@ -181,7 +181,8 @@ class Breakpoints:
         except BaseException:
             self._withdraw(pause.id)
             raise
-        # It stops when this returns: for as long as an editor is there, the task counts as paused.
+        # The task stops when this function returns. As long as an editor is attached, the task counts as
+        # paused.
         is_running = self._is_running(context.current_id() or b"")
 
         def look() -> None:

@@ -32,7 +32,7 @@ STUCK_S = 1e-3
 _FULL_S = 0.02
 _perf = time.perf_counter
 
-Call = tuple["AnswerLane", "Item"]  # the lane, and the item that came by it
+Call = tuple["AnswerLane", "Item"]  # the lane, and the item that arrived on it
 
 
 class _Runner:
@@ -41,8 +41,8 @@ class _Runner:
     __slots__ = ("away", "since_s", "thread")
 
     def __init__(self) -> None:
-        self.since_s = 0.0  # when its call began; 0 between calls
-        self.away = False  # its call may last or has lasted: it does not look after the calls that wait
+        self.since_s = 0.0  # when the thread's call began; 0 between calls
+        self.away = False  # its call is long, so this thread does not start waiting calls
         self.thread: threading.Thread | None = None
 
 
@@ -62,7 +62,7 @@ class CallPool:
         self._runners: list[_Runner] = []
         self._lock = threading.Lock()
         self._awake = 0  # threads that run a call or are about to take one
-        self._away = 0  # of those
+        self._away = 0  # how many of these threads are in a long call
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def submit(self, lane: AnswerLane, item: Item) -> None:
@@ -78,14 +78,15 @@ class CallPool:
         if not self.waiting:
             return -1.0
         if self._awake == self.size:
-            return _FULL_S  # there is no thread to wake
+            return _FULL_S  # there is no idle thread to wake
         late = _perf() - STUCK_S
         for runner in self._runners:
             since_s = runner.since_s
             if 0.0 < since_s < late and not runner.away:
                 self._leave(runner)
                 if runner.since_s != since_s:
-                    self._return(runner)  # its call ended just now, and it may not have seen that it was away
+                    # the call has just ended, and the thread may not have noticed that it was marked as away
+                    self._return(runner)
         if self._awake == self._away:
             self._wake_one()
         return STUCK_S
@@ -109,7 +110,7 @@ class CallPool:
         runner.thread = threading.Thread(target=self._serve, args=(runner,), daemon=True, name=name)
         try:
             runner.thread.start()
-        except RuntimeError:  # the machine has no more threads for us: those that are there must do
+        except RuntimeError:  # the system allows no more threads: the existing threads run the calls
             with self._lock:
                 self._runners.remove(runner)
                 self._awake -= 1

@@ -43,7 +43,7 @@ class Capsules:
 
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
-        self.construction: Registration | None = None  # what the actor was made from, if that is small
+        self.construction: Registration | None = None  # what the actor was created from, if that is small
         self._pace: CapsulePace | None = None
 
     def constructed(self, spec: Registration) -> None:
@@ -51,7 +51,7 @@ class Capsules:
         args = spec["args"]
         size = len(spec["blob"]) + (len(args) if type(args) is bytes else 0)
         values = (spec["extra"] or {}).get(wire.EXTRA_VALUES) or ()
-        # What lies in shared memory goes when the constructor has returned.
+        # Arguments in shared memory are released when the constructor has returned.
         is_elsewhere = (args is not None and type(args) is not bytes) or any(value[2] for _, value in values)
         size += sum(len(value[1]) for _, value in values)
         self.construction = None if is_elsewhere or size > CONSTRUCTION_MAX_BYTES else spec

@@ -65,8 +65,8 @@ class BoundRun:
         self.thread = threading.get_ident()
         self.coroutine = coroutine
         self.start_s = time.perf_counter()
-        self.stack: str | None = None  # where it was when its time was over; None while it is not
-        self.state = SENT  # what the agenda asks of a task
+        self.stack: str | None = None  # the stack at the moment of the timeout; None before it
+        self.state = SENT  # the agenda reads this field of a task
 
     def where(self) -> str:
         """Its stack now."""
@@ -84,8 +84,8 @@ class Deadlines:
         self.running: dict[bytes, BoundRun] = {}
         self.end_call: Callable[[bytes], bool] = lambda _: (
             False
-        )  # serving plugs in: False if it cannot be ended
-        self.busy_with: Callable[[], str] = str  # serving plugs in: where what runs here is now
+        )  # set by serving: returns False if the task cannot be ended
+        self.busy_with: Callable[[], str] = str  # set by serving: the stack of what runs here now
         self._expired: dict[bytes, None] = {}
         self._lock = threading.Lock()
         self._dump: object = None
@@ -117,7 +117,7 @@ class Deadlines:
     def _listen(self) -> None:
         """From now on our fault handler writes the stack to a file of this worker's own when it is asked to."""
         if self._dump is None:
-            # Without it (a full disk, no descriptor) a task that hangs ends without its stack.
+            # Without the file (full disk, no descriptor), a task that hangs is ended without its stack.
             with contextlib.suppress(RuntimeError, ValueError, OSError):
                 self._dump = open(self.owner.control.stack_path(self.owner.me), "wb", buffering=0)
                 faulthandler.register(STACK_SIGNAL, self._dump, all_threads=False)
@@ -141,7 +141,7 @@ class Deadlines:
                 while len(self._expired) > _EXPIRED_MAX:
                     del self._expired[next(iter(self._expired))]
         if begun is not None:
-            if not begun.timeout_s:  # else it was told when it began
+            if not begun.timeout_s:  # otherwise the owner was told when the task began
                 begun.lane.reply((task_id, wire.R_STARTED, None, 0.0), 16, self.shm_root)
                 begun.lane.flush(self.shm_root)
             return
@@ -156,8 +156,8 @@ class Deadlines:
             worker=self.owner.me,
             pid=os.getpid(),
         )
-        # A process that ran tasks of this owner before it became an actor has two lanes to it: on the one where the
-        # task is not known, an answer about it is nothing.
+        # A process that ran tasks of this owner before it became an actor has two lanes to the owner. The
+        # answer is ignored on the lane where the task is unknown.
         for lane in lanes:
             if lane.owner_id == owner_id:
                 self._answer(lane, task_id, error)

@@ -35,8 +35,9 @@ _REASON = "it received SIGTERM"
 
 def let_go(executor: Executor, limit_s: float) -> None:
     """Run what the user wants to have run at the end; a process that takes longer than `limit_s` ends all the same."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is ending
-    # By a thread of C's: it needs neither the interpreter nor the user's good will, and shows where it hung.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the process is ending
+    # With a C thread: it needs no interpreter lock and no cooperation of user code, and it prints where the
+    # process hangs.
     with contextlib.suppress(RuntimeError, ValueError, OSError):
         faulthandler.dump_traceback_later(limit_s, exit=True, file=sys.__stderr__ or 2)
     actor, executor.actor = executor.actor, None
@@ -45,10 +46,12 @@ def let_go(executor: Executor, limit_s: float) -> None:
         if callable(shutdown):
             _call(shutdown)
         shutdown = None
-    is_held = actor is not None and sys.getrefcount(actor) > 2  # by more than our name and the call
+    # more references than our variable and the argument of this call
+    is_held = actor is not None and sys.getrefcount(actor) > 2
     actor = None
     if is_held:
-        # By a cycle, as a rule: an exception and the frame that it passed through. Its finaliser comes first.
+        # Usually held by a reference cycle: an exception and the frame that it passed through. Run the
+        # finaliser now.
         gc.collect()
     atexit._run_exitfuncs()
     faulthandler.cancel_dump_traceback_later()
@@ -87,12 +90,13 @@ class Terminations:
             if executor.concurrent:
                 return
         if context.current() is None:
-            # In our own code, which may be about to begin a task: come back in a moment.
+            # The signal arrived in sundog's code, which may be about to begin a task: send it again soon.
             interrupts.send_later(_AGAIN_S, signal.pthread_kill, serving.main_thread, signal.SIGTERM)
             return
         raise Terminated(1)
 
 
 def _restore() -> None:
-    with contextlib.suppress(ValueError):  # a thread of the user's forked, and is not the main thread
+    # a thread of user code forked this process, so this is not the main thread
+    with contextlib.suppress(ValueError):
         signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -55,34 +55,34 @@ class Executor:
         self.shm_root = owner.control.shm_root
         self.ring: Ring | NoRing = owner.ring
         self.meter = Meter(owner.ring)
-        self.sampler: Any = None  # plugged in by the process: it looks at the serving of the moment
+        self.sampler: Any = None  # set by the process: samples the current serving
         self.title = Title()
-        self.named: tuple[bytes, str] = (b"", "")  # what `_run_any` runs, if it runs one thing at a time
+        self.named: tuple[bytes, str] = (b"", "")  # the task that `_run_any` runs, if it runs one at a time
         self.codes: dict[bytes, object] = {}
         self.actor: object = None
         self.actor_id: bytes | None = None
         self.actor_retry: object = False
-        self.concurrent = False  # several calls at a time: the running one is in a context variable
+        self.concurrent = False  # several calls run at a time: the running call is in a context variable
         self.method_names: dict[str, int] = {}
         self.interrupting: bytes | None = None  # the task that a cancel is about to interrupt
         self.unsent = Unsent(owner.segments)
-        self.gates = Gates()  # of generators that wait for their consumers
+        self.gates = Gates()  # gates of generators that wait for their consumers
         self.cancelled: set[bytes] = set()
-        self.cancelled_early: dict[bytes, None] = {}  # not here yet: still in a socket, or done already
-        self.item_waits: Callable[[], None] = _nobody  # an item was queued and not sent; serving plugs in
+        self.cancelled_early: dict[bytes, None] = {}  # not here: still in a socket, or finished
+        self.item_waits: Callable[[], None] = _nobody  # set by serving: an item was queued and not sent
         self.deadlines = Deadlines(owner)
         self.results = Results(self)
         self.exit_after: str | None = None
-        self.worn_out = False  # by max_calls
-        self.exit_code = 0  # not 0: an end that nobody intended, after which the actor may restart
+        self.worn_out = False  # max_calls is reached
+        self.exit_code = 0  # not 0: an unintended end, after which the actor may restart
         self.exit_error: type[BaseException] = SystemExit  # what exit_actor() raises
-        self.on_exit: Callable[[], None] = _nobody  # the actor is to end when its calls have
-        self.on_late_exit: Callable[[], None] = _nobody  # ... and now, though some have not
-        self.left: set[bytes] = set()  # calls that called exit_actor(): not answered, whatever they return
-        self.attention = False  # a call was cancelled or has left: look at each that returns
-        self.cancel_wins = False  # a cancelled call has no say in its outcome (asyncio)
-        self.on_signal: Callable[[Any], None] | None = None  # what the main thread is to look at
-        self.breakpoints: Any = None  # plugged in by the process
+        self.on_exit: Callable[[], None] = _nobody  # called when the actor shall end after its calls
+        self.on_late_exit: Callable[[], None] = _nobody  # ... now, with unfinished calls
+        self.left: set[bytes] = set()  # calls that called exit_actor(): they are never answered
+        self.attention = False  # a call was cancelled or called exit_actor(): check each call that returns
+        self.cancel_wins = False  # a cancelled call always ends as cancelled (asyncio)
+        self.on_signal: Callable[[Any], None] | None = None  # for signals to the main thread
+        self.breakpoints: Any = None  # set by the process
         self.inspection = Inspection(self)
 
     def disown(self) -> None:
@@ -141,7 +141,7 @@ class Executor:
                     'or send it along with runtime_env={"py_modules": [...]} or {"working_dir": ...}.'
                 ) from error
         if len(fn.blob) > _BLOB_KEPT_BYTES:
-            fn.blob = b""  # a capsule of a failure pickles the function anew
+            fn.blob = b""  # the capsule of a failure pickles the function again
         fn.code = fingerprint(function)
         fn.name_id = self.ring.name(fn.name, fn.code, getattr(function, "__name__", ""))
         fn.function = function
@@ -215,7 +215,7 @@ class Executor:
                 function = getattr(self.actor, what)
             except AttributeError:
                 return self._run_any(lane, item)
-            if type(function) is not MethodType:  # the instance has an attribute of that name: see `method`
+            if type(function) is not MethodType:  # the instance has such an attribute: see `method`
                 return self._run_any(lane, item)
             name, retry = what, self.actor_retry
             name_id = self.method_names.get(what) or self._method_id(what)
@@ -231,7 +231,7 @@ class Executor:
         try:
             if args is None:
                 result = function()
-            elif type(args) is bytes and b"rebuild" not in args:  # no refs inside
+            elif type(args) is bytes and b"rebuild" not in args:  # no refs in the arguments
                 payload = _loads(args)
                 if type(payload) is tuple:
                     result = function(*payload)
@@ -260,7 +260,7 @@ class Executor:
                 result = None
                 reply: wire.Reply = (task_id, 0, meta, seconds)
             else:
-                # Refs in the result are given to the caller before ours may go.
+                # The caller gets the refs in the result before the local refs may die.
                 value = self.value_of(lane, meta, buffers, inner)
                 result = None
                 self.unsent.sent()
@@ -282,7 +282,7 @@ class Executor:
         context.main_task = None
         if last and not lane.out and len(meta) < FLUSH_BYTES:
             lane.send_one(reply)
-        elif lane.out_bytes + len(meta) < FLUSH_BYTES:  # as `reply` does, if there is room
+        elif lane.out_bytes + len(meta) < FLUSH_BYTES:  # what `reply` does, if the packet has room
             lane.out.append(reply)
             lane.out_bytes += len(meta) + 64
         else:
@@ -291,7 +291,7 @@ class Executor:
         if end > meter.again_at or seconds >= meter.step_s:
             meter.write(kind, task_id, name_id, submit_s, start, end)
         else:
-            # As `Ring.write` does, without the call: 2 to 5 % of a flood of short tasks.
+            # `Ring.write` written out, to save the call: 2 to 5 % of the time of many short tasks.
             index = ring.next()
             at = HEADER_BYTES + index % ring.capacity * EVENT_BYTES
             own = meter.own_bytes
@@ -314,7 +314,7 @@ class Executor:
             return self._run_any(lane, item)
         finally:
             self.deadlines.end(item[0])
-            self.cancelled.discard(item[0])  # it may have caught the interrupt and answered
+            self.cancelled.discard(item[0])  # the call may have caught the interrupt and returned normally
 
     def _run_any(self, lane: AnswerLane, item: wire.Item) -> float:
         """Any task or call: options, several results, generators, several at a time. Returns when it ended."""
@@ -323,7 +323,7 @@ class Executor:
         if type(what) is int:
             fn = lane.fns.get(what)
             if fn is None:
-                # The packet that brought it was stolen back; the owner sends it again with the function.
+                # The owner took back the packet with the function, and sends it again with the task.
                 lane.reply((b"", wire.R_BACK, [task_id], 0.0), 24, self.shm_root)
                 return _time()
         start = _time()
@@ -369,7 +369,7 @@ class Executor:
                         del result
                         lane.reply((task_id, 0, meta, end - start), len(meta), self.shm_root)
                     else:
-                        # Refs in the result are given to the caller before ours may go.
+                        # The caller gets the refs in the result before the local refs may die.
                         value = self.value_of(lane, meta, buffers, inner)
                         del result
                         held = self.held(lane, received)
@@ -434,7 +434,7 @@ class Executor:
                 return lambda function, *args, **kwargs: function(self.actor, *args, **kwargs)
         actor = self.actor
         for base in type(actor).__mro__:
-            # Of the class: an attribute that the instance has under the same name is not what a caller means.
+            # Look on the class: the caller does not mean an attribute of the instance.
             if name in base.__dict__:
                 member = base.__dict__[name]
                 bind = getattr(type(member), "__get__", None)
@@ -456,7 +456,7 @@ class Executor:
         try:
             return pack(result, self.owner.inline_max)
         except Exception as error:
-            if type(result) is GeneratorType:  # num_returns=1 of a generator: its first item
+            if type(result) is GeneratorType:  # a generator with num_returns=1: its first item is the result
                 return pack(self.results.only_item(result, name), self.owner.inline_max)
             from sundog.serialize.inspect import explain
 
@@ -513,11 +513,11 @@ class Executor:
         elif self.unsent.found:
             self.unsent.take_back(task_id)
         if type(error) is CopyLost:
-            # Before the user's code ran: the owner has the argument made again and sends the task once more.
+            # The user's code has not run: the owner rebuilds the argument and sends the task again.
             error.__traceback__ = None
             lost = (error.oid, error.segment, self.held(lane, received))
             lane.reply((task_id, wire.R_LOST, lost, 0.0), 256, self.shm_root)
-            # Now: it is noted as begun, and would pass for a victim if the next task ended this process.
+            # Reply now: the task is recorded as begun, and counts as lost if the next task ends this process.
             lane.flush(self.shm_root)
             return
         if self.exit_after is not None and task_id in self.left:
@@ -526,12 +526,12 @@ class Executor:
             if self.exit_after is None:
                 self.exit_code = exits.exit_code(error)
                 self.exit_after = exits.told(error, f"its method {name}()")
-            return  # as above
+            return  # the actor ends, as above
         overdue = self.deadlines.error_of(task_id)
         if overdue is not None:
             error.__traceback__ = None
             stored: BaseException = overdue
-            error, in_order = overdue, False  # what retry_exceptions is asked about
+            error, in_order = overdue, False  # retry_exceptions applies to this error
         else:
             stored, retry, in_order = self._outcome(task_id, name, error, retry)
         if overdue is not None or task_id in self.cancelled or self.interrupting == task_id:
@@ -540,7 +540,7 @@ class Executor:
             self.owner.cancels.cancel_late(task_id)
         if isinstance(retry, (tuple, list)):
             retry = isinstance(error, tuple(retry))
-        # Its frames hold the arguments; a frozen class sets nothing.
+        # The frames of the traceback hold the arguments. A frozen class refuses an assignment.
         BaseException.with_traceback(error, None)
         error = None  # type: ignore[assignment]
         note_error(self.ring, task_id, attempt, stored, in_order=in_order)
@@ -561,7 +561,7 @@ class Executor:
             stored: BaseException = TaskCancelledError(
                 f"Task {name} ({task_id.hex()}) was cancelled while it ran.", task_id=task_id.hex()
             )
-            if type(error) is not exits.CallCancelled:  # it ended where it was, and its traceback says where
+            if type(error) is not exits.CallCancelled:  # the traceback says where it was interrupted
                 stored = self.error_of(stored.with_traceback(error.__traceback__), name, task_id)
             return stored, wire.CANCELLED, self.actor_id is None
         if isinstance(error, SystemExit):

@@ -14,7 +14,7 @@ from collections.abc import Callable
 BATCH_S = 2e-2
 ITEM_S = 2e-3
 _CALM_MAX_S = 8e-2
-_QUIET_LOOKS = 3  # looks at nothing, after which the thread sleeps until somebody arms it
+_QUIET_LOOKS = 3  # after so many checks without work the thread sleeps until the guard is armed
 _perf = time.perf_counter
 _FOREVER = float("inf")
 
@@ -24,9 +24,9 @@ class FlushGuard:
 
     def __init__(self, flush: Callable[[], None]) -> None:
         self._flush = flush
-        self._due_at = 0.0  # 0: nothing to guard
+        self._due_at = 0.0  # 0: there is nothing to guard
         self._once = False
-        self._looks_at = 0.0  # when the thread looks next by itself; 0: it is about to
+        self._looks_at = 0.0  # when the thread checks next without being woken; 0: about to check
         self._condition = threading.Condition()
         self._thread: threading.Thread | None = None
 
@@ -51,7 +51,7 @@ class FlushGuard:
             self._thread = threading.Thread(target=self._run, daemon=True, name="sundog-flush")
             try:
                 self._thread.start()
-            except RuntimeError:  # the system allows no more threads: replies go at the end of their batch
+            except RuntimeError:  # the system allows no more threads: replies wait for the end of their batch
                 self._thread = None
         elif self._looks_at > due_at + late_s:
             with self._condition:
@@ -59,11 +59,12 @@ class FlushGuard:
 
     def _run(self) -> None:
         quiet = 0
-        calm_s = 0.0  # how much longer to wait: no batch of late had to be guarded
+        calm_s = 0.0  # how much longer to wait, if no recent batch needed the guard
         while True:
             quiet = 0 if self._due_at else quiet + 1
             with self._condition:
-                # Before the question: a thread that arms the guard after it sees this flag, and wakes the guard.
+                # Set before the check: a thread that arms the guard after the check sees this flag and wakes
+                # this thread.
                 self._looks_at = _FOREVER
                 now, due_at = _perf(), self._due_at
                 if due_at or quiet < _QUIET_LOOKS:
@@ -79,7 +80,8 @@ class FlushGuard:
             if due_at and _perf() >= due_at:
                 calm_s = 0.0
                 if self._once:
-                    self._due_at = 0.0  # before the flush: an item queued after it arms the guard anew
+                    # before the flush: an item that is queued after the flush arms the guard again
+                    self._due_at = 0.0
                 self._flush()
             else:
                 calm_s = min(calm_s + BATCH_S, _CALM_MAX_S)

@@ -21,7 +21,7 @@ class Gate:
         self.wake = wake
         self.sent = self.consumed = 0
         self.ended = False
-        self.abandoned = False  # its owner is gone: nobody wants another item
+        self.abandoned = False  # the owner is gone, so no process needs another item
 
     @property
     def unread(self) -> int:
@@ -32,7 +32,7 @@ class Gates:
     """The bounded streams of one worker."""
 
     def __init__(self) -> None:
-        self.actor_limit = 0  # unread items of all streams of the actor together; 0: no bound
+        self.actor_limit = 0  # limit of unread items of all streams of the actor together; 0: no limit
         self._gates: dict[bytes, Gate] = {}
         self._lock = threading.Lock()
 

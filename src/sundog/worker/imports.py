@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from sundog.isolation import PACKAGES, SITE_FOLDERS
 
-_MODULES_MAX = 5000  # arbitrary: a worker that has more is no model for others
+_MODULES_MAX = 5000  # arbitrary: a worker with more modules is not used as an example for others
 
 
 class Imports:
@@ -46,7 +46,7 @@ def installed_in(package: str) -> str:
     """The folder that a loaded package is installed in, as packages are; "" of any other module."""
     file = getattr(sys.modules.get(package), "__file__", None)
     if not isinstance(file, str) or package == "sundog" or package in PACKAGES:
-        return ""  # ours, which the zygote loads anyway
+        return ""  # a module of sundog, which the zygote loads anyway
     folder = os.path.dirname(file)
     if os.path.basename(file).startswith("__init__."):
         folder = os.path.dirname(folder)

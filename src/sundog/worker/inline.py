@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from sundog.worker.executor import Executor
     from sundog.worker.serving import Serving
 
-_DEPTH_MAX = 50  # arbitrary: a deeper recursion goes on in another process
+_DEPTH_MAX = 50  # arbitrary: a deeper recursion continues in another process
 _TASK_BYTES = 16
 _time = time.time
 
@@ -59,7 +59,7 @@ class Inline:
         self._lane = OwnLane(owner.me, os.getpid(), None, None)
         self._answers = _Answers(owner.me, None)  # type: ignore[arg-type]
         self._depth = 0
-        self._codes: dict[int, str] = {}  # number of a function of ours -> its fingerprint
+        self._codes: dict[int, str] = {}  # id of one of our functions -> its fingerprint
         self._env_key: str | None = None
 
     @property
@@ -88,7 +88,8 @@ class Inline:
             if task is None:
                 continue
             if not self._depth:
-                # If this process dies now, the owner of the waiting task has to know that the task had begun.
+                # If this process dies now, the owner of the waiting task must know that the waiting task had
+                # begun.
                 self.executor.ring.stands_still(noted[0], self.executor.ring.started_at())
             self._depth += 1
             try:
@@ -99,7 +100,7 @@ class Inline:
                     self.executor.ring.stands_still(b"", 0.0)
         if not self._depth and like is not None:
             with self.owner.lock:
-                self.owner.dispatch.dispatch_all()  # fewer workers are wanted now
+                self.owner.dispatch.dispatch_all()  # fewer workers are needed now
         return all(oid in ready for oid in oids)
 
     @staticmethod
@@ -137,7 +138,7 @@ class Inline:
             try:
                 shape.queue.remove(task)
             except ValueError:
-                return None  # between two queues
+                return None  # the task is between two queues
             task.state, task.lane = SENT, self._lane
             self._lane.inflight[task.id] = task
         return task
@@ -218,7 +219,7 @@ class Inline:
             name_id = loaded.name_id
             ring.started(task.id, start, name_id)
             payload = () if task.args is None else loads(task.args)
-            result = _call(loaded.function, payload)  # kept until it is stored: it may have the only refs
+            result = _call(loaded.function, payload)  # kept until it is stored: it may hold the only refs
             packed = executor.pack_result(result, task.fn.name)
             self._put(task, packed)
         except Exception as error:
@@ -275,13 +276,13 @@ class Inline:
             self._lane.inflight.pop(task.id, None)
             is_wanted = oid not in owner.freed_early
             if buffers and is_wanted:
-                task.lossy = {oid}  # a segment may be lost: then the task runs again, elsewhere
+                task.lossy = {oid}  # a segment may be lost: then the task runs again in another process
             owner.replies.done(task)
             if is_wanted:
                 owner.objects.announce(oid)
             else:
                 owner.freed_early.discard(oid)
-                owner.ops.append(oid)  # nobody wants it any more
+                owner.ops.append(oid)  # no process needs the result any more
 
 
 def _call(function: Any, payload: Any) -> object:

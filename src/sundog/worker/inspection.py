@@ -35,7 +35,7 @@ class Inspection:
     def __init__(self, executor: Executor) -> None:
         self._executor = executor
         self.capsules = Capsules(executor)
-        self.active = False  # whether every task is looked at, not only those that say so
+        self.active = False  # whether all tasks are captured, not only those that ask for it
         self._of_actor: Inspect | None = None
         self._captured: frozenset[str] = frozenset()
         self._before: dict[bytes, Before] = {}
@@ -143,7 +143,7 @@ class Inspection:
         if config.capsule_on_failure or before is not None:
             try:
                 self.capsules.failed(lane, item, name, error, before)
-            except BaseException as trouble:  # code of the user's has run: it may raise anything
+            except BaseException as trouble:  # user code has run, and may raise anything
                 _tell(name, trouble)
         if not (asked.post_mortem or config.debug_post_mortem):
             return
@@ -166,12 +166,13 @@ class Inspection:
         if config.capsule_on_failure:
             try:
                 self.capsules.keep_construction(spec, actor_id, attempt, error)
-            except BaseException as trouble:  # code of the user's has run: it may raise anything
+            except BaseException as trouble:  # user code has run, and may raise anything
                 _tell(f"{spec['class_name']}.__init__", trouble)
         if (self._of_actor or _NOTHING).post_mortem or config.debug_post_mortem:
             self._executor.breakpoints.post_mortem(error)
 
 
 def _tell(name: str, trouble: BaseException) -> None:
-    if notices.is_debugging():  # a full disk, an argument that cannot be read: nobody asked for this capsule
+    # a full disk, or an argument that cannot be read: the user did not ask for this capsule
+    if notices.is_debugging():
         notices.detail(f"No capsule could be made of {name}(): {type(trouble).__name__}: {trouble}")

@@ -28,10 +28,10 @@ from sundog.wire.zygote import Learn, Learned
 
 _PROBE_S = 30
 _LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
-# We load it ourselves, where it is installed: it needs nothing but the library.
+# Loaded by the zygote itself where it is installed: it needs only the standard library.
 _LIMITER = "threadpoolctl"
 _THREADED = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-# They start threads or hold devices later than at their import, and do not work in a child of that.
+# These libraries start threads or open devices after their import, and do not work in a forked child.
 UNSAFE = frozenset({"cupy", "grpc", "jax", "mpi4py", "pycuda", "pyspark", "ray", "tensorflow"})
 _SAFE, _FAILED, _THREADS, _DESCRIPTORS, _UNSAFE, _OTHERS = 0, 10, 11, 12, 13, 14
 _REASONS = {
@@ -50,7 +50,7 @@ class Learner:
         self._tell = tell
         self._become_probe = become_probe
         self._waiting: deque[Learn] = deque()
-        self._tried: Learn | None = None  # found safe: to be loaded at the next quiet moment
+        self._tried: Learn | None = None  # found safe, and loaded at the next quiet moment
         self._probed: Learn | None = None
         self._probe = 0
 
@@ -155,7 +155,7 @@ def _is_theirs(name: str, message: Learn) -> bool:
     """Whether a module is of the library or of a package that workers have loaded, wherever that puts it."""
     file = getattr(sys.modules.get(name), "__file__", None)
     if not isinstance(file, str) or (file.startswith(_LIBRARY) and "-packages/" not in file):
-        return True  # extensions also make modules that have no file
+        return True  # some extension modules create modules without a file
     roots = [f"{folder}/{package}" for folder in message.folders for package in message.packages]
     return any(file.startswith((f"{root}/", f"{root}.")) for root in roots)
 

@@ -34,8 +34,8 @@ _perf = time.perf_counter
 _time = time.time
 STEP_S = 1e-3
 GAP_S = 5e-3
-_LOOK_S = 0.1  # memory that went away is noticed after this long, at the latest
-_CHILDREN_S = 0.02  # a shorter task has started no process worth counting
+_LOOK_S = 0.1  # released memory is noticed after this time at the latest
+_CHILDREN_S = 0.02  # a shorter task has started no process that is worth counting
 _NOTABLE_BYTES = 1 << 20
 _PAGE = resource.getpagesize()
 _STAIRS_MAX = 64
@@ -43,7 +43,7 @@ _STAIRS_MAX = 64
 
 def own_and_shared() -> tuple[int, int]:
     """This process's resident memory: anonymous bytes, and bytes of files and shared segments."""
-    # Opened anew each time: a descriptor of ours that user code closed might be somebody's file by now.
+    # Opened each time: user code may close a kept descriptor, whose number another file could then have.
     fd = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
     try:
         fields = os.read(fd, 128).split()
@@ -77,9 +77,9 @@ class OwnMemory:
             self.own_bytes, self._shared = own_and_shared()
         self._level = self.own_bytes + self._shared if _reset_high_water() else _high_water()
         self._look_at = 0.0
-        # Peaks of looks, falling: all that is needed for "the highest since t", whatever t is.
+        # Peaks of the samples, in falling order: enough to answer "the highest value since t" for any t.
         self._stairs: deque[tuple[float, int]] = deque(maxlen=_STAIRS_MAX)
-        self._lock = threading.Lock()  # the sampler notes too
+        self._lock = threading.Lock()  # the sampler adds entries too
 
     def look(self, now: float, high_water: int) -> None:
         """Take note of the kernel's mark; read the details if it moved, or after a while."""
@@ -89,8 +89,9 @@ class OwnMemory:
         try:
             own, shared = own_and_shared()
         except OSError:
-            return  # no descriptor is left: the task that took them all must not fail for our curiosity
-        # Segments that were mapped only between two looks would count as own: assume that there were none.
+            return  # no file descriptor is free: the user's task must not fail because of a measurement
+        # A segment that was mapped only between two samples would count as own memory: assume that there was
+        # none.
         peak = max(own, high_water - max(shared, self._shared)) if high_water > self._level else own
         self.own_bytes, self._shared = own, shared
         self._level = own + shared if _reset_high_water() else high_water
@@ -125,7 +126,7 @@ class Meter:
 
     def __init__(self, ring: events.Ring | events.NoRing) -> None:
         self.ring = ring
-        # A task that ends after this is measured, and one that takes as long as that.
+        # Tasks that end after this time are measured, and tasks that take as long as this.
         recorded = not isinstance(ring, events.NoRing)
         self.again_at = 0.0 if recorded else inf
         self.step_s = STEP_S if recorded else inf
@@ -141,7 +142,7 @@ class Meter:
         self._cpu_s = time.process_time()
         self._read_at = now = _time()
         if now + GAP_S < self.again_at < inf:
-            self.again_at = 0.0  # the clock was set back
+            self.again_at = 0.0  # the wall clock was set back
 
     def write(
         self,
@@ -181,7 +182,8 @@ class Meter:
             spent, self._children_s = spent + total - self._children_s, total
         if spent <= wall:
             return spent
-        # More than its wall time: short tasks since the last reading used a core at most, the rest is its own threads'.
+        # The task used more than its wall time: short tasks since the last sample used one core at most, and
+        # its own threads used the remainder.
         spent -= before
         return spent if spent > wall + STEP_S else wall
 
@@ -214,7 +216,8 @@ class ThreadsMeter(Meter):
         if end_s > getattr(mine, "again_at", 0.0) or wall >= STEP_S:
             mine.again_at = end_s + GAP_S
             total = _thread_time()
-            # A thread of the pool does nothing but calls, so what it spent since is this one's.
+            # A thread of the pool runs nothing but calls, so the processor time since the last sample belongs
+            # to this call.
             cpu_s, mine.cpu_s = min(wall, total - getattr(mine, "cpu_s", 0.0)), total
             with self._looking:
                 self.memory.look(end_s, _high_water())
@@ -258,7 +261,8 @@ class LoopMeter(Meter):
         cpu_s = wall = end_s - start_s
         if wall >= STEP_S:
             self.quick.discard(method)
-            # A call that was thought to be quick is charged for all that the loop did meanwhile: once.
+            # A call that was expected to be quick is charged once with everything that the loop did in this
+            # time.
             cpu_s = self.long_step(wall) if steps is None else steps.held_s()
         elif steps is not None:
             self.quick.add(method)

@@ -16,8 +16,8 @@ import sys
 import time
 
 _COST_FACTOR = 100
-_CHEAP_S = 5e-3  # some thousand files
-_FILE_CLOCK_NS = 10_000_000  # times of files come from a clock that ticks every few milliseconds
+_CHEAP_S = 5e-3  # enough for some thousand files
+_FILE_CLOCK_NS = 10_000_000  # time stamps of files come from a clock that ticks every few milliseconds
 _LIBRARIES = (
     os.path.dirname(os.path.abspath(os.__file__)) + os.sep,
     os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep,
@@ -31,7 +31,7 @@ class ModuleWatch:
         self._looked_ns = time.time_ns()
         self._next_s = 0.0
         self._seen: set[str] = set(sys.modules)
-        self._files: dict[str, int] = {}  # path -> time of its last change, when we first saw it
+        self._files: dict[str, int] = {}  # path -> time of the last change, as first seen
         self._names: dict[str, str] = {}  # module -> path
 
     def changed(self) -> list[str]:
@@ -49,7 +49,8 @@ class ModuleWatch:
             changed_ns = _time_of(path)
             self._names[name] = path
             self._files[path] = changed_ns
-            # One of tomorrow was edited before the clock was set back, not since we looked.
+            # A time stamp in the future means that the clock was set back after the edit: the file has not
+            # changed since.
             if looked - _FILE_CLOCK_NS < changed_ns <= self._looked_ns + _FILE_CLOCK_NS:
                 found.append(path)
         cost = time.thread_time() - started
@@ -72,7 +73,7 @@ def _time_of(path: str) -> int:
     try:
         return os.stat(path).st_mtime_ns
     except OSError:
-        return 0  # removed, or being replaced: there is nothing newer to run
+        return 0  # removed, or being replaced: there is no newer file to run
 
 
 def _is_installed(path: str) -> bool:

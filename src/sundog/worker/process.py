@@ -153,10 +153,10 @@ def _serve(spec: WorkerSpec, control_fd: int) -> int:
     if not owner.reactor.thread.is_alive():
         _start_reader(owner)
     reason = life.run()
-    reason = executor.exit_after or reason  # the node may have asked it to stop in the same moment
+    reason = executor.exit_after or reason  # the node may have asked the worker to stop at the same moment
     endings.let_go(executor, config.actor_graceful_shutdown_timeout_ms / 1000)
     if executor.actor_id is not None and executor.exit_after is not None and not executor.exit_code:
-        # Only now, after the last replies: callers fail what has not been answered.
+        # Sent after the last replies: callers then fail the calls that have no answer.
         owner.control.send(ActorExit(executor.actor_id, reason))
     else:
         owner.control.send(Leaving(reason, not executor.exit_code))
@@ -164,7 +164,7 @@ def _serve(spec: WorkerSpec, control_fd: int) -> int:
 
 
 def _call_of(frame: FrameType) -> Call | None:
-    from sundog.worker.running import call_of  # loaded with the first look at this process
+    from sundog.worker.running import call_of  # loaded when this process is inspected for the first time
 
     return call_of(frame)
 
@@ -207,7 +207,7 @@ def _apply_runtime_env(owner: Owner, spec: WorkerSpec) -> None:
 
                 log = f"{env.pip_dir}.log" if env.pip_dir else ""
                 owner.ring.note("preparing", at_s=time.time(), log=log)
-                # This may take minutes, in which commands ask every process what it does and owns.
+                # This may take minutes, and commands ask every process what it does and owns.
                 _start_reader(owner)
                 runtime_env.prepare(env)
                 owner.ring.note("prepared", at_s=time.time())
@@ -216,7 +216,7 @@ def _apply_runtime_env(owner: Owner, spec: WorkerSpec) -> None:
             raise
         except BaseException as error:
             if isinstance(error, RuntimeEnvSetupError):
-                print(error, file=sys.stderr, flush=True)  # our own frames would say nothing more
+                print(error, file=sys.stderr, flush=True)  # sundog's own frames would add nothing
             else:
                 import traceback
 
@@ -234,7 +234,8 @@ def _current_name() -> str:
     name = _actor_label(facts) if facts.actor_id is not None else running.name if running is not None else ""
     if running is None:
         return name
-    # From the second attempt on its number follows the id, in hexadecimal (`observe/log_reading.py`).
+    # From the second attempt on, the attempt number follows the id, in hexadecimal
+    # (`observe/log_reading.py`).
     attempt = f"{running.attempt:x}" if running.attempt else ""
     return f"{name}\0{running.task_id.hex()}{attempt}"
 

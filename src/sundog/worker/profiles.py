@@ -22,7 +22,8 @@ from sundog.profiling.memory import NoMemray
 from sundog.profiling.rows import LineTimes, MemoryProfile, Part, Samples, begin, write_part
 from sundog.profiling.sampler import StackSampler
 
-_ALWAYS = 100  # calls after which all is written at once: the program may end with the last of few
+# the first so many calls are written at once: a program with few calls may end with the last one
+_ALWAYS = 100
 _SPARED = 10
 _LATER_S = 0.1
 _FIRST = 20
@@ -163,10 +164,8 @@ class _ByLine(Profiler):
         super().__init__(kind, session_path)
         self._wrapped: dict[object, Callable[..., object]] = {}
         self._profiler: Any = None
-        self._chosen: set[object] = set()  # functions that are looked at wherever they are called
-        self._around: set[object] = (
-            set()
-        )  # remote functions that are run for what they call, and not looked at
+        self._chosen: set[object] = set()  # functions that are profiled wherever they are called
+        self._around: set[object] = set()  # remote functions that run because they call a profiled one
 
     def choose(self, function: object, names: tuple[str, ...], *, only: bool) -> None:
         own = getattr(function, "__func__", function)
@@ -253,7 +252,7 @@ class _ByMemory(Profiler):
         with self._lock:
             before = self._found
             self._found = memory.add(before, found)
-            if before is not None:  # the files of smaller peaks go: one of a process is enough to look closer
+            if before is not None:  # remove the files of smaller peaks: one file per process is enough
                 smaller = before.file if self._found.file == found.file else found.file
                 if smaller:
                     os.unlink(f"{self._folder}/{smaller}")

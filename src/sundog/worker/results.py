@@ -45,7 +45,7 @@ class Results:
         self.executor = executor
         self.shm_root = executor.shm_root
         self.items_max = executor.owner.config.max_num_generator_returns
-        self.streamed: dict[bytes, int] = {}  # streams that run: bytes of their items so far
+        self.streamed: dict[bytes, int] = {}  # running streams -> bytes of their items so far
 
     def answer(
         self,
@@ -98,7 +98,7 @@ class Results:
             return []
         if returns == 1:
             return [self._pack(lane, name, result, 1)]
-        if hasattr(result, "send"):  # a generator may have more to give, and is not asked for it
+        if hasattr(result, "send"):  # a generator may have more items, which are not read here
             return self._pack_each(lane, name, result, returns)
         try:
             results = list(result)
@@ -206,7 +206,7 @@ class Results:
             lane.first_s = now
             lane.flush(self.shm_root)
         else:
-            executor.item_waits()  # the next item may be long in coming
+            executor.item_waits()  # the next item may take long
 
     def send_group(
         self, lane: AnswerLane, task_id: bytes, last: int, each: object, name: str, count: int

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 _STEP_S = 0.1
 _STEP_MAX_S = 1.0
-_STEPS_PER_AGE = 100  # a task that has run for an hour is looked at once a second
+_STEPS_PER_AGE = 100  # a task that has run for an hour is sampled once a second
 _IDLE_LOOKS = 10
 _EVENT_EVERY_MAX_S = 60.0
 _GROWN = 1.1
 _NOTABLE_BYTES = 1 << 20
-_FAIR = 0.25  # of the mean of all threads, that a thread has used at least if it computes
+_FAIR = 0.25  # a thread computes if it has used this share of the mean of all threads
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
 _PACKAGES = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
@@ -51,7 +51,7 @@ class LineSampler:
         self._ring = executor.ring
         self._executor = executor
         self._serving = serving
-        self.dormant = isinstance(self._ring, events.Ring)  # without recording it is never woken
+        self.dormant = isinstance(self._ring, events.Ring)  # without recording the sampler is never woken
         self._gate = threading.Lock()
         self._gate.acquire()
         self._thread: threading.Thread | None = None
@@ -68,7 +68,7 @@ class LineSampler:
             self._thread = threading.Thread(target=self._run, daemon=True, name="sundog-sampler")
             try:
                 self._thread.start()
-            except RuntimeError:  # the system allows no more threads: then nobody samples
+            except RuntimeError:  # the system allows no more threads: no sampling
                 self._thread = None
         else:
             self._gate.release()
@@ -86,8 +86,8 @@ class LineSampler:
             step = _STEP_S
             idle += 1
             if idle >= _IDLE_LOOKS:
-                # The main thread spins for microseconds after a task, then sleeps: after a second of
-                # nothing it passes `wake` before it can begin another.
+                # The main thread spins for microseconds after a task, then sleeps. After a second without
+                # tasks it must pass `wake` before it can begin another.
                 self.dormant = True
                 self._gate.acquire()
                 idle = 0
@@ -97,7 +97,7 @@ class LineSampler:
         try:
             call = self._serving().oldest_call()
         except (RuntimeError, KeyError):
-            return 0.0  # it changed while we looked: something runs
+            return 0.0  # the value changed during the check: something runs
         title = self._executor.title
         if call is None:
             if title.name:
@@ -106,15 +106,17 @@ class LineSampler:
         task_id, start, frames = call
         name = self._name_of(task_id)
         if name and name != title.name:
-            title.seen(name)  # it began right after another, or while we said that nothing ran
+            # the task began right after another one, or while the title said that nothing ran
+            title.seen(name)
         steady = time.monotonic()
         if task_id != self._seen:
             self._seen, self._seen_at = task_id, steady
-        age = max(now - start, steady - self._seen_at)  # the clock may have been set back since it began
+        # the wall clock may have been set back since the task began
+        age = max(now - start, steady - self._seen_at)
         if age >= _STEP_S:
             memory = self._executor.meter.memory
             own_bytes = memory.own_bytes
-            with contextlib.suppress(OSError):  # no descriptor is left
+            with contextlib.suppress(OSError):  # no file descriptor is free
                 own_bytes, _ = own_and_shared()
             memory.note(now, own_bytes)
             line = user_line(frames)
@@ -159,7 +161,7 @@ class Threads:
         Args:
             used_s: the processor time of the whole process.
         """
-        # The main thread by the number of the process: after a fork, Python still has the number of the zygote's.
+        # The main thread by the pid: after a fork, Python still has the thread id of the zygote.
         ours = {str(os.getpid()), *(str(thread.native_id) for thread in threading.enumerate())}
         try:
             names = os.listdir(self._folder)
@@ -174,7 +176,7 @@ class Threads:
     def _spent_by(self, name: str) -> float:
         try:
             fd = os.open(f"{self._folder}/{name}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:  # it has ended
+        except OSError:  # the thread has ended
             return 0.0
         try:
             return int(os.read(fd, 100).split()[0]) / 1e9
@@ -221,7 +223,7 @@ def user_line(frames: Iterator[FrameType]) -> str:
         path = frame.f_code.co_filename
         if path.startswith(_OURS):
             if fallback is not None and frame.f_code.co_name in _RUNNERS:
-                break  # what lies further out is the worker's own
+                break  # frames further out belong to the worker
             continue
         if not _is_library(path):
             return _shown(frame)
@@ -229,7 +231,7 @@ def user_line(frames: Iterator[FrameType]) -> str:
     return "" if fallback is None else _shown(fallback)
 
 
-# The functions of the worker that call the user's: see executor.py, async_actor.py and actor_life.py.
+# The functions of the worker that call user code: see executor.py, async_actor.py and actor_life.py.
 _RUNNERS = frozenset({"run", "_run_any", "_run_many", "_one", "_construct"})
 
 

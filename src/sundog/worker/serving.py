@@ -50,7 +50,7 @@ _time = time.time
 _FLUSH_S = 8e-3  # longer than the longest packet should take
 _EARLY_MAX = 10_000
 _AGAIN_S = 0.002
-_NOTHING: tuple[object, ...] = (None, (), (), None)  # a packet whose owner died with it
+_NOTHING: tuple[object, ...] = (None, (), (), None)  # stands for a packet that was lost with its owner
 
 
 class _NoWayBack:
@@ -71,8 +71,8 @@ class Serving:
         self.shm_root = owner.control.shm_root
         self.spins = Spins(owner.config.spin_us / 1e6)
         self.epoll = select.epoll()
-        # Sleeps here: in the first one the kernel would wake this thread on the sender's core, where it waits until it
-        # is done (docs/decisions/0011).
+        # The thread sleeps in this one. In the inner epoll the kernel would wake the thread on the sender's
+        # core, where it has to wait until the sender gives up the core (docs/decisions/0011).
         self.outer = select.epoll()
         self.outer.register(self.epoll.fileno(), select.EPOLLIN)
         self.lanes: dict[int, AnswerLane] = {}
@@ -85,13 +85,14 @@ class Serving:
         self.watch = ModuleWatch()
         told = owner.config.learn_imports and not context.facts.runtime_env
         self.imports = Imports((lambda found: owner.control.send(Imported(found))) if told else None)
-        self._lease = 0  # the last one that this process was prepared for
-        self.retired = False  # runs no more tasks, but stays while others rely on what it owns
+        self._lease = 0  # the last lease that this process was prepared for
+        self.retired = False  # runs no more tasks, but stays while other processes need objects that it owns
         self._warned_paths: set[str] = set()
         self.wake_r, self.wake_w = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self.epoll.register(self.wake_r, select.EPOLLIN)
-        self.look_again_s = -1.0  # for a kind of serving that has more to look at than what comes
-        self.construct: Any = None  # set by the node's "construct": run in the main thread
+        # for a serving that has more to check than incoming messages; negative: none
+        self.look_again_s = -1.0
+        self.construct: Any = None  # set by the node's message "construct": runs in the main thread
         self.guard = FlushGuard(self._flush_all)
         executor.item_waits = self.guard.watch_item
         executor.on_exit, executor.on_late_exit = self.exit_soon, self.exit_now
@@ -150,11 +151,13 @@ class Serving:
                     spins.ended(size >= 0)
             if size < 0:
                 if self.owner.ops:
-                    # Refs that died with the last task: nobody else would count them while we sleep.
+                    # Count the refs that died with the last task: while this thread sleeps, no other thread
+                    # would.
                     with self.owner.lock:
                         self.owner.objects.drain()
                 if self.paused:
-                    self.after_pause()  # an editor let the task go on, and no code of ours ran at that moment
+                    # an editor let the task continue, and no code of sundog ran at that moment
+                    self.after_pause()
                 self.imports.look()
                 self.outer.poll(self.look_again_s)
                 ready = self.epoll.poll(0)
@@ -175,7 +178,7 @@ class Serving:
                 continue
             self._take(lane, size)  # type: ignore[arg-type]
             if size == 0:
-                lane = None  # its owner is gone: the one lane that is left is another
+                lane = None  # its owner is gone: the one remaining lane is another one
 
     def _spin(self, lane: AnswerLane, spin_s: float) -> int:
         """Look at one lane for a moment: a halted core takes 25 µs to wake, each way."""
@@ -213,7 +216,7 @@ class Serving:
             self.accept(lane, packet)
             self._run_todo()
             return
-        # One task at a time: as little as possible between its arrival and its reply.
+        # One task at a time: as little code as possible between its arrival and its reply.
         items = packet[1]
         if packet[0] or packet[2] or packet[3]:
             self.accept(lane, (packet[0], (), packet[2], packet[3]))
@@ -300,7 +303,7 @@ class Serving:
     def _decline(self) -> None:
         """Retired: give back what came, and the leases with it."""
         self.hand_back()
-        for lane in list(self.lanes.values()):  # here and below: the reader may be adding one
+        for lane in list(self.lanes.values()):  # a copy, here and below: the reading thread may add a lane
             lane.reply((b"", wire.R_EXIT, None, 0.0), 16, self.shm_root)
         self._flush_all()
 
@@ -349,7 +352,7 @@ class Serving:
             with self.owner.lock:
                 needed = not may_exit(self.owner)
             if needed:
-                executor.exit_after, self.retired = None, True  # the node asks again, as it does the idle
+                executor.exit_after, self.retired = None, True  # the node asks again, as it asks idle workers
                 return
         self.stopping = executor.exit_after
 
@@ -436,7 +439,7 @@ class Serving:
             self._cancel_current(task_id, recursive)
             return
         self.cancel_early(task_id)
-        # The main thread may have begun it meanwhile: of the two, the one that finds the note acts on it.
+        # The main thread may have begun the task: whichever thread removes the entry acts on it.
         if self.current == task_id and self.executor.cancelled_early.pop(task_id, self) is None:
             self._cancel_current(task_id, recursive)
 
@@ -445,7 +448,7 @@ class Serving:
         if self.executor.actor_id is None:
             self._interrupt_current(task_id, recursive)
             return
-        self.executor.attention = True  # before the next line, for the call may ask and return at once
+        self.executor.attention = True  # set before the next line, since the call may ask and return at once
         self.executor.cancelled = {task_id}
         self.owner.cancels.childless = {task_id} if recursive else set()
         self._open_gate(task_id)
@@ -458,7 +461,7 @@ class Serving:
 
     def _interrupt_current(self, task_id: bytes, recursive: bool) -> None:
         self.executor.interrupting = task_id
-        # One runs at a time: what else stands there ended before its interrupt came.
+        # One task runs at a time: the other entries are tasks that ended before their interrupt came.
         self.executor.cancelled = {task_id}
         self.owner.cancels.childless = {task_id} if recursive else set()
         self._open_gate(task_id)
@@ -490,7 +493,7 @@ class Serving:
             f"Task {task_id.hex()} was cancelled before it ran.", task_id=task_id.hex()
         )
         meta, _, _ = pack(error, 1 << 62)
-        # Not retryable, nor an error of its own: its owner knows its name, and says so.
+        # Not retryable, and not an error of the task: the owner knows the task's name and words the error.
         payload: object = (None, (wire.ERROR, meta, None, None), [])
         lane.reply((task_id, wire.R_ERROR, payload, 0.0), len(meta), self.shm_root)
         lane.flush(self.shm_root)
@@ -502,7 +505,7 @@ class Serving:
         if self.current is None or self.current != self.executor.interrupting:
             return
         if context.current() is None:
-            # Not yet in the user's code, or no more (replies that are being sent would be lost).
+            # The user's code has not begun or has ended (replies in transmission would be lost).
             interrupts.send_later(_AGAIN_S, signal.pthread_kill, self.main_thread, signal.SIGINT)
             return
         raise KeyboardInterrupt

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _F_SETSIG = 10
 _users_own: frozenset[str] | None = None
-accelerators: Accelerators | None = None  # of this process, once it serves
+accelerators: Accelerators | None = None  # of this process, set when it begins to serve
 
 
 def die_with_node(lifeline: int) -> None:
@@ -109,7 +109,7 @@ def apply_lease(setup: LeaseSetup) -> None:
     environ = user_environ()
     global _users_own
     if _users_own is None:
-        # What stands there before our first lease was set by the user: in the shell, or by a runtime_env.
+        # Values that are set before the first lease are the user's: from the shell, or from a runtime_env.
         _users_own = frozenset(variable for variable in _THREAD_VARIABLES if variable in environ)
     for variable in _THREAD_VARIABLES:
         if variable not in _users_own and environ.get(variable) != threads:
@@ -136,7 +136,7 @@ def lease_text(resources: dict[str, float], group: str, env: dict[str, object]) 
     '{"resources": {"CPU": 1.0}, "pg": "", "env": {}}'
     """
     if not env and all(name.isidentifier() and name.isascii() for name in resources):
-        # The common case by hand: the import of json would be a part of the first task's wait.
+        # The common case, written out: importing json would delay the first task.
         amounts = ", ".join(f'"{name}": {float(amount)!r}' for name, amount in resources.items())
         return f'{{"resources": {{{amounts}}}, "pg": "{group}", "env": {{}}}}'
     import json

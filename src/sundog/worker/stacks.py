@@ -42,23 +42,24 @@ def of_coroutine(coroutine: object) -> str:
                 )
                 break
         else:
-            break  # a future, or what another library awaits: it has no frame of its own
+            break  # a future, or an awaitable of another library: it has no frame
     return _format(frames)
 
 
 def _format(frames: list[FrameType], only_users: bool = False) -> str:
-    import traceback  # late: it brings tokenize and re, and most workers never tell where they are
+    # imported late: it loads tokenize and re, and most workers are never asked for their stacks
+    import traceback
 
     files = [frame.f_code.co_filename for frame in frames]
-    # User code begins where the worker last called something that is not ours: what is before that is how Python
-    # starts a program, a thread, or a turn of an event loop.
+    # User code begins where the worker last called code that is not sundog's. Frames before that only start a
+    # program, a thread, or a turn of an event loop.
     first = 0
     for number, file in enumerate(files[1:], 1):
         if files[number - 1].startswith(_WORKER_DIR) and not file.startswith(_PACKAGE_DIR):
             first = number
     users = [frame for frame in frames[first:] if not frame.f_code.co_filename.startswith(_PACKAGE_DIR)]
     if files and first == 0 and files[0].startswith("<"):
-        users = []  # a worker's main thread between tasks
+        users = []  # a worker's main thread between two tasks
     lines = [(frame.f_code, frame.f_lineno) for frame in (users if users or only_users else frames)]
     summary = traceback.StackSummary.from_list(
         [(code.co_filename, line, code.co_name, None) for code, line in lines[-_FRAMES_MAX:]]

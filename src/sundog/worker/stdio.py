@@ -40,17 +40,17 @@ from sundog.wire.marks import LITERAL, MARK, mark
 
 DEFAULT_MAX_BYTES = 512 * 1024 * 1024
 DEFAULT_BACKUPS = 5
-# Keeps a marker far shorter than the window in which the reader looks for one.
+# Keeps a marker far shorter than the window in which the reader searches for markers.
 NAME_MAX_CHARS = 200
-# Beyond this a line without end is written through: memory stays bounded, progress becomes visible.
+# A longer unfinished line is written out: memory stays bounded, and progress becomes visible.
 PARTIAL_MAX_BYTES = 64 * 1024
-# How long fd 1/2 is trusted to be still our file: a burst of prints costs one fstat, not one each. Within it
-# a write goes to wherever the fd points, as in any process; only markers and escapes insist on a fresh look.
+# For this time fd 1 and 2 are assumed to be still the log file: many prints cost one fstat together. In this
+# time a write goes wherever the fd points, as in any process; only markers and escapes need a fresh check.
 _CHECK_EVERY_S = 0.001
-# A log that takes no newline at all is cut anyway once it is this many times over its limit.
+# A log without any newline is cut anyway once it is this many times over its limit.
 _FORCE_ROTATE_FACTOR = 2
 _OPEN_AGAIN_S = 1.0
-# Whether some line may lack its newline: what the end of a task looks at, so that it costs no call.
+# Whether some line may lack its newline. The end of a task reads this variable, which saves a call.
 holding = False
 _HEX = frozenset("0123456789abcdef")
 
@@ -60,11 +60,11 @@ def name_mark(name: str) -> bytes:
 
     Anything that could break the line is percent-encoded, an ampersand too: it stands before the task's id.
     """
-    from urllib.parse import quote  # takes 5 ms: most workers never print
+    from urllib.parse import quote  # takes 5 ms to import: most workers never print
 
     shown, _, task = name.rpartition("\0")
     if not shown or not set(task) <= _HEX:
-        shown, task = name, ""  # a NUL of the user's
+        shown, task = name, ""  # the user's text contains a NUL
     body = quote(shown[:NAME_MAX_CHARS], safe=" ()[]<>=,:.;@/'\"!*+-_", errors="backslashreplace")
     return mark(f"name={body}&{task}" if task else f"name={body}") + b"\n"
 
@@ -83,20 +83,20 @@ class LogChannel:
         self._max_bytes = max_bytes
         self._backups = max(1, backups)
         self._pid = os.getpid()
-        # Re-entrant: a signal handler or __del__ may print while this very thread is printing.
+        # Re-entrant: a signal handler or __del__ may print while the same thread prints.
         self._lock = threading.RLock()
         self._pending: dict[int, bytes] = {}
         self._begun_by: dict[
             int, str
-        ] = {}  # of a thread's partial line: the task or actor that ran there when it was printed last
-        # The last marker (its CRC, the part it stands in), shared with forked children, which append to the
-        # same file: each of them must see that another one has changed the name.
+        ] = {}  # for the partial line of a thread: the task or actor that printed to it last
+        # The last marker (its CRC, and the part of the log that contains it), shared with forked children,
+        # which append to the same file: each process must see that another one has changed the name.
         self._shared = mmap.mmap(-1, 16)
         self._marker = ("", b"", b"")
         self._size = 0
         self._checked_at = 0.0
-        self._torn = False  # the file ends within a line that could not be written whole
-        self._open_at: float | None = None  # without a file: when to try again to make one
+        self._torn = False  # the file ends within a line that could not be written completely
+        self._open_at: float | None = None  # if there is no file: when to try again to create one
         try:
             fd = self._open(path)
         except OSError:
@@ -113,15 +113,15 @@ class LogChannel:
             self._checked_at = 0.0
         ident = threading.get_ident()
         if b"\n" not in data and not through and len(data) < PARTIAL_MAX_BYTES:
-            # print() writes each argument by itself: no lock for what will wait anyway.
+            # print() writes each argument separately: text that waits for its newline needs no lock.
             rest = self._pending.pop(ident, b"") + data
             if len(rest) < PARTIAL_MAX_BYTES:
                 self._hold(ident, rest)
                 return
             data = rest
         with self._lock:
-            # Taken out first and put back last, each in one step that no signal can cut in two: a handler
-            # that prints on this thread in between neither sees nor leaves a half state.
+            # Removed first and put back last, each in one step that no signal can interrupt: a handler that
+            # prints on this thread in between neither sees nor leaves a partial state.
             data = self._pending.pop(ident, b"") + data
             end = len(data) if through else data.rfind(b"\n") + 1
             if len(data) - end >= PARTIAL_MAX_BYTES:
@@ -134,7 +134,7 @@ class LogChannel:
     def _hold(self, ident: int, rest: bytes) -> None:
         global holding
         holding = True
-        # Coroutines share a thread: the line may be written out by another one, or between two of them.
+        # Coroutines share a thread: another coroutine may finish the line.
         self._begun_by[ident] = self._current_name()
         while self._pending.setdefault(ident, rest) is not rest:
             rest = self._pending.pop(ident, b"") + rest
@@ -154,7 +154,7 @@ class LogChannel:
         with self._lock:
             ident = threading.get_ident()
             held = self._pending.pop(ident, b"")
-            self._checked_at = 0.0  # our newline must not land in a file of the user's
+            self._checked_at = 0.0  # sundog's newline must not go to a file of the user
             if (held or self._unended == ident) and held[-1:] != b"\r" and self._locate() is not None:
                 held += b"\n"
             if held:
@@ -178,7 +178,7 @@ class LogChannel:
     def check_size(self) -> None:
         """Rotate if C code or subprocesses alone have filled the file; for idle moments."""
         with self._lock:
-            self._checked_at = 0.0  # others have written: the size we know is not the size
+            self._checked_at = 0.0  # other processes have written: the known size is out of date
             place = self._locate()
             if place is not None and place[1] >= self._max_bytes and self._may_rotate(place[1]):
                 self._rotate()
@@ -208,21 +208,23 @@ class LogChannel:
             except OSError as exc:
                 if exc.errno != errno.EBADF:
                     raise
-                # Closed since the last check. It is the first write that meets this, unless another thread
-                # closes it between two parts of a rotation; then lines may come twice rather than not at all.
+                # The fd was closed since the last check. The first write notices it, unless another thread
+                # closes it between two parts of a rotation; then lines may be written twice, but none is
+                # lost.
                 self._checked_at = 0.0
                 place = self._locate()
                 if place is not None:
                     self._append_to_log(*place, data)
         except OSError as exc:
-            # A full disk must not fail the user's task; it is counted and said as soon as there is room.
+            # A full disk must not fail the user's task: the lost bytes are counted, and reported when there
+            # is room.
             self.lost_bytes += len(data)
             self._torn = self._torn or isinstance(exc, _TornWrite)
             self._checked_at = 0.0
             return
         if place is None:
-            # The user has put something else on fd 1/2 on purpose (dup2): plain output goes there, and
-            # what goes wrong with it is theirs to see.
+            # The user has put another file on fd 1 or 2 (dup2): plain output goes there, and the user sees
+            # its errors.
             _write_all(self.target_fd, data.replace(LITERAL, MARK))
 
     def _open_late(self) -> None:
@@ -253,9 +255,9 @@ class LogChannel:
                     self._rotate()
                     fd, size = self._private, self._size
                     continue
-                # Up to the last line that fits; if none does, one line goes over the limit whole.
+                # Cut after the last line that fits. If no line fits, one whole line exceeds the limit.
                 cut = data.rfind(b"\n", 0, max(0, room)) + 1 or data.find(b"\n") + 1 or len(data)
-            # Slicing a whole bytes object copies nothing, so the usual case stays one write.
+            # Slicing a whole bytes object copies nothing, so the usual case is one write.
             size = self._size = size + self._write_marked(fd, data[:cut])
             data = data[cut:]
 
@@ -267,19 +269,19 @@ class LogChannel:
             line = name_mark(name)
             self._marker = (name, line, line[-9:-1] + self.part.to_bytes(8, "little"))
         if self._shared[:16] != self._marker[2]:
-            self._checked_at = 0.0  # a marker must not land in a file of the user's
+            self._checked_at = 0.0  # a marker must not go to a file of the user
 
     def _write_marked(self, fd: int, piece: bytes) -> int:
         _, line, key = self._marker
         if self._shared[:16] != key:
-            # The reader accepts a marker in mid-line too, so no newline of ours is needed before it.
+            # The reader accepts a marker in the middle of a line, so no newline is needed before it.
             piece = line + piece
         _write_all(fd, piece)
-        self._shared[:16] = key  # only now: a write that failed has left no marker behind
+        self._shared[:16] = key  # set now: a failed write has left no marker
         global holding
         last = piece[-1:]
         self._midline = last != b"\n"
-        # Whose line it is; one that a carriage return ends may stay as it is.
+        # The thread whose line is unfinished; a line that ends with a carriage return may stay unfinished.
         self._unended = threading.get_ident() if self._midline and last != b"\r" else 0
         holding |= self._unended != 0
         return len(piece)
@@ -287,7 +289,7 @@ class LogChannel:
     def _current_name(self) -> str:
         try:
             return self._name_of_current()
-        except Exception:  # printing must work even while the worker's own state is being torn down
+        except Exception:  # printing must work even while the worker's own state is being destroyed
             return ""
 
     # ------------------------------------------------------------------ files and rotation
@@ -296,7 +298,7 @@ class LogChannel:
         fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         if fd > 2:
             return fd
-        # fd 0–2 were closed when we came: a log file must not sit on a standard number by accident.
+        # fd 0 to 2 were closed at the start: a log file must not get a standard number by accident.
         high = _duplicate_high(fd)
         os.close(fd)
         return high
@@ -325,7 +327,7 @@ class LogChannel:
             self._private = self._open(self.path)
             stat = os.fstat(self._private)
             if (stat.st_dev, stat.st_ino) != self._identity:
-                # The file was removed or replaced behind our back: this is a new one, so name it anew.
+                # The file was removed or replaced: this is a new file, so it needs a name marker.
                 self._identity = (stat.st_dev, stat.st_ino)
                 self._forget_marker()
         return self._private
@@ -338,7 +340,7 @@ class LogChannel:
         try:
             stat = os.fstat(self.target_fd)
         except OSError:
-            # Closed: occupy it again, or the user's next open() would receive everything printed.
+            # Closed: occupy the number again, or the user's next open() would receive all printed text.
             self._install(self._private_fd())
             stat = os.fstat(self.target_fd)
         if stat.st_ino != self._identity[1] or stat.st_dev != self._identity[0]:
@@ -354,7 +356,8 @@ class LogChannel:
         self._refresh_marker()
 
     def _may_rotate(self, size: int) -> bool:
-        # Only the worker itself rotates: a forked child would leave the others on the old file.
+        # Only the worker itself rotates: after a rotation by a forked child the others would keep the old
+        # file.
         if self._rotating or os.getpid() != self._pid:
             return False
         return not self._midline or size > _FORCE_ROTATE_FACTOR * self._max_bytes
@@ -363,7 +366,7 @@ class LogChannel:
         """Start the next part. The order of the steps lets a reader find it after a crash between any two."""
         part, old = self.part + 1, self._private_fd()
         fresh = self._open(self.path + ".new")
-        self._rotating = True  # a signal handler that prints now must not start another one
+        self._rotating = True  # a signal handler that prints now must not start a second rotation
         try:
             _write_all(fresh, mark(f"part={part}") + b"\n")
             _write_all(old, mark(f"next={part}") + b"\n")
@@ -400,7 +403,7 @@ def _rename(old: str, new: str) -> None:
     try:
         os.rename(old, new)
     except FileNotFoundError:
-        return  # the chain is shorter than its limit, or someone tidied up
+        return  # the chain is shorter than its limit, or files were removed
 
 
 def _duplicate_high(fd: int) -> int:
@@ -538,7 +541,7 @@ def flush() -> None:
 def end_lines() -> None:
     """Write and end this thread's partial lines: for the end of a task, before its result is sent."""
     global holding
-    holding = False  # first: another thread may begin a line meanwhile
+    holding = False  # first: another thread may begin a line now
     for channel in _channels:
         channel.end_line()
     if any(channel.holding for channel in _channels):
@@ -548,11 +551,11 @@ def end_lines() -> None:
 def flush_all() -> None:
     """Write the partial lines of every thread: for the end of the process, or of its only task."""
     for stream in (sys.stdout, sys.stderr):
-        # The user's own replacement (colorama, redirect_stdout) may hold text back too.
+        # A replacement by the user (colorama, redirect_stdout) may buffer text too.
         if stream is not None and not isinstance(stream, LogStream):
             try:
                 stream.flush()
-            except Exception:  # a broken replacement is the user's; ours are flushed below all the same
+            except Exception:  # the replacement is the user's; sundog's own streams are flushed below
                 continue
     for channel in _channels:
         channel.flush_all()

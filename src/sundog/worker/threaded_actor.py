@@ -53,7 +53,7 @@ class ThreadedServing(Serving):
         executor.meter = ThreadsMeter(executor.ring)
         self.cls = cls
         self.pools = {name: CallPool(size, name, self._one) for name, size in {**groups, "": limit}.items()}
-        self._pending: dict[bytes, str] = {}  # calls that have not begun -> their group
+        self._pending: dict[bytes, str] = {}  # calls that have not begun -> their concurrency group
         self._running: dict[bytes, str] = {}
         self._count = threading.Lock()
         self._active = 0
@@ -115,7 +115,7 @@ class ThreadedServing(Serving):
         """Send what is done; together with what follows, if calls wait that may end within a millisecond."""
         now = _perf()
         if self._pending and now - self._flushed_s < _FLUSH_S:
-            self.guard.watch_item()  # they may be long
+            self.guard.watch_item()  # the calls may be long
             return
         self._flushed_s = now
         lane.flush(self.shm_root)

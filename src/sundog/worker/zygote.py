@@ -38,18 +38,18 @@ from sundog.worker import setup
 from sundog.worker.learner import Learner
 
 _QUIET_MS = 15
-# Arbitrary: a few workers that import by themselves take as long as the zygote does once.
+# Arbitrary: a few workers that import by themselves take as long as one import in the zygote.
 _FORKS_BEFORE_REST = 5
-_LEARN_QUIET_MS = 300  # arbitrary: a fork that is asked for meanwhile waits for the import
-_QUIET_FIRST_MS = 150  # the node may be slow to ask for the first workers: they must not wait for imports
+_LEARN_QUIET_MS = 300  # arbitrary: a fork request that arrives during the import has to wait
+_QUIET_FIRST_MS = 150  # the node may ask late for the first workers, which must not wait for imports
 
 
 def main(argv: list[str], wanted: tuple[list[str], list[str]] = ([], [])) -> None:
     """Run the zygote: arguments are its socket and the lifeline, and what to load at once."""
     sock, lifeline = socket.socket(fileno=int(argv[0])), int(argv[1])
     os.set_inheritable(lifeline, False)
-    set_child_environ(untuned(user_environ()))  # of one that was started as a program
-    adopt()  # before the first worker: what user code starts there ends with the session
+    set_child_environ(untuned(user_environ()))  # only if the zygote was started as a program
+    adopt()  # before the first worker: processes that user code starts there end with the session
     _preload_worker()
     _import_from(*wanted)
     titles.begin("zygote")
@@ -59,7 +59,7 @@ def main(argv: list[str], wanted: tuple[list[str], list[str]] = ([], [])) -> Non
         fault_dumps.listen(path)
     zygote = Zygote(Connection(sock, shm_root), lifeline)
     gc.freeze()
-    gc.enable()  # it was off while we imported
+    gc.enable()  # off during the imports
     zygote.serve()
     _bury_session(shm_root, path)
 
@@ -74,7 +74,7 @@ class Zygote:
         signal.set_wakeup_fd(self.wake[1], warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        self.complete = False  # what later workers need has been loaded
+        self.complete = False  # everything that later workers need has been loaded
         self.forks = 0
         self.learner = Learner(self._tell, self._become_probe)
         self.table = Table(on(Fork, self._fork), on(Import, _load_now), on(Learn, self.learner.ask))
@@ -84,7 +84,7 @@ class Zygote:
         poller = select.poll()
         poller.register(self.control.fileno(), select.POLLIN)
         poller.register(self.wake[0], select.POLLIN)
-        # It hangs up when our node is gone, also where the socket leads to another process.
+        # The lifeline hangs up when the node is gone, also if the socket leads to another process.
         poller.register(self.lifeline, 0)
         while True:
             ready = poller.poll(self._quiet_ms())
@@ -120,13 +120,13 @@ class Zygote:
             _preload_rest()
 
     def _tell(self, message: FromZygote) -> None:
-        with contextlib.suppress(OSError):  # the node may be gone: the end of its socket comes next
+        with contextlib.suppress(OSError):  # the node may be gone: the end of its socket is read next
             self.control.send(message)
 
     def _fork(self, message: Fork, *fds: int) -> None:
         self.forks += 1
         if self.forks == _FORKS_BEFORE_REST and not self.complete:
-            self.complete = True  # many are wanted, so it may never be quiet
+            self.complete = True  # many workers are needed, so there may never be a quiet moment
             _preload_rest()
         try:
             if not fds:
@@ -177,7 +177,7 @@ def _be_told(sock: socket.socket) -> str:
     """The session's shared-memory folder: the node's first message. From then on there is a log to write to."""
     shm_root = sock.recv(1 << 16).decode()
     if not shm_root:
-        os._exit(0)  # there is no session: the node was not needed
+        os._exit(0)  # no session exists: the node was not needed
     tag = places.base_of(shm_root)[1]
     with contextlib.suppress(OSError):
         write_to(f"{_session_path(shm_root)}/logs/zygote{'-' + tag if tag else ''}.log")
@@ -189,12 +189,13 @@ def _session_path(shm_root: str) -> str:
     try:
         return os.readlink(f"{shm_root}/.session")
     except OSError:
-        return ""  # it has ended already
+        return ""  # the process has ended already
 
 
 def _bury_session(shm_root: str, path: str) -> NoReturn:
     """The node is gone: end every process below us, and remove what only the living need."""
-    # The kernel kills the workers now; their own children come to us as they do, so look until none is left.
+    # The kernel kills the workers now. Their children become children of the zygote when the workers die, so
+    # check until none is left.
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     with contextlib.suppress(ChildProcessError):
@@ -208,7 +209,7 @@ def _bury_session(shm_root: str, path: str) -> NoReturn:
     folders.remove_shared(shm_root)
     tag = places.base_of(shm_root)[1]
     if tag:
-        folders.remove_node_folder(f"{path}/spilled_objects", tag)  # the session goes on without this node
+        folders.remove_node_folder(f"{path}/spilled_objects", tag)  # the session continues without this node
     elif path:
         folders.withdraw(path)
         folders.remove_folders(path)
@@ -238,7 +239,7 @@ def _preload_rest() -> None:
     import sundog.api
     import sundog.store.mapping  # noqa: F401
 
-    Config()  # a row's constructor is compiled with the first
+    Config()  # a row's constructor is compiled at its first use
     codecs.lookup("ascii")
     gc.collect()
     gc.freeze()
@@ -255,7 +256,8 @@ def _import_from(modules: list[str], folders: list[str]) -> None:
     added = [folder for folder in folders if folder not in sys.path]
     sys.path += added
     for name in modules:
-        with contextlib.suppress(Exception):  # a worker that fails to import it can tell its user
+        # a worker that fails to import the module can report it to the user
+        with contextlib.suppress(Exception):
             __import__(name)
     for folder in added:
         sys.path.remove(folder)
