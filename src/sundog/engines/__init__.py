@@ -26,7 +26,7 @@ foreign: ForeignEngine | None = None
 """The engine of a process that works on another system."""
 
 LOCAL, RAY = "local", "ray"
-_HOMES = {RAY: "sundog.ray_engine"}  # modules that can be an engine: loaded when they are asked for
+_HOMES = {RAY: "sundog.ray_engine"}  # modules that implement an engine, loaded on demand
 
 
 def when_leaving(do: Callable[[], None]) -> None:
@@ -42,7 +42,7 @@ def leave() -> None:
 
 def _look() -> LocalEngine | None:
     if _current is None and _make is not None:
-        with _making:  # threads of an actor may ask for the first time together
+        with _making:  # several threads of an actor may ask for the engine at the same time
             if _current is None and _make is not None:
                 plug(_make())
     return _current
@@ -141,6 +141,6 @@ def plug_later(make: Callable[[], LocalEngine]) -> None:
     _current, _make = None, make
 
 
-# Called with each engine of a driver: when it has begun, and before it ends (in the thread that ends it).
+# Called with each engine of a driver: after it has begun, and before it ends (in the thread that ends it).
 after_begin: list[Callable[[LocalEngine], None]] = []
 before_end: list[Callable[[LocalEngine], None]] = []

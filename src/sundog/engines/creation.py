@@ -89,7 +89,7 @@ class Creations:
                 f"The calls of asyncio actor {class_name} run at the same time, so they cannot keep their order: leave "
                 "allow_out_of_order_execution unset."
             )
-        # Calls that run at the same time do not wait for the arguments of each other.
+        # Calls that run at the same time do not wait for each other's arguments.
         data.out_of_order = data.out_of_order or is_async or (options.max_concurrency or 1) > 1
         return {
             "detached": lives_on(options),
@@ -110,7 +110,7 @@ class Creations:
             "hidden": not options.enable_task_events,
             "inspect": inspect_of(options),
             "unread_max": data.unread_max,
-            # Packed: exceptions that a method is retried for are the user's classes, which the node cannot import.
+            # Packed: retry_exceptions of a method may name classes of the user, which the node cannot import.
             "handle": pack(data, 1 << 62)[0],
         }
 
@@ -129,7 +129,8 @@ class Creations:
                 RegisterNamed(task.id, name, registration["namespace"], registration)
             )
         except BaseException:
-            # Nothing if the name is taken. But a signal's handler may have raised before the answer came.
+            # No effect if the name is taken. But the handler of a signal may have raised before the answer
+            # arrived.
             owner.control.send(ActorKill(task.id, no_restart=True))
             raise
         finally:
@@ -169,7 +170,7 @@ class Creations:
         self._drop(holds)
         if (
             not message.keeps_name
-        ):  # else the node is told when the last handle is gone, for then the name is free
+        ):  # otherwise the node is told when the last handle is gone: then the name is free
             self.owner.actors.scopes.discard(self.owner.actors.scope_id(actor_id))
 
     def _drop(self, holds: list[bytes]) -> None:

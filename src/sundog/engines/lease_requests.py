@@ -46,7 +46,7 @@ def _group_of(options: TaskOptions | ActorOptions) -> tuple[Any, int, bool]:
     """The placement group asked for ("default", None or a group), the bundle, and whether it captures."""
     given = options.scheduling_strategy
     if given is not None and options.placement_group not in ("default", None):
-        raise ValueError(BOTH_PLACES)  # one from the decorator, one from .options()
+        raise ValueError(BOTH_PLACES)  # one strategy comes from the decorator, the other from .options()
     if given is None:
         asked: Any = options
     elif is_a(given, "PlacementGroupSchedulingStrategy"):

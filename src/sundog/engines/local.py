@@ -54,7 +54,7 @@ _PYTHON_SWITCH_S = 0.005
 _SWITCH_S = 0.001
 _GOODBYE_S = 2.0
 _SLICES = 20
-_STARVED_S = 30.0  # arbitrary: how long a node may take to say goodbye that gets no processor
+_STARVED_S = 30.0  # arbitrary: how long a node that gets no processor time may take to answer the goodbye
 
 _DEFAULTS = TaskOptions()
 
@@ -68,12 +68,12 @@ class LocalEngine:
         self.executor: Any = None
         self._started_node = started_node
         self._logs: Any = None
-        self._heard = 0  # batches of workers' output so far
+        self._heard = 0  # number of batches of workers' output so far
         self._took_sigterm = False
         self._switched = False
         self._pid = os.getpid()
         self._cpu_s, self._queued_s = time.process_time(), core_wait_s()
-        self.joined_s = time.time()  # when the program's own time in the session began
+        self.joined_s = time.time()  # when this program joined the session, by the wall clock
         self._environments: dict[str, str] = {}
         self._default_retries: int | None = None
         self.creations = Creations(self)
@@ -106,7 +106,7 @@ class LocalEngine:
     # ------------------------------------------------------------------ functions
     def bind(self, function: object, name: str, options: TaskOptions, *, generator: bool) -> Fn:
         """A function with options, ready to be submitted many times."""
-        own = name.rpartition(".")[2]  # as Ray has it: without the scopes around it
+        own = name.rpartition(".")[2]  # as in Ray: the name without enclosing scopes
         fn = self.owner.tasks.make_fn(function, options.name or own)
         fn.function = own
         returns: object = options.num_returns
@@ -119,7 +119,7 @@ class LocalEngine:
         fn.retry_exceptions = _dumps_types(tuple(retry)) if isinstance(retry, (list, tuple)) else bool(retry)
         fn.max_calls = options.max_calls
         if not fn.max_calls and options.num_gpus:
-            fn.max_calls = 1  # GPU memory is only given back by the end of the process
+            fn.max_calls = 1  # GPU memory is released only when the process ends
         limit = options._generator_backpressure_num_objects
         if limit is not None and limit > 0:
             fn.backpressure = limit
@@ -158,7 +158,7 @@ class LocalEngine:
 
     def crew(self, options: TaskOptions, size: int, *, spoiled: bool) -> Crew:
         """So many workers for tasks with these options, held until they are given back."""
-        from sundog.owner.crews import Crew  # only programs with a pool import it
+        from sundog.owner.crews import Crew  # only programs with a pool load this
 
         spec, setup = lease_of(options, self.env_key(options.runtime_env))
         return Crew(self.owner, size, replaced(spec, permanent=True), setup, spoiled)
@@ -187,7 +187,7 @@ class LocalEngine:
         if sys.excepthook is sys.__excepthook__ and not owner.config.full_tracebacks:
             sys.excepthook = _show_folded
         if sys.getswitchinterval() == _PYTHON_SWITCH_S:
-            # A driver that computes starves the thread that reads replies and sends the next tasks.
+            # A driver that computes would starve the thread that reads replies and sends the next tasks.
             sys.setswitchinterval(_SWITCH_S)
             self._switched = True
         atexit.register(self._at_exit)
@@ -244,11 +244,12 @@ class LocalEngine:
             with contextlib.suppress(Exception):
                 self._logs.flush()
         if self._started_node is not None:
-            sessions.bury(context.facts.session)  # nothing, unless the node was killed while it did this
+            # no effect, unless the node was killed while it removed the session
+            sessions.bury(context.facts.session)
         context.reset()
         if self.is_driver:
             fault_dumps.stop()
-            interrupts.uninstall()  # last: what a handler raises is not to leave half a session behind
+            interrupts.uninstall()  # last: an exception of a handler must not leave half a session behind
         if self._took_sigterm and threading.current_thread() is threading.main_thread():
             if signal.getsignal(signal.SIGTERM) is _leave:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -268,10 +269,11 @@ class LocalEngine:
         except OSError:
             return
         heard, deadline = -1, time.monotonic() + _STARVED_S
-        # As long as output comes, the node is not stuck; nor is one that waits for a processor.
+        # While output arrives, the node is not stuck; nor is a node that waits for a processor.
         while not _wait_in_slices(lost, _GOODBYE_S) and (heard != self._heard or _is_starved(deadline)):
             heard = self._heard
-        # Only now may the node end: it removes the session's files, and long messages are among them.
+        # Let the node end now, and not earlier: the node removes the session's files, and long messages are
+        # files.
         with contextlib.suppress(OSError):
             self.owner.node.sock.shutdown(socket.SHUT_WR)
 
@@ -309,14 +311,14 @@ def _wait_in_slices(event: threading.Event, seconds: float) -> bool:
 
 def _is_starved(deadline: float) -> bool:
     """Whether the node is slow because the machine is busy."""
-    from sundog import machine  # for programs on such a machine
+    from sundog import machine  # only programs on such a machine load this
 
     pid = int(context.facts.session.get("node_pid") or 0)
     return time.monotonic() < deadline and pid > 0 and machine.wants_processor(pid)
 
 
 def _show_folded(kind: type[BaseException], error: BaseException, trace: Any) -> None:
-    from sundog.engines import tracebacks  # for programs that end with an error
+    from sundog.engines import tracebacks  # only programs that end with an error load this
 
     tracebacks.show(kind, error, trace)
 
@@ -325,7 +327,7 @@ def _draws_bar(line: str) -> bool:
     """Draw a worker's progress bar, if that is what a line of its output says."""
     if _BAR_TOKEN not in line:
         return False
-    # By name: bars are an application of sundog, which the engine must not depend on.
+    # By name: progress bars are an application of sundog, and the engine must not depend on applications.
     taken: bool = import_module("sundog.experimental.tqdm_ray").show_line(line)
     return taken
 
@@ -377,7 +379,7 @@ def start(
     connection = Connection(sock, session["shm_root"])
     process_id = random_id()
     job_id = (1).to_bytes(4, "little")
-    # If the node was killed already, the thread that reads its socket reports that, with the cause.
+    # If the node has been killed, the thread that reads its socket reports the death and its cause.
     with contextlib.suppress(ConnectionError):
         _introduce(connection, process_id, job_id, job, log_to_driver, joins=False)
     return _become_driver(process_id, connection, session, config, job_id, job, log_to_driver, pid)

@@ -15,7 +15,7 @@ import resource
 from sundog.exceptions import RaySystemError
 from sundog.printable import printable
 
-# A driver with one worker has about 25 descriptors, its node about as many; each worker costs both some more.
+# A driver with one worker has about 25 file descriptors, and so has its node. Each worker adds some to both.
 FEWEST_DESCRIPTORS = 48
 NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
@@ -40,7 +40,7 @@ def check() -> None:
 
 def explained(error: OSError | RuntimeError) -> RaySystemError:
     """What to raise for an error of the system that kept a session from starting."""
-    from sundog.system import process_limit  # imported only after a failure
+    from sundog.system import process_limit  # loaded only after a failure
 
     if not isinstance(error, OSError):
         return RaySystemError(f"A session cannot be started: {error}. {process_limit.text()}")

@@ -31,7 +31,7 @@ class Refusals:
         _, key, resources, reason = message
         shape = self.owner.dispatch.shapes_by_key.get(key)
         if shape is None:
-            return  # it was withdrawn when this was on its way
+            return  # the want was withdrawn while this message was on its way
         if reason == GROUP_REMOVED:
             self._fail_all(shape, lambda task: _group_removed(task))
         elif shape.spec.strategy[0] == "node":
@@ -53,10 +53,10 @@ class Refusals:
 
     def _fail_all(self, shape: Shape, error: Callable[[Task], Exception]) -> None:
         queue = shape.queue
-        while queue:  # one at a time: a thread may be adding another
+        while queue:  # one at a time: another thread may add tasks
             task = queue.popleft()
             self.owner.replies.fail_with(task, error(task))
-        # Withdrawn, so that tasks which come later (or come back from a dead worker) are answered again.
+        # Withdraw the want, so that the node answers again for later tasks and for tasks of a dead worker.
         shape.wanted = 0
         self.owner.control.want(shape, 0)
 
@@ -74,7 +74,7 @@ class Refusals:
             if self.owner.deliveries.can_bring():
                 self.owner.deliveries.bring(notices.warn, text)
             else:
-                notices.warn(text)  # the shortage of threads is what this is about
+                notices.warn(text)  # this warning is about the shortage of threads
 
 
 def _group_removed(task: Task) -> Exception:

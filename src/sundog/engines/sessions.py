@@ -39,7 +39,7 @@ A = TypeVar("A")
 _AUTO = ("auto", "local-auto", "")
 _STARTING_S = 30.0
 _LOOK_S = 0.02
-_UP_S = 60.0  # a node takes a tenth of a second; far more only where many share few cores
+_UP_S = 60.0  # a node needs a tenth of a second; far more only where many processes share few cores
 
 
 @plain(frozen=True)
@@ -52,7 +52,7 @@ class SessionInfo:
     node_pid: int
     namespace: str = ""
     shm_root: str = ""
-    persistent: bool = False  # of `sundog start`: it stays until it is stopped
+    persistent: bool = False  # started by `sundog start`: the session stays until it is stopped
     cpus: float = 0.0
 
 
@@ -73,7 +73,7 @@ def make_session(config: Config) -> tuple[Session, int]:
         folders.remove_session(path)
         os.close(lock)
         raise
-    shm_root = f"{config.shm_dir}/sundog-{os.getpid()}-{token}"  # made when a node knows of it
+    shm_root = f"{config.shm_dir}/sundog-{os.getpid()}-{token}"  # created when a node knows of the folder
     return {"name": name, "path": path, "shm_root": shm_root, "spill_folders": spill_folders}, lock
 
 
@@ -167,7 +167,7 @@ def spawn_node(
     finally:
         os.close(lock)
     try:
-        # Not before: if this process is killed, the process that knows of the folder removes it.
+        # Created now, not earlier: if this process is killed, the node knows of the folder and removes it.
         folders.make_shared(session["shm_root"], session["path"], shared_lock)
     except OSError:
         os.kill(program.pid, signal.SIGKILL)
@@ -312,7 +312,7 @@ def _resolve_now(address: str, temp_dir: str | None) -> SessionInfo:
         if address in (info.name, info.path, info.address) or os.path.abspath(address) == info.path:
             return info
     if os.path.isabs(address):
-        path = os.path.realpath(address)  # it may be the link session_latest
+        path = os.path.realpath(address)  # the address may be the link session_latest
         info_at = read_session(path)
         if info_at is not None:
             return info_at
@@ -348,7 +348,7 @@ def connect(info: SessionInfo) -> Connection:
     try:
         folder = trust.open_folder(info.path)
         sock.connect(f"/proc/self/fd/{folder}/node.sock")
-        trust.check_peer(sock)  # before a byte of it is unpickled
+        trust.check_peer(sock)  # before any of its bytes are unpickled
     except OSError as error:
         sock.close()
         what = "is not trusted" if isinstance(error, trust.Untrusted) else "does not answer"
@@ -497,7 +497,7 @@ def stop_session(info: SessionInfo, force: bool = False, grace_s: float = 10.0) 
         folders.remove_shared(info.shm_root)
     folders.withdraw(info.path)
     with contextlib.suppress(ChildProcessError):
-        os.waitpid(info.node_pid, 0)  # ours, if this process started it: leave no zombie
+        os.waitpid(info.node_pid, 0)  # the node is a child if this process started it: leave no zombie
     return done
 
 
@@ -520,7 +520,7 @@ def _kill_node(info: SessionInfo) -> bool:
     try:
         signal.pidfd_send_signal(node, signal.SIGKILL)
     except ProcessLookupError:
-        pass  # it has just ended
+        pass  # the process has just ended
     finally:
         os.close(node)
     return True
@@ -563,12 +563,12 @@ def node_resources(
             raise ValueError(f"Give {name} through num_{name.lower()}s=, not in resources=.")
         if not isinstance(name, str) or not name:
             raise TypeError(f"resources: {name!r} is not a name; the name of a resource is a string.")
-        # Nor NaN, which is below nothing.
+        # NaN fails this comparison too.
         if not isinstance(amount, (int, float)) or not amount < float("inf"):
             raise ValueError(f"resources[{name!r}] must be a number, not {amount!r}.")
         out[name] = float(amount)
     out |= accelerator_kinds.models(out) | _from_variable("RAY_OVERRIDE_RESOURCES", float)
-    _from_variable("RAY_OVERRIDE_LABELS", str)  # refused, if it is wrong, before anything is started
+    _from_variable("RAY_OVERRIDE_LABELS", str)  # raises for a wrong value before anything is started
     out["memory"] = float(int(out["memory"]))
     for name, amount in out.items():
         if amount < 0:

@@ -28,7 +28,7 @@ def show(kind: type[BaseException], error: BaseException, trace: TracebackType |
         fold(error)
         trace = error.__traceback__
     except Exception:
-        pass  # the error itself must be shown, whatever is wrong with folding it
+        pass  # the error itself must be shown, even if folding its traceback fails
     sys.__excepthook__(kind, error, trace)
 
 

@@ -137,7 +137,7 @@ class Line:
             self._no_room = isinstance(error, NoRoom)
             return False
         except OSError:
-            pass  # gone: its reader notices
+            pass  # the descriptor is gone: its reader notices
         _close_all(fds)
         return True
 

@@ -32,7 +32,7 @@ MESSAGE_MAX_BYTES = 150 << 10
 FDS_MAX = 16
 _FD_SPACE = socket.CMSG_SPACE(FDS_MAX * 4)
 _BIG = "\0big"
-# What a file system without room for more says.
+# The errors of a full file system.
 FULL = (errno.ENOSPC, errno.ENOMEM, errno.EDQUOT)
 _PROC = "/proc/"
 _files = itertools.count()
@@ -82,14 +82,12 @@ def _write_file(path: str, data: bytes) -> str:
         with open(path, "wb") as file:
             file.write(data)
     except OSError:
-        _unlink(path)  # half of it helps nobody, and memory is short already
+        _unlink(path)  # an incomplete file is useless, and memory is short
         raise
     return path
 
 
-_unread: list[
-    int
-] = []  # messages that were written to memory of this process; a reader empties what it has read
+_unread: list[int] = []  # messages written to memory of this process; a reader truncates what it has read
 _unread_lock = threading.Lock()
 
 
@@ -176,13 +174,13 @@ class Connection:
         """Wait for a message, or for the end of the connection; whether one of them came in time."""
         import select
 
-        poller = select.poll()  # not select(), which knows no descriptor beyond 1,023
+        poller = select.poll()  # not select(), which is limited to descriptors below 1,024
         poller.register(self.sock.fileno(), select.POLLIN)
         return bool(poller.poll(timeout_s * 1000))
 
     def send(self, message: tuple[object, ...], fds: tuple[int, ...] = (), flags: int = 0) -> None:
         """Send one message. Raises OSError when the other side is gone (BlockingIOError if so asked)."""
-        data = pickle.dumps(tuple(message), 5)  # a row travels as the tuple that it is
+        data = pickle.dumps(tuple(message), 5)  # a row is sent as the tuple that it is
         if len(data) > MESSAGE_MAX_BYTES:
             self._send_big(data, fds, flags)
         else:
@@ -214,7 +212,8 @@ class Connection:
                 RECV_BYTES, _FD_SPACE, socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC
             )
         except ConnectionResetError:
-            # It died with messages of ours unread. That is told once, ahead of what it had sent, which is still here.
+            # The other process died with unread messages of this one. The kernel reports that once, before
+            # the data that the process had sent, which can still be read.
             return self.receive()
         except ConnectionError:
             return None
@@ -229,7 +228,7 @@ class Connection:
                 os.close(fd)
             return None
         message = decode(data)
-        if message is None:  # it was in the memory of a process that is dead by now
+        if message is None:  # the message was in the memory of a process that is dead now
             for fd in fds:
                 os.close(fd)
             return self.receive()

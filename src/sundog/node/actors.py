@@ -57,7 +57,7 @@ _NEVER_KNOWN = "the process that created it ended, or its session did, before th
 _FORGOTTEN = (
     "it ended so long ago that the node has forgotten why: it remembers the newest 2,000 of those that ended"
 )
-# What is told of an actor once it has ended; the rest (its code, its arguments) is only needed to start it.
+# Facts that are kept about an ended actor. Its code and arguments are needed only to start it.
 _EPITAPH = (
     "call_site",
     "class_name",
@@ -85,12 +85,14 @@ class ActorKeeper:
     def __init__(self, node: Node) -> None:
         self.node = node
         self.actors = Actors(dead_max=node.config.maximum_gcs_destroyed_actor_cached_count)
-        self._lanes: dict[bytes, list[tuple[bytes, int]]] = {}  # actor -> (caller, descriptor) that wait
+        # actor -> (caller, descriptor) of lanes that wait for its process
+        self._lanes: dict[bytes, list[tuple[bytes, int]]] = {}
         self._callers: dict[bytes, set[bytes]] = {}
         self._unknown: dict[bytes, float] = {}
-        self._known_leases: dict[LeaseSpec, LeaseSpec] = {}  # one for all of the dead that had the same
+        # one spec shared by all dead actors with equal specs
+        self._known_leases: dict[LeaseSpec, LeaseSpec] = {}
         self._leases: dict[bytes, Grant] = {}
-        self._asked: dict[bytes, Grant] = {}  # workers that were asked whether they may become an actor
+        self._asked: dict[bytes, Grant] = {}  # workers that were asked whether they can become an actor
 
     # ------------------------------------------------------------------ questions
     def uses(self, env_key: str) -> bool:
@@ -173,7 +175,8 @@ class ActorKeeper:
         if row is None:
             forgotten = self.actors.was_forgotten(actor_id)
             if forgotten or actor_id[:PROCESS_BYTES] not in self.node.processes:
-                # It ended long ago; or its creator is gone (or is of another session): nobody will make it known.
+                # The actor ended long ago; or its creator is gone or belongs to another session: nobody will
+                # register it.
                 os.close(fd)
                 reason = _FORGOTTEN if forgotten else _NEVER_KNOWN
                 self._publish(actor_id, DEAD, None, 0, Cause(reason=reason, intended=True))
@@ -198,7 +201,7 @@ class ActorKeeper:
             _spec(row).update({"repr_name": message.shown, "created": True})
             owner = self.node.processes.get(row.owner)
             if owner is not None:
-                # The creator may never call it, and yet counts what its constructor keeps.
+                # The creator counts the refs that the constructor keeps, even if it never calls the actor.
                 owner.peers.add(process.process_id)
                 process.peers.add(owner.process_id)
                 owner.line.send(ActorCreated(actor_id, process.process_id, message.held))
@@ -243,7 +246,8 @@ class ActorKeeper:
             return
         worker = self.node.processes.get(grant.worker)
         if worker is not None and worker.served and grant.worker not in self._asked:
-            # It would end with its actor, and others may hold objects that its tasks have made.
+            # The worker would end with its actor, and other processes may hold objects that its earlier tasks
+            # made.
             self._asked[grant.worker] = grant
             worker.line.send(MayAct())
             return
@@ -259,7 +263,8 @@ class ActorKeeper:
             self._asked.pop(process.process_id, None)
             return
         del self._asked[process.process_id]
-        self.node.do(self.node.leases.retire_worker(process.process_id))  # it stays while others rely on it
+        # the worker stays while other processes rely on it
+        self.node.do(self.node.leases.retire_worker(process.process_id))
         self.node.do(self.node.leases.release(grant.lease, self.node.now()))
         self._ask_again(grant)
 
@@ -334,7 +339,7 @@ class ActorKeeper:
     def _place(self, step: PlaceActor) -> None:
         row = self.actors.get(step.actor_id)
         if row is None or not row.asked or row.incarnation != step.incarnation:
-            return  # it ended while it waited to be restarted
+            return  # the actor ended while it waited for its restart
         spec = _spec(row)["lease"]
         environment = self.node.workers.environments.get(spec.env_key)
         if environment is not None and environment.error:
@@ -355,7 +360,8 @@ class ActorKeeper:
         spec["owner"] = row.owner
         worker.line.send(ConstructActor(step.actor_id, step.incarnation, spec))
         _spec(row)["node_id"] = worker.node_id.hex()
-        _spec(row)["pid"] = worker.pid  # of its last process, for questions after that process is gone
+        # the pid of its last process, for questions after that process is gone
+        _spec(row)["pid"] = worker.pid
         for caller, fd in self._lanes.pop(step.actor_id, []):
             process = self.node.processes.get(caller)
             if process is None:
@@ -405,7 +411,7 @@ class ActorKeeper:
         spec = _spec(row)
         row.spec = {key: value for key, value in spec.items() if key in _EPITAPH}
         if self.actors.has_name(row):
-            row.spec["handle"] = spec["handle"]  # it is found by its name still
+            row.spec["handle"] = spec["handle"]  # the actor can still be found by its name
         if len(self._known_leases) >= _LEASES_MAX:
             self._known_leases.clear()
         row.spec["lease"] = self._known_leases.setdefault(spec["lease"], spec["lease"])

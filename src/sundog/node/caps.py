@@ -65,7 +65,8 @@ class Caps:
         if self._group is not None:
             capped.fence = Fence.build(self.node, self._group, process.pid, lambda: self._check(capped))
             if capped.fence is None:
-                self._group = None  # not ours to write: watching has to do, from now on
+                # the cgroup is not writable: from now on the node watches the memory by itself
+                self._group = None
             else:
                 self._check(capped)
         if not self._watching:
@@ -168,7 +169,7 @@ class Fence:
         mark = charged + max(left_bytes, _STEP_BYTES)
         mark -= (
             mark % _STEP_BYTES
-        )  # the kernel counts in pages, and a mark that moves a little is the same mark
+        )  # the kernel counts in pages, so a limit that differs by less than a page is the same limit
         if self._group.version == 2:
             with contextlib.suppress(OSError):
                 _write(f"{self._group.path}/memory.high", str(mark))

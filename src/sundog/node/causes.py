@@ -29,14 +29,14 @@ from sundog.wire.cause import ENDED, EXIT, FAULTS, KERNEL_OOM, SIGNAL, Cause
 if TYPE_CHECKING:
     from sundog.plain import JsonObject
 
-# A kill by the kernel and the news of the death are milliseconds apart; a loaded machine is granted more. What
-# moved the counter longer ago was somebody else: a process that the user's code had started, another container.
+# A kill by the kernel and the report of the death are milliseconds apart; this allows for a loaded machine.
+# An older change of the counter belongs to another process: one that user code started, or another container.
 _CLAIM_S = 5.0
 _DETAIL_BYTES = 16384
 _FAULT = "Fatal Python error"
 _DETAIL_LINES = 12
 _OURS = os.path.dirname(os.path.abspath(events.__file__)) + os.sep
-_MARK = "\x1e"  # opens the lines by which a worker's log says whose output follows
+_MARK = "\x1e"  # begins a line in a worker's log that says whose output follows
 
 
 class OomCounters:
@@ -77,7 +77,7 @@ class OomCounters:
         self.look(now)
         if not self._moves:
             return None
-        # One kill moves the machine's count and the cgroup's: take one of each, tell the cgroup's.
+        # One kill changes the machine's counter and the cgroup's: use up one of each, and name the cgroup's.
         move = next((move for move in self._moves if move[1] != _VMSTAT), self._moves[0])
         self._moves.remove(move)
         if move[1] != _VMSTAT:
@@ -124,7 +124,8 @@ class Causes:
         task, line = self.last_seen(process.process_id)
         detail = "" if code == 0 or kind == KERNEL_OOM else last_words(process.err_path, number)
         if detail.startswith(_FAULT):
-            line = ""  # the stack of the fault itself says where it was; a sample from before would be another place
+            # the stack of the fault says where it happened; an earlier sample would name another place
+            line = ""
         return Cause(
             exit_code=exit_code,
             signal=number,
@@ -143,7 +144,8 @@ class Causes:
             return "", ""
         sample = events.last_sample(path)
         if sample is None or sample.task_id != task or not sample.line:
-            return task.hex(), ""  # too short to be sampled; an earlier task's line would mislead
+            # the task was too short for a sample; the line of an earlier task would mislead
+            return task.hex(), ""
         return task.hex(), f"{sample.line}, {max(0.0, time.time() - sample.at):.1f} s before"
 
 
@@ -155,7 +157,7 @@ def last_words(path: str, number: int | None) -> str:
         fault = fault_lines([line for line in lines if not line.startswith(_MARK)])
         if fault:
             return "\n".join(fault)
-    # What an earlier task of the same worker printed says nothing about this end.
+    # Output of an earlier task of the same worker says nothing about this death.
     last_mark = next((at for at in range(len(lines) - 1, -1, -1) if lines[at].startswith(_MARK)), -1)
     words = [line for line in lines[last_mark + 1 :] if line.strip()][-_DETAIL_LINES:]
     return "The end of its error output:\n" + "\n".join(f"  {line}" for line in words) if words else ""
@@ -167,7 +169,7 @@ def tail(path: str) -> list[str]:
         with open(path, "rb") as file:
             file.seek(0, os.SEEK_END)
             file.seek(max(0, file.tell() - _DETAIL_BYTES))
-            # Not splitlines(): it takes the mark itself for the end of a line.
+            # Not splitlines(), which treats the mark itself as the end of a line.
             return file.read().decode(errors="replace").split("\n")
     except OSError:
         return []
@@ -186,6 +188,6 @@ def fault_lines(lines: list[str]) -> list[str]:
             break
         stack.append(line)
     if stack and stack[-1].endswith('File "<string>", line 1 in <module>'):
-        del stack[-1]  # the command by which the zygote was started
+        del stack[-1]  # the command that started the zygote
     users = [line for line in stack if _OURS not in line]
     return [dump[0], dump[current], *(users or stack)[:_DETAIL_LINES]]

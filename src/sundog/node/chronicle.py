@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 _EVERY_S = 1.0
 _FIRST_S = 0.5
-_METRICS_EVERY = 5  # samples of the machine: `metric_history.EVERY_S`
-_SCAN_MAX = 2000  # segments: beyond, the store is measured every tenth time
+_METRICS_EVERY = 5  # one in so many samples of the machine: `metric_history.EVERY_S`
+_SCAN_MAX = 2000  # with more segments the store is measured only every tenth time
 
 
 def _without_secrets(runtime_env: dict[str, object]) -> dict[str, object]:
-    from sundog.secrecy import for_records  # for sessions with runtime environments
+    from sundog.secrecy import for_records  # only sessions with runtime environments load this
 
     return for_records(runtime_env)
 
@@ -40,12 +40,13 @@ class Chronicle:
         self._turn = 0
         self._begun = False
         self._store: dict[str, int] = {"segments": 0, "used_bytes": 0}
-        self._metrics: dict[str, Sample] = {}  # of the program's own, as they were recorded last
+        self._metrics: dict[str, Sample] = {}  # the program's own metrics, as last recorded
 
     def start(self) -> None:
         """Tell of the node, and of the machine from now on; the first task does not wait for it."""
         if self.node.records.enabled:
-            self._processor_share()  # the first sample tells of the time since now, not since the machine's start
+            # so that the first sample covers the time since now, and not since the machine's start
+            self._processor_share()
             self.node.loop.after(_FIRST_S, self._begin)
 
     def _begin(self) -> None:
@@ -93,7 +94,7 @@ class Chronicle:
     def job_changed(self, job: Job, row: dict[str, object]) -> None:
         """A driver joined, or left."""
         if row.get("end_time") and self.node.records.enabled:
-            self._begin()  # of a session that is shorter than that
+            self._begin()  # the session is shorter than that
         self._fact("job", job.job_id.hex(), row=row, driver=job.driver.hex())
 
     def environment_changed(self, environment: Environment) -> None:

@@ -21,7 +21,7 @@ _PART = r"""$|(Current[ ])?[Tt]hread[ ]0x[0-9a-f]+[ ].*:$|<.*>$|Stack[ ]\(most[ 
 
 @lru_cache(maxsize=1)
 def _part() -> re.Pattern[str]:
-    # Few sessions see a crash: compiling it takes a part of a start that every session would pay.
+    # Imported here: few sessions see a crash, and compiling the pattern would slow every start.
     import re
 
     return re.compile(_PART, re.VERBOSE)

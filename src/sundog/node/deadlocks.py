@@ -75,7 +75,8 @@ class Deadlocks:
             process = self.node.processes.get(step.process)
             if isinstance(step, Ask):
                 if process is None:
-                    # Gone, so what it owned fails on its own: nothing it could tell would hold anybody up.
+                    # The process is gone, so reads of its objects fail by themselves: it blocks no other
+                    # process.
                     nothing = Report(exclusive=False)
                     self._do(search, search.on_told(step.process, step.number, nothing, self.node.now()))
                 else:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sundog.node.program import Node
 
 _FIRST_S = 1.0
-_FOR_MEMORY = (MEMORY, "kernel_oom")  # the kernel's own kills, where a cause tells them
+_FOR_MEMORY = (MEMORY, "kernel_oom")  # kills by the kernel, where the cause says so
 
 
 class Deaths:
@@ -32,12 +32,15 @@ class Deaths:
     def count(self, cause: Cause) -> None:
         """A worker is gone."""
         if cause.intended or self.node.stopping or {"cap_bytes", "job"} & cause.facts.keys():
-            return  # one that passed its own cap, or its job's, says nothing about the machine; its error tells
+            # a worker that exceeded its own or its job's cap says nothing about the machine; its error
+            # reports it
+            return
         if cause.kind in _FOR_MEMORY:
             self.memory_total += 1
         else:
             self.other_total += 1
-        # Crashes alone are told by their tasks' errors; memory is what many tasks share.
+        # Crashes are reported by the errors of their tasks. Memory is shared by many tasks, so it gets a
+        # summary.
         if self.memory_total > self._told[0] and not self._scheduled:
             self._scheduled = True
             interval = self.node.config.memory_summary_s

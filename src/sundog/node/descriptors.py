@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _AGAIN_S = 0.1
 _REPEAT_S = 60.0
-_COST = 3  # the control socket, and both ends of it while it is handed over
+_COST = 3  # per worker: the control socket, and both ends of the pair while it is handed over
 
 
 class Descriptors:

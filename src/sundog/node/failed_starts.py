@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from sundog.node.rows import Process
 
 _REPEAT_S = 60.0
-_IN_A_ROW_S = 60.0  # a failure so long after the last one is a new beginning
+_IN_A_ROW_S = 60.0  # a failure so long after the last one starts a new series
 
 
 class FailedStarts:

@@ -79,7 +79,8 @@ class HeadKeeper:
         from sundog.engines.heads import remove_head
 
         if self.listener is not None:
-            os.close(self.listener)  # clients are refused, and do not wait for an answer that never comes
+            # clients are refused at once instead of waiting for an answer that never comes
+            os.close(self.listener)
             self.listener = None
         remove_head(self.node.session["path"])
 

@@ -27,10 +27,10 @@ class NodeBasics(Protocol):
     persistent: bool
     stopping: bool
     started_at: float
-    closed_to_others: bool  # its session cannot be joined now
+    closed_to_others: bool  # no other program can join the session now
     loop: Loop
     leases: Leases
-    processes: dict[bytes, Process]  # drivers and workers that are connected, by id
+    processes: dict[bytes, Process]  # connected drivers and workers, by id
     jobs: dict[bytes, Job]
 
     def now(self) -> float:

@@ -89,7 +89,7 @@ class _Limited:
                 found.add(job.pid)
                 if job.spec.submission_id:
                     with contextlib.suppress(OSError):
-                        found.add(os.getsid(job.pid))  # the command leads a session of its own
+                        found.add(os.getsid(job.pid))  # the job's command leads a process session of its own
         return found
 
     def workers(self) -> list[int]:

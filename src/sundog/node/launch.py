@@ -27,7 +27,7 @@ def spawn_zygote(session: Session, environ: dict[str, str], lifeline_read: int) 
     import fcntl
 
     ours, theirs = make_pair()
-    # Numbers that the targets below cannot collide with.
+    # Descriptor numbers that the targets below cannot collide with.
     high: list[int] = []
     log = f"{session['path']}/logs/zygote.log"
     try:
@@ -136,7 +136,7 @@ def _be_told() -> tuple[int, int, int | None] | None:
 def _refuse(refusal: str) -> NoReturn:
     from sundog.system import process_limit
 
-    # The driver shows the end of the log when it finds us gone.
+    # The driver prints the end of the log when it finds that the node is gone.
     print(f"The node cannot start the process that its workers come from: {refusal}. {process_limit.text()}")
     sys.stdout.flush()
     os._exit(1)
@@ -155,7 +155,9 @@ def main(wanted: tuple[list[str], list[str]] = ([], [])) -> None:
     os.set_inheritable(SOCKET_FD, False)
     from sundog.system.orphans import adopt
 
-    adopt()  # before there is a child: the zygote's become ours if it dies, so that their ends are still told
+    # before the first child: if the zygote dies, its children become the node's, and their exits are still
+    # reported
+    adopt()
     lifeline_read, lifeline_write = os.pipe2(os.O_CLOEXEC)
     _import_shared()
     from sundog.config import set_child_environ, user_environ

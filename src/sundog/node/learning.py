@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from sundog.node.program import Node
     from sundog.wire.status import LearnedFigures
 
-_WORKERS = 2  # so many that have imported a package, and the next one will
-_ASKS_MAX = 20  # arbitrary: a session that still finds new packages then is no better served by more
+_WORKERS = 2  # when so many workers have imported a package, later workers are expected to import it too
+# arbitrary: a session that still finds new packages after so many requests gains nothing from more
+_ASKS_MAX = 20
 
 
 class Learning:
@@ -37,7 +38,7 @@ class Learning:
         self._driver_has: set[str] = set()
         self._path: list[str] | None = None
         self._workers: dict[str, set[bytes]] = {}
-        self._modules: dict[str, list[str]] = {}  # package -> its modules, in the order of their import
+        self._modules: dict[str, list[str]] = {}  # package -> its modules, in the order of their imports
         self._folders: dict[str, str] = {}
         self._asked: set[str] = set()
         self._asks = 0
@@ -109,7 +110,7 @@ class Learning:
         if not self.why_not:
             self.why_not = reason
             if self._asked:
-                # What it has loaded, or is about to, cannot be taken out again: begin with a new one.
+                # A zygote cannot unload modules: start a new one.
                 self.node.workers.kill_zygote()
 
     # ------------------------------------------------------------------ what is shown

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 _GONE_MAX = 1000
 _DEAD_SHOWN = 10
 _IP = "127.0.0.1"
-# Ray's numbers for how a node ended: as expected, without notice, drained.
+# Ray's numbers for the end of a node: expected, unexpected, drained.
 _DEATH_REASONS = {"it was drained": 4}
-# What an actor's state says of its constructor, unless a worker has recorded how that ended.
+# The state of the constructor according to the actor's state, unless a worker has recorded how it ended.
 _CREATION_STATES = {
     "DEPENDENCIES_UNREADY": "PENDING_ARGS_AVAIL",
     "PENDING_CREATION": "PENDING_NODE_ASSIGNMENT",
@@ -361,7 +361,7 @@ class Listings:
 
     def _cause_text(self, row: Any) -> str:
         if isinstance(row.cause, bytes):
-            # A pickled error of the user's, which is not read here: its worker told the text.
+            # A pickled error of the user's class, which the node does not unpickle: the worker sent its text.
             return str(row.spec.get("error_text") or "its constructor, or an argument of it, raised an error")
         cause = self.node.keeper.in_words(row.cause)
         return cause.text() if isinstance(cause, Cause) else str(cause or "")

@@ -27,9 +27,9 @@ from typing import NamedTuple
 from sundog.node.crash_reports import CrashReports
 from sundog.wire.marks import LITERAL, MARK, find_mark
 
-# Longer lines are handed over in pieces: one line of 100 MB must not be held in the node's memory.
+# A longer line is passed on in pieces: the node must not hold a line of 100 MB in memory.
 LINE_MAX_BYTES = 1024 * 1024
-# A marker never straddles the cut of an over-long line as long as it is shorter than this.
+# A marker shorter than this is never divided by the cut of a long line.
 _MARKER_MAX_BYTES = 4096
 _READ_BYTES = 256 * 1024
 _HEADER_BYTES = 64
@@ -88,7 +88,7 @@ class LineParser:
             return
         start, key, value = found
         if start:
-            # Text without a newline stood before the marker: it ends here, under the name it began with.
+            # Unfinished text before the marker ends here, and belongs to the name before the marker.
             self._emit(line[:start], out)
         if key == b"name":
             from urllib.parse import unquote
@@ -112,7 +112,8 @@ class LineParser:
             out.append((self.name, last.decode("utf-8", "backslashreplace")))
 
     def _release_progress(self, out: list[tuple[str, str]]) -> None:
-        # A return at the very end may be half of "\r\n", and text with a marker byte may be half a marker.
+        # A carriage return at the end may be the first half of "\r
+        # ", and a marker byte the start of a marker.
         end = self._held.rfind(b"\r", 0, len(self._held) - 1) + 1
         if end and MARK not in self._held[:end]:
             released, self._held = self._held[:end], self._held[end:]
@@ -145,7 +146,7 @@ class _Part:
         stat = os.fstat(self.fd)
         self.size, self.unlinked = stat.st_size, stat.st_nlink == 0
         if self.size < self.offset:
-            # Someone emptied the file under us; what is in it now has not been read.
+            # Another program truncated the file: its present content has not been read.
             self.offset, self.parser = 0, LineParser()
         return self.size - self.offset
 
@@ -186,7 +187,7 @@ class _FileTail:
                 unread -= len(data)
                 out += part.parser.feed(data)
             if unread > 0:
-                break  # the budget is used up; order forbids going on to a later part
+                break  # the budget is used up, and a later part must not be read before this one
             if index == len(self._parts) - 1 and part.parser.next_part is not None:
                 self._open_next(part.parser.next_part, out)
             if final or index < len(self._parts) - 1:
@@ -206,14 +207,14 @@ class _FileTail:
             if os.stat(self.path).st_size == 0:
                 return False
         except FileNotFoundError:
-            pass  # not made yet, or in the middle of its first rotation
+            pass  # not created yet, or in its first rotation
         return self._open_next(0, out)
 
     def _open_next(self, number: int, out: list[tuple[str, str]]) -> bool:
         """Open part `number`, or the oldest later one if it was deleted already (and say so)."""
         found = self._find(number)
         if found is None:
-            return False  # the writer is between two steps of a rotation; look again at the next poll
+            return False  # the writer is between two steps of a rotation: try again at the next poll
         if found.number > number:
             missing = found.number - number
             note = f"[sundog] {missing} rotated log file(s) of {self.path} were deleted before they were read"
@@ -223,7 +224,8 @@ class _FileTail:
 
     def _find(self, number: int) -> _Part | None:
         best: _Part | None = None
-        # Upwards, as rotation moves files upwards: a file that moves meanwhile is met twice, never missed.
+        # In the direction in which rotation renames files: a file that is renamed now is met twice, never
+        # missed.
         names = itertools.chain(
             (self.path, self.path + ".new"), (f"{self.path}.{index}" for index in itertools.count(1))
         )
@@ -255,7 +257,7 @@ def _open_part(path: str) -> _Part | None:
     header = os.pread(fd, _HEADER_BYTES, 0)
     if not header and path.endswith(".new"):
         os.close(fd)
-        return None  # its header is not written yet
+        return None  # the header is not written yet
     parser = LineParser()
     if header.startswith(MARK + b"part="):
         parser.feed(header)
@@ -288,7 +290,7 @@ class LogTail:
         """
         batches: list[LogBatch] = []
         for is_err, file in enumerate(self._files):
-            # Half each, so that a flood on stdout does not hold back the traceback on stderr.
+            # Half of the budget each, so that much output on stdout does not delay a traceback on stderr.
             share = budget_bytes if is_err else (budget_bytes + 1) // 2
             lines, taken = file.poll(share, final)
             budget_bytes -= taken
@@ -429,7 +431,7 @@ class LogTails:
         heapq.heappush(self._heap, (due, ticket, worker_id))
 
     def _skip_stale(self) -> None:
-        # An entry moved to another time leaves its old place in the heap behind.
+        # An entry that moved to another time leaves its old place in the heap.
         while self._heap:
             _, ticket, worker_id = self._heap[0]
             entry = self._entries.get(worker_id)

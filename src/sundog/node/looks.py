@@ -50,7 +50,7 @@ class Looks:
             for process in self.node.processes.values()
             if process.pid
             and (not only or process.process_id.hex() in only)
-            # One that starts runs nothing, and would make every command that watches wait for it.
+            # A starting process runs nothing, and every watching command would wait for it.
             and not (request.question == PULSE and process.state == "starting")
         }
 

@@ -94,7 +94,7 @@ class Members:
             node.loop,
             Connection(sock, node.session["shm_root"]),
             node.workers.heard_zygote,
-            lambda: None,  # its node ends with it, and says so by its own socket
+            lambda: None,  # the member's node ends with it and reports this on its own socket
         )
         self._living[message.node_id] = Member(
             message.node_id,
@@ -169,7 +169,7 @@ class Members:
         )
         node.log(f"node {member.node_id.hex()} (pid {member.pid}) is gone: {member.why_ended}")
         instructions = node.leases.remove_node(member.node_id, node.now())
-        member.zygote.drain()  # what its workers' ends were, if that was told
+        member.zygote.drain()  # read the exits of its workers that the zygote has reported
         member.zygote.close()
         for each in [p for p in node.processes.values() if p.node_id == member.node_id]:
             node.workers.lost(each, cause)

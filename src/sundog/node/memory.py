@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from sundog.wire.status import MemoryFigures
 
 _FRESH_S = 0.02
-_FILL_BYTES_PER_CORE_S = 4e9  # the fastest that one core was seen to fill fresh pages
+_FILL_BYTES_PER_CORE_S = 4e9  # the fastest measured rate at which one core fills fresh pages
 _HELPLESS_S = 60.0
 _HURRY_SHARE = 0.7
 _HURRY_NICE = 10
@@ -69,7 +69,7 @@ class MemoryKeeper:
         self._tokens = itertools.count(1)
         self._looks = 0
         self._helpless_at = float("-inf")
-        self._nice: int | None = os.getpriority(os.PRIO_PROCESS, 0)  # None: not ours to change
+        self._nice: int | None = os.getpriority(os.PRIO_PROCESS, 0)  # None: the priority cannot be changed
         self._hurrying = False
 
     def start(self) -> None:
@@ -88,7 +88,7 @@ class MemoryKeeper:
     # ------------------------------------------------------------------ looking
     def look(self) -> None:
         """Read memory, do what the monitor says, look again when it is time."""
-        self._looks += 1  # earlier appointments are off
+        self._looks += 1  # cancels the earlier appointments
         this = self._looks
         reading = self._read()
         limit = self.monitor.limit(reading.total_bytes)

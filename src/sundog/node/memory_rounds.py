@@ -66,10 +66,10 @@ class Rounds:
         self.node = node
         self.monitor = monitor
         self.tenant = tenant
-        self.told: dict[bytes, tuple[bytes, str, int]] = {}  # worker → task, its name, retries left
+        self.told: dict[bytes, tuple[bytes, str, int]] = {}  # worker → task, name of the task, retries left
         self._read, self._look, self._end, self._helpless = read, look, end, helpless
         self._frozen: list[int] = []
-        self._asked: set[bytes] = set()  # owners that have not answered yet
+        self._asked: set[bytes] = set()  # owners that have not answered
         self._unasked: set[bytes] = set()  # owners that are stopped and cannot answer
         self._token = 0
 
@@ -105,7 +105,7 @@ class Rounds:
         for row in self._held():
             process = self.node.processes.get(row.worker)
             if process is None or row.blocked or not process.pid or machine.is_stopped(process.pid):
-                continue  # stopped by somebody else: theirs to continue
+                continue  # another program stopped this process, and has to continue it
             self._frozen.append(process.pid)
             _signal(process.pid, signal.SIGSTOP)
 
@@ -143,11 +143,11 @@ class Rounds:
     def _decide(self, token: int) -> None:
         if token != self._token:
             return
-        self._token = 0  # once
+        self._token = 0  # only once
         reading = self._read()
         limit = self.monitor.limit(reading.total_bytes)
         if reading.used_bytes <= limit:
-            return self._look()  # somebody gave some back meanwhile
+            return self._look()  # another process has released memory in the meantime
         candidates = self._candidates()
         if self.node.config.memory_admission:
             for each in candidates:
@@ -182,7 +182,7 @@ class Rounds:
         told = self.told.get(row.worker)
         owner = self.node.processes.get(row.owner)
         if told is None and owner is not None and row.owner not in self._asked | self._unasked:
-            return None  # its owner has answered, and has nothing there
+            return None  # the owner has answered, and has no task there
         since = events.started_last_at(f"{self.node.session['path']}/rings/{row.worker.hex()}.ring")
         retriable = told is None or told[2] != 0
         return Candidate(

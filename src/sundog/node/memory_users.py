@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sundog.node.program import Node
 
 TOP = 10
-User = tuple[int, int, str]  # pid (0 for the object store), bytes, what it is
+User = tuple[int, int, str]  # pid (0 for the object store), bytes, description
 
 
 def top_users(node: Node, what: Callable[[bytes], str]) -> list[User]:

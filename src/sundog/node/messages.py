@@ -19,7 +19,7 @@ def table(node: Node) -> Table:
     """All that the node hears from drivers, workers, members and commands."""
     actors, store, requests = node.keeper, node.stores, node.requests
     return Table(
-        # coming and going
+        # processes join and leave
         on(control.Hello, node.hello),
         on(control.Bye, node.bye),
         on(control.Env, node.environment),

@@ -26,7 +26,7 @@ class OwnFolder:
     def __init__(self, node: NodeBasics) -> None:
         self.node = node
         self._path: str = node.session["path"]
-        self._lock = -1  # only of a folder that was made again; the first one came with the start
+        self._lock = -1  # the lock of a folder that was created again; the first lock came with the start
 
     def is_whole(self) -> bool:
         """Whether everything is there that the session needs to go on and to be joined."""

@@ -25,7 +25,7 @@ class SessionPauses:
         self.node = node
         self.rows: dict[str, Pause] = {}
         self.triggers: dict[int, Trigger] = {}
-        self.captures: set[str] = set()  # functions of which every run leaves a capsule
+        self.captures: set[str] = set()  # functions whose every run leaves a capsule
         self._next = 1
         self._numbers = itertools.count(1)
 
@@ -55,7 +55,7 @@ class SessionPauses:
         worker = process.process_id.hex()
         gone = [each.id for each in self.rows.values() if each.worker_id == worker]
         if gone:
-            from sundog.debugging import channel  # for sessions in which somebody debugs
+            from sundog.debugging import channel  # only sessions with a debugger load this
 
             for each in gone:
                 del self.rows[each]

@@ -21,7 +21,7 @@ class SessionProfiles:
 
     def __init__(self, node: NodeBasics) -> None:
         self.node = node
-        self._running: dict[str, tuple[ProfileSpec, list[int]]] = {}  # no pids: of all
+        self._running: dict[str, tuple[ProfileSpec, list[int]]] = {}  # an empty list means all processes
 
     def begin(self, spec: ProfileSpec, pids: list[int]) -> list[int]:
         """Have processes profiled, all if none is named; the pids that were told."""

@@ -100,7 +100,7 @@ if TYPE_CHECKING:
 _TICK_S = 0.1
 _ACCEPT_AGAIN_S = 0.2
 _IDLE_TICK_S = 1.0
-_TITLE_S = 0.2  # the first task does not wait for it
+_TITLE_S = 0.2  # the title is set later, so the first task does not wait for it
 _PUBLISH_AGAIN_S = 1.0
 
 
@@ -240,16 +240,16 @@ class Node:
         try:
             sock = socket.accept(self.listener)
             try:
-                trust.check_peer(sock)  # before a byte of it is unpickled
+                trust.check_peer(sock)  # before any of its bytes are unpickled
             except OSError as error:
                 sock.close()
                 self.log(f"a connection is refused: {error}")
                 return
             self._connected(sock)
         except (BlockingIOError, ConnectionError):
-            pass  # the process that connected has gone again
+            pass  # the connecting process has gone
         except OSError as error:
-            # No descriptor is left. Whoever knocks goes on knocking, and must not take all our time.
+            # No file descriptor is free. The client stays in the queue of the socket: do not spin on it.
             self.log(f"a connection cannot be accepted now: {error}")
             listener = self.listener.fileno()
             self.loop.remove(listener)
@@ -264,7 +264,7 @@ class Node:
             self.loop.after(0.0, lambda: None)
 
     def _clean_up(self) -> None:
-        # First: should we be killed in this, the zygote may be gone already.
+        # First: if the node is killed during this, the zygote may be gone already.
         folders.withdraw(self.session["path"])
         self.head.stop()
         self.scrapes.stop()
@@ -272,7 +272,7 @@ class Node:
         for process in list(self.processes.values()):
             if process.kind == "worker":
                 self.workers.kill(process.process_id, "the session ended")
-        if self.jobs:  # without a driver there is nobody to tell
+        if self.jobs:  # without a driver there is no process to tell
             with contextlib.suppress(Exception):
                 self.loop.stopped = False
                 self._flush_logs()
@@ -332,7 +332,7 @@ class Node:
         for _ in range(100):
             batches = self.logs.poll(self.now() + 1e6)
             self._send_logs(batches)
-            # A look may find no whole line and yet not be at the end: long lines are read piece by piece.
+            # A read may find no whole line and yet not reach the end: long lines are read in pieces.
             if not batches and not self.logs.pending_bytes:
                 return
 
@@ -376,7 +376,7 @@ class Node:
         self.learning.driver_came(message.loaded, list(message.job.interpreter.sys_path))
         self.environment(process, Env(env_key, {}, b""))
         if message.script and self.workers.zygote is not None:
-            # Before the first workers are forked: each would import it by itself, and wait as long.
+            # Before the first workers are forked: otherwise each would import it and wait for the import.
             self.workers.zygote.send(Import([("cloudpickle", "")]))
         self._prestart(env_key)
         if message.preload:
@@ -418,7 +418,7 @@ class Node:
                 self.requests.listings.job_ended(job)
                 self._end_job(job)
         elif process.kind != "driver":
-            return  # a command; but the one that started us may also be killed before its first message
+            return  # a command; but the command that started this node may be killed before its first message
         if not self.persistent and not self.jobs:
             self.stop("its last driver is gone")
 
@@ -489,7 +489,7 @@ class Node:
         lease = message.lease
         self.memory.caps.released(lease)
         if not message.reusable:
-            self.leases.retire_holder(lease)  # it ends by itself: an actor placed there would end with it
+            self.leases.retire_holder(lease)  # the worker ends: an actor placed there would end with it
         self.do(self.leases.release(lease, self.now()))
 
     def blocked(self, process: Process, _message: Blocked) -> None:
@@ -546,10 +546,10 @@ class Node:
         """A driver leaves in good order: it gets the last of what its workers printed."""
         workers = self.workers.of_job(process.job_id)
         for process_id in workers - self.workers.outliving(workers):
-            self.logs.finish(process_id)  # it ends with its job: a last line needs no newline
+            self.logs.finish(process_id)  # the worker ends with its job: an unfinished last line is complete
         self._flush_logs()
         self.memory.deaths.summarise()
-        process.line.send(Goodbye())  # it closes its end when it has read all of it
+        process.line.send(Goodbye())  # the driver closes its end when it has read everything
 
     # ------------------------------------------------------------------ instructions
     def do(self, instructions: Iterable[Instruction]) -> None:

@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 
     Observer = Callable[[str, int], None]
 
-_EVERY_S = 0.25  # a ring of 65,536 events goes round in 0.4 s at the rate of the fastest actor
+_EVERY_S = 0.25  # at the rate of the fastest actor, a ring of 65,536 events is overwritten in 0.4 s
 _FIRST_S = 0.25
-_MANY = 100  # rings: beyond, quiet ones are looked at less often
+_MANY = 100  # with more rings than this, quiet rings are read less often
 _QUIET_LOOKS = 4
-_PORTION = 1 << 17  # events of one ring at a time: 8 MB
-_DEAD_PORTION = 512  # rings of dead processes emptied at a time
+_PORTION = 1 << 17  # events copied from one ring at a time: 8 MB
+_DEAD_PORTION = 512  # rings of dead processes that are emptied at a time
 _FLAGS_AT = 46
-# Of a flood of short tasks few are measured, and a search finds these 30 times faster than a loop over all.
+# Of many short tasks few are measured; a search finds the measured ones 30 times faster than a loop over all.
 _FLAGGED = re.compile(b"[^\\x00]").finditer
 
 
@@ -52,8 +52,8 @@ class Tail:
     path: str
     after: int = 0
     lost: int = 0  # events that were overwritten before they were copied
-    hole: int = 0  # the number of an event that was not there at the last look, though later ones were
-    quiet: int = 0  # looks at which nothing was new
+    hole: int = 0  # the number of an event that was missing at the last read, though later events were there
+    quiet: int = 0  # number of reads that found nothing new
     is_actor: bool = False
     names: dict[int, tuple[str, str]] = field(default_factory=dict)
     names_at: int = 0
@@ -67,13 +67,13 @@ class Records:
         self.observers: list[Observer] = []
         """Called with name and peak memory of every task whose memory was measured, or seen before it died."""
         self.enabled = bool(node.config.record_enabled)
-        self.full = False  # the disk had no room at the last attempt
+        self.full = False  # the last write failed because the disk was full
         self._writer: Writer | None = None
         self._tails: dict[bytes, Tail] = {}
         self._dead: deque[bytes] = deque()
-        self._actors: deque[str] = deque(maxlen=10_000)  # processes that were actors, in hexadecimal
+        self._actors: deque[str] = deque(maxlen=10_000)  # ids of processes that were actors, in hexadecimal
         self._turn = 0
-        self._early: str | None = ""  # facts of the first moments
+        self._early: str | None = ""  # facts of the first moments, not yet written
 
     @property
     def writer(self) -> Writer:
@@ -236,7 +236,7 @@ class Records:
             return
         line = json.dumps({"fact": kind, "s": time.time(), **facts}, default=repr) + "\n"
         if self._writer is None and self._early is not None:
-            self._early += line  # the first task does not wait for a file
+            self._early += line  # kept in memory, so the first task does not wait for a file
             return
         self._write_facts(line)
 
@@ -269,7 +269,7 @@ class Records:
     def _keep_quota(self) -> None:
         if self._writer is None:
             return
-        for path in self._writer.surplus()[:1]:  # one in a turn: it takes some milliseconds
+        for path in self._writer.surplus()[:1]:  # one per turn: it takes some milliseconds
             from sundog.observe import dropped
 
             with contextlib.suppress(OSError):
@@ -295,7 +295,7 @@ _EVENTS, _NAMES, _FACTS = (
     1,
     2,
     3,
-)  # kinds of blocks of `observe.segments`, which is not loaded before it is needed
+)  # kinds of blocks of `observe.segments`, which is loaded on demand
 
 
 def _before_hole(slots: events.Slots, tail: Tail) -> bytes:
@@ -304,7 +304,8 @@ def _before_hole(slots: events.Slots, tail: Tail) -> bytes:
     if numbers == list(range(slots.first, slots.first + len(numbers))):
         return slots.data
     at = next(index for index, number in enumerate(numbers) if number != slots.first + index)
-    if tail.hole == slots.first + at or numbers[at] > slots.first + at:  # overwritten: it went round
+    # the ring has wrapped around and overwritten the event
+    if tail.hole == slots.first + at or numbers[at] > slots.first + at:
         return slots.data
     tail.hole = slots.first + at
     return slots.data[: at * events.EVENT_BYTES]

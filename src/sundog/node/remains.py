@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 
 _GRACE_S = 2.0
-_PORTION = 256  # of processes: about 10 ms of work
+_PORTION = 256  # number of processes handled at a time: about 10 ms of work
 
 
 class LeftFiles(NamedTuple):
@@ -55,7 +55,8 @@ class Remains:
     def __init__(self, node: _Node) -> None:
         self.node = node
         self._new: deque[tuple[LeftFiles, bool]] = deque()
-        self._kept: dict[bool, deque[LeftFiles]] = {False: deque(), True: deque()}  # by whether it failed
+        # key: whether the process failed
+        self._kept: dict[bool, deque[LeftFiles]] = {False: deque(), True: deque()}
         self._bytes = 0
 
     def add(self, process: Process, *, failed: bool) -> None:
@@ -79,7 +80,8 @@ class Remains:
         for _ in range(_PORTION):
             over = [kept for kept in self._kept.values() if len(kept) > most]
             if not over and self._bytes > most_bytes:
-                # Those that ended as they should first: the others are what people look for.
+                # Remove files of processes that ended normally first: people look for the files of failed
+                # ones.
                 over = [kept for kept in self._kept.values() if kept]
             if not over:
                 return

@@ -87,7 +87,7 @@ class Requests:
     def _read_delays(self, text: str) -> Delays | None:
         if not text:
             return None
-        from sundog.node.delays import Delays  # for tests alone
+        from sundog.node.delays import Delays  # only tests load this
 
         try:
             return Delays(text)
@@ -211,7 +211,7 @@ class Requests:
         store = node.stores.figures()
         available = node.leases.available()
         if "object_store_memory" in available:
-            # Nobody leases it: what is used of it are the objects that are there.
+            # The store is not leased: what is in use are the objects in it.
             available["object_store_memory"] = max(
                 0.0, available["object_store_memory"] - store["used_bytes"]
             )
@@ -334,7 +334,7 @@ class Requests:
         row = self.node.keeper.actors.get(actor_id)
         if row is not None:
             return self.listings.actor(row)
-        # Not known yet, or no longer: its creator is here.
+        # The actor is not registered yet, or forgotten; its creator is connected.
         return {} if actor_id[:PROCESS_BYTES] in self.node.processes else None
 
     def _list_named_actors(self, asker: Asker, request: ask.ListNamedActors) -> list[object]:
@@ -439,7 +439,8 @@ class Requests:
         if request.what in ("objects", "tasks"):
             self._gather(asker, request.what, request.patience_s)
             return _LATER
-        self.node.records.write_early()  # the asker also reads the records, for what the node has forgotten
+        # the client also reads the records, for facts that the node has forgotten
+        self.node.records.write_early()
         name = request.what.replace("-", "_")
         if name not in _LISTS:
             raise ValueError(f"There is no list of {request.what!r}.")

@@ -44,7 +44,7 @@ def surplus(own_path: str, keep: int) -> list[str]:
     folder, own_name = os.path.split(own_path)
     found: list[str] = []
     with contextlib.suppress(OSError):
-        # A name begins with the moment its session was made.
+        # The name of a session begins with its time of creation.
         for name in sorted(os.listdir(folder), reverse=True):
             path = os.path.join(folder, name)
             if name.startswith(_PREFIX) and name != own_name:

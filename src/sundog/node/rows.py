@@ -20,17 +20,17 @@ class Process:
     started_at: float = 0.0
     state: str = "starting"  # starting | idle | leased | actor | stopping
     kill_reason: str = ""
-    kill_kind: str = ""  # of wire.cause: MEMORY, or "" for an end of any other sort
+    kill_kind: str = ""  # a kind of wire.cause: MEMORY, or "" for any other reason
     kill_facts: dict[str, object] = field(default_factory=dict)  # attributes for the errors that follow
-    killed: bool = False  # by our SIGKILL, not by a request to end
+    killed: bool = False  # with SIGKILL by the node, and not by a request to end
     intended: bool = False
-    exit_type: str = ""  # how it ends in Ray's words, where its cause alone does not tell
+    exit_type: str = ""  # Ray's word for the end of the process, where the cause alone does not give it
     out_path: str = ""
     err_path: str = ""
     peers: set[bytes] = field(default_factory=set)  # processes to tell of its death
-    node_id: bytes = b""  # of the node that it runs on
-    served: bool = False  # has run tasks, and may own objects of theirs
-    serves: bytes = b""  # the process whose tasks it has run last
+    node_id: bytes = b""  # the node on which the process runs
+    served: bool = False  # has run tasks, and may own objects that they created
+    serves: bytes = b""  # the process whose tasks it ran last
 
 
 @plain()

@@ -63,7 +63,7 @@ class ScrapeKeeper:
             self._listen(chosen)
 
     def _listen(self, port: int = 0) -> None:
-        import socket  # few sessions are asked
+        import socket  # only sessions that are scraped load this
 
         try:
             self.listener = socket.create_server(("127.0.0.1", port), backlog=_BACKLOG)
@@ -118,7 +118,7 @@ class ScrapeKeeper:
         """The session ends."""
         if self.pid:
             with contextlib.suppress(ProcessLookupError):
-                os.kill(self.pid, signal.SIGKILL)  # it keeps nothing
+                os.kill(self.pid, signal.SIGKILL)  # the process has no state that could be lost
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(self.pid, 0)
             self.pid = 0

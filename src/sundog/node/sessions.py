@@ -21,7 +21,8 @@ from sundog.store.segments import belongs_to
 if TYPE_CHECKING:
     from sundog.wire.dicts import Session
 
-# `engines.sessions.make_session` names it; a folder of sessions in the same place is called otherwise.
+# `engines.sessions.make_session` gives these names; other folders of sessions in the same place have other
+# names.
 _SHARED = re.compile(r"sundog-\d+-[0-9a-f]{8}(\.[0-9a-f]{8})?(\.lock)?")
 
 
@@ -49,7 +50,8 @@ def publish(session: Session, resources: dict[str, float], *, persistent: bool) 
     try:
         with open(trust.create_file(temporary), "w", encoding="utf-8") as file:
             json.dump(info, file)
-        # Before the file has its name: who has waited for it may look for the session by a link at once.
+        # Before the file gets its name: a program that waits for the file may look for the session by a link
+        # at once.
         _link(session["path"], ("session_latest", *([folders.STARTED] if persistent else [])))
         os.replace(temporary, f"{session['path']}/session.json")
     except OSError:

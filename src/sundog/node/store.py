@@ -54,10 +54,10 @@ if TYPE_CHECKING:
 
 _TICK_S = 0.02
 _DISK_LOOK_S = 5.0
-_DISK_CALM = 0.02  # how far below the threshold the disk must be before a second warning
+_DISK_CALM = 0.02  # how far below the threshold the disk usage must fall before a second warning
 _GIB = 1 << 30
 _WRITING_S = 1.0
-_CLEAR_S = 4.0  # a driver waits 5 s for its node to end
+_CLEAR_S = 4.0  # less than the 5 s that a driver waits for its node to end
 
 
 class StoreKeeper:
@@ -94,7 +94,7 @@ class StoreKeeper:
         self._disk_warned = False
         self._disk_looked = 0.0
         self._failed_once = False
-        self._told_limits: set[str] = set()  # jobs that were told of their own limit
+        self._told_limits: set[str] = set()  # jobs that were warned of their own limit
 
     # ------------------------------------------------------------------ messages
     def ask(self, process: Process, message: StoreAsk) -> None:
@@ -373,7 +373,7 @@ class StoreKeeper:
                 self.node.log(f"{place.url} cannot be fetched: {error!r}")
             answer = (path, 0) if error is None else None if _is_loss(error) else (f"{place.url}: {error}",)
             self._send(step.process, StoreRestored(step.number, answer))
-            # The asker has it mapped in a moment; the pages outlive the name.
+            # The reader maps the file in a moment; the pages outlive the file's name.
             self.node.loop.after(30.0, lambda: self._in_thread(lambda: _unlink_all([path])))
 
         self._in_thread(work, fetched)
@@ -466,11 +466,11 @@ class StoreKeeper:
         if self._pool is not None:
             from concurrent.futures import wait
 
-            # A copy that is being made would come after the removal, and make its folder anew.
+            # A copy in progress would otherwise be written after the removal, and create its folder again.
             self._pool.shutdown(wait=False, cancel_futures=True)
             wait(list(self._working), _WRITING_S)
         if any(destination.folder is None for destination in self._destinations):
-            # A service that does not answer must not keep this process.
+            # A storage service that does not answer must not keep this process alive.
             clearing = threading.Thread(target=self._clear, daemon=True)
             clearing.start()
             clearing.join(_CLEAR_S)

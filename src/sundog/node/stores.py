@@ -82,7 +82,7 @@ class Stores:
 
     def freed(self, process: Process, message: StoreFreed) -> None:
         """An object is free whose file was not there."""
-        for keeper in self:  # a copy of it may have been spilled as well
+        for keeper in self:  # a copy of the object may have been spilled too
             if keeper.tag == places.tag_of(message.name) or message.name in keeper.store.entries:
                 keeper.freed(process, message)
 

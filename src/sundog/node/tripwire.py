@@ -33,7 +33,7 @@ class Tripwire:
         """Watch the group of a reading for the moment its use passes `limit_bytes`."""
         group = next((each for each in groups if reading.where.endswith(each.path)), None)
         if group is not None:
-            # Usage as the kernel counts it here has the page cache in it, which a reading leaves out.
+            # The kernel's usage includes the page cache here, which sundog's own reading leaves out.
             self.set(group, limit_bytes)
         elif self._event >= 0:
             self.close()

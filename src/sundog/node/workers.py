@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from sundog.node.program import Node
     from sundog.wire.dicts import WorkerSpec
 
-IDLE = "it was idle"  # why a worker is stopped that nobody needs; what it says itself counts more
+IDLE = "it was idle"  # why the node stops an idle worker; a reason from the worker itself takes precedence
 _EXIT_ASK_S = 5.0
 _STARTS_MAX = 3
 _ZYGOTE_AGAIN_S = 0.5
@@ -49,15 +49,15 @@ class Workers:
         self.node = node
         self.by_pid: dict[int, bytes] = {}
         self.environments: dict[str, Environment] = {}
-        self.ended_jobs: dict[bytes, Job] = {}  # those whose detached actors may need workers
-        self.lingering: set[bytes] = set()  # idle, but others rely on what they own
+        self.ended_jobs: dict[bytes, Job] = {}  # ended jobs whose detached actors may need workers
+        self.lingering: set[bytes] = set()  # idle workers whose objects other processes rely on
         self.zygote: Line | None = None
         self.zygote_pid = 0
         self._zygote_served = False
         self._failed_starts = 0
         self._unstarted: dict[bytes, tuple[bytes, str]] = {}  # worker -> its node and environment
         self.causes = Causes(f"{node.session['path']}/rings")
-        self.table = Table()  # what zygotes say: node/messages.py
+        self.table = Table()  # messages of zygotes: node/messages.py
 
     # ------------------------------------------------------------------ the zygote
     def use_zygote(self, zygote: tuple[int, int], lifeline_read: int) -> None:
@@ -65,7 +65,7 @@ class Workers:
         self.zygote_pid, fd = zygote
         self._lifeline_read = lifeline_read
         sock, shm_root = socket.socket(fileno=fd), self.node.session["shm_root"]
-        with contextlib.suppress(OSError):  # if it is gone already, its line says so
+        with contextlib.suppress(OSError):  # if the zygote is gone already, the end of its socket reports it
             sock.send(shm_root.encode())
         self.zygote = Line(
             self.node.loop,
@@ -126,7 +126,7 @@ class Workers:
         self.reap()
         for pid in list(self.by_pid):
             if not os.path.exists(f"/proc/{pid}") and self._is_ours(pid):
-                self.exited(pid, None)  # reaped by the zygote, which did not live to tell the status
+                self.exited(pid, None)  # the zygote reaped the worker, and died before it reported the status
 
     def kill_zygote(self) -> None:
         """End the zygote; another one takes its place, and running workers go on."""
@@ -145,7 +145,7 @@ class Workers:
         try:
             made = spawn_zygote(self.node.session, self.node.params["environ"], self._lifeline_read)
         except OSError as error:
-            # Descriptors, processes or memory are short: that may pass, and what runs goes on meanwhile.
+            # Too few file descriptors, processes or memory: that may pass, and running work continues.
             self.node.log(f"a zygote cannot be started now: {error}")
             self.zygote = None
             self.node.loop.after(_ZYGOTE_AGAIN_S, self._replace_zygote)
@@ -225,7 +225,7 @@ class Workers:
             node.loop,
             Connection(ours, node.session["shm_root"]),
             lambda message, fds: node.from_process(process, message, fds),
-            lambda: None,  # a worker's end is told by the kernel, with its status
+            lambda: None,  # the kernel reports a worker's end, with its status
         )
         node.processes[worker_id] = process
         self._unstarted[worker_id] = instruction.node_id, instruction.env_key
@@ -278,7 +278,7 @@ class Workers:
         """A worker says whether anybody needs it."""
         if message.free and process.process_id in self.lingering:
             self.lingering.discard(process.process_id)
-            if not process.kill_reason:  # it may be leaving by itself, and have said why
+            if not process.kill_reason:  # the worker may be leaving by itself, and have given a reason
                 process.kill_reason, process.intended = IDLE, True
             process.line.send(StopServing("idle"))
 
@@ -317,7 +317,7 @@ class Workers:
         self.node.processes.pop(process.process_id, None)
         if process.pid:
             self.by_pid.pop(process.pid, None)
-            self._kill_group(process.pid)  # the kernel does so too, and may be a moment behind
+            self._kill_group(process.pid)  # the kernel does this too, perhaps a moment later
         process.line.drain()
         process.line.close()
         self.lingering.discard(process.process_id)
@@ -342,7 +342,7 @@ class Workers:
         if process is None:
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL)  # what the user's code started there and left
+            os.killpg(pid, signal.SIGKILL)  # processes that user code started there and left running
         process.line.drain()
         process.line.close()
         self.lingering.discard(process.process_id)

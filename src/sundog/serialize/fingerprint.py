@@ -38,7 +38,7 @@ def fingerprint(target: object) -> str:
 
 def _code_of(target: object) -> CodeType | None:
     target = getattr(target, "__func__", target)
-    for _ in range(_WRAPPERS_MAX):  # a cycle of wrappers has no end
+    for _ in range(_WRAPPERS_MAX):  # a cycle of wrappers would never end
         if not hasattr(target, "__wrapped__"):
             break
         target = target.__wrapped__
@@ -56,7 +56,7 @@ def _feed(digest: Any, code: CodeType) -> None:
         if isinstance(constant, CodeType):
             _feed(digest, constant)
         elif isinstance(constant, frozenset):
-            # Its order follows the hashes of strings, which differ from process to process.
+            # The order of a frozenset follows the hashes of strings, which differ from process to process.
             digest.update("\0".join(sorted(map(repr, constant))).encode("utf-8", "backslashreplace"))
         else:
             digest.update(repr(constant).encode("utf-8", "backslashreplace") + b"\2")

@@ -27,9 +27,9 @@ from sundog.refs import collectors
 __all__ = ["FailureTuple", "explain", "inspect_serializability"]
 
 _DEPTH_MAX = 30  # members of members; deeper than any structure a person wrote
-_SECONDS_MAX = 3.0  # of this thread's processor time: a time in which it stood still tells nothing
+_SECONDS_MAX = 3.0  # processor time of this thread: time in which the thread did not run does not count
 _MEMBERS_MAX = 100_000  # of one value
-_ONE_BY_ONE_MAX = 64  # members; of more, one culprit is found by halving instead of all by trying each
+_ONE_BY_ONE_MAX = 64  # with more members, one culprit is found by bisection instead of all by trying each
 _CULPRITS_MAX = 8
 _CLASS_INTERNALS = frozenset({"__dict__", "__weakref__", "_abc_impl", "__doc__", "__module__"})
 
@@ -104,7 +104,7 @@ class _Search:
             if not inner:
                 self.culprits.append((member, trouble))
             for found in inner:
-                # A member seen before, as in a cycle, is no culprit and is searched only once.
+                # A member that was seen before, as in a cycle, is searched only once.
                 if id(found[0].value) not in seen:
                     seen.add(id(found[0].value))
                     alive.append(found[0])
@@ -134,7 +134,7 @@ def _attempt(value: object) -> Exception | None:
     try:
         with _uncounted_refs():
             cloudpickle.dumps(value)
-    except Exception as trouble:  # reducers are user code and raise what they like
+    except Exception as trouble:  # reducers are user code and may raise anything
         return trouble
     return None
 
@@ -234,7 +234,7 @@ def _object_members(member: _Member) -> Iterator[_Member]:
         with _uncounted_refs():
             parts = member.value.__reduce_ex__(4)
     except Exception:
-        return  # it refuses by itself: it is the culprit, not something inside of it
+        return  # the value refuses pickling itself: it is the culprit, and not one of its members
     if not isinstance(parts, tuple):
         return
     args, state, items, pairs = (*parts[1:5], None, None, None)[:4]
@@ -312,7 +312,7 @@ def explain(obj: object, error: BaseException, *, what: str, root: str | None = 
     search = _Search(depth_max=_DEPTH_MAX)
     try:
         search.run(_Member(obj, "", root), error)
-    except Exception as failure:  # user code runs in the search, and must not replace the error at hand
+    except Exception as failure:  # user code runs in this search; the original error is the one to report
         return f"{headline} (the search for the member at fault ended with {failure!r})"
     if not search.culprits:
         return f"{headline}\nEach of its members can be pickled by itself; the whole cannot."

@@ -26,21 +26,21 @@ BUFFER_MIN_BYTES = 64 << 10
 # From this size on, as in Ray, an array is read at an address that is aligned for vector instructions.
 ALIGNED_MIN_BYTES = 2048
 _ALIGNMENT = 64
-_THAWED_MAX = 4  # small buffers that are looked for in a stream; more are put beside it
+_THAWED_MAX = 4  # small buffers that are searched for in the stream; more than this are stored beside it
 _BYTES, _BYTEARRAY = pickle.BINBYTES8, pickle.BYTEARRAY8
 NONE = dumps(None, 5)
-# What stands before up to 255 bytes in a stream of nothing else: a pickler takes three times as long to write it.
+# The header of a stream that holds only up to 255 bytes: the pickler needs three times as long to write it.
 _SHORT_BYTES = [pickle.PROTO + b"\5" + pickle.SHORT_BINBYTES + bytes([length]) for length in range(256)]
 
 _REFS = ObjectRef.__module__
 
-# Streams of arrays of plain numbers, whose bytes are beside them: numpy takes longer to say what an array of 100 KB is
-# than its bytes take to be copied, and says the same of every one of that dtype and shape.
+# Pickle streams of numeric arrays whose bytes are stored beside them. Numpy needs longer to describe an array
+# of 100 KB than to copy its bytes, and the description is the same for every array of that dtype and shape.
 _arrays: dict[tuple[str, tuple[int, ...]], tuple[Any, bytes]] = {}  # kind of number, shape -> dtype, stream
 _streams: dict[bytes, tuple[Callable[..., Any], Any, Any]] = {}  # stream -> frombuffer, dtype, shape
 _ARRAYS_MAX = 1024
-_STREAM_MAX_BYTES = 256  # of such a stream; longer ones are not looked up, for that takes time
-_array_type: Any = None  # numpy's, once one was packed
+_STREAM_MAX_BYTES = 256  # longer streams are not looked up, because hashing them takes time
+_array_type: Any = None  # numpy's array type, set when the first array was packed
 
 Buffers = list[memoryview]
 Packed = tuple[bytes, Buffers | None, list[bytes] | None]
@@ -127,7 +127,7 @@ def _dump(value: object, buffers: Buffers, sent: list[bytes], thawed_max: int = 
 
     try:
         meta = dumps(value, 5, buffer_callback=sort)
-        # By-reference to the submitter's __main__ would silently find another module in the worker.
+        # A reference to the submitter's __main__ would silently find another module in the worker.
         if b"__main__" not in meta:
             if thawed or buffers:
                 return _finish(value, meta, thawed, buffers, sent)

@@ -39,7 +39,7 @@ ALIVE = "ALIVE"
 RESTARTING = "RESTARTING"
 DEAD = "DEAD"
 
-SETTLED_S = 10.0  # an actor that has been up for so long does not die of its start
+SETTLED_S = 10.0  # an actor that has lived this long does not count as failed at its start
 
 
 class ActorInstruction:
@@ -158,7 +158,7 @@ class Actors:
         self._by_owner: dict[bytes, set[bytes]] = {}
         self._dead: OrderedDict[bytes, None] = OrderedDict()
         self._forgotten: dict[bytes, int] = {}  # creator -> the highest number among its forgotten actors
-        self._dead_max = dead_max  # so that a session which makes actors for weeks does not grow for ever
+        self._dead_max = dead_max  # bounds the table: a session may create actors for weeks
 
     # ------------------------------------------------------------------ questions
 
@@ -316,7 +316,7 @@ class Actors:
         if no_restart:
             return self._bury(row, cause, now)
         if row.worker is None:
-            # Nothing runs that could be killed; only an actor that cannot come back has something to lose.
+            # No process runs that could be killed; only an actor without restarts left dies of this.
             return [] if row.restarts_left else self._bury(row, cause, now)
         if row.kill_cause is None and not row.leaving:
             row.kill_cause = cause if cause is not None else "killed"

@@ -102,7 +102,8 @@ class Groups:
         self._names: dict[tuple[str, str], Group] = {}  # by namespace and name
         self._incomplete: OrderedDict[bytes, Group] = OrderedDict()
         self._removed: OrderedDict[bytes, None] = OrderedDict()
-        self._removed_max = removed_max  # late requests for a removed group are told so; not for ever
+        # how many removed groups are remembered, to answer late requests for them
+        self._removed_max = removed_max
 
     def get(self, pg_id: bytes) -> Group | None:
         return self._groups.get(pg_id)

@@ -61,7 +61,9 @@ class Granting:
         self.pack_until = placement.PACK_UNTIL
         # Asked before a request that fits is assigned: "" or why it has to wait (memory is short).
         self.gate: Callable[[Want], str] | None = None
-        self._epoch = 0  # moves when nodes or groups change, so that each shape looks again where it may run
+        # changes when nodes or groups change, so that each shape searches again for the nodes where it may
+        # run
+        self._epoch = 0
 
     # ------------------------------------------------------------------ requests
 
@@ -173,7 +175,7 @@ class Granting:
 
     def _schedule(self, shapes: Iterable[SpecQueue], now: float, out: list[Instruction]) -> None:
         lifted = True
-        while lifted:  # once more if room that was kept for somebody has been left to all
+        while lifted:  # repeat if room that was reserved for one shape has been released for all
             lifted = False
             shared = self.tenants.several()
             heads = [
@@ -186,7 +188,7 @@ class Granting:
                 rank, turn, n, shape = heads[0]
                 want = shape.head()
                 if want is not None and shared and self.tenants.rank(want) > rank:
-                    # Another shape of this job was served meanwhile.
+                    # Another shape of this job has been served in the meantime.
                     heapq.heapreplace(heads, (self.tenants.rank(want), turn, n, shape))
                     continue
                 if want is None or not self._assign(shape, want, now, out):
@@ -399,7 +401,7 @@ class Granting:
         placed = False
         nodes = list(self._nodes.values())
         kept_for = {id(pool.reserved_for) for pool in self._reserved}
-        hopeless: set[object] = set()  # many groups are often alike: one that finds no place answers for all
+        hopeless: set[object] = set()  # many groups are alike: if one finds no place, none of its kind does
         for group in self._groups.incomplete:
             own_room = id(group) in kept_for
             if not own_room and group.alike() in hopeless:
@@ -433,7 +435,8 @@ class Granting:
                     continue
                 if not lease.ended:
                     self._end_lease(lease, GROUP_REMOVED, out)
-                lease.pool = node.pool  # what it holds goes straight to the node when its worker has died
+                # the resources of the lease return directly to the node when its worker has died
+                lease.pool = node.pool
             node.pool.absorb(bundle.pool)
         self._topology_changed(out)
         out.append(GroupRemoved(pg_id))

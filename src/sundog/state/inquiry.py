@@ -74,7 +74,7 @@ class _Round:
     def add(self, process: bytes, report: Report) -> None:
         before = self.reports.get(process)
         if before is not None:
-            # The later answer only adds tasks: one picture of a process' waits is one moment.
+            # A later answer only adds tasks: all waits of a process must be of one moment.
             report = before._replace(tasks=tuple({**dict(report.tasks), **dict(before.tasks)}.items()))
         self.reports[process] = report
         self.open[process] -= 1
@@ -208,7 +208,7 @@ class Search:
             found = knot(graph, never, vertex)
             around = cycle(found, vertex)
             if vertex not in around or not broken.isdisjoint(found):
-                continue  # it waits for a cycle, or the cycle is dealt with
+                continue  # this wait depends on a cycle, or the cycle is handled already
             if before.get(vertex) != found:
                 self._suspects[vertex] = found
                 continue
@@ -225,7 +225,7 @@ class Search:
         return out
 
     def _set_next(self, at: float) -> None:
-        # A stall that came during the round has set an earlier time already, or asks for none.
+        # A stall that was reported during the round has already set an earlier time, or needs none.
         self._next_at = (
             at if self._next_at is None else min(at, max(self._next_at, self._ended_at + CONFIRM_S))
         )

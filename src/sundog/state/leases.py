@@ -221,7 +221,8 @@ class Leases(Granting):
         worker.lease = None
         self._set_blocked(worker, False)
         if worker.retired:
-            # It holds nothing any more, and may take its time: others may rely on objects that it owns.
+            # The worker has no resources any more and may end late: other processes may rely on objects that
+            # it owns.
             self._stop(worker, "retired", out)
         else:
             self._offer(worker, now, out)
@@ -249,7 +250,7 @@ class Leases(Granting):
         node = self._nodes.get(node_id)
         if node is None or worker in self._workers:
             return []
-        if worker in self._gone:  # its death was seen before its birth was heard of
+        if worker in self._gone:  # its death was reported before its start
             return self.worker_start_failed(node_id, env_key, now)
         self._start_ended(node, env_key)
         node.backoffs.pop(env_key, None)
@@ -275,7 +276,7 @@ class Leases(Granting):
             return []
         failures = node.backoffs[env_key].failures + 1 if env_key in node.backoffs else 1
         node.backoffs[env_key] = Backoff(failures, now + _start_delay_s(failures))
-        # The resources go back meanwhile: a broken environment must not hold up the others.
+        # The resources are returned in the meantime: a broken environment must not block other tasks.
         surplus = len(node.pending.get(env_key, ())) - node.starting.get(env_key, 0)
         for lease in reversed(list(node.pending.get(env_key, {}).values())):
             if surplus <= 0:
@@ -438,7 +439,7 @@ class Leases(Granting):
     def _collect_idle(self, node: NodeState, now: float, out: list[Instruction]) -> None:
         for worker in list(node.idle.values())[: max(0, len(node.idle) - self._keep)]:
             if now - worker.idle_since < self._idle_worker_s:
-                break  # the rest has idled for less
+                break  # the remaining workers have been idle for less time
             self._stop(worker, "idle", out)
 
     # ------------------------------------------------------------------ questions
@@ -480,7 +481,7 @@ class Leases(Granting):
 
     def shortage(self, owner: bytes, key: Hashable) -> Shortage | None:
         """Return what a waiting request lacks and which leases have it; None if it may go on without anybody's help."""
-        from sundog.state import shortage  # seldom needed, and start-up counts
+        from sundog.state import shortage  # rarely needed, and start-up time counts
 
         want = self._wants.get(owner, {}).get(key)
         if want is None:

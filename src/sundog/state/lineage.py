@@ -116,7 +116,7 @@ class Lineage:
             oldest = next(iter(self._full))
             self._leave(oldest, self.rows[oldest], out)
             self.rows[oldest].why_not = EVICTED
-        # Holds first: an object may be dropped by one row and held by the next.
+        # Holds first: one row may drop an object that the next row holds.
         return sorted(out, key=lambda step: step[0] != "hold")
 
     def freed(self, oid: bytes) -> list[Instruction]:
@@ -157,7 +157,7 @@ class Lineage:
         wanted: dict[bytes, set[bytes]] = {}
         order: list[bytes] = []
         parent: dict[bytes, bytes] = {}
-        # Not recursive: a chain of a hundred thousand tasks is a loop in somebody's program.
+        # Not recursive: a program with a loop may make a chain of a hundred thousand tasks.
         stack: list[tuple[bytes, bool]] = [(oid, False)]
         while stack:
             need, is_done = stack.pop()

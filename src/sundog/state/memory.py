@@ -23,15 +23,16 @@ from collections.abc import Iterable
 from sundog.plain import plain
 
 # How a task that was ended for memory may be tried again.
-FREE = "free"  # others still run and will end: as often as task_oom_retries allows
-COUNTED = "counted"  # nothing that runs will make room: within the task's own max_retries
-NEVER = "never"  # it fills most of the memory by itself, or passed its own request
+FREE = "free"  # other tasks still run and will release memory: as often as task_oom_retries allows
+COUNTED = "counted"  # no running task will release memory: within the task's own max_retries
+NEVER = "never"  # the task alone fills most of the memory, or exceeded its own request
 
 ENDING_PATIENCE_S = 2.0
 RETIRING_PATIENCE_S = 0.2
 ASKING_PATIENCE_S = 0.5
-# After a death: the memory of a process may be counted for a moment longer, for example while another process, which
-# may have to wait for a core, reads its figures. So long we wait at most until half of it is free.
+# After a death the memory of the process may be counted a little longer, for example while another process,
+# which may wait for a core, reads its figures. The monitor waits at most this long until half of that memory
+# is free.
 SETTLING_S = 1.0
 HELPLESS_S = 1.0
 LEAST_ROOM_BYTES = 64 << 20
@@ -117,7 +118,7 @@ class Monitor:
         self.frozen = False
         self._since = 0.0
         self._settling_since: float | None = None
-        self._used_bytes = 0  # at the last look
+        self._used_bytes = 0  # at the last check
         self._goal_bytes = 0  # use below which the memory of the processes told to end counts as free
         self._waiting: set[bytes] = set()
         self._given_up: set[bytes] = set()
@@ -177,7 +178,7 @@ class Monitor:
     def _expect(self, leaving: list[Candidate]) -> None:
         self._waiting = {each.worker for each in leaving}
         self._settling_since = None
-        # Half, for some of what a process holds may be shared with others, and others may take some meanwhile.
+        # Half: a part of a process's memory may be shared, and other processes may allocate in the meantime.
         self._goal_bytes = self._used_bytes - sum(each.own_bytes for each in leaving) // 2
 
     def _is_leaving(self, now: float) -> bool:
@@ -188,7 +189,8 @@ class Monitor:
             patience = RETIRING_PATIENCE_S if self.state == RETIRING else ENDING_PATIENCE_S
             if now < self._since + patience:
                 return True
-            self._given_up |= self._waiting  # lingers, or the kernel cannot end it: look for another
+            # the process lingers, or the kernel cannot end it: choose another victim
+            self._given_up |= self._waiting
             self._waiting.clear()
             return False
         if self._settling_since is None:

@@ -86,7 +86,7 @@ def _on_node(shape: SpecQueue, nodes: Mapping[bytes, NodeState]) -> None:
     elif full == ["fail"] and not node.pool.fits(shape.need):
         reason = f"node {node.node_id.hex()} does not have {describe(shape.need)} free now"
     if full == ["fail"]:
-        shape.epoch = -1  # the next request looks again
+        shape.epoch = -1  # the next request searches again
     if node is not None and not reason:
         if full == ["spill"]:
             _anywhere(shape, nodes)
@@ -143,7 +143,7 @@ def _rank(
 ) -> tuple[Pool, NodeState]:
     kind, spec = shape.spec.strategy[0], shape.spec
     if not shape.with_gpu:
-        # What needs no GPU leaves nodes that have some to requests that do, as far as it can.
+        # A request without GPUs leaves nodes with GPUs to requests that need them, if possible.
         open_now = [place for place in open_now if not place[0].slots] or open_now
     if kind == "spread":
         return min(
@@ -156,7 +156,7 @@ def _rank(
             if place[1].node_id.startswith(spec.prefer):
                 return place
     if spec.placement and not spec.resources:
-        # Actors that hold nothing while they live would all be packed on the first node: they are spread, as in Ray.
+        # Actors without resources would all be packed on the first node: they are spread, as in Ray.
         return min(open_now, key=lambda place: (place[0].used_share(), len(place[1].leases)))
     if spec.origin:
         open_now.sort(key=lambda place: not place[1].node_id.startswith(spec.origin))  # stable

@@ -38,7 +38,8 @@ from sundog.ids import PROCESS_BYTES
 #   ("lost", object_id)            the owner had freed it already: reading it is an error
 Instruction = tuple[object, ...]
 
-# Messages of a dead process come before the news of its death, or soon after; so many deaths later there are none.
+# Messages of a dead process arrive before the report of its death, or soon after. After so many further
+# deaths none is expected.
 DEAD_MAX = 10_000
 
 
@@ -59,9 +60,9 @@ class BorrowedRef:
 
     def __init__(self) -> None:
         self.local = 0
-        self.registered = 0  # how often the owner counts us
-        self.pending = False  # a `borrow` of ours is on its way
-        self.debts: list[bytes] = []  # givers that hold it for us until we are registered
+        self.registered = 0  # how often the owner counts this process
+        self.pending = False  # a `borrow` of this process is on its way
+        self.debts: list[bytes] = []  # givers that hold the object until this process is registered
 
 
 class References:
@@ -167,8 +168,8 @@ class References:
         """At the end of a task: which refs of its arguments we still hold, to be told in the reply."""
         held = []
         for oid in oids:
-            # A registration on its way does not count yet: its giver may hold the ref only because this process
-            # holds it for the giver, and then the pin of this very task is all that keeps the object.
+            # A registration on its way does not count: its giver may hold the ref only because this process
+            # holds it for the giver. Then the pin of this task is all that keeps the object.
             entry = self.borrowed.get(oid)
             if entry is None or entry.registered or entry.local <= 0:
                 continue
@@ -205,7 +206,8 @@ class References:
             assert isinstance(count, int)
             owned = self.owned.get(oid)
             if owned is None and known and oid[:PROCESS_BYTES] == self.me and sender not in self._dead:
-                # It has overtaken the reply that counts the sender: the object has its maker's hold alone so far.
+                # This message has overtaken the reply that counts the sender: so far the object has only its
+                # maker's hold.
                 owned = self.owned[oid] = Owned(1)
             if owned is not None and sender not in self._dead:
                 self._count_borrower(oid, owned, sender, -count)
@@ -267,8 +269,8 @@ class References:
             self._count_child(receiver, oid, 1)
 
     def _count_child(self, receiver: bytes, oid: bytes, change: int) -> None:
-        # The count may pass below zero when `unhold` overtakes the reply that it answers; we hold the
-        # object exactly while the count is above zero.
+        # The count falls below zero when `unhold` overtakes the reply that it answers. The object is held
+        # exactly while the count is above zero.
         key = (receiver, oid)
         before = self._child.get(key, 0)
         after = before + change
@@ -283,7 +285,7 @@ class References:
 
     def _register(self, oid: bytes, entry: BorrowedRef, giver: bytes) -> None:
         if entry.registered or oid[:PROCESS_BYTES] in self._dead:
-            # Known to the owner already; or there is no owner left that could ever answer.
+            # The owner has registered this process already; or there is no owner that could answer.
             self._send(giver, ("unhold", oid))
             return
         entry.debts.append(giver)

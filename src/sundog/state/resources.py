@@ -172,7 +172,7 @@ class Pool:
             if units > have:
                 return False
             if reserved and name in reserved and (name in KINDS or have - units < reserved[name]):
-                # GPUs: a fraction anywhere may break up the whole ones that are being collected.
+                # With GPUs, a fraction might break up a whole GPU that is being collected.
                 return False
             if name in KINDS and _pick(self.slots_free[name], units) is None:
                 return False
@@ -186,7 +186,7 @@ class Pool:
             if units > have:
                 short[name] = units - have
             elif name in KINDS and _pick(self.slots_free[name], units) is None:
-                short[name] = units  # enough in sum, but in pieces
+                short[name] = units  # enough in total, but divided over several devices
         return short
 
     def take(self, demand: Demand) -> Holding:

@@ -65,7 +65,7 @@ def _lacks(
     for name, short in sorted(missing.items()):
         holders = tuple(_holders(pool, node, name, groups))
         if sum(holder.units for holder in holders) < short:
-            continue  # held by nobody we know (or in pieces): that is no reason to accuse anyone
+            continue  # no known task holds it, or it is fragmented: no reason to name any task
         lacks.append(Lack(name, from_units(asked[name]), short, holders))
     return tuple(lacks)
 
@@ -76,7 +76,7 @@ def _holders(pool: Pool, node: NodeState, name: str, groups: list[Group]) -> Ite
             continue
         units = dict(lease.holding.units).get(name, 0)
         if units:
-            # A lease without a worker yet belongs to no process that could wait: its key is unknown everywhere.
+            # A lease without a worker belongs to no process that could wait: its key is unknown everywhere.
             kind = "task" if lease.key.__class__ is not bytes else "actor"
             yield Holder(kind, lease.worker.worker if lease.worker is not None else b"", units)
     if pool is node.pool:

@@ -50,7 +50,7 @@ def reserve(
     for pool in reserved:
         pool.unreserve()
     reserved.clear()
-    # Owners that have nothing at all come before owners that want more, then the older requests.
+    # Owners without any lease come before owners that want more; then the older requests.
     starving: list[tuple[bool, float, int, SpecQueue | Group]] = []
     for shape in shapes:
         want = neediest(shape, held)
@@ -62,7 +62,7 @@ def reserve(
     kept: list[tuple[SpecQueue | Group, Claims]] = []
     hopeless: set[object] = (
         set()
-    )  # groups that are alike: what is kept for others only makes it worse for the next
+    )  # equal groups: room that is reserved for one group leaves less for the next
     for _, _, _, holder in sorted(starving, key=lambda entry: entry[:3]):
         if _paused(holder, now):
             continue
@@ -74,7 +74,7 @@ def reserve(
         else:
             claims = _claim_of_shape(holder, before)
         if not claims:
-            if holder.reservation is not None:  # its window begins when it has something to keep
+            if holder.reservation is not None:  # its time window begins when it has reserved something
                 holder.reservation.until = now + holder.reservation.window_s
             continue
         if holder.reservation is None:
@@ -113,12 +113,12 @@ def _claim_of_shape(shape: SpecQueue, before: Mapping[int, object]) -> Claims:
     for pool, node in shape.candidates:
         if pool.reserved_for is not None or not _without_permanent(pool, node, shape.need):
             continue
-        # Stay where room is being made already; else go where the least is missing.
+        # Stay where room is being collected already; otherwise choose the node where the least is missing.
         rank = (before.get(id(pool)) is not shape, sum(pool.missing(shape.need).values()))
         if best is None or rank < best[0]:
             best = (rank, pool, node)
     if best is None or not best[1].missing(shape.need):
-        return []  # with room for it, it waits for something else: for its environment to start
+        return []  # there is room for it: it waits for something else, for example for its environment
     return [(best[1], best[2], shape.need)]
 
 
@@ -166,7 +166,7 @@ def reclaim(
         if isinstance(holder, SpecQueue):
             want = neediest(holder, held)
             if (want.owner, want.key) in held:
-                # It only wants more: take only from owners that then still have as much as it has.
+                # This owner only wants more: take leases only from owners that keep as many as this one has.
                 floor = len(owned[want.owner]) + 1
             holder.promote(want)
         for pool, node, need in claims:
@@ -185,7 +185,7 @@ def _ask_back(
     owned: Mapping[bytes, Mapping[int, Lease]],
 ) -> list[Reclaim]:
     by_owner: dict[bytes, list[Lease]] = {}
-    for lease in reversed(node.leases.values()):  # so that the oldest is popped first: it has had its time
+    for lease in reversed(node.leases.values()):  # reversed, so that the oldest lease is taken first
         if lease.pool is pool and may_ask_back(lease):
             by_owner.setdefault(lease.owner, []).append(lease)
     heap = [(-len(owned[owner]), leases[-1].lease, owner) for owner, leases in by_owner.items()]

@@ -47,13 +47,13 @@ from sundog.state.store_steps import (
 )
 
 IDLE, SCAN, TRIM, COUNT = "idle", "scan", "trim", "count"
-# A process that has not answered by then is stopped or busy: work goes on without what it could return.
+# A process that has not answered after this time is stopped or busy: work continues without its answer.
 PATIENCE_S = 0.25
-# How long after a shortage the store keeps some room ahead of the next one.
+# How long after a shortage the store keeps some space free for the next request.
 AHEAD_S = 5.0
-# Above this share of the limit, objects may be there only because nobody has collected garbage.
+# Above this share of the limit, objects may exist only because no process has collected garbage.
 COLLECT_ABOVE = 0.7
-# To collect takes a process the longer the more it holds, and rarely helps twice in a row.
+# Collecting garbage takes longer the more a process holds, and rarely helps twice in a row.
 COLLECT_REST_S = 30.0
 _CHUNK_MAX = 64 << 20
 _RETRY_S = 0.2
@@ -71,7 +71,7 @@ class RoomWant:
     need: int
     since: float
     name: str = ""
-    tenant: str = ""  # the job whose limit it counts for; "" without one
+    tenant: str = ""  # the job whose limit counts this object; "" for none
 
 
 @plain()
@@ -144,21 +144,23 @@ class Store:
         self.phase = IDLE
         self._chunk = min(limit // 32, _CHUNK_MAX)
         self._credit: dict[bytes, int] = {}  # upper bounds
-        self._sent: dict[bytes, int] = {}  # all that was ever granted: some of it may still be on its way
+        self._sent: dict[bytes, int] = {}  # everything that was granted: some grants may be on their way
         self._pins: dict[bytes, set[str]] = {}
         self._used: dict[str, float] = {}
-        # name -> the first scan that found it, and about when it was made. A process answers a trim with what it is
-        # writing: a file that an earlier scan found is whole then, or among those; a later one may be in the making.
+        # name -> the first scan that found the file, and about when it was created. A process answers a trim
+        # with the files that it is writing. So a file that an earlier scan found is complete or in that
+        # answer; a file of a later scan may be incomplete.
         self._seen: dict[str, tuple[int, float]] = {}
         self._scanned_at = float("-inf")
         self._in_file: dict[str, int] = {}  # url -> objects in it that are not free
-        self._jobs: dict[int, dict[str, int]] = {}  # what is leaving memory, and its bytes
+        # objects that are being moved out of memory, and their bytes
+        self._jobs: dict[int, dict[str, int]] = {}
         self._next_job = 1
-        self._restoring: dict[str, int] = {}  # what is on its way into memory
+        self._restoring: dict[str, int] = {}  # objects that are being restored into memory
         self._ahead_until = 0.0
         self._disk_rests_until = 0.0
         self._retry_at = 0.0
-        self._collect_at = float("-inf")  # garbage is not collected before
+        self._collect_at = float("-inf")  # garbage is not collected before this time
         self._looked_at = limit  # the pool at the last look
         # of the current round
         self._round = 0

@@ -9,7 +9,7 @@ import os
 
 from sundog.config import Config
 
-# The rest of shared memory is for messages, and for others.
+# The remaining shared memory is for messages and for other programs.
 _SHM_SHARE = 0.95
 
 

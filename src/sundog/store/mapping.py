@@ -49,7 +49,7 @@ def map_file(path: str, size_bytes: int, *, writable: bool, offset: int = 0) -> 
     fd = os.open(path, os.O_RDWR if writable else os.O_RDONLY)
     try:
         prot = mmap.PROT_READ | (mmap.PROT_WRITE if writable else 0)
-        # A recycled segment's pages are there: populate saves a fault for each of them.
+        # The pages of a recycled segment exist: populate saves one page fault for each.
         flags = mmap.MAP_SHARED | (mmap.MAP_POPULATE if writable else 0)
         address = _mmap(None, size_bytes, prot, flags, fd, offset)
     finally:

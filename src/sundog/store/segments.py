@@ -48,7 +48,7 @@ _SMALLEST_BITS = 17
 _DISK = "disk-"
 _FREE = "free-"
 _TWO_THREADS_BYTES = 8 << 20
-# A process keeps at most this part of the machine's memory in segments that hold nothing.
+# A process keeps at most this part of the machine's memory in free segments.
 _FREE_SHARE = 12
 # ... and at most this part of the store's limit.
 _FREE_SHARE_OF_STORE = 4
@@ -115,14 +115,14 @@ class Segments:
         self.base_disk = disk_root
         self.shm_root = places.shared_root(shm_root, node_tag)
         self.disk_root = places.disk_root(disk_root, node_tag)
-        self.several = bool(node_tag)  # the session has other nodes, which may have copies of our objects
+        self.several = bool(node_tag)  # other nodes of the session may have copies of this process's objects
         self.tag = node_tag
         self._suffix = places.suffix(node_tag)
         self._me = me.hex()
         self._my_prefix = f"{self._me}-{self._me}-"
         self._ops = ops
         self._count = itertools.count()
-        # Re-entrant: a collection may run a finaliser of the user's that puts, in the middle of this.
+        # Re-entrant: a garbage collection in this code may run a user's finaliser that calls put().
         self._lock = threading.RLock()
         self._free: dict[int, list[str]] = {}
         self._free_bytes = 0
@@ -132,7 +132,7 @@ class Segments:
         self._read_maps: dict[str, tuple[int, int]] = {}
         self._views: dict[int, tuple[weakref.ref[object], bytes, str]] = {}
         self._shared_views: dict[str, weakref.ref[object]] = {}
-        self._viewing: list[str] = []  # a view of these is being made: their mappings must stay
+        self._viewing: list[str] = []  # segments of which a view is being made: their mappings must stay
         self._abandoned: set[str] = set()
         self._pool: ThreadPoolExecutor | None = None
         self._writing: set[str] = set()
@@ -186,8 +186,9 @@ class Segments:
             if not isinstance(error, FileNotFoundError):
                 if known is not None or error.errno not in _FULL:
                     raise
-                self._remove(name)  # no room to make it as large as we need it: its pages help somebody
-            # Or it was removed since it got its new name. If all of shared memory is, a new segment will say so.
+                self._remove(name)  # there is no room to enlarge it: its pages are of more use elsewhere
+            # Or the segment was removed after it got its new name. If all of shared memory is gone, creating
+            # a new segment reports it.
             return self._write_cold(prefix, size, end, offsets, buffers), size, offsets
         finally:
             if known is not None:
@@ -220,7 +221,8 @@ class Segments:
         path = self.path(name)
         missing = size - os.stat(path).st_blocks * 512
         if missing > 0:
-            # It was made for a smaller object. To fill its holes through a mapping is a SIGBUS when memory is full.
+            # The segment was made for a smaller object. Filling its holes through a mapping would raise
+            # SIGBUS when memory is full.
             mapping.reserve(path, size)
             self.credit.grown(missing)
         return mapping.map_file(path, size, writable=True), size
@@ -284,7 +286,7 @@ class Segments:
         name = _DISK + name
         try:
             os.makedirs(self.disk_root, mode=0o700, exist_ok=True)
-            # Asked first: a write that cannot end well would fill the disk for everyone before it fails.
+            # Checked first: a write that must fail would fill the disk for every program before it fails.
             if need > _free_bytes(self.disk_root):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             self._write_file(self.path(name), size, offsets, buffers)
@@ -308,8 +310,8 @@ class Segments:
     def _write_file(
         self, path: str, size: int, offsets: list[tuple[int, int]], buffers: list[memoryview]
     ) -> None:
-        # write() into a new file takes twice the speed of faulting its pages in through a mapping, and
-        # a full disk is an error here instead of a SIGBUS there.
+        # write() into a new file is twice as fast as faulting in its pages through a mapping, and on a full
+        # disk it returns an error instead of raising SIGBUS.
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             os.ftruncate(fd, size)
@@ -382,16 +384,17 @@ class Segments:
         """
         path = self.path(name)
         if places.tag_of(name) != self.tag and not name.startswith(_DISK):
-            from sundog.store import copies  # for sessions of several nodes
+            from sundog.store import copies  # only sessions of several nodes load this
 
             path = copies.nearest(self, name)
         with contextlib.suppress(FileNotFoundError):
             return mapping.map_file(path, size, writable=False), size
         if self.room is not None and not name.startswith(_DISK):
-            with contextlib.suppress(FileNotFoundError):  # another process may have asked for it before
+            with contextlib.suppress(FileNotFoundError):  # another process may have requested it before
                 return mapping.map_file(self.restored_path(name), size, writable=False), size
             for tries in range(_RESTORE_TRIES):
-                # Under great pressure it may go again before we have it: then read it where it lies.
+                # Under great memory pressure the object may be spilled again before it is mapped: then read
+                # it in place.
                 place = self.room.restore(name, directly=tries > 2)
                 if place is None:
                     break
@@ -433,7 +436,7 @@ class Segments:
         with self._lock:
             live = {entry[2] for entry in list(self._views.values())}
             for name in [name for name in self._read_maps if name not in live]:
-                # Asked again: a finaliser may have run since, and made a view.
+                # Checked again: a finaliser may have run in the meantime and made a view.
                 known = self._shared_views.get(name)
                 if name in self._viewing or (known is not None and known() is not None):
                     live.add(name)
@@ -467,7 +470,7 @@ class Segments:
             self._remove_copies(name)
         known = self._shared_views.get(name)
         if known is not None and known() is not None:
-            self.abandon(name, remove=True)  # not free, but lost: somebody here still looks at what it was
+            self.abandon(name, remove=True)  # not free, but lost: a view in this process still reads it
             return
         if known is not None or name in self._read_maps:
             self._unmap_read(name)
@@ -502,7 +505,7 @@ class Segments:
         if self.several:
             roots += [(root, prefix) for root in places.other_roots(self.base_root, self.shm_root)]
         for folder, start in roots:
-            with contextlib.suppress(OSError):  # nothing went to disk, or the session has ended
+            with contextlib.suppress(OSError):  # nothing was written to disk, or the session has ended
                 found.update(name for name in os.listdir(folder) if name.startswith(start))
         return found
 
@@ -511,7 +514,7 @@ class Segments:
         while self._free_bytes + size > self._free_max:
             oldest, its_size = next(iter(self._free_order.items()))
             if self._free_order.pop(oldest, None) is None:
-                continue  # a finaliser ran just now, and took it
+                continue  # a finaliser has just run and taken it
             self._free[its_size].remove(oldest)
             self._free_bytes -= its_size
             self.unlink(oldest)
@@ -523,7 +526,7 @@ class Segments:
     def abandon(self, name: str, *, remove: bool) -> None:
         """A copy is given up: end our mapping of it once nobody here looks at it, and `remove` what is left."""
         if remove:
-            # First: a view that is made from now on finds no file, and so makes no mapping.
+            # First: a view that is made from now on finds no file, and makes no mapping.
             self._remove(name)
         with self._lock:
             known = self._shared_views.get(name)
@@ -554,12 +557,12 @@ class Segments:
             os.unlink(self.path(name))
         except FileNotFoundError:
             if self.room is not None and not name.startswith((_FREE, _DISK)):
-                self.room.freed(name)  # the node has it, or somebody removed it
+                self.room.freed(name)  # the node has spilled it, or another program removed it
         except OSError:
             pass
 
     def _remove_copies(self, name: str) -> None:
-        from sundog.store import copies  # for sessions of several nodes
+        from sundog.store import copies  # only sessions of several nodes load this
 
         copies.remove(self, name)
 

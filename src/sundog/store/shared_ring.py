@@ -33,13 +33,13 @@ import time
 from typing import NamedTuple
 from weakref import WeakSet
 
-DONE, EMPTY, FULL, ASK = range(4)  # ASK: only the maker can tell
+DONE, EMPTY, FULL, ASK = range(4)  # ASK: only the process that made the ring can answer
 TOKEN, PUTS, GETS, BESIDE, GETTERS, PUTTERS, THEIR_GETTERS, THEIR_PUTTERS, LIMIT, CAPACITY, TOLD = range(11)
 RECORD_MAX_BYTES = 32 << 10
 _HEADER_BYTES = 4096
 _MASK = 0xFFFFFFFF
-_SKIP = _MASK  # the length of a record that says: go on at the start
-_LOOK_S = 1e-3  # so often a process looks whether the maker lives
+_SKIP = _MASK  # the length of a record that means: continue at the start
+_LOOK_S = 1e-3  # how often a process checks whether the maker lives
 _lock_file, _EXCLUSIVE, _UNLOCK = fcntl.lockf, fcntl.LOCK_EX, fcntl.LOCK_UN
 _pread, _pwrite, _perf = os.pread, os.pwrite, time.perf_counter
 _PADDING = [bytes(-size % 8) for size in range(8)]
@@ -61,14 +61,15 @@ class SharedRing:
 
     def __init__(self, memory: int, items: int, room: int, maker: int, alive: int) -> None:
         self.memory, self.items, self.room, self.maker = memory, items, room, maker
-        self._alive = alive  # a descriptor that is readable when the maker is dead; -1 in the maker
+        self._alive = alive  # a descriptor that becomes readable when the maker dies; -1 in the maker
         self._map = mmap.mmap(memory, os.fstat(memory).st_size)
         words = memoryview(self._map).cast("Q")
         self.words = words
         self._first = _HEADER_BYTES // 8
         self.limit = words[LIMIT]
         self._capacity = words[CAPACITY]
-        # Whoever waits for room is told when there is some more: then many puts follow without another wait.
+        # A process that waits for room is woken only when there is room for several items: many puts then
+        # follow without a wait.
         self.low = self.limit - max(1, self.limit // 4)
         self._mutex = _mutex()
         self._poll = select.poll()
@@ -176,7 +177,7 @@ class SharedRing:
                 put, got = words[PUTS], words[GETS]
                 count = ((put >> 32) - (got >> 32)) & _MASK
                 if not by_maker and words[THEIR_PUTTERS]:
-                    return ASK  # calls that wait at the maker come first
+                    return ASK  # calls that wait at the maker are served first
                 if self.limit and count + words[BESIDE] >= self.limit:
                     words[PUTTERS] += waits
                     return FULL
@@ -189,7 +190,7 @@ class SharedRing:
                 if words[THEIR_GETTERS] and not by_maker:
                     self._tell(
                         self.maker
-                    )  # before it happens: nobody else would wake them if this process died here
+                    )  # before the change: no other process would wake them if this process died here
                 wake = words[GETTERS] > 0
                 words[PUTS] = ((((put >> 32) + 1) & _MASK) << 32) | (at + len(record))
             finally:
@@ -373,7 +374,7 @@ class SharedRing:
         try:
             os.write(pipe, b"x")
         except OSError:
-            pass  # full: whoever reads it has enough to wake up for
+            pass  # the pipe is full, so its reader is woken anyway
 
     def tell_getter(self) -> None:
         """One of those that wait for an item should look again."""

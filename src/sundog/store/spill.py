@@ -86,7 +86,7 @@ class FolderTarget:
         given = os.open(place.url, os.O_RDONLY | os.O_CLOEXEC)
         try:
             if os.fstat(given).st_size < place.offset + place.length:
-                raise FileNotFoundError(place.url)  # cut short: not our bytes any more
+                raise FileNotFoundError(place.url)  # the file is truncated
             out = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
             try:
                 _send(out, given, place.offset, place.length)
@@ -128,12 +128,12 @@ class UrlTarget:
         """See `SpillTarget`."""
         fs, root = self._fs()
         with contextlib.suppress(OSError):
-            fs.makedirs(root, exist_ok=True)  # object stores have no folders, and may refuse
+            fs.makedirs(root, exist_ok=True)  # object stores have no folders, and may refuse this
         try:
             with fs.open(f"{root}/{file}", "wb") as out:
                 moved = _pour(sources, out)
         except BaseException:
-            with contextlib.suppress(Exception):  # the first error is the one to tell
+            with contextlib.suppress(Exception):  # report the first error, not this one
                 fs.rm_file(f"{root}/{file}")
             raise
         return f"{self.prefix}/{file}", moved
@@ -147,7 +147,7 @@ class UrlTarget:
                 end = start + min(_PIECE_BYTES, place.length - at)
                 out.write(
                     fs.cat_file(place.url, start=start, end=end)
-                )  # by name: file systems differ in order
+                )  # sorted by name: file systems list files in different orders
             if out.tell() != place.length:
                 raise FileNotFoundError(place.url)
 
@@ -181,7 +181,7 @@ def _opened(sources: list[tuple[str, str]]) -> Iterator[tuple[str, int, int]]:
         try:
             given = os.open(source, os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
-            continue  # freed meanwhile
+            continue  # freed in the meantime
         try:
             yield name, given, data_length(given)
         finally:
@@ -209,7 +209,7 @@ def scan(shm_root: str, remove: list[str]) -> tuple[dict[str, Seen], int]:
             os.unlink(f"{shm_root}/{name}")
     found: dict[str, Seen] = {}
     other = 0
-    # File times are of the wall clock, which may be set; the store's machine makes the best of them.
+    # File times come from the wall clock, which may be set; the store's state machine tolerates that.
     ahead_s = time.time() - time.monotonic()
     for folder in (shm_root, f"{shm_root}/{RESTORED}"):
         with contextlib.suppress(FileNotFoundError), os.scandir(folder) as entries:

@@ -24,7 +24,7 @@ def raise_limit() -> None:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         except (ValueError, OSError):
-            return  # the kernel's own maximum is lower than the hard limit: what there is must do
+            return  # the kernel's maximum is below the hard limit: keep the present limit
 
 
 def read(pid: int) -> tuple[int, int]:
@@ -76,7 +76,7 @@ class DescriptorGauge:
         try:
             self.used, self.limit = self._reading(self.pid)
         except OSError:
-            self._room = 1 << 30  # gone: nothing to watch
+            self._room = 1 << 30  # the process is gone: there is nothing to watch
             return
         self._room = self.limit - min(_MARGIN_MAX, self.limit // 8) - self.used
 

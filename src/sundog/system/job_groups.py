@@ -134,7 +134,7 @@ def _sweep(outer: str) -> None:
 
 
 def _write(path: str, what: int | str) -> None:
-    # Without O_CREAT: a file that the kernel does not offer must not come into being.
+    # Without O_CREAT: a file that the kernel does not offer must not be created.
     file = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.write(file, str(what).encode())

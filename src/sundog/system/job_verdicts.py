@@ -50,9 +50,7 @@ class Verdict:
 
 def write(job_folder: str, verdict: Verdict) -> None:
     """Note what was done; nothing if the job has no folder: it was not submitted."""
-    temporary = (
-        f"{job_folder}/{_FILE}.{os.getpid()}.new"  # node and supervisor may both have something to say
-    )
+    temporary = f"{job_folder}/{_FILE}.{os.getpid()}.new"  # node and supervisor may both write
     with contextlib.suppress(OSError):
         with open(trust.create_file(temporary), "w", encoding="utf-8") as file:
             json.dump(as_dict(verdict), file)

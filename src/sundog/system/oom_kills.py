@@ -27,7 +27,7 @@ def _cgroup_counter(membership: str, root: str) -> str:
         if "memory" in controllers.split(","):
             places = [f"{root}/memory{path}/memory.oom_control", f"{root}/memory/memory.oom_control"]
         elif not controllers:
-            # Inside a container the path may be the host's, and our own cgroup is mounted at the root.
+            # Inside a container the path may be the host's, and the own cgroup is mounted at the root.
             places = [f"{base}{path}/memory.events" for base in (root, f"{root}/unified")]
             places.append(f"{root}/memory.events")
         else:
@@ -57,7 +57,7 @@ def read_limit(counter: str) -> int | None:
         try:
             with open(f"{os.path.dirname(counter)}/{name}", encoding="ascii") as file:
                 limit = int(file.read())
-        except (OSError, ValueError):  # not there, or "max"
+        except (OSError, ValueError):  # the file does not exist, or contains "max"
             continue
-        return limit if limit < 1 << 60 else None  # v1 says "unlimited" by a huge number
+        return limit if limit < 1 << 60 else None  # cgroup v1 expresses "unlimited" by a huge number
     return None

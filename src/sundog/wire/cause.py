@@ -11,13 +11,13 @@ import signal as signals
 
 from sundog.plain import JsonMapping, field, plain
 
-# What brought the end about. Owners choose the class of their error by it.
-ENDED = "ended"  # the node did, for `reason`
+# What ended the process. Owners choose the class of their error by it.
+ENDED = "ended"  # the node ended it, for `reason`
 EXIT = "exit"  # the process exited by itself
-SIGNAL = "signal"  # somebody else's signal, or its own
+SIGNAL = "signal"  # a signal of another program, or of the process itself
 KERNEL_OOM = "kernel_oom"  # the kernel's out-of-memory killer
 NODE = "node"  # the node that it ran on is gone
-MEMORY = "memory"  # the node did, because memory ran short
+MEMORY = "memory"  # the node ended it, because memory ran short
 
 
 @plain(frozen=True)
@@ -63,7 +63,8 @@ class Cause:
         if self.kind == KERNEL_OOM:
             return self._out_of_memory()
         if self.signal is not None:
-            # A fault is the process' own doing; anything else came from outside, and not from us.
+            # A fault is caused by the process itself; any other signal came from outside, and not from
+            # sundog.
             if self.signal in FAULTS:
                 return f"it crashed with {signal_name(self.signal)}."
             return f"it was ended by {signal_name(self.signal)}, which sundog did not send."
@@ -83,7 +84,7 @@ class Cause:
         )
 
 
-# Signals by which the kernel answers what a process itself did.
+# Signals that the kernel sends because of what the process itself did.
 FAULTS = frozenset((signals.SIGSEGV, signals.SIGABRT, signals.SIGBUS, signals.SIGFPE, signals.SIGILL))
 
 

@@ -58,10 +58,11 @@ R_BACK = 5  # payload: [task ids] that were not begun and are handed back
 R_BLOCKED = 6  # payload: whether the worker blocks in a get (no new work then)
 R_DYNAMIC = 7  # payload: (wire values of the items, refs still held)
 R_EXIT = 8  # the worker ends after this reply (max_calls): do not send it more
-R_WORKER = 9  # task id: the process id of who answers here, payload: its pid; first on every lane to an actor
+# task id: the id of the answering process, payload: its pid; the first message on every lane to an actor
+R_WORKER = 9
 R_STARTED = 10  # a task with a timeout_s began
 R_STACK = 11  # payload: where a task was when its time was over; its reply follows if it can be interrupted
-R_LOST = 12  # payload: (object id, segment, refs still held): an argument is gone, so the task was not begun
+R_LOST = 12  # payload: (object id, segment, refs still held): an argument is lost, so the task was not begun
 
 # (functions the worker has not seen, tasks, freed segments, what the lease needs): see above
 Packet = tuple[list[FnWire | None] | None, list[Item], list[tuple[str, int]], "LeaseSetup | None"]

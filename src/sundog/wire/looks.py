@@ -18,7 +18,7 @@ STACKS = "stacks"
 PULSE = "pulse"
 MEMORY = "memory"
 RETENTION = "retention"
-CANCEL = "cancel"  # the one that acts: a user asks the owner of a task to cancel it
+CANCEL = "cancel"  # the one that changes something: a user asks the owner of a task to cancel it
 
 
 class Who(NamedTuple):
@@ -81,7 +81,7 @@ class WaitingTasks(NamedTuple):
     name: str
     arguments: int
     worker: int
-    sent: int  # a worker has them: they run, or wait for their turn there
+    sent: int  # tasks that a worker has: running there, or in its queue
     retries: tuple[int, int, int] = (0, 0, 0)  # of these three, how many are not their task's first attempt
 
 
@@ -90,7 +90,7 @@ class Pulse(NamedTuple):
 
     calls: tuple[Call, ...]
     waiting: tuple[WaitingTasks, ...]
-    nested: int = 0  # children that run in the place of the task that waits for them, one in the other
+    nested: int = 0  # children that run in the process of the waiting task, nested
 
 
 class Reference(NamedTuple):
@@ -130,5 +130,5 @@ class Retention(NamedTuple):
     object_id: str
     paths: tuple[
         tuple[str, ...], ...
-    ]  # each the way in words: what is held, what holds it, and so on to the root
+    ]  # each is a path in words: the held object, its holder, and so on to the root
     complete: bool  # False: the search ended at its limit

@@ -19,7 +19,7 @@ def mark(body: str) -> bytes:
     return b"%s%s #%08x" % (MARK, raw, zlib.crc32(raw))
 
 
-# Ends in no separator, which together with the text after it could read as a marker.
+# Does not end with a separator, which together with the following text could look like a marker.
 LITERAL = mark("lit") + b";"
 
 

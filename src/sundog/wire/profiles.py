@@ -11,6 +11,6 @@ class ProfileSpec(NamedTuple):
     id: str
     kind: str  # cpu | wall | memory
     rate_hz: float
-    limit_s: float  # after this time it ends by itself, should nobody end it
+    limit_s: float  # after this time the profile ends by itself
     folder: str
     native: bool = False  # with the frames of C code

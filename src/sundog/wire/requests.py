@@ -37,7 +37,7 @@ else:
         """A question to the node."""
 
         def __class_getitem__(cls, _answer):
-            return cls  # a generic alias for each class below would take longer to make than the class
+            return cls  # a generic alias for each class below would take longer to create than the class
 
 
 Figures = JsonObject

@@ -43,7 +43,8 @@ def refusal(session: str, ours: JsonObject, theirs: JsonObject | None, executabl
         )
     if theirs.get("interpreter") != ours["interpreter"]:
         named = (ours["python"], str(theirs.get("python")))
-        if ours["python"].split(".")[:2] == named[1].split(".")[:2]:  # built otherwise: without the lock, say
+        # another build, for example without the interpreter lock
+        if ours["python"].split(".")[:2] == named[1].split(".")[:2]:
             named = (f"{named[0]} ({ours['interpreter']})", f"{named[1]} ({theirs.get('interpreter')})")
         return (
             f"The session {session} runs Python {named[0]}, this program Python {named[1]}: functions of one crash the "

@@ -39,7 +39,8 @@ class Learn(ToZygote):
 
     folders: list[str]
     modules: list[str]
-    packages: list[str]  # all that workers have loaded: an import that loads others is not the same
+    # all packages that workers have loaded: an import that loads others gives another result
+    packages: list[str]
 
 
 class Learned(FromZygote):
