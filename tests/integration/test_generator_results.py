@@ -154,3 +154,47 @@ def test_an_actor_bounds_the_unread_items_of_all_its_generators_together(
     await_true(lambda: ray.get(source.begun.remote()) == 4, "a fourth item")
     del first
     assert [ray.get(item) for item in second] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("kind", ["task", "threads", "asyncio"])
+def test_results_that_nobody_holds_any_more_are_not_stored(ray: ModuleType, kind: str) -> None:
+    """The worker asks its owner at the first large result; here it waits for the answer, so that all is determined."""
+    count, size = 12, 2 << 20
+
+    def split(self: object = None) -> Iterator[bytes | int]:
+        import gc
+
+        from sundog.worker.unwanted import UnwantedHere
+        from tests.integration.gates import await_true
+
+        yield b"first" + bytes(size)
+        here = next(each for each in gc.get_objects() if type(each) is UnwantedHere)
+        await_true(lambda: sum(map(len, here._told.values())) == count - 2, "the answer of the owner")
+        before = set(os.listdir(here.owner.control.shm_root))
+        for _ in range(count - 2):
+            yield bytes(size)
+        yield len(set(os.listdir(here.owner.control.shm_root)) - before)
+
+    async def wait(self: object) -> None:
+        pass
+
+    if kind == "task":
+        method = ray.remote(max_retries=0)(split)
+    else:
+        members = {"split": split, **({"wait": wait} if kind == "asyncio" else {})}
+        cls = ray.remote(type("Actor", (), members))
+        actor = cls.options(max_concurrency=2).remote() if kind == "threads" else cls.remote()
+        method = actor.split
+    refs = method.options(num_returns=count).remote()
+    first, last = refs[0], refs[-1]
+    del refs
+    assert ray.get(last, timeout=GET_S) == 0
+    assert ray.get(first, timeout=GET_S)[:5] == b"first"
+
+
+def test_a_list_whose_results_are_all_held_arrives_whole(ray: ModuleType) -> None:
+    @ray.remote(num_returns=5)
+    def split() -> list[Any]:
+        return [np.full(1 << 20, index, dtype=np.uint8) for index in range(5)]
+
+    assert [int(each[0]) for each in ray.get(split.remote(), timeout=GET_S)] == [0, 1, 2, 3, 4]

@@ -53,6 +53,7 @@ from sundog.owner.rows import Task
 from sundog.owner.streams import Streams
 from sundog.owner.tasks import Tasks
 from sundog.owner.timeouts import Timeouts
+from sundog.owner.unwanted import UnwantedResults
 from sundog.store.segments import Segments
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ class Owner(Basics):
         self.lineage = Recovery(self, self.peers, self.getting, self.replies, self.streams)
         self.timeouts = Timeouts(self, self.control, self.replies)
         self.cancels = Cancels(self, self.control, self.peers, self.getting, self.replies, self.lineage)
+        self.unwanted = UnwantedResults(self, self.peers)
         self.frees = Frees(self, self.peers, self.lineage)
         self.arguments = Arguments(self, self.replies)
         self.dispatch = Dispatch(self, self.control, self.replies, self.cancels)
@@ -174,6 +176,7 @@ class _Around:
 
     def nobody_asks(self, oid: bytes) -> None:
         self._owner.peers.nobody_asks(oid)
+        self._owner.unwanted.freed(oid)
 
     def not_made(self, oid: bytes) -> None:
         self._owner.actors.scope_ended(oid)

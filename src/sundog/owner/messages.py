@@ -73,6 +73,7 @@ def from_peers(owner: Owner) -> Table:
         on(peers.Unhold, channels.counted),
         on(peers.CancelOwned, owner.cancels.cancel_for),
         on(peers.CancelTold, owner.cancels.told),
+        on(peers.AskUnwanted, owner.unwanted.asked),
     )
 
 

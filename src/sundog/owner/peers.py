@@ -12,6 +12,7 @@ never blocks: what the socket does not take waits in a queue until it does.
     Borrow, Borrowed, Unborrow, Unhold                      the reference tables (state/references.py)
     CancelTask(task) ─► worker ─► CancelTold                to the worker that runs a task
     Consumed(task, items)                                   the same
+    AskUnwanted(task) ─► owner ─► Unwanted(task, indexes)   results that need no place (owner/unwanted.py)
 
 The rows are in `wire/peers.py`, the tables of their handlers in `owner/messages.py` and `worker/messages.py`.
 """

@@ -122,6 +122,19 @@ class Consumed(ToPeer):
     items: int
 
 
+class AskUnwanted(ToPeer):
+    """To the owner of a task with several results, before they are stored: which of them nobody holds any more."""
+
+    task_id: bytes
+
+
+class Unwanted(ToPeer):
+    """Answer to `ask_unwanted`, and again for each later one: nobody holds these results, so they need no place."""
+
+    task_id: bytes
+    indexes: list[int]
+
+
 class Expire(ToPeer):
     """To the worker that was sent a task: if it is not begun, never begin it (`queue_timeout_s`)."""
 

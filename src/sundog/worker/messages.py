@@ -48,6 +48,7 @@ def from_peers(owner: Owner, life: ActorLife, executor: Executor) -> Table:
         on(peers.CancelTask, cancel),
         on(peers.Expire, expire),
         on(peers.Consumed, consumed),
+        on(peers.Unwanted, executor.results.unwanted.told),
     )
 
 

@@ -16,10 +16,12 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from sundog.serialize.pack import NONE
 from sundog.wire import lanes as wire
 from sundog.worker.answers import AnswerLane
 from sundog.worker.exits import CallCancelled
 from sundog.worker.gates import Gate
+from sundog.worker.unwanted import UnwantedHere
 
 if TYPE_CHECKING:
     from sundog.wire.lanes import Extra
@@ -45,6 +47,7 @@ class Results:
         self.executor = executor
         self.shm_root = executor.shm_root
         self.items_max = executor.owner.config.max_num_generator_returns
+        self.unwanted = UnwantedHere(executor.owner)
         self.streamed: dict[bytes, int] = {}  # running streams -> bytes of their items so far
 
     def answer(
@@ -73,10 +76,13 @@ class Results:
             lane.reply((task_id, wire.R_END, payload, _time() - start), 64, self.shm_root)
             return self.streamed.pop(task_id, 0)
         if returns == "dynamic":
-            values = self._pack_each(lane, name, _items(name, returns, result), None)
+            values = self._pack_each(lane, task_id, name, _items(name, returns, result), None)
             kind = wire.R_DYNAMIC
         else:
-            values = self.split(lane, name, returns, result)
+            try:
+                values = self.split(lane, task_id, name, returns, result)
+            finally:
+                self.unwanted.forget(task_id)
             kind = wire.R_VALUES
         del result
         if executor.attention:
@@ -87,7 +93,9 @@ class Results:
         lane.reply((task_id, kind, payload, _time() - start), size, self.shm_root)
         return size
 
-    def split(self, lane: AnswerLane, name: str, returns: int, result: Any) -> list[wire.WireValue]:
+    def split(
+        self, lane: AnswerLane, task_id: bytes, name: str, returns: int, result: Any
+    ) -> list[wire.WireValue]:
         """Each of a task's `returns` results, packed.
 
         Raises:
@@ -97,9 +105,9 @@ class Results:
         if returns == 0:
             return []
         if returns == 1:
-            return [self._pack(lane, name, result, 1)]
+            return [self._pack(lane, None, name, result, 1)]
         if hasattr(result, "send"):  # a generator may have more items, which are not read here
-            return self._pack_each(lane, name, result, returns)
+            return self._pack_each(lane, task_id, name, result, returns)
         try:
             results = list(result)
         except TypeError:
@@ -108,7 +116,7 @@ class Results:
             ) from None
         if len(results) != returns:
             raise ValueError(f"{name}() has num_returns={returns} but returned {len(results)} values.")
-        return [self._pack(lane, name, each, index) for index, each in enumerate(results, 1)]
+        return [self._pack(lane, task_id, name, each, index) for index, each in enumerate(results, 1)]
 
     def only_item(self, generator: Any, name: str) -> object:
         """The first item of a generator that was called with num_returns=1."""
@@ -116,15 +124,25 @@ class Results:
             return each
         raise ValueError(f"{name}() has num_returns=1 but yielded 0 values.")
 
-    def _pack(self, lane: AnswerLane, name: str, value: object, index: int) -> wire.WireValue:
+    def _pack(
+        self, lane: AnswerLane, task_id: bytes | None, name: str, value: object, index: int
+    ) -> wire.WireValue:
+        """One of several results; one that the owner of `task_id` will throw away is packed and not stored."""
         meta, buffers, inner = self.executor.pack_result(value, name)
+        if (
+            buffers
+            and task_id is not None
+            and self.unwanted.is_unwanted(task_id, lane.owner_id, index, buffers)
+        ):
+            return (wire.OK, NONE, None, None)
         return self.executor.value_of(lane, meta, buffers, inner, index)
 
     def _pack_each(
-        self, lane: AnswerLane, name: str, generator: Any, count: int | None
+        self, lane: AnswerLane, task_id: bytes, name: str, generator: Any, count: int | None
     ) -> list[wire.WireValue]:
         """All items, or the first `count` of them."""
         made: list[wire.WireValue] = []
+        asker = None if count is None else task_id  # the items of a dynamic generator are all held
         try:
             while count is None or len(made) < count:
                 try:
@@ -132,7 +150,7 @@ class Results:
                 except StopIteration:
                     break
                 self._check_count(name, len(made) + 1)
-                made.append(self._pack(lane, name, each, len(made) + 1))
+                made.append(self._pack(lane, asker, name, each, len(made) + 1))
                 each = None
             if count is not None and len(made) < count:
                 raise ValueError(f"{name}() has num_returns={count} but yielded {len(made)} values.")
