@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import abc
 import pickle
+from collections.abc import Iterator
 
 import pytest
 
@@ -73,3 +75,46 @@ def test_typed_gives_the_handle_itself() -> None:
 def test_exit_actor_outside_of_an_actor_is_refused() -> None:
     with pytest.raises(TypeError, match="not an actor"):
         exit_actor()
+
+
+def test_special_methods_of_the_class_are_methods_of_the_handle_but_for_those_it_has_itself() -> None:
+    class Box:
+        def __len__(self) -> int:
+            return 4
+
+        def __iter__(self) -> Iterator[int]:
+            yield 1
+
+        def __repr__(self) -> str:
+            return "box"
+
+        def __eq__(self, other: object) -> bool:
+            return True
+
+        def __deepcopy__(self, memo: object) -> Box:
+            return self
+
+    members = _members(Box)
+    assert sorted(members.methods) == ["__iter__", "__len__"]
+    assert members.generators == {"__iter__"}
+    box: ActorHandle[Box] = ActorHandle(
+        bytes(16), HandleData.of(members, parse_actor_options({})), ObjectRef(bytes(20), None)
+    )
+    assert repr(box.__len__) == "ActorMethod(Box.__len__)"
+    assert repr(box).startswith("Actor(")
+    assert not hasattr(box, "__array__")
+
+
+def test_an_abstract_class_is_refused_with_what_it_lacks() -> None:
+    class Base(abc.ABC):
+        @abc.abstractmethod
+        def area(self) -> float: ...
+
+    with pytest.raises(TypeError, match="Base is abstract: area"):
+        sundog.remote(Base)
+
+    class Square(Base):
+        def area(self) -> float:
+            return 1.0
+
+    assert sundog.remote(Square) is not None

@@ -73,10 +73,12 @@ class ActorHandle(Generic[T], metaclass=Counterparts):
             options = MethodOptions()
         else:
             core = self.__dict__.get("_core")
-            if core is None or (name.startswith("__") and name != "__call__"):
+            if core is None:
                 raise AttributeError(name)
             methods: dict[str, MethodOptions] = core.data.members.methods
             found = methods.get(name)
+            if found is None and name.startswith("__"):
+                raise AttributeError(name)  # Python and libraries look for these in every object
             if found is None:
                 raise AttributeError(
                     f"Actor class {core.class_name} has no method {name!r}. Its methods: "
@@ -340,6 +342,9 @@ def _rebuild_class(
 
 
 _DEFAULT_METHOD = MethodOptions()
+_OF_HANDLES = frozenset(
+    {"__del__", "__copy__", "__deepcopy__", "__getattr__", "__getnewargs__", "__getnewargs_ex__", "__setstate__"}
+)
 
 
 def _members(cls: type) -> Members:
@@ -351,7 +356,7 @@ def _members(cls: type) -> Members:
     generators = []
     signatures = {}
     for name, member in inspect.getmembers(cls, callable):
-        if name.startswith("__") and name != "__call__":
+        if name.startswith("__") and not _is_special_method(cls, name, member):
             continue
         methods[name] = getattr(member, "__sundog_options__", _DEFAULT_METHOD)
         if is_generator(member):
@@ -363,8 +368,6 @@ def _members(cls: type) -> Members:
             decorators[name] = pack_function(decorator)[0]
         is_static = isinstance(inspect.getattr_static(cls, name), staticmethod)
         signatures[name] = Signature.of(member, bound=inspect.isfunction(member) and not is_static)
-    if isinstance(inspect.getattr_static(cls, "__call__", None), type(None)):
-        methods.pop("__call__", None)
     return Members(
         class_name=printable(cls.__name__),
         class_path=printable(cls.__qualname__),
@@ -375,8 +378,30 @@ def _members(cls: type) -> Members:
     )
 
 
+def _is_special_method(cls: type, name: str, member: object) -> bool:
+    """Whether `handle.__len__.remote()` and its like call the actor: the class has it, and the handle is no such thing.
+
+    What a handle answers itself (`__repr__`, `__eq__`, …), and by which Python copies and makes it, is not the actor's.
+    """
+    import inspect
+
+    if name in _OF_HANDLES or any(name in base.__dict__ for base in ActorHandle.__mro__):
+        return False
+    return inspect.isroutine(member) and any(name in base.__dict__ for base in cls.__mro__)
+
+
 def make_actor_class(cls: type[T], given: RemoteKeywords) -> ActorClass[T]:
-    """`@remote` or `@remote(**given)` on a class."""
+    """`@remote` or `@remote(**given)` on a class.
+
+    Raises:
+        TypeError: the class is abstract, so no actor of it could be made.
+    """
+    missing = sorted(getattr(cls, "__abstractmethods__", ()))
+    if missing:
+        raise TypeError(
+            f"Class {cls.__name__} is abstract: {', '.join(missing)} must be defined in a subclass. "
+            "Put @remote on that subclass."
+        )
     options = parse_actor_options(given)
     made = ActorClass(cls, options)
     groups = tuple(sorted(options.concurrency_groups or ()))
