@@ -31,3 +31,9 @@ def test_the_facts_are_a_dict_and_under_their_old_name() -> None:
 
     assert context.address_info["session_name"] == context["session_name"] == "s"
     assert context.dashboard_url is None
+
+
+def test_a_console_shows_one_line_of_it() -> None:
+    context = InitContext(session_name="name", session_dir="/tmp/x", node_id="n", webui_url=None)
+    assert repr(context) == "InitContext(session_name='name', session_dir='/tmp/x', dashboard_url=None)"
+    assert dict(context)["node_id"] == "n"

@@ -343,7 +343,15 @@ def _rebuild_class(
 
 _DEFAULT_METHOD = MethodOptions()
 _OF_HANDLES = frozenset(
-    {"__del__", "__copy__", "__deepcopy__", "__getattr__", "__getnewargs__", "__getnewargs_ex__", "__setstate__"}
+    {
+        "__del__",
+        "__copy__",
+        "__deepcopy__",
+        "__getattr__",
+        "__getnewargs__",
+        "__getnewargs_ex__",
+        "__setstate__",
+    }
 )
 
 

@@ -56,6 +56,11 @@ class InitContext(dict[str, Any]):
 
         shutdown()
 
+    def __repr__(self) -> str:
+        """One line: a console shows it after `init()`. All facts: `dict(context)`."""
+        name, folder = self.get("session_name"), self.get("session_dir")
+        return f"InitContext(session_name={name!r}, session_dir={folder!r}, dashboard_url={self.dashboard_url!r})"
+
     def __enter__(self) -> InitContext:
         return self
 

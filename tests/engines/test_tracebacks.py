@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -60,3 +62,46 @@ def test_the_error_is_shown_whatever_is_wrong_with_folding(
     monkeypatch.setattr(tracebacks, "fold", None)
     tracebacks.show(KeyError, KeyError("shown"), None)
     assert "KeyError: 'shown'" in capsys.readouterr().err
+
+
+class FakeShell:
+    """IPython's shell, as far as errors in a cell go."""
+
+    def __init__(self) -> None:
+        self.custom_exceptions: tuple[type[BaseException], ...] = ()
+        self.handler: Any = None
+        self.shown: list[tuple[Any, int | None, bool]] = []
+
+    def set_custom_exc(self, kinds: tuple[type[BaseException], ...], handler: Any) -> None:
+        self.custom_exceptions, self.handler = kinds, handler
+
+    def showtraceback(self, exc_tuple: Any, *, tb_offset: int | None, running_compiled_code: bool) -> None:
+        self.shown.append((exc_tuple, tb_offset, running_compiled_code))
+
+    def run(self, cell: Callable[[], object]) -> None:
+        try:
+            cell()
+        except self.custom_exceptions as error:
+            self.handler(self, type(error), error, error.__traceback__, tb_offset=1)
+
+
+def test_ipython_shows_errors_folded_and_with_the_hint_at_a_copy() -> None:
+    shell = FakeShell()
+    tracebacks.show_in(shell)
+
+    def write() -> None:
+        raise ValueError("assignment destination is read-only")
+
+    shell.run(lambda: sundog.get(7))  # type: ignore[call-overload]
+    shell.run(write)
+    (refused, offset, running), (hinted, _, _) = shell.shown
+    assert [each.name for each in traceback.extract_tb(refused[2])] == ["run", "<lambda>"]
+    assert (offset, running) == (1, True)
+    assert "array.copy()" in hinted[1].__notes__[0]
+
+
+def test_a_handler_that_somebody_gave_ipython_is_left_alone() -> None:
+    shell = FakeShell()
+    shell.set_custom_exc((ValueError,), mine := object())
+    tracebacks.show_in(shell)
+    assert shell.handler is mine

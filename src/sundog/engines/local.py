@@ -186,6 +186,8 @@ class LocalEngine:
         engines.when_main_thread_comes(self._guard_handlers)
         if sys.excepthook is sys.__excepthook__ and not owner.config.full_tracebacks:
             sys.excepthook = _show_folded
+        if "IPython" in sys.modules and not owner.config.full_tracebacks:
+            _fold_in_ipython()
         if sys.getswitchinterval() == _PYTHON_SWITCH_S:
             # A driver that computes would starve the thread that reads replies and sends the next tasks.
             sys.setswitchinterval(_SWITCH_S)
@@ -321,6 +323,15 @@ def _show_folded(kind: type[BaseException], error: BaseException, trace: Any) ->
     from sundog.engines import tracebacks  # only programs that end with an error load this
 
     tracebacks.show(kind, error, trace)
+
+
+def _fold_in_ipython() -> None:
+    """IPython sets no `sys.excepthook` for its cells; it asks a handler of its own."""
+    from sundog.engines import tracebacks
+
+    shell = getattr(sys.modules["IPython"], "get_ipython", lambda: None)()
+    if shell is not None:
+        tracebacks.show_in(shell)
 
 
 def _draws_bar(line: str) -> bool:

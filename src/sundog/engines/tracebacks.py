@@ -1,6 +1,7 @@
 """Tracebacks that a program ends with: the user's frames, and what went wrong, without sundog's own frames between.
 
-Owns the driver's `sys.excepthook`, unless the program has one of its own or wants `full_tracebacks`. Folded are errors
+Owns the driver's `sys.excepthook`, unless the program has one of its own or wants `full_tracebacks`; in IPython and in
+notebooks, which do not ask that hook, the shell's handler of errors, on the same terms. Folded are errors
 that sundog raised on purpose: what came back from a task (`RayError`), and refusals of what the user passed. Anything
 else that was raised inside sundog is a defect of ours, and keeps all of its frames. pytest folds the same frames by
 `__tracebackhide__` in the public modules. Imported when a program ends with an error. Runs in a driver, on the thread
@@ -12,7 +13,9 @@ from __future__ import annotations
 import linecache
 import os
 import sys
+from collections.abc import Callable
 from types import TracebackType
+from typing import Protocol
 
 from sundog.exception_transport import hint_at_copy
 from sundog.exceptions import RayError
@@ -30,6 +33,47 @@ def show(kind: type[BaseException], error: BaseException, trace: TracebackType |
     except Exception:
         pass  # the error itself must be shown, even if folding its traceback fails
     sys.__excepthook__(kind, error, trace)
+
+
+class Shell(Protocol):
+    """What is used of IPython's shell."""
+
+    custom_exceptions: tuple[type[BaseException], ...]
+
+    def set_custom_exc(
+        self, kinds: tuple[type[BaseException], ...], handler: Callable[..., None]
+    ) -> None: ...
+
+    def showtraceback(
+        self,
+        exc_tuple: tuple[type[BaseException], BaseException, TracebackType | None],
+        *,
+        tb_offset: int | None,
+        running_compiled_code: bool,
+    ) -> None: ...
+
+
+def show_in(shell: Shell) -> None:
+    """Have an IPython shell show errors with our frames folded, unless somebody has given it a handler already."""
+    if shell.custom_exceptions:
+        return
+
+    def shown(
+        shell: Shell,
+        kind: type[BaseException],
+        error: BaseException,
+        trace: TracebackType | None,
+        tb_offset: int | None = None,
+    ) -> None:
+        try:
+            hint_at_copy(error)
+            fold(error)
+            trace = error.__traceback__
+        except Exception:
+            pass  # as above
+        shell.showtraceback((kind, error, trace), tb_offset=tb_offset, running_compiled_code=True)
+
+    shell.set_custom_exc((Exception,), shown)
 
 
 def fold(error: BaseException) -> None:
