@@ -14,6 +14,8 @@ from sundog import engines
 from sundog.api import engine_of_session
 from sundog.refs import ObjectRef, site_of
 
+__tracebackhide__ = True  # pytest folds the frames of this file
+
 __all__ = ["free"]
 
 

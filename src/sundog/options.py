@@ -20,6 +20,8 @@ from typing import Any, Self
 from sundog.accelerator_kinds import KINDS, check_pieces
 from sundog.plain import fields, plain
 
+__tracebackhide__ = True  # pytest folds the frames of this file
+
 GRANULARITY = 1e-4  # the smallest share of a resource that is accounted for
 ACCELERATOR_SHARE = 0.001  # what a task takes of `accelerator_type:X`: enough to be placed by, never a limit
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, TracebackType
 
 import pytest
 
@@ -148,3 +149,62 @@ def test_a_notebook_shows_a_card_of_the_session() -> None:
     card, after, still = done.stdout.splitlines()
     assert "2 CPUs, 1 &lt;b&gt;" in card and "sundog status --session session_" in card
     assert "has left the session" in after and still == "False"
+
+
+def refused_calls(ray: ModuleType) -> dict[str, Callable[[], object]]:
+    """Calls that sundog refuses, one at least for each part of the public interface."""
+    import threading
+
+    from sundog.util import scheduling_strategies as strategies
+    from sundog.util import state
+    from sundog.util.multiprocessing import Pool
+    from sundog.util.placement_group import get_placement_group, placement_group
+    from sundog.util.queue import Queue
+
+    f = ray.remote(lambda x=1: x)
+    cls = ray.remote(type("A", (), {"m": lambda self: 1}))
+    actor = cls.options(name="taken").remote()
+    return {
+        "an unknown option": lambda: f.options(foo=1),
+        "a bad option": lambda: f.options(num_cpus=-1),
+        "a bad option of an actor": lambda: cls.options(name=3),
+        "a bad option of a method": lambda: ray.method(foo=1),
+        "a bad selector": lambda: f.options(label_selector={"a": "in("}),
+        "a name that nobody has": lambda: ray.get_actor("nobody"),
+        "a name that is taken": lambda: cls.options(name="taken").remote(),
+        "a group of nothing": lambda: placement_group([]),
+        "a group that is not there": lambda: get_placement_group("nobody"),
+        "a bad strategy": lambda: strategies.NodeLabelSchedulingStrategy(hard={"a": 3}),  # type: ignore[dict-item]
+        "a bad environment": lambda: f.options(runtime_env={"env_vars": 3}).remote(),
+        "an argument that cannot be pickled": lambda: f.remote(threading.Lock()),
+        "a value that cannot be pickled": lambda: ray.put(threading.Lock()),
+        "no ref": lambda: ray.get(3),
+        "too many arguments": lambda: actor.m.remote(1, 2),
+        "a pool of nobody": lambda: Pool(-1),
+        "an empty queue": lambda: Queue().get_nowait(),
+        "a bad filter": lambda: state.list_actors(filters=[("a", "=")]),  # type: ignore[list-item]
+        "no ref to free": lambda: ray.internal.free(3),
+    }
+
+
+def test_pytest_folds_our_frames_of_every_refusal(ray: ModuleType) -> None:
+    """pytest leaves out frames whose file or function has `__tracebackhide__`."""
+    shown = {}
+    for what, call in refused_calls(ray).items():
+        with pytest.raises(Exception) as caught:
+            call()
+        frames = [step.tb_frame for step in steps_of(caught.value.__traceback__)]
+        ours = [frame for frame in frames if frame.f_code.co_filename.startswith(OURS)]
+        assert ours, what
+        shown[what] = [
+            frame.f_code.co_filename
+            for frame in ours
+            if not {**frame.f_globals, **frame.f_locals}.get("__tracebackhide__")
+        ]
+    assert {what: files for what, files in shown.items() if files} == {}
+
+
+def steps_of(trace: TracebackType | None) -> Iterator[TracebackType]:
+    while trace is not None:
+        yield trace
+        trace = trace.tb_next

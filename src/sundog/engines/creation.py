@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from sundog.engines.local import LocalEngine
     from sundog.wire.dicts import Registration
 
+__tracebackhide__ = True  # pytest folds the frames of this file
+
 
 class Creations:
     """Actors of this process that are on their way, or may have to be made again."""

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     from sundog.owner.crews import Crew
     from sundog.wire.dicts import Session
 
+__tracebackhide__ = True  # pytest folds the frames of this file
+
 _BAR_TOKEN = "__ray_tqdm_magic_token__"
 _END_S = 5.0
 _PYTHON_SWITCH_S = 0.005

@@ -24,6 +24,8 @@ from sundog.wire.lanes import ERROR, EXTRA_VALUES
 if TYPE_CHECKING:
     from sundog.owner.interfaces import Calling, Dispatching
 
+__tracebackhide__ = True  # pytest folds the frames of this file
+
 _time = time.time
 _REF = ObjectRef
 _DEPS_RECORDED = 8  # the tasks that made the first arguments are recorded, up to this many

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from sundog.owner.interfaces import Blocking
     from sundog.wire.dicts import Session
 
+__tracebackhide__ = True  # pytest folds the frames of this file
+
 A = TypeVar("A")
 _RPC = b"rpc"
 _ROOM_TRIES = 40

@@ -29,6 +29,8 @@ from sundog.state.references import References
 from sundog.store.segments import Segments
 from sundog.wire.lanes import ERROR, OK
 
+__tracebackhide__ = True  # pytest folds the frames of this file
+
 Callback = Callable[[bytes], None]
 _FEW = 8  # up to this many refs in a value are counted one by one
 _LATE = 64  # a small put leaves up to this many uncounted births and deaths of refs for later

@@ -28,6 +28,8 @@ from sundog.owner.timeouts import Timeouts
 from sundog.refs import ObjectRef
 from sundog.serialize.pack import pack_function
 
+__tracebackhide__ = True  # pytest folds the frames of this file
+
 _time = time.time
 _REF = ObjectRef
 _NUMBERS_MAX = 1000

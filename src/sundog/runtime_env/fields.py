@@ -21,6 +21,8 @@ from sundog.runtime_env.ignores import check_excludes
 from sundog.runtime_env.packages import PIP, UV, check_packages
 from sundog.runtime_env.snapshot import is_zip
 
+__tracebackhide__ = True  # pytest folds the frames of this file
+
 CONFIG_DEFAULTS: dict[str, object] = {"setup_timeout_seconds": 600, "eager_install": True, "log_files": []}
 UNSUPPORTED = {
     "conda": "Use pip=[...], or start sundog from inside the conda environment.",

@@ -21,6 +21,8 @@ from sundog.runtime_env import cache, plugin_settings
 from sundog.runtime_env.fields import CONFIG_DEFAULTS, UNSUPPORTED, RuntimeEnv, check_fields
 from sundog.runtime_env.snapshot import hash_of, store
 
+__tracebackhide__ = True  # pytest folds the frames of this file
+
 _PIP_FORM = 2  # how an environment is made: another form is another environment
 _VARIABLE = re.compile(r"\$\{(\w+)\}|\$([A-Za-z_]\w*)")
 

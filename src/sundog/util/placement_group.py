@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from sundog.plain import JsonObject
     from sundog.refs import ObjectRef
 
+__tracebackhide__ = True  # pytest folds the frames of this file
+
 A = TypeVar("A")
 
 STRATEGIES = ("PACK", "SPREAD", "STRICT_PACK", "STRICT_SPREAD")

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from sundog.public_ids import NodeID
     from sundog.util.placement_group import PlacementGroup
 
+__tracebackhide__ = True  # pytest folds the frames of this file
+
 
 class _Described:
     """Value semantics: two strategies that say the same are equal, and print what they say."""

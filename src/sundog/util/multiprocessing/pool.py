@@ -19,6 +19,8 @@ from sundog.util.debug import log_once
 from sundog.util.multiprocessing.crew import PoolCrew
 from sundog.util.multiprocessing.results import AsyncResult, Callbacks, IMapIterator, PoolTaskError
 
+__tracebackhide__ = True  # pytest folds the frames of this file
+
 __all__ = ["AsyncResult", "IMapIterator", "Pool", "PoolTaskError"]
 
 S = TypeVar("S")

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from sundog.plain import JsonObject
     from sundog.refs import ObjectRef
 
+__tracebackhide__ = True  # pytest folds the frames of this file
+
 logger = logging.getLogger(__name__)
 
 DEFAULT_LIMIT = 100
