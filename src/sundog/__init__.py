@@ -81,7 +81,7 @@ _MODULES = frozenset(
     }
 )
 
-# How a process takes part, as Ray numbers it.
+# How a process takes part in a session, with Ray's numbers.
 SCRIPT_MODE, WORKER_MODE, SPILL_WORKER_MODE, RESTORE_WORKER_MODE = range(4)
 # Which verbs start a session by themselves, and which only work in one.
 AUTO_INIT_APIS = frozenset({"get_actor", "get_runtime_context", "put"})
@@ -155,7 +155,7 @@ class _Init:
                 early.begin()
         import gc
 
-        # Without a break for the collector: next to nothing of what imports and a first init make is garbage.
+        # With the garbage collector off: almost nothing that imports and the first init create is garbage.
         was_on = gc.isenabled()
         gc.disable()
         try:

@@ -16,10 +16,10 @@ class Kind(NamedTuple):
     """What there is to know of one kind of accelerator."""
 
     variable: str
-    noset: str  # the variable by which users forbid to set it
-    shared: bool = False  # a task may ask for a share of one piece
-    amounts: tuple[int, ...] = ()  # the only amounts that a task may ask for
-    model: str = ""  # the only one that there is, as `accelerator_type=` names it
+    noset: str  # the variable by which users forbid sundog to set it
+    shared: bool = False  # a task may request a share of one device
+    amounts: tuple[int, ...] = ()  # the only amounts that a task may request
+    model: str = ""  # the only model of this kind, as `accelerator_type=` names it
 
 
 KINDS = {

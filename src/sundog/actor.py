@@ -87,7 +87,7 @@ class ActorHandle(Generic[T], metaclass=Counterparts):
                 )
             options = found
         bound = method_of(self._core, name, options)
-        self.__dict__[name] = bound  # the next look-up does not come here
+        self.__dict__[name] = bound  # the next look-up does not reach this function
         return bound
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -148,7 +148,7 @@ class _Creates(Generic[T]):
     def _create(self, args: tuple[object, ...], kwargs: dict[str, object]) -> ActorHandle[T]:
         raise NotImplementedError
 
-    if MYPY:  # it cannot read a constructor's parameters out of type[T], as pyright does
+    if MYPY:  # mypy cannot read a constructor's parameters from type[T], as pyright does
 
         def remote(self, *args: object, **kwargs: object) -> ActorHandle[T]:
             """Create an actor."""
@@ -203,7 +203,7 @@ class ActorClass(_Creates[T]):
     def __init__(self, cls: type[T], options: ActorOptions) -> None:
         self._cls = cls
         self._options = options
-        self._native: dict[Any, Any] = {}  # another engine's own
+        self._native: dict[Any, Any] = {}  # data of another engine
         self._name = printable(cls.__name__)
         self.__name__ = cls.__name__
         self.__doc__ = cls.__doc__
@@ -211,8 +211,8 @@ class ActorClass(_Creates[T]):
         self.__qualname__ = cls.__qualname__
         self.__ray_actor_class__ = cls
 
-    # Looked up at the first use, not when made: a class whose methods name the class itself is unpickled in two steps,
-    # and this object is made between them, while the class has no methods yet.
+    # Looked up at the first use. A class whose methods refer to the class itself is unpickled in two steps.
+    # This object is made between them, when the class has no methods yet.
     @cached_property
     def _members(self) -> Members:
         return _members(self._cls)

@@ -84,7 +84,7 @@ def method(*, num_returns: int, **given: Unpack[MethodKeywords]) -> MethodListDe
 def method(*args: object, **given: object) -> object:
     """Options of an actor's method, as a decorator: num_returns, concurrency_group, retries."""
     if len(args) == 1 and not given and callable(args[0]):
-        return args[0]  # @method without brackets: a method like any other
+        return args[0]  # @method without brackets: an ordinary method
     if args:
         raise MisuseError(
             "@method needs options: write @method(num_returns=2), for example; without options leave it out."
@@ -114,7 +114,8 @@ class Core:
 
     def __del__(self) -> None:
         if self.scope is not None and engines is not None:
-            self.scope = None  # the ref's death is noted first; then the reader of the sockets is woken
+            # records the death of the ref first, then wakes the thread that reads the sockets
+            self.scope = None
             engine = engines.current()
             if engine is not None and engine.owner.closed is None:
                 engine.owner.reactor.wake()
@@ -187,7 +188,7 @@ class ActorMethod(Generic[P, Out]):
         task = owner.actors.call(link, fn, args, kwargs)
         link.keep = self._core.scope
         if not link.inflight and task.state == DONE and not link.queue:
-            link.keep = None  # answered before we got here
+            link.keep = None  # the call was answered before this line
         caller = _getframe(1)
         code, at = caller.f_code, caller.f_lasti
         if at != fn.site_at or code is not fn.site_code:
@@ -302,7 +303,8 @@ class ActorMethod(Generic[P, Out]):
 
 
 class _DecoratedMethod(ActorMethod[P, Out]):
-    # A method whose function has a decorator of its own for how it is called: on this side, not in the actor.
+    # A method whose function has a decorator for its calls: the decorator runs in the caller, not in the
+    # actor.
 
     __slots__ = ("_invoke",)
 

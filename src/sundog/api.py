@@ -119,7 +119,8 @@ def init(
             return InitContext(engines.init_elsewhere(asked))
         before = engines.current()
         if before is not None and before.is_driver and before.owner.closed is not None:
-            before.shutdown()  # its node is gone: nothing of that session is left but this
+            # the node of the earlier session is gone: remove what is left of the session here
+            before.shutdown()
         if engines.current() is not None:
             if ignore_reinit_error or context.facts.mode == "worker":
                 return _describe_session()
@@ -231,8 +232,9 @@ def _describe_session() -> InitContext:
     session = context.facts.session
     return InitContext(
         node_ip_address="127.0.0.1",
-        metrics_export_port=None,  # asked for when it is read
-        dashboard_agent_listen_port=None,  # these four: processes and ports of Ray that a session does not have
+        metrics_export_port=None,  # requested when it is read
+        # these four: processes and ports of Ray that a sundog session does not have
+        dashboard_agent_listen_port=None,
         object_store_address=None,
         raylet_socket_name=None,
         redis_address=None,
@@ -547,7 +549,7 @@ def kill(actor: ActorHandle[Any], *, no_restart: bool = True) -> None:
     engine = engines.current() or engine_of_session()
     core = actor._core
     engine.owner.control.send(ActorKill(core.actor_id, no_restart))
-    # Calls made after kill() fail, even if the node's word has not come yet.
+    # Calls made after kill() fail, even if the node's message has not arrived yet.
     if engine.owner.control.request(ActorInfo(core.actor_id)) is None:
         raise ActorHandleNotFoundError(
             f"This session has no actor {core.actor_id.hex()} to kill: a handle ends with the session that made it. "

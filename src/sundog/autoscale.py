@@ -61,7 +61,7 @@ class AutoscalingCluster:
         self._max = int(config_kwargs.get("max_workers", _MOST_WORKERS))
         self._idle_s = 60 * float(config_kwargs.get("idle_timeout_minutes", _IDLE_MINUTES))
         self._cluster: Cluster | None = None
-        self._nodes: dict[ClusterNode, tuple[str, float]] = {}  # type, and since when it is idle
+        self._nodes: dict[ClusterNode, tuple[str, float]] = {}  # type, and since when the node is idle
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 

@@ -21,10 +21,10 @@ from sundog.wire import requests as ask
 if TYPE_CHECKING:
     from sundog.plain import JsonObject
 
-cluster_not_supported = False  # a name of Ray's: nodes can be started on this platform
+cluster_not_supported = False  # a name of Ray: nodes can be started on this platform
 _STORE_BYTES = 150 << 20
 _GRACE_S = 10.0
-# Names of Ray's that mean nothing here: there are no such ports, services or passwords.
+# Names of Ray without a meaning here: there are no such ports, services or passwords.
 _WITHOUT_EFFECT = frozenset(
     (
         "cleanup",
@@ -286,7 +286,7 @@ class Cluster:
         head, self.head_node = self.head_node, None
         if head is not None:
             sessions.stop_session(head.session)
-            head.is_alive()  # a child of ours: nothing is left of it
+            head.is_alive()  # the head is a child of this process: reap it
 
 
 class _Asked:

@@ -41,7 +41,7 @@ __all__ = [
 
 PREFIXES = ("SUNDOG_", "RAY_")
 
-# Ray's name of a setting that has another one here, and what its value is multiplied with.
+# Ray's name of a setting that has another name here, and the factor for its value.
 OTHER_NAMES: dict[str, tuple[str, float]] = {
     "idle_worker_killing_time_threshold_ms": ("idle_worker_s", 1e-3),
     "max_direct_call_object_size": ("inline_max_bytes", 1),
@@ -490,7 +490,7 @@ def default_temp_dir(environ: Mapping[str, str] | None = None) -> str:
             if os.stat(found.get(name) or "/dev/null/none").st_uid in (0, uid) and os.path.isdir(found[name]):
                 base = found[name]
         except FileNotFoundError:
-            base = found[name] if name == "RAY_TMPDIR" else base  # it will be made
+            base = found[name] if name == "RAY_TMPDIR" else base  # this folder will be created
         except OSError:
             continue
     return os.path.join(os.path.abspath(base), f"sundog-{uid}")

@@ -193,7 +193,7 @@ class ClassMethodNode(DAGNode):
         previous: ClassMethodNode | None = None,
     ) -> None:
         super().__init__(args, kwargs, options)
-        self._parent_class_node = actor  # a ClassNode, or the method of an actor that there is already
+        self._parent_class_node = actor  # a ClassNode, or the method of an existing actor
         self._method_name = name
         self._prev_class_method_call = previous
 
@@ -206,7 +206,7 @@ class ClassMethodNode(DAGNode):
             execution.run(self._prev_class_method_call)
         args, kwargs = self._inputs(execution)
         parent = self._parent_class_node
-        # A method of an actor that there is already, or of one that this execution makes.
+        # A method of an existing actor, or of an actor that this execution creates.
         method = (
             getattr(execution.run(parent), self._method_name) if isinstance(parent, ClassNode) else parent
         )

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from typing import IO
 
 SNDBUF_BYTES = 4 << 20
-# Where the program finds its end of the socket: the first message there says which session is its own, and the
-# rest of the talk with its first driver follows.
+# The descriptor of the program's end of the socket: the first message there names the program's session, and
+# the messages of its first driver follow.
 SOCKET_FD = 3
-# Larger copies go past the caches. By default the C library begins with that at a size (beyond 100 MB where many
-# cores share a cache) up to which each byte written to shared memory is read first (docs/decisions/0013).
+# Larger copies bypass the caches. By default the C library does so only above a size (over 100 MB where many
+# cores share a cache) up to which each byte written to shared memory is first read (docs/decisions/0013).
 _TUNABLES = "GLIBC_TUNABLES"
 _THRESHOLD = "glibc.cpu.x86_non_temporal_threshold"
 _STREAMED_COPIES = f"{_THRESHOLD}={8 << 20:#x}"
@@ -71,7 +71,7 @@ def _nameless_file() -> IO[bytes]:
     return tempfile.TemporaryFile()
 
 
-_begun: list[NodeProgram] = []  # at most one; a list, for its pop() is one step for all threads
+_begun: list[NodeProgram] = []  # at most one; a list, because pop() is atomic for all threads
 
 
 def make_pair() -> tuple[_socket.socket, _socket.socket]:
@@ -106,7 +106,7 @@ def begin() -> None:
         try:
             _begun.append(_start())
         except OSError:
-            pass  # init() tries again, and reports what is wrong
+            pass  # init() tries again, and reports the error
 
 
 def take(extra: Mapping[str, str] | None = None) -> NodeProgram:
@@ -153,7 +153,7 @@ def _start(extra: Mapping[str, str] | None = None) -> NodeProgram:
             isolation.command(f"sundog.node.launch.main({isolation.wanted()!r})"),
             tuned({**os.environ, **extra} if extra else os.environ),
             file_actions=[
-                # What goes wrong before it has a log is for the terminal.
+                # Errors before the program has a log go to the terminal.
                 (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
                 (os.POSIX_SPAWN_DUP2, 2, 1),
                 (os.POSIX_SPAWN_DUP2, high, SOCKET_FD),

@@ -29,11 +29,11 @@ _BLOCKED_AT = 96
 _SINCE = Struct("<d")
 _NUMBER = Struct("<Q")
 _pack_event = events.EVENT.pack_into
-# What Python says of a map that is closed: a handler of a signal, or another thread, ended the session meanwhile.
+# What Python raises for a closed map: the handler of a signal, or another thread, has ended the session.
 _CLOSED = (TypeError, ValueError)
 NO_TASK = bytes(16)
-MOVED_LEAST_BYTES = 1024  # a task that is given and gives less than this has no event of it
-SIZED = 8  # a flag: of a put that has its exact size, and the number of its segment
+MOVED_LEAST_BYTES = 1024  # a task with fewer bytes of arguments and results gets no event about them
+SIZED = 8  # a flag of a put: the event has the exact size and the number of the segment
 _U32 = (1 << 32) - 1
 _PART = 24  # bits of a number that a float of four bytes holds exactly
 
@@ -112,7 +112,7 @@ def unblock_one(
     if end_s < start_s:
         end_s = start_s
     try:
-        _SINCE.pack_into(ring.map, _BLOCKED_AT, 0.0)  # of what else stands there nothing is read then
+        _SINCE.pack_into(ring.map, _BLOCKED_AT, 0.0)  # then the other fields are not read
         (number,) = _NUMBER.unpack_from(object_id, PROCESS_BYTES)
         index = ring.next()
         at = events.HEADER_BYTES + index % ring.capacity * events.EVENT_BYTES

@@ -49,18 +49,17 @@ _HEADER = Struct("<8sII16sdI12s4s12x16s")
 _ACTOR_AT = 72
 _CURRENT = Struct("<16sdI")
 _CURRENT_AT = 16
-_OUTER = Struct(
-    "<16sd"
-)  # the task that stands still while `_CURRENT`, a child of it, runs in its place; or zeros
-_OUTER_AT = 224  # behind what event_facts.py notes from 96 on
+_OUTER = Struct("<16sd")  # the waiting task whose child `_CURRENT` runs in its process; or zeros
+_OUTER_AT = 224  # after the fields that event_facts.py keeps from 96 on
 _NOTHING = bytes(16)
-_UNWRITTEN = Struct("<Q")  # events that found no room on the disk
+_UNWRITTEN = Struct("<Q")  # number of events for which the disk had no room
 _UNWRITTEN_AT = 64
 _SAMPLE = Struct("<Q16sdQ600sQ")
 _SAMPLES_AT = (256, 1024)
 LINE_MAX_BYTES = 600
 EVENT = Struct("<16sdddIHBBffQ")
-_NAME, _NAME_AND_KIND = (1 << 32) - 1, (1 << 48) - 1  # of the eight bytes with name, kind, flags and attempt
+# masks of the eight bytes with name, kind, flags and attempt
+_NAME, _NAME_AND_KIND = (1 << 32) - 1, (1 << 48) - 1
 _FLAGS_AT = 46
 _NAMES_MAX = 20_000
 _OTHERS = "(others)"
@@ -68,7 +67,7 @@ _FIRST_BYTES = 4096
 _STEP_FACTOR = 4
 _ROOM_AGAIN_S = 0.25
 _NOTES_MAX_BYTES = 4 << 20
-_HOLES_MAX = 16  # threads that may be within a write at one moment, and then some
+_HOLES_MAX = 16  # more than the number of threads that write at the same moment
 
 TASK, CALL, CREATE, GET, PUT, WAIT, SAMPLE, LOST, LEASE = 1, 2, 3, 4, 5, 6, 7, 8, 9
 SITE, PACKET, READY, LEASED, RESULT, ARGUMENTS, MOVED, WAITED = 10, 11, 12, 13, 14, 15, 16, 17
@@ -80,22 +79,22 @@ KIND_NAMES = {
     PUT: "put",
     WAIT: "wait",
     SAMPLE: "sample",  # of a long task: its name is the line that ran
-    LOST: "lost",  # from the owner: an attempt whose process died under it
+    LOST: "lost",  # written by the owner: an attempt whose process died
     SITE: "site",  # from this task on, its function is submitted from another line (owner/call_sites.py)
     PACKET: "packet",  # tasks sent to a worker: the first; `submit` is the number of the last, `name` how many, bytes
-    READY: "ready",  # the arguments of a task that had to wait for them are there
-    LEASED: "leased",  # the owner was given a worker: its id stands in the place of the task's
+    READY: "ready",  # the arguments that a task waited for are ready
+    LEASED: "leased",  # the owner was granted a worker: the worker's id is in the place of the task id
     RESULT: "result",  # a result in shared memory; this and the next three: event_facts.py
     ARGUMENTS: "arguments",  # arguments given by value that went to shared memory
     MOVED: "moved",  # how many bytes a task was given and gave back
     WAITED: "waited",  # a task was in a get or wait
-    LEASE: "lease",  # what follows runs on this lease: its name is what the lease holds, as JSON
+    LEASE: "lease",  # the following tasks run on this lease: the name is the lease's resources, as JSON
 }
 FAILED = 1
 ARGUMENT = 1  # of a put: the arguments of a call, passed by value; its task stands in the place of the object
-TOLD = 64  # not by its own process, lost with its node: outcome and times are as the cluster tells them
+TOLD = 64  # the process was lost with its node: outcome and times are those that the cluster reports
 HIDDEN = 4  # enable_task_events=False: in the totals and the timeline, but not in lists of tasks
-MEASURED = 2  # processor time and memory were read at its end; without it: its wall time, the last reading
+MEASURED = 2  # processor time and memory were read at the end; otherwise: its wall time, and the last reading
 
 
 @plain(frozen=True)
@@ -115,8 +114,8 @@ class Event:
     attempt: int
     code: str = ""  # fingerprint of the function's code, if it has any
     cpu_s: float = 0.0
-    own_bytes: int = 0  # most memory of its own (no shared segments) that the process had meanwhile
-    measured: bool = False  # False: too short to be worth a reading
+    own_bytes: int = 0  # the most own memory (without shared segments) of the process during the task
+    measured: bool = False  # False: the task was too short for a reading
     function: str = ""  # the function's own name, if the task has another
     hidden: bool = False
 
@@ -145,7 +144,7 @@ class Ring:
         self.path = path
         self.capacity = capacity
         self.next = itertools.count().__next__
-        # Re-entrant: a signal handler may record something in the middle of this.
+        # Re-entrant: a signal handler may record an event during this code.
         self._lock = threading.RLock()
         self._names: dict[tuple[str, str], int] = {}
         self.sites: dict[tuple[int, int], tuple[object, int]] = {}  # lines of code (owner/call_sites.py)
@@ -182,7 +181,7 @@ class Ring:
             try:
                 reserve(fd, old, size)
                 if old:
-                    self.map.resize(size)  # in place: every holder of the map sees it longer
+                    self.map.resize(size)  # in place: every user of the map sees the new length
                 else:
                     map_ = mmap.mmap(fd, size)
                     if hasattr(self, "map"):
@@ -211,7 +210,8 @@ class Ring:
                 if self._short or not self._grow():
                     self._unwritten += 1
                     _UNWRITTEN.pack_into(self.map, _UNWRITTEN_AT, self._unwritten)
-                    # A reader takes a long row of missing numbers for the end: the next event gets this one's.
+                    # A reader takes a long series of missing numbers for the end: the next event gets this
+                    # number.
                     self.next = itertools.count((len(self.map) - HEADER_BYTES) // EVENT_BYTES).__next__
                     self._mend_later()
                     return None
@@ -253,7 +253,7 @@ class Ring:
                 number = self._names.get((text, code))
                 if number is None:
                     if len(self._names) >= _NAMES_MAX:
-                        # A program may give each of its tasks a name of its own; totals by name are bounded too.
+                        # A program may give each task its own name; the number of totals by name is limited.
                         text, code = _OTHERS, ""
                         if (text, code) in self._names:
                             return self._names[text, code]
@@ -290,7 +290,7 @@ class Ring:
             return
         line = note_line(kind, facts)
         with self._lock:
-            if not self._unnamed:  # a full disk costs the note, nothing else
+            if not self._unnamed:  # a full disk costs this entry and nothing else
                 self._note_bytes += len(line)
                 self._unnamed = line
                 if not self._write_names():
@@ -434,11 +434,11 @@ class RingInfo:
     role: str
     written: int
     dropped: int
-    current: bytes = b""  # the task begun last, and when
+    current: bytes = b""  # the task that began last, and when
     current_at: float = 0.0
     unwritten: int = 0  # events for which the disk had no room; `dropped` counts them too
     job_id: bytes = b""
-    actor_id: bytes = b""  # the actor that lives there
+    actor_id: bytes = b""  # the actor of the process
     current_name: int = 0  # of the task begun last
 
 
@@ -513,7 +513,8 @@ def read_slots(path: str, after: int = 0, most: int = 1 << 30) -> Slots | None:
             first = max(after, overwritten) + 1
             last = min(written, first + most - 1)
             low, high = (first - 1) % capacity, (last - 1) % capacity + 1
-            # Read, not copied out of the map: this process has not touched these pages, and each would be a fault.
+            # Read from the file, not from the map: this process has not touched these pages, and each would
+            # be a page fault.
             fd = file.fileno()
             if last < first:
                 data = b""
@@ -553,10 +554,11 @@ def _written(map_: mmap.mmap, capacity: int, after: int) -> int:
         if not low:
             return newest
         high = newest + capacity
-        if low >= high or there(high):  # once round or more: the slots at the beginning tell how often
+        # the ring has wrapped around: the slots at the beginning say how often
+        if low >= high or there(high):
             begun = max(map(in_slot_of, range(1, min(_HOLES_MAX, capacity) + 1)))
             if begun <= newest:
-                return newest  # no ring of ours looks like this
+                return newest  # no ring of sundog looks like this
             newest = begun
             continue
         top = high

@@ -25,7 +25,8 @@ from sundog.printable import printable
 
 _PACKAGE_DIR = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _ASK = "sundog why"
-# What can be asked about, the most telling first: facts of an error, and how many digits an id of ours has.
+# What `sundog why` can be asked about, the most informative first: the attribute, and the length of the id in
+# digits.
 _ASKED = (("task_id", 32), ("actor_id", 32), ("object_ref_hex", 40))
 
 
@@ -41,10 +42,11 @@ class RayError(Exception):
     9
     """
 
-    __slots__ = ()  # laid out as Exception is: only then can it become a base of Ray's (ray_engine/graft.py)
+    # the same memory layout as Exception: required for a base class of Ray's errors (ray_engine/graft.py)
+    __slots__ = ()
 
     default: ClassVar[str] = ""
-    _asks: ClassVar[bool] = True  # its text ends with the command that tells more
+    _asks: ClassVar[bool] = True  # its text ends with the `sundog why` command
     # Ray's own positional parameters, for programs (mostly tests) that construct these errors themselves.
     _ray_order: ClassVar[tuple[str, ...]] = ("message",)
 
@@ -86,7 +88,7 @@ class RayError(Exception):
         return f"{text}{gap}Why: {_ASK} {asked}"
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Not the default, which calls the class with `args`: a subclass may have any constructor it likes.
+        # Not the default, which calls the class with `args`: a subclass may have any constructor.
         return _rebuild_error, (type(self), self.args, self.__dict__.copy())
 
     def to_bytes(self) -> bytes:
@@ -134,7 +136,7 @@ class RayTaskError(RayError):
         actor_id: object = None,
         **facts: object,
     ) -> None:
-        # Past RayError's constructor, which is about messages; this error's message is its traceback.
+        # Skips RayError's constructor, which is about messages: the message of this error is its traceback.
         Exception.__init__(self, function_name, traceback_str, cause)
         own = {"function_name": function_name, "traceback_str": traceback_str, "cause": cause}
         own |= {"proctitle": proctitle, "pid": pid, "ip": ip, "actor_repr": actor_repr, "actor_id": actor_id}
@@ -183,7 +185,8 @@ class RayTaskError(RayError):
     make_dual_exception_instance = as_instanceof_cause  # Ray's name for it
 
     def __getattr__(self, name: str) -> Any:
-        # Only reached when normal lookup fails. Dunders stay ours: copy and pickle probe for them.
+        # Only reached when normal lookup fails. Dunder names are not looked up in the cause: copy and pickle
+        # probe for them.
         if name.startswith("__") or (cause := self.__dict__.get("cause")) is None:
             raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
         return getattr(cause, name)
@@ -213,7 +216,8 @@ class RayTaskError(RayError):
         state = {name: value for name, value in self.__dict__.items() if name != "cause"}
         is_dual = "_dual_of" in type(self).__dict__
         if is_dual:
-            # What it has of its cause comes with that; a pid or task of its own is another than its cause's.
+            # The attributes of the cause are pickled with the cause. A pid or task id of this error differs
+            # from the cause's.
             inherited = vars(self.cause)
             state = {
                 n: v

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
     from sundog.plain import JsonObject
 
-_CHAIN_MAX = 16  # arbitrary; a retry loop can chain thousands of contexts, and the last few tell the story
+_CHAIN_MAX = 16  # arbitrary; a retry loop can chain thousands of contexts, and the last ones are enough
 _HEAP_TYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE: set on classes made by Python code, clear on those written in C
 _ARGS: Any = vars(BaseException)["args"]
 _NATIVE = (types.MemberDescriptorType, types.GetSetDescriptorType)
 _PLAIN = (str, int, float, bool, bytes, type(None))
-_REPR_MAX = 2000  # characters; enough to recognise a value, too few to make an error a burden
+_REPR_MAX = 2000  # characters; enough to recognise a value, and few enough for an error
 _TEXT_MAX = (
     200_000  # characters of a traceback, which ends with str() of an exception that may print its data
 )
@@ -98,7 +98,7 @@ def _format_one(exc: BaseException, hidden: tuple[str, ...]) -> str:
     shown = traceback.TracebackException(type(exc), exc, exc.__traceback__)
     _hide_frames(shown, hidden)
     if getattr(type(exc), "continues_stack", False):
-        # One continuous stack: the frames that waited, then those of the task that was waited for.
+        # One continuous stack: the frames of the waiting task, then those of the awaited task.
         below: str = exc.remote_text()  # type: ignore[attr-defined]
         return "Traceback (most recent call last):\n" + "".join(shown.stack.format()) + f"{below}\n"
     return "".join(shown.format(chain=False))
@@ -106,7 +106,7 @@ def _format_one(exc: BaseException, hidden: tuple[str, ...]) -> str:
 
 def _hide_frames(shown: traceback.TracebackException, hidden: tuple[str, ...]) -> None:
     kept = [frame for frame in shown.stack if not frame.filename.startswith(hidden)]
-    if kept:  # else the error arose inside sundog itself, and its frames are all there is to go by
+    if kept:  # otherwise the error arose inside sundog, and its frames are all there is
         import traceback
 
         shown.stack = traceback.StackSummary.from_list(kept)
@@ -173,21 +173,22 @@ def as_dual(error: Any, plain: type[Any]) -> Any:
         copy_native_fields(cause, dual)
         inherited = dict(vars(cause))
         inherited.pop("_sundog_packed", None)  # marks a stand-in, which the dual itself is not
-        inherited.pop("__notes__", None)  # they stand in the text, and would be printed again after it
+        inherited.pop("__notes__", None)  # they are in the text, and would be printed twice
         if "message" not in inherited:
-            with contextlib.suppress(Exception):  # a property of theirs, which our attribute would hide
+            # a property of the user's class, which the attribute would hide
+            with contextlib.suppress(Exception):
                 inherited["message"] = cause.message  # type: ignore[attr-defined]
         dual.__dict__.update(inherited)
         dual.__dict__.update(error.__dict__)
         if not isinstance(cause, BaseExceptionGroup):
             set_args(dual, (cause,))
-    except Exception:  # a metaclass, __init_subclass__ or memory layout that does not allow it
+    except Exception:  # a metaclass, __init_subclass__ or memory layout forbids it
         return error
     return dual
 
 
 def _control_flow() -> tuple[type[BaseException], ...]:
-    # asyncio is slow to import; if nobody has, nobody can have raised its CancelledError.
+    # asyncio is slow to import; if it is not imported, its CancelledError cannot have been raised.
     cancelled = getattr(sys.modules.get("asyncio.exceptions"), "CancelledError", SystemExit)
     return (SystemExit, KeyboardInterrupt, GeneratorExit, cancelled)
 
@@ -335,7 +336,7 @@ def unpack(packed: JsonObject) -> BaseException:
                 return exact
         except KeyboardInterrupt:
             raise
-        except BaseException:  # the outline below exists for exactly this
+        except BaseException:  # the outline below exists for this case
             pass
     bases: list[type[BaseException]] = []
     for cls in map(_value, packed["classes"]):

@@ -120,8 +120,8 @@ class WorkerCrashedError(RayError):
     signal: int | None = None
     function_name: str | None = None
     attempt: int | None = None
-    cause: str | None = None  # the whole of it in words
-    last_line: str | None = None  # where the user's code was seen last
+    cause: str | None = None  # the whole cause in words
+    last_line: str | None = None  # the last line of user code that was sampled
     peak_bytes: int | None = None
 
 
@@ -273,7 +273,7 @@ class ActorHandleNotFoundError(ValueError, RayError):
 
     __init__ = RayError.__init__
     default = "This actor handle belongs to another session."
-    _asks = False  # there is nothing to be found of it
+    _asks = False  # `sundog why` has nothing to say about it
 
 
 class PendingCallsLimitExceeded(RayError):

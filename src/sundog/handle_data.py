@@ -22,7 +22,7 @@ class Members:
     signatures: dict[str, Signature]
     decorators: dict[str, bytes] = field(
         default_factory=dict
-    )  # of methods that have one for their calls, pickled
+    )  # decorators of methods for their calls, pickled
 
 
 @plain(eq=False)
@@ -33,10 +33,10 @@ class HandleData:
     groups: tuple[str, ...] = ()  # its concurrency groups, by name
     max_task_retries: int = 0
     max_pending_calls: int = -1
-    out_of_order: bool = False  # a call may overtake one that waits for its arguments
+    out_of_order: bool = False  # a call may overtake a call that waits for its arguments
     task_events: bool = True
     concurrent: bool = False  # calls run at the same time
-    unread_max: int = 0  # items of all its generators that may be unread; 0: no bound
+    unread_max: int = 0  # unread items of all its generators; 0: no limit
 
     @classmethod
     def of(cls, members: Members, options: ActorOptions) -> HandleData:

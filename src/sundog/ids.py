@@ -46,7 +46,7 @@ class IdMaker:
 
     def __init__(self, prefix: bytes, job: int = 0) -> None:
         self.prefix = prefix
-        # The job stands in the upper half of the counter: the last four bytes of every id that is made here.
+        # The job is in the upper half of the counter: the last four bytes of every task id made here.
         numbers = itertools.count((job << 32) + 1)
         self._next = numbers.__next__
         self.task: Callable[[], bytes] = map(prefix.__add__, map(_COUNT, numbers)).__next__

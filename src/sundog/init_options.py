@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from sundog.engines.local import LocalEngine
     from sundog.job_spec import JobSpec
 
-# What Ray's `init` takes besides, private and of no effect here: it has no such process, port or password. The port of
-# the figures alone has one (`api.init`).
+# Other private parameters of Ray's `init`, without effect here: sundog has no such process, port or password.
+# Only the port of the metrics has an effect (`api.init`).
 WITHOUT_EFFECT = frozenset(
     {
         "_cluster_id",
@@ -132,7 +132,7 @@ def check_logging(form: object, config: object) -> None:
 
 
 def _is_amount(value: object) -> bool:
-    # NaN compares with nothing, so it is not in any range either.
+    # NaN fails every comparison, so it is in no range.
     return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < float("inf")
 
 
@@ -194,7 +194,7 @@ def head_of(wanted: bool | None, host: str, port: int | None) -> Iterator[Head |
     try:
         head = heads.make_head(host, port)
     except heads.NotInstalled as error:
-        # The program runs as well without: a fixture or a launcher may ask for it everywhere.
+        # The program works without it: a fixture or a launcher may ask for it everywhere.
         notices.warn(str(error))
         yield None
         return

@@ -26,13 +26,15 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-# What node and zygote import beside the standard library and sundog. The command line's packages are not among them.
+# What node and zygote import besides the standard library and sundog. The packages of the command line are
+# not needed.
 PACKAGES = ("cloudpickle", "psutil", "setproctitle")
-# Of the variables that the interpreter reads at its start, those that make it import from a folder of the user's, or
-# write to a terminal that is not ours. They are back in place before a worker is forked.
+# Variables that make the interpreter import from a folder of the user at its start, or write to the terminal.
+# They are restored before a worker is forked.
 _HIDDEN = ("PYTHONPATH", "PYTHONWARNINGS", "PYTHONINSPECT", "PYTHONVERBOSE", "PYTHONPROFILEIMPORTTIME")
 _HIDING_PREFIX = "_SUNDOG_KEPT_"
-# -X options that change what the user's code does; the others print, or slow down what is not the user's.
+# -X options that change what the user's code does. The others print, or slow down code that is not the
+# user's.
 _X_OPTIONS = (
     "context_aware_warnings",
     "cpu_count",
@@ -75,7 +77,7 @@ def command(call: str) -> list[str]:
     source = _source()
     library_zip = f"/python{sys.version_info[0]}{sys.version_info[1]}.zip"
     prelude = (
-        # Without the collector while it imports, for next to nothing of that is garbage.
+        # With the garbage collector off during imports, which create almost no garbage.
         "import gc, sys; gc.disable(); library = sys._stdlib_dir; "
         "sys.path[:] = [each for each in sys.path if not library or each == library "
         f"or each.endswith(('/lib-dynload', {library_zip!r}))] + [{source!r}]; "
@@ -144,7 +146,7 @@ def unhide(environ: Mapping[str, str]) -> dict[str, str | None]:
 # ---------------------------------------------------------------------- in what was started
 def isolate(source: str, places: list[str]) -> None:
     """The first thing a program of ours does: from here on it imports the standard library and what is ours."""
-    sys.path.pop()  # where this module was found
+    sys.path.pop()  # the folder in which this module was found
     sys.meta_path.insert(0, Ours({"sundog": [source], **dict.fromkeys(PACKAGES, places)}))
 
 
@@ -186,7 +188,7 @@ class Interpreter:
 
 def describe_interpreter() -> Interpreter:
     """What a worker takes over from this process, its driver."""
-    # "" is whatever folder the program is in; a worker's may change with its environment.
+    # "" means the current folder of the program; a worker's may change with its environment.
     path = [working_folder() if entry == "" else entry for entry in sys.path if isinstance(entry, str)]
     return Interpreter(path, list(sys.warnoptions), [name for name in _CUSTOMIZERS if name in sys.modules])
 
@@ -195,7 +197,7 @@ def take_over(interpreter: Interpreter) -> None:
     """Become an interpreter for the user's code: its driver's path, and what its driver ran at its own start."""
     sys.path[:] = interpreter.sys_path
     for finder in [each for each in sys.meta_path if isinstance(each, Ours)]:
-        # What the driver finds first is first here too.
+        # What the driver finds first must be found first here too.
         sys.meta_path.remove(finder)
         sys.meta_path.append(finder)
     if interpreter.warnoptions != sys.warnoptions:
@@ -205,10 +207,11 @@ def take_over(interpreter: Interpreter) -> None:
         warnings._processoptions(sys.warnoptions)  # type: ignore[attr-defined]
     finders = list(sys.meta_path)
     for name in interpreter.customizers:
-        if name not in sys.modules:  # it is on the driver's path only, so the zygote did not run it
+        if name not in sys.modules:  # the module is on the driver's path only, so the zygote did not run it
             _customize(name)
     if any(finder not in finders for finder in sys.meta_path):
-        # In the driver an import hook of a customizer saw sundog being imported. Here sundog was there before.
+        # In the driver an import hook of the customizer saw the import of sundog. Here sundog was imported
+        # before.
         from importlib import reload
 
         reload(sys.modules["sundog"])
@@ -218,9 +221,9 @@ def _customize(name: str) -> None:
     try:
         __import__(name)
     except ImportError:
-        pass  # the driver's has gone meanwhile
+        pass  # the driver's file has been removed
     except Exception as error:
-        # As the interpreter itself does: a customizer that fails stops nobody.
+        # As in the interpreter itself: an error in a customizer does not stop the program.
         print(f"Error in {name}: {type(error).__name__}: {error}", file=sys.stderr)
 
 
@@ -238,7 +241,7 @@ def preloadable(*names: str) -> list[tuple[str, str]]:
     return found
 
 
-_wanted: dict[str, list[str]] = {}  # a module of sundog's -> the folders of the packages that it needs
+_wanted: dict[str, list[str]] = {}  # a module of sundog -> the folders of the packages that it needs
 
 
 def workers_want(module: str, *packages: str) -> None:

@@ -15,16 +15,16 @@ class JobSpec:
 
     interpreter: Interpreter  # the driver's import path and start-up options, which its workers take over
     cwd: str
-    namespace: str = ""  # of actors' names; "": one of its own, which the node makes up
+    namespace: str = ""  # namespace of actors' names; "": a new one, chosen by the node
     compat: bool = False  # the driver imported sundog as ray
-    detached: bool = False  # its actors live on unless they say otherwise
+    detached: bool = False  # its actors are detached unless their lifetime says otherwise
     notices: tuple[int, str | None, bool] | None = (
         None  # which of sundog's messages are shown; None: as by default
     )
     logging: dict[str, object] | None = None  # how the program and its workers log; a LoggingConfig as a dict
-    job_id: bytes = b""  # by the node
+    job_id: bytes = b""  # set by the node
     submission_id: str = ""  # of the submitted job whose entrypoint this is
-    weight: float = 1.0  # of its share of the CPUs, among other jobs
+    weight: float = 1.0  # relative weight of its share of the CPUs
     cpus: float = 0.0  # the most that its tasks and actors may use at a time; 0: no limit
     memory: int = 0  # bytes that its processes may hold together; 0: no limit
     object_store: int = 0  # bytes that its objects may take of the store; 0: no limit

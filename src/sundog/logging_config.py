@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from sundog.plain import JsonObject
 
 _ENCODINGS = ("TEXT", "JSON")
-# What every record has; whatever else is on one came with `extra=`.
+# Attributes that every record has; other attributes of a record came with `extra=`.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _SHOWN = ("asctime", "levelname", "message", "filename", "lineno", "process")
 
@@ -80,7 +80,7 @@ def apply(settings: dict[str, object]) -> None:
     notices.drop_handlers(root)
     root.addHandler(notices.stderr_handler(kind(config.additional_log_standard_attrs)))
     root.setLevel(notices.level_of(config.log_level, "log_level"))
-    notices.configure(ours=False)  # what sundog says is written alike
+    notices.configure(ours=False)  # sundog's own messages are written in the same format
 
 
 class _ContextFormatter(logging.Formatter):
@@ -92,7 +92,7 @@ class _ContextFormatter(logging.Formatter):
         """What is known beside the message: attributes asked for, `extra=`, and the running task and actor."""
         found = {name: getattr(record, name, None) for name in self.more}
         found.update((name, value) for name, value in vars(record).items() if name not in _STANDARD)
-        running = RuntimeContext()  # not get_runtime_context(): a line of log starts no session
+        running = RuntimeContext()  # not get_runtime_context(): writing a log line must not start a session
         found["job_id"] = running.get_job_id()
         found["worker_id"] = running.get_worker_id()
         found["node_id"] = running.get_node_id()

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
-_UNLIMITED = 1 << 60  # v1 says "no limit" by a number about as large as an address space
+_UNLIMITED = 1 << 60  # cgroup v1 expresses "no limit" by a number about as large as an address space
 _CGROUPS = "/sys/fs/cgroup"
 
 

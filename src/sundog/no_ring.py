@@ -16,7 +16,7 @@ class NoRing:
 
     path = ""
     is_closed = False
-    capacity = 1  # code that writes without a call writes here, over and over
+    capacity = 1  # code that writes inline always writes to this one slot
 
     def __init__(self) -> None:
         self.map = bytearray(HEADER_BYTES + EVENT_BYTES)

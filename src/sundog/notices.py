@@ -34,7 +34,7 @@ class RayDeprecationWarning(DeprecationWarning):
 class _Wanted:
     level = _INFO
     format: str | None = None
-    ours = True  # whether handler and level are set by us, or left to the program
+    ours = True  # whether sundog sets handler and level, or the program does
     is_applied = False
 
 
@@ -109,7 +109,7 @@ def _say_plainly(level: int, text: str) -> bool:
         try:
             sys.stderr.write(_plain_line(level, text) + "\n")
         except (OSError, ValueError):
-            pass  # closed: as `logging` does, go on
+            pass  # the stream is closed: ignored, as `logging` does
     return True
 
 

@@ -23,7 +23,7 @@ from sundog.plain import fields, plain
 __tracebackhide__ = True  # pytest folds the frames of this file
 
 GRANULARITY = 1e-4  # the smallest share of a resource that is accounted for
-ACCELERATOR_SHARE = 0.001  # what a task takes of `accelerator_type:X`: enough to be placed by, never a limit
+ACCELERATOR_SHARE = 0.001  # a task's share of `accelerator_type:X`: it decides the place and never limits
 
 _STRATEGY_CLASSES = (
     "NodeAffinitySchedulingStrategy",
@@ -35,8 +35,8 @@ _OWN_KEYWORD = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
 _NAME = r"[a-zA-Z0-9](?:[\w.\-]{0,61}[a-zA-Z0-9])?"
 _LABEL_KEY = re.compile(rf"(?:[a-z0-9](?:[a-z0-9.\-]{{0,251}}[a-z0-9])?/)?{_NAME}")
 _LABEL_VALUE = re.compile(rf"!?(in\(\s*{_NAME}(\s*,\s*{_NAME})*\s*\)|({_NAME})?)")
-# The older way to say what a PlacementGroupSchedulingStrategy says. "default" is the group of the task
-# that submits, if that group captures its children; None is no group.
+# The older form of a PlacementGroupSchedulingStrategy. "default" is the group of the submitting task, if that
+# group captures child tasks; None is no group.
 _GROUP_OPTIONS = ("placement_group", "placement_group_bundle_index", "placement_group_capture_child_tasks")
 _NONE_COUNTS = frozenset({"placement_group"})
 BOTH_PLACES = """placement_group= and scheduling_strategy= both say where to run: give the group as \
@@ -80,8 +80,8 @@ class _Options:
                 f"@{'method' if kind.noun == 'method' else 'remote'}({name}=...)."
             )
         _refuse_none(kind, _NO_NONE_IN_OPTIONS, overrides)
-        # Programs call .options() in loops. Copying slot by slot goes around the constructor of a frozen
-        # row, which is slow with this many fields, and what is copied has been checked before.
+        # Programs call .options() in loops. Copying slot by slot avoids the constructor of a frozen row,
+        # which is slow with this many fields; the copied values have been checked before.
         copy = object.__new__(type(self))
         for write, value in zip(kind.writers, kind.read_all(self), strict=True):
             write(copy, value)
@@ -202,8 +202,8 @@ class ActorOptions(_Options):
     def _running_cpus(self) -> float:
         if self.num_cpus is not None:
             return self.num_cpus
-        # As Ray does: an actor that names GPUs (even 0) or custom resources keeps its CPU; one
-        # that names nothing, or only memory, gives it back once it is placed.
+        # As in Ray: an actor that requests GPUs (even 0) or custom resources keeps its CPU. An actor that
+        # requests nothing, or only memory, returns its CPU once it is placed.
         return 1.0 if self.num_gpus is not None or self.resources else 0.0
 
 
@@ -316,7 +316,7 @@ def _instance(wanted: type, words: str) -> _Check:
     def check(name: str, value: object) -> object:
         if not isinstance(value, wanted):
             raise _wrong_type(name, words, value)
-        # A copy: the caller may go on to change the dict it passed.
+        # A copy: the caller may change the dict later.
         return dict(value) if isinstance(value, dict) else value
 
     return check

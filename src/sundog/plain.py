@@ -17,8 +17,8 @@ _Class = TypeVar("_Class", bound=type)
 _Row = TypeVar("_Row")
 _NONE: Mapping[str, object] = {}
 
-# Any is right in these, and only here has to be written: what is inside was named where it was written, in a file,
-# a page or a query, and no type of Python follows it from there.
+# Any is right in these three, and needed only here: the fields are named in a file, a page or a query, where
+# Python's types cannot follow.
 JsonObject = dict[str, Any]  # an object of JSON, or a row of the state API that becomes one
 JsonMapping = Mapping[str, Any]  # the same, only read
 SqlRow = tuple[Any, ...]  # a row that a query of SQLite found, or that is to be inserted
@@ -113,7 +113,7 @@ def _own_fields(cls: type) -> dict[str, Field]:
         each.name, each.type = name, kind
         if given is not MISSING:
             if each.default is MISSING:
-                delattr(cls, name)  # as if it were not there: its values are made
+                delattr(cls, name)  # remove the class attribute: each value is created for its row
             else:
                 setattr(cls, name, each.default)
     return found

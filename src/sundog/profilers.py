@@ -62,4 +62,4 @@ def _try(name: str) -> None:
     try:
         __import__(name)
     except Exception:
-        return  # it is raised where it was asked for
+        return  # the error is raised in the thread that asked

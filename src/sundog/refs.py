@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from sundog.public_ids import JobID, TaskID
 
-T_co = TypeVar("T_co", covariant=True)  # an object never changes, so a ref to a cat is a ref to an animal
+T_co = TypeVar("T_co", covariant=True)  # an object never changes, so refs are covariant
 
 
 class Hooks(Protocol):
@@ -90,7 +90,8 @@ def plug(runtime: Hooks | None) -> None:
 
 
 _BY_HAND: object = object()
-RAY_BYTES = 28  # of an object's id in Ray; such an id names nothing here, but programs make and compare them
+# length of an object id in Ray; such an id names nothing here, but programs create and compare them
+RAY_BYTES = 28
 NIL = b"\xff" * RAY_BYTES
 
 
@@ -126,7 +127,7 @@ class ObjectRef(Generic[T_co], metaclass=Counterparts):
         if code is _BY_HAND:
             code = None
             _count_by_hand(self)
-        self._code = code  # of the caller that made it; its site as text if that was in another process
+        self._code = code  # code object of the caller that made the ref; text if that was in another process
         self._at = at
 
     def __del__(self) -> None:
@@ -135,7 +136,7 @@ class ObjectRef(Generic[T_co], metaclass=Counterparts):
     def __reduce__(self) -> tuple[object, ...]:
         sent = collectors.sent
         if sent is None:
-            # Pickled by hand: nobody can tell when the bytes are gone, so the object stays for good.
+            # Pickled by hand: the lifetime of the bytes is unknown, so the object is kept for ever.
             hooks.pin_forever(self._id)
         else:
             sent.append(self._id)
@@ -235,7 +236,7 @@ def _count_by_hand(ref: ObjectRef[Any]) -> None:
     """A program made a ref from the bytes of an id: it counts like one that was unpickled."""
     oid = ref._id
     if type(oid) is not bytes or len(oid) not in (OBJECT_BYTES, RAY_BYTES):
-        ref._id = NIL  # whose death means nothing
+        ref._id = NIL  # deleting a nil ref has no effect
         kind = ValueError if isinstance(oid, bytes) else TypeError
         raise kind(
             f"ObjectRef: an id needs to have length {OBJECT_BYTES}, as binary() gives it, or {RAY_BYTES}, as in Ray, "
@@ -253,7 +254,7 @@ def rebuild(oid: bytes, site: str | None = None) -> ObjectRef[Any]:
     return ObjectRef(oid, site)
 
 
-# Sites that were shown or sent: the same text for the same place, which a pickle then contains once.
+# Call sites that were shown or sent: one text object for each place, so a pickle contains it once.
 _sites: dict[tuple[int, int], tuple[object, str]] = {}
 _SITES_MAX = 4096
 

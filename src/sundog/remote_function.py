@@ -54,7 +54,7 @@ class RemoteFunction(Generic[P, Out]):
         self._engine: LocalEngine | None = None
         self._generation = -1
         self._fn: Fn | None = None
-        self._native: dict[Any, Any] = {}  # another engine's own; shared by all .options() of this function
+        self._native: dict[Any, Any] = {}  # data of another engine; shared by all .options() of this function
         self._signature = Signature.of(function)
         functools.update_wrapper(self, function)
         decorator = getattr(function, "__ray_invocation_decorator__", None)

@@ -28,7 +28,7 @@ def reserve(fd: int, old: int, size: int) -> None:
         except OSError as error:
             if error.errno not in _NOT_THERE:
                 raise
-            _write_zeros(fd, old, size)  # a C library, or a file system, that cannot reserve
+            _write_zeros(fd, old, size)  # the C library or the file system cannot reserve space
     except OSError:
         with contextlib.suppress(OSError):
             os.ftruncate(fd, old)

@@ -304,7 +304,7 @@ def _full_name(function: object, cls: type | None = None) -> str | None:
         return None
     module = owner.__module__ if owner is not None else function.__module__
     if module == "__main__":
-        # As Ray has it: the program's file names its module.
+        # As in Ray: the program's file names the module.
         code = getattr(_unwrapped(function), "__code__", None)
         module = os.path.splitext(os.path.basename(code.co_filename))[0] if code is not None else module
     return ".".join([module, *([owner.__name__] if owner is not None else []), name])

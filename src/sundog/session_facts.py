@@ -54,7 +54,7 @@ def available_resources() -> dict[str, float]:
         return other.available_resources()
     engine = engine_of_session()
     with engine.owner.lock:
-        # A lease that is kept warm for the next task counts as free: the next task of any owner can have it.
+        # A lease that is kept for the next task counts as free: the next task of any owner can have it.
         for lane in list(engine.owner.dispatch.leases.values()):
             if not lane.inflight and not lane.blocked:
                 engine.owner.dispatch.release(lane)

@@ -41,7 +41,7 @@ class Signature:
         if not any(p[1] == _REST for p in parameters):
             self.high = len(positional)
         if any(kind == _KEYWORD and not optional for _, kind, optional in parameters):
-            self.low = _MANY  # never right without keywords: `check` decides
+            self.low = _MANY  # no call without keywords is right: `check` decides
 
     @classmethod
     def of(cls, function: Any, *, bound: bool = False) -> Signature:

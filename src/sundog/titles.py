@@ -32,10 +32,10 @@ _set: Callable[[str], None] | None = None
 def show(name: str) -> None:
     """Give this process a title."""
     if _set is not None:
-        # Not before it is known to be text that can be written: names are the user's.
+        # Only text that can be encoded: names are the user's.
         _set(f"{_PREFIX}{printable(name)[:_TITLE_MAX]}".encode("utf-8", "replace").decode("utf-8"))
         if threading.get_ident() != threading.main_thread().ident:
-            # It named the thread that called it; programs that list processes show the name of the main thread.
+            # This named the calling thread; programs that list processes show the name of the main thread.
             with contextlib.suppress(OSError), open("/proc/self/comm", "w", encoding="utf-8") as file:
                 file.write(_PREFIX + printable(name))
 
@@ -46,7 +46,7 @@ def begin(name: str) -> None:
     if _set is None:
         with contextlib.suppress(
             Exception
-        ):  # whatever is wrong with that package, a title is not worth an end
+        ):  # an error in that package must not end the process for the sake of a title
             _set = _load()
     environ = user_environ()
     set_child_environ({_KEEP_ENVIRON: "1"})
@@ -84,7 +84,7 @@ class Title:
 
     def __init__(self) -> None:
         self.base = ""  # the class of its actor
-        self.name = ""  # of the task or method that is shown; "": none
+        self.name = ""  # the task or method that is shown; "": none
         self.again_at = 0.0
         show(_IDLE)
 

@@ -203,7 +203,7 @@ def _open(path: str, flags: int, dir_fd: int | None) -> int:
     try:
         return os.open(path, flags, dir_fd=dir_fd)
     except OSError:
-        # The reason that a link gives (ELOOP, ENOTDIR) and a stranger's folder (EACCES) help nobody.
+        # The error for a link (ELOOP, ENOTDIR) or a stranger's folder (EACCES) does not explain the reason.
         info = os.stat(path, dir_fd=dir_fd, follow_symlinks=False)
         if why := fault_of(info, folder=bool(flags & os.O_DIRECTORY)):
             raise _refuse(why, path) from None
@@ -274,7 +274,8 @@ def make_home(default: str) -> tuple[str, str]:
     try:
         info = os.fstat(fd)
         if info.st_uid == os.geteuid() and info.st_mode & _OTHERS_WRITE:
-            # Ours by its name. What is in it is judged one by one, so it can be closed to others and used.
+            # The folder has sundog's name. Its files are checked one by one, so it can be closed to others
+            # and used.
             os.fchmod(fd, _PRIVATE)
             info = os.fstat(fd)
     finally:
@@ -366,7 +367,7 @@ def _remove_at(parent: int, name: str, last: tuple[str, ...]) -> bool:
     finally:
         os.close(fd)
     try:
-        # Only an empty folder goes: should another have taken the name, whatever is in it stays.
+        # Only an empty folder is removed: if another program has taken the name, its files stay.
         os.rmdir(name, dir_fd=parent)
     except OSError:
         return False
@@ -390,7 +391,7 @@ def _empty(folder: int, device: int, last: tuple[str, ...] = ()) -> None:
             else:
                 os.unlink(entry.name, dir_fd=folder)
         except (OSError, RecursionError):
-            continue  # what a level needs is a descriptor and a frame: both may run out
+            continue  # each level needs a descriptor and a stack frame: both may run out
 
 
 def _remove_below(parent: int, name: str, device: int) -> None:

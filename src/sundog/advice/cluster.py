@@ -18,11 +18,12 @@ from sundog.plain import plain
 
 Spans = list[tuple[float, float]]
 
-_QUEUED_LEAST_S = 0.2  # shorter waits are the way to a worker
-_WARM_UP_S = 10.0  # that a node may take to start its first workers
+_QUEUED_LEAST_S = 0.2  # a shorter wait is the normal way to a worker
+_WARM_UP_S = 10.0  # how long a node may take to start its first workers
 _LEAST_S = 1.0
 _STEADY_S = (
-    2.5  # a cluster is looked at once a second, and a worker takes time to start: shorter is no idleness
+    # the cluster is sampled once a second, and a worker takes time to start: a shorter gap is not idleness
+    2.5
 )
 _LARGE_BYTES = 1 << 20
 _TIMES = 5

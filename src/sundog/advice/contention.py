@@ -17,18 +17,19 @@ from itertools import accumulate, pairwise
 
 from sundog.advice.run import CALL, COMPUTE, Node, Program
 
-_BOOT_S = 0.1  # of the time until a new worker runs its first task, at most this much is processor time
+_BOOT_S = 0.1  # the most processor time within the start of a new worker
 _LEAST_S = 1e-4
 _FULL = (
-    0.85  # of the cores, that are used if all of them are taken (the kernel and other programs use them too)
+    # all cores count as taken when this share of them is used (the kernel and other programs use them too)
+    0.85
 )
-_LONG_S = 0.005  # a call that is shorter holds nobody up for long
+_LONG_S = 0.005  # a shorter call blocks other calls only briefly
 _LEAST_CALLS = 4
-_COMPUTES = 0.25  # of a core, that a task uses at least if it computes and is held up
+_COMPUTES = 0.25  # a task that computes and is slowed down uses at least this share of a core
 
-_MOSTLY = 0.75  # of the cores, that are used where tasks want them all
+_MOSTLY = 0.75  # where tasks want all cores, at least this share of them is used
 _SEEN_S = 0.2
-_OTHERS_USE = 0.1  # of a core
+_OTHERS_USE = 0.1  # other programs count from this share of a core on
 
 Wish = tuple[float, float, float]  # from, to, how many cores
 

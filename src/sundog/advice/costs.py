@@ -13,13 +13,13 @@ from sundog.advice.run import CALL, COMPUTE, CREATE, SUBMIT, TASK, WAIT, Costs, 
 _MANY = 2000
 _LEAST_WARM_S = 0.02
 _WARM_FACTOR = 2.0
-# Of a worker's start, where the run shows none beside the first: waiting, and processor time, for which several that
-# start together stand in line. Measured on two cores of 2.5 GHz.
+# The cost of a worker's start if the run shows only the first start: waiting, and processor time, for which
+# simultaneous starts queue. Measured on two cores of 2.5 GHz.
 _BOOT_S, _BOOT_CPU_S = 0.01, 0.02
-CREW = "(a place in a crew)"  # what tasks of a Pool ask for, in the place of a CPU
-READY_S = 0.1  # from init() until the first worker is there, where a run does not show it
-GET_SHARE = 0.2  # of what it takes to submit a small task, that it takes to get its result when it is there
-SUBMIT_MOST_S = 2e-4  # what takes longer before a submission is the program's own work
+CREW = "(a place in a crew)"  # what tasks of a Pool request instead of a CPU
+READY_S = 0.1  # from init() to the first worker, if a run does not show it
+GET_SHARE = 0.2  # getting a ready result takes this share of the time that submitting a small task takes
+SUBMIT_MOST_S = 2e-4  # a longer time before a submission is the program's own work
 
 
 def costs_of(nodes: Sequence[Node], programs: Sequence[Program]) -> Costs:
@@ -44,7 +44,7 @@ def costs_of(nodes: Sequence[Node], programs: Sequence[Program]) -> Costs:
             if position == 0 and node.kind == TASK:
                 if node is not first:
                     boots.append(min(lag, node.lag_s) if node.lag_s > 0 else lag)
-            elif node.submit_s < reach:  # it was there before the one before it had ended
+            elif node.submit_s < reach:  # submitted before the previous task had ended
                 if node.start_s >= reach:
                     (calls if node.kind == CALL else busys).append(node.start_s - reach)
             elif position:
@@ -161,14 +161,14 @@ def set_lags(nodes: Sequence[Node], programs: Sequence[Program], room: Mapping[s
     made = {
         node.actor: node.end_s for node in nodes if node.kind == CREATE
     }  # when each actor could run calls
-    unsure: list[Node] = []  # the first in their workers, of which is not known when they could have started
+    unsure: list[Node] = []  # the first tasks of their workers, whose possible start is unknown
     for own in by_process.values():
         own.sort(key=lambda each: each[0])
         reach = -1.0
         for position, (start, end, node) in enumerate(own):
             if (
                 node.count == 1 and start == node.start_s
-            ):  # not: folded ones, which began while others of them ran
+            ):  # folded tasks are left out: they began while others of them ran
                 ready = max([node.submit_s, *(nodes[each].end_s + node.delay_s for each in node.deps)])
                 if node.kind == CALL:
                     ready = min(start, max(ready, made.get(node.actor, ready)))
@@ -231,7 +231,7 @@ class _Held:
             if not amount or node.count > 1:
                 continue
             for start, end, _ in node.ran():
-                # An actor that keeps a resource keeps it after its constructor: its end is not in the records.
+                # An actor holds its resources after its constructor: their release is not in the records.
                 changes += [(start, amount)] if node.kind == CREATE else [(start, amount), (end, -amount)]
             for op in node.program or () if node.kind == TASK else ():
                 if op.kind == WAIT:

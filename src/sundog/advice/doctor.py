@@ -92,7 +92,7 @@ def examine(run: Run, sources: Sources | None = None) -> Report:
     """The report on a run."""
     files = sources or Sources()
     for file in _files(run):
-        files.of(file)  # a loop may be in another file than the get that it repeats
+        files.of(file)  # the loop may be in another file than the get that it repeats
     try:
         played_s = play(run).length_s
     except CannotPlay:

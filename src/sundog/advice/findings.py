@@ -17,8 +17,8 @@ from sundog.plain import plain
 LEAST_SHARE = 0.05
 LEAST_S = 0.05
 EVERYWHERE = "*"
-_DOUBTFUL = 0.25  # of the run, that the simulator may be off
-_CAUSE_SHARE = 0.3  # of what an echo gains, that its cause must gain to explain it
+_DOUBTFUL = 0.25  # an error of the simulator above this share of the run makes its gains doubtful
+_CAUSE_SHARE = 0.3  # a cause must gain at least this share of its echo's gain to explain the echo
 
 
 @plain()
@@ -34,8 +34,8 @@ class Draft:
     change: str
     run: Run
     diff: str = ""
-    least_share: float = LEAST_SHARE  # of the run that it must gain to be worth saying
-    sites: frozenset[str] = frozenset()  # lines that it is about, beside its own; EVERYWHERE for all
+    least_share: float = LEAST_SHARE  # the share of the run that it must gain to be reported
+    sites: frozenset[str] = frozenset()  # other lines that it is about; EVERYWHERE for all
 
 
 @plain(frozen=True)
@@ -69,7 +69,7 @@ def weigh(run: Run, drafts: Sequence[Draft], played_s: float) -> list[Finding]:
     found: list[tuple[Finding, frozenset[str]]] = []
     scale = run.length_s / played_s if played_s > 0 else 1.0
     error = abs(played_s / run.length_s - 1.0) if run.length_s > 0 else 0.0
-    doubt = error if error > _DOUBTFUL else 0.0  # what gains less than the simulator is off may gain nothing
+    doubt = error if error > _DOUBTFUL else 0.0  # a gain below the error of the simulator may be no gain
     for draft in drafts:
         try:
             predicted = play(draft.run).length_s * scale
@@ -85,7 +85,7 @@ def weigh(run: Run, drafts: Sequence[Draft], played_s: float) -> list[Finding]:
     return _without_echoes(sorted(found, key=lambda each: -each[0].gain_s))
 
 
-# A fault that another one at the same place explains: the first is the cause, the second its echo.
+# Pairs of faults at the same place: the first is the cause, the second its echo.
 _ECHOES = {
     "one-actor": ("unbalanced-actors", "stragglers"),
     "get-in-loop": ("serial-part", "driver-bound", "get-in-order", "nested-get", "tasks-too-small"),
@@ -110,6 +110,6 @@ def _without_echoes(found: list[tuple[Finding, frozenset[str]]]) -> list[Finding
             and cause.gain_s >= _CAUSE_SHARE * each.gain_s
             for cause, others in found
         )
-        if not explained:  # of two ways to mend one fault, the one that gains more
+        if not explained:  # of two ways to mend one fault, keep the one that gains more
             said.setdefault((each.kind, each.file, each.line), each)
     return list(said.values())

@@ -11,9 +11,9 @@ from sundog.advice.run import CALL, CREATE, SUBMIT, Node, Op, Run, op_with, with
 from sundog.advice.source import Sources
 
 _LEAST_CALLS = 3
-_LEAST_QUEUED = 0.5  # of a call's length, that calls waited for their turn on average
-_LEAST_BUSY = 0.1  # of the run
-_A_LITTLE = 0.25  # of a core
+_LEAST_QUEUED = 0.5  # calls must wait on average at least this share of a call's length
+_LEAST_BUSY = 0.1  # share of the run
+_A_LITTLE = 0.25  # share of a core
 _UNBALANCED = 1.3
 
 
@@ -27,7 +27,7 @@ def one_actor(run: Run, sources: Sources) -> Iterator[Draft]:
         created = next((node for node in run.nodes if node.kind == CREATE and node.actor == actor), None)
         alike = [node for node in run.nodes if node.kind == CREATE and created and node.name == created.name]
         if created is None or len(alike) > 1:
-            continue  # several of a class: see `unbalanced_actors`
+            continue  # several actors of one class: see `unbalanced_actors`
         queued = sum(max(0.0, node.start_s - max(node.submit_s, created.end_s)) for node in calls)
         if queued < _LEAST_QUEUED * busy or busy < _LEAST_BUSY * run.length_s:
             continue
@@ -59,7 +59,7 @@ def one_actor(run: Run, sources: Sources) -> Iterator[Draft]:
 def _how_many(run: Run, calls: Sequence[Node]) -> int:
     """How many actors could share the calls: as many as CPUs, cores if they compute, and calls at a time."""
     cpu = sum(node.cpu_s for node in calls) / max(1e-9, sum(node.work_s for node in calls))
-    # One core may be told as a little more than one: processor time and wall time are read one after the other.
+    # One core may be measured as slightly more: processor time and wall time are read one after the other.
     room = run.cores / cpu + _A_LITTLE if cpu > 0.5 else max(run.cpus, run.cores)
     return int(max(1, min(len(calls), max(run.cpus, run.cores), room)))
 

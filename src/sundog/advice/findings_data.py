@@ -21,10 +21,10 @@ from sundog.advice.turns import targets_of
 _TIMES = 3
 _LARGE_BYTES = 1 << 17
 _MIB = 1 << 20
-_ARRAY_BYTES_PER_S = 400e6  # what is pickled faster is mostly arrays or bytes
-_SENT_MOST = 5.0  # times its pickling, that a function takes until it is sent
-_THRASH_S = 0.03  # between two moves of an object that are of one stretch
-_LEAST_THREADS = 1  # of a library, that compute beside the main thread
+_ARRAY_BYTES_PER_S = 400e6  # data that are pickled faster are mostly arrays or bytes
+_SENT_MOST = 5.0  # sending a function takes at most so many times as long as pickling it
+_THRASH_S = 0.03  # moves of an object within this time belong together
+_LEAST_THREADS = 1  # threads of a library that compute besides the main thread
 _THREAD_WORDS = (
     "set_num_threads",
     "threadpool_limits",
@@ -91,7 +91,7 @@ def put_again(run: Run, sources: Sources) -> Iterator[Draft]:
             f"put({name}) copied it {len(puts)} times, {cost:.2f} s and {size * len(puts) / _MIB:.0f} MiB in all",
             f"Put it once, before the loop: {name}_ref = put({name}); pass {name}_ref in each turn.",
             run.with_each_program(change),
-            sites=frozenset({site.partition(" in ")[0]}),  # also as the serial part of the program says it
+            sites=frozenset({site.partition(" in ")[0]}),  # the same line as a serial part of the program
         )
 
 
@@ -119,7 +119,7 @@ def _put_in_vain(sources: Sources, site: str) -> str:
             node.id for each in getattr(loop, "generators", ()) for node in ast.walk(each.target)
             if isinstance(node, ast.Name)
         }  # fmt: skip
-        told = {  # an object whose method is called may be another after that
+        told = {  # an object may have changed after a call of its method
             node.func.value.id
             for part in parts
             for node in ast.walk(part)
@@ -185,7 +185,7 @@ def closure(run: Run, sources: Sources) -> Iterator[Draft]:
         words = f"Store the value once and pass the ref: ref = put({captured or 'value'}); {name}.remote(ref, ...)."
         if size > _ARRAY_BYTES_PER_S * (1.0 - run.others) * pickling / len(rows):
             changed = _quicker_submits(run, saved).changed(lighter)
-        else:  # of many Python objects: each task that takes the ref makes them anew
+        else:  # for many Python objects: each task that takes the ref unpickles them
             changed = _few_tasks(run, nodes)
             words += (
                 f" It is made of many Python objects, which every task that takes the ref unpickles: give each of "
@@ -306,7 +306,7 @@ def spilling(run: Run, sources: Sources) -> Iterator[Draft]:
     def overlap(begin: float, end: float) -> float:
         return sum(max(0.0, min(end, last) - max(begin, first)) for first, last in merged)
 
-    # A program or task computed for as long as it used a core, and otherwise waited for the disk.
+    # A program or task computed while it used a core, and otherwise waited for the disk.
     load = max((program.load for program in run.programs), default=0.0)
     first = merged[0][0]
     calm = [(end - begin) / size for begin, end, size, _ in run.puts if end <= first]
@@ -317,7 +317,7 @@ def spilling(run: Run, sources: Sources) -> Iterator[Draft]:
         puts = [
             put for put in run.puts if op.at_s - 1e-6 <= put[0] and put[1] <= end + 1e-6 and put[1] > first
         ]
-        if puts and per_byte >= 0:  # as fast as those from before the store was full
+        if puts and per_byte >= 0:  # assume the speed of puts before the store was full
             saved = sum(max(0.0, last - begin - size * per_byte) for begin, last, size, _ in puts)
             return max(0.0, op.seconds - saved)
         return max(op.seconds * load, op.seconds - overlap(op.at_s, end))
@@ -378,7 +378,7 @@ def too_many_threads(run: Run, sources: Sources) -> Iterator[Draft]:
         cpu = sum(node.cpu_s for node in group)
         work = sum(node.end_s - node.start_s for node in group)
         if cpu < 0.25 * work * min(1.0, run.cores * (1.0 - run.others) / at_a_time):
-            continue  # they mostly wait, for something else than a core
+            continue  # these tasks mostly wait, and not for a core
         useful, share = _with_one_thread(cpu / max(1e-9, work), own, at_a_time, run.cores)
         lighter = [
             with_(node, work_s=max(1e-6, node.cpu_s * useful / share), cpu_s=node.cpu_s * useful)
@@ -426,7 +426,7 @@ def _with_one_thread(load: float, threads: int, at_a_time: float, cores: int) ->
     """
     together = min(threads, cores)
     own = min(1.0, max(1e-3, load / together))
-    others = max(0.0, cores / own - together * at_a_time)  # threads of other programs that wanted a core, too
+    others = max(0.0, cores / own - together * at_a_time)  # threads of other programs that wanted a core
     return own ** (together - 1), min(1.0, cores / (at_a_time + others))
 
 

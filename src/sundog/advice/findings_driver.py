@@ -17,12 +17,12 @@ from sundog.advice.turns import name_of
 _LEAST_GAP_S = 0.005
 _LEAST_SERIAL_S = 0.1
 _SERIAL_SHARE = 0.15
-_BUSY = 0.5  # of the cores, used by other programs
+_BUSY = 0.5  # share of the cores used by other programs
 _BOUND_COUNT = 30
 _BOUND_GAP_S = 0.02
 _BOUND_SHARE = 0.3
 
-Gap = tuple[str, str]  # the sites of the steps before and after it
+Gap = tuple[str, str]  # the call sites of the steps before and after the gap
 
 
 def _gaps(ops: list[Op]) -> dict[Gap, list[int]]:
@@ -68,21 +68,21 @@ def serial_part(run: Run, sources: Sources) -> Iterator[Draft]:
             alone = sum(
                 _overlap(idle, op.at_s, op.at_s + op.seconds) for op in (program.ops[each] for each in places)
             )
-            # Without the time in which other processes had the cores: that is not the program's doing.
+            # Without the time in which other processes had the cores, which is not the program's fault.
             calm = total * (1.0 - max(0.0, program.crowded))
             if calm < _LEAST_SERIAL_S or calm < _SERIAL_SHARE * run.length_s:
                 continue
             if program.crowded < 0 and run.others > _BUSY and program.load * total < _LEAST_SERIAL_S:
-                continue  # not told, but others used most of the machine
+                continue  # unknown, but other programs used most of the machine
             site = _line_between(sources, before, after, run.entrypoint)
             if not site:
-                continue  # no statement of the program's can have taken it: its start, or its end
+                continue  # no statement of the program can have taken it: start or end of the program
             count = int(run.cpus)
             changed = _split(run, program, places, count)
             several = len(places) >= 3
             if several:
                 beside = _as_tasks(run, program, places)
-                # Stretches that each need the one before gain nothing as tasks of their own: only in pieces.
+                # If each stretch needs the previous one, tasks gain nothing: only smaller pieces do.
                 several = _gains(run, beside, _SERIAL_SHARE / 2) or not _gains(
                     run, changed, _SERIAL_SHARE / 2
                 )
@@ -181,7 +181,7 @@ def driver_bound(run: Run, sources: Sources) -> Iterator[Draft]:
             if _waits_for_items(sources, after):
                 continue
             if mean >= _BOUND_GAP_S or mean < 3e-4:
-                continue  # few and long: Amdahl's; very short: what a submission takes
+                continue  # few and long stretches: Amdahl's law; very short ones: the cost of a submission
             steps = list(ops)
             nodes = []
             for position in nexts:

@@ -17,10 +17,10 @@ from sundog.advice.source import Source, Sources, place_of
 
 _REQUESTS = ("handle_request", "handle_http")  # methods of a replica that run a request
 _LEAST_CALLS = 4
-_LEAST_S = 0.005  # a call that is shorter blocks nobody for long
+_LEAST_S = 0.005  # a shorter call blocks the event loop only briefly
 _UNBALANCED = 1.5
 _COMPUTES = 0.6
-_FULL = 0.75  # of the time that a batch may wait for more, that calls take at least if they wait for it
+_FULL = 0.75  # calls that wait for their batch take at least this share of the time that a batch may wait
 _BLOCKING = {
     "sleep": ("time",), "get": ("requests", "httpx", "sundog", "ray"), "post": ("requests", "httpx"),
     "run": ("subprocess",), "check_output": ("subprocess",), "urlopen": ("request", "urllib"),
@@ -37,7 +37,7 @@ def blocking_code(run: Run, sources: Sources) -> Iterator[Draft]:
         place = _async_place(sources, run, name, calls[0])
         computes = run.busy.get(calls[0].process, 0.0) > _COMPUTES
         if computes:
-            continue  # threads would share the interpreter: that is a matter of more replicas or actors
+            continue  # threads would share the interpreter lock: more replicas or actors help
         line, words = place
         usual = median(node.work_s for node in calls)
         yield Draft(

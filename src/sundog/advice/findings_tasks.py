@@ -17,11 +17,11 @@ from sundog.advice.turns import name_of
 
 _MANY = 50
 _SMALL_S = 0.005
-_SHARE = 0.5  # of a small task's cost that must be the runtime's
+_SHARE = 0.5  # the runtime must take at least this share of a small task's time
 _STRAGGLER = 2.5
 _ROOM = 1.25
-_BOUND = 2.0  # times its fair share of the CPUs, that a task must take to be worth cutting where it stands
-_COMPUTES = 0.5  # of its share of the cores, that a task uses if it computes
+_BOUND = 2.0  # a task must take so many times its fair share of the CPUs to be worth splitting
+_COMPUTES = 0.5  # a task that computes uses at least this share of its cores
 
 
 def _groups(run: Run) -> dict[tuple[str, str], list[Node]]:
@@ -53,7 +53,7 @@ def tasks_too_small(run: Run, sources: Sources) -> Iterator[Draft]:
             if overhead < _SHARE * work:
                 continue
             if _own_time(ops, set(keys)) and sum(_gaps_before(ops, set(keys))) > _SHARE * took:
-                continue  # what takes so long is the program's own work for each of them
+                continue  # this time is the program's own work for each task
             bundle = max(
                 2, min(count // max(1, int(run.cpus) * 4) or 2, round(0.02 / max(1e-6, work / count)))
             )
@@ -106,7 +106,8 @@ def bundled(run: Run, ops: list[Op], keys: list[int], bundle: int) -> tuple[list
             if heads[op.node] == op.node:
                 out.append(op)
             elif out and out[-1].kind == COMPUTE and between:
-                before = out.pop()  # the time of a submission that is not made; the program's own work stays
+                # the time of the submission that is not made any more; the program's own work stays
+                before = out.pop()
                 if own_s:
                     out.append(op_with(before, seconds=min(before.seconds, own_s)))
             between = True
@@ -119,7 +120,8 @@ def bundled(run: Run, ops: list[Op], keys: list[int], bundle: int) -> tuple[list
         else:
             out.append(op)
     if not any(op.kind == WAIT and group & set(op.nodes) for op in ops):
-        # All had ended when the program came to its get, which then is not recorded: now it has to wait there.
+        # All had ended when the program reached its get, which therefore is not recorded: with the change the
+        # program has to wait there.
         last = max(position for position, op in enumerate(out) if op.kind == SUBMIT and op.node in group)
         out.insert(last + 1, Op(WAIT, nodes=tuple(nodes)))
     return _with_fewer_results(run, ops, out, heads), list(nodes.values())
@@ -191,12 +193,12 @@ def stragglers(run: Run, sources: Sources) -> Iterator[Draft]:
         words = f"Cut the long ones into pieces of the usual size (the longest into {pieces[longest.key]})."
         change, changed = words, cut
         if at > len(group) / 4 and _gains_most(run, first, cut):
-            # A sort is a smaller change than to cut the work, and gives most of what that would.
+            # Sorting is a smaller change than splitting the work, and gains most of the same.
             change = "Submit the long ones first: sort the items by size, the largest first. Or: "
             change += words[0].lower() + words[1:]
             changed = first
         elif at <= len(group) / 4 and longest.work_s < _BOUND * total / max(1.0, run.cpus):
-            continue  # it is among the first already, and the others find room beside it
+            continue  # the task is among the first already, and the others fit beside it
         yield Draft("stragglers", title, site, len(slow), alone, evidence, change, changed)
 
 
@@ -300,7 +302,8 @@ def too_many_workers(run: Run, sources: Sources) -> Iterator[Draft]:
     group = [node for node in run.nodes if node.kind == TASK and node.process]
     workers = len({node.process for node in group})
     light = [node for node in group if node.resources.get("CPU", 0.0) < 1.0]
-    is_light = 2 * len(light) > len(group)  # what they ask for lets too many run, not what the session has
+    # the tasks request too little, so too many run; the session's resources are right
+    is_light = 2 * len(light) > len(group)
     if workers <= run.cores or (run.cpus <= run.cores and not is_light):
         return
     work = sum(node.work_s for node in group)
@@ -308,11 +311,12 @@ def too_many_workers(run: Run, sources: Sources) -> Iterator[Draft]:
     usual = [node for node in group if not node.is_first] or group
     busy = sum(node.cpu_s for node in usual) / max(1e-9, sum(node.work_s for node in usual))
     beside = workers if is_light else min(workers, run.cpus)
-    # Of what others left of the cores; but no less than half, or tasks that sleep would look like those that compute.
+    # Of the cores that other programs left; at least half, or sleeping tasks would look like computing ones.
     room = run.cores * max(0.5, 1.0 - run.others)
     if busy < _COMPUTES * min(1.0, room / max(1, beside)):
-        return  # tasks that mostly wait: more of them at a time is right
-    # Tasks of which more run than there are cores: each gets a share. Alone, a task that computes takes its CPU time.
+        return  # the tasks mostly wait: running more of them at a time is right
+    # If more tasks run than there are cores, each gets a share of a core. Alone, a computing task takes its
+    # processor time.
     if not work or cpu / work < 0.25 * room / beside:
         return
     warm = warm_ups(run, cpu=True)

@@ -21,7 +21,7 @@ _BATCH_SHARE = 0.2
 
 def get_in_loop(run: Run, sources: Sources) -> Iterator[Draft]:
     """submit, get, submit, get: each get waits for what was submitted since the one before it."""
-    # A task or method that has the loop may have run many times: mended, all of its calls are.
+    # The task or method with the loop may have run many times: the change applies to all its calls.
     owners: dict[tuple[str, ...], list[Program | Node]] = defaultdict(list)
     for owner, ops in run.owners():
         for sites in _loops(ops, sources):
@@ -64,7 +64,7 @@ def _loop_draft(
         mending.get_in_loop_words(sources, site),
         changed,
         mending.get_in_loop_diff(sources, site),
-        # Batches that fill the CPUs several times over are made on purpose, to bound what is in memory.
+        # Batches of several times the CPUs are intended: they limit the memory in use.
         least_share=_BATCH_SHARE if refs >= 2 * run.cpus else LEAST_SHARE,
         sites=frozenset({*sites, *(run.nodes[each].site for each in nodes)}),
     )
@@ -133,7 +133,7 @@ def _all_at_once(
     waits: list[Op] = []
     nodes: set[int] = set()
     changed: dict[int, Node] = {}
-    got: list[int] = []  # in this turn
+    got: list[int] = []  # results got in this turn
     after_wait = False
     for position, op in enumerate(middle):
         if _is_prologue(middle, position, sites):
@@ -201,7 +201,7 @@ def _in_order(
     found = loop_at(sources, site)
     if found is not None and found.loop is None:
         return None
-    # Results that were there already were got without waiting: all that was submitted at the same lines counts.
+    # Results that were ready were got without a recorded wait: count everything submitted at the same lines.
     lines = {_line(run.nodes[each].site) for each in waited}
     before = {op.node for op in ops[:first] if op.kind == SUBMIT and run.nodes[op.node].kind != CREATE}
     group = sorted(each for each in before if _line(run.nodes[each].site) in lines)
@@ -212,7 +212,7 @@ def _in_order(
     begin, done = group.index(waited[0]), group.index(waited[-1])
     left = (
         len(group) - done
-    )  # the one that was waited for last, and those behind it, are worked on after that
+    )  # the task that was waited for last, and the later ones, are processed after that
     tail = ops[end : end + 1] if end < len(ops) and ops[end].kind == COMPUTE else []
     after = tail[0].seconds if tail else 0.0
     if done > begin:
@@ -267,7 +267,7 @@ def nested_get(run: Run, sources: Sources) -> Iterator[Draft]:
             place = next(position for position, op in enumerate(ops) if op.kind == WAIT and op.site == site)
             cost += sum(op.waited_s for op in ops if op.kind == WAIT and op.site == site)
             if any(op.kind == SUBMIT for op in ops[place:]):
-                fits = False  # what it does next needs what it got
+                fits = False  # the next step needs the result
                 break
             changed = _handed_on(changed, node, place)
         if fits:
@@ -283,7 +283,7 @@ def nested_get(run: Run, sources: Sources) -> Iterator[Draft]:
                 "Return the refs instead of their values, or give them to a task as arguments: it starts when they "
                 "are there.",
                 changed,
-                # A task lends its CPU while it waits, so only an actor that waits holds others up.
+                # A task lends its CPU while it waits, so only a waiting actor blocks others.
                 least_share=LEAST_SHARE if nodes[0].actor else _LENT_SHARE,
                 sites=frozenset(node.site for node in nodes),
             )

@@ -84,7 +84,7 @@ def _append(source: Source, loop: ast.For, get: ast.Call) -> str:
     target = parent.func.value.id
     body = [each for each in loop.body if each is not statement]
     if any(isinstance(node, ast.Name) and node.id == target for each in body for node in ast.walk(each)):
-        return ""  # it is looked at within the loop
+        return ""  # the get is examined within its loop
     line = source.replaced(get, source.segment(get.args[0]), statement)
     if line is None:
         return ""

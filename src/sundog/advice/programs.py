@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _LATE_S = 0.002
 _LEAST_S = 1e-6
-# What Serve asks in the background, for as long as a program lives: no step of the program's.
+# Calls that Serve makes in the background as long as a program lives: not steps of the program.
 _HOUSEKEEPING = frozenset(
     ("ControllerActor.listen", "ControllerActor.report", "ReplicaActor.parked", "ProxyActor.parked")
 )
@@ -103,9 +103,7 @@ def _inner(
             if parent is not None:
                 its_waits[parent.key].append(span)
         for position, (start, end, node) in enumerate(own):
-            is_last = (
-                end >= node.end_s - _LEAST_S
-            )  # of a node that was tried again, what its last attempt did
+            is_last = end >= node.end_s - _LEAST_S  # for a retried node, the steps of its last attempt
             if is_last and (node.key in its_submits or node.key in its_waits):
                 mine, spans = its_submits[node.key], its_waits[node.key]
                 inside = _inside(own, position)
@@ -168,11 +166,12 @@ class _Steps:
 
     def __init__(self, begin: float, finder: Finder, folded: bool) -> None:
         self.ops: list[Op] = []
-        self.at = begin  # until when the program's time is told
+        self.at = begin  # the program's time is accounted for up to here
         self._finder, self._folded = finder, folded
-        self._cluster_end = begin  # until when a wait is open
-        self._ended: list[tuple[float, tuple[int, ...]]] = []  # waits that overlap: when each ended, for what
-        self._inline: Op | None = None  # a get began here: this process ran what it waits for
+        self._cluster_end = begin  # the end of an open wait
+        # overlapping waits: the end of each, and its targets
+        self._ended: list[tuple[float, tuple[int, ...]]] = []
+        self._inline: Op | None = None  # a get began here, and this process ran the awaited task itself
 
     def pass_to(self, moment: float) -> bool:
         """Time passes; whether a wait is open at this moment."""
@@ -206,7 +205,7 @@ class _Steps:
         """A get or wait."""
         nodes, need = _waited_for(span, self._finder)
         took = span.end_s - span.start_s
-        if not nodes and not overlaps:  # of an object that no task made: its time is like the program's own
+        if not nodes and not overlaps:  # an object that no task made: its time counts as the program's own
             self.ops.append(Op(COMPUTE, took, site=span.site, at_s=span.start_s))
             self.at = max(self.at, span.end_s)
             return
@@ -274,7 +273,7 @@ def _waited_for(span: Span, finder: Finder) -> tuple[tuple[int, ...], int]:
     if not span.is_wait:
         ended = [node for node in found if node.count > 1 or node.end_s <= span.end_s + _LATE_S]
         return tuple(node.key for node in ended), 0
-    over = sum(node.count for node in found) - span.count  # refs that were taken out of the list before
+    over = sum(node.count for node in found) - span.count  # refs that were removed from the list before
     need = max(0, over) + span.wanted
     keys = tuple(node.key for node in found)
     return keys, min(need, len(keys))

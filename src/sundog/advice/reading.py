@@ -90,7 +90,7 @@ class _Reader:
         self._shift(began)
         finder = Finder(self.nodes)
         copies = self._copies(finder, began)
-        for copy in copies:  # a task's time of submission is from before its arguments were copied
+        for copy in copies:  # the recorded time of submission is before the copy of the arguments
             if copy.node >= 0:
                 self.nodes[copy.node].submit_s = min(self.nodes[copy.node].start_s, copy.at_s + copy.seconds)
         self._read_deps(finder)
@@ -200,7 +200,7 @@ class _Reader:
             text, code = self.names.get(name, ("?", ""))
             alike = [node for node in self.nodes if node.name == text and node.process]
             if not alike or alike[-1].kind != events.TASK:
-                continue  # a call or constructor: an actor that lives may stand in one for ever
+                continue  # a call or constructor: a living actor may wait in one for ever
             owner, number = task_id[:8], number_of(task_id)
             waits = self.index.rows("SELECT max(end_s) FROM spans WHERE kind = 4 AND end_s >= ?", begun_s)
             end = min([ended, *(each for (each,) in waits if each)])
@@ -293,7 +293,7 @@ class _Reader:
         )
         if first is not None:
             begins.append(first)
-        # The node may hear of a driver after init() has returned there.
+        # The node may learn of a driver after init() has returned there.
         begins += [told["joined_s"] for told in self._used().values() if told.get("joined_s")]
         began = min(begins, default=self.now)
         if self.opened.is_live and len(ends) < len(jobs):
@@ -311,7 +311,7 @@ class _Reader:
             row = jobs.get(process_id, {})
             begin = (row.get("start_time") or 0) / 1000 or began
             end = (row.get("end_time") or 0) / 1000 or ended
-            # The node may hear of a driver after that has submitted.
+            # The node may learn of a driver after its first submission.
             told = self._used().get(process_id.hex(), {}).get("joined_s")
             joined = told - began if told else begin - began
             first_s = min(max(0.0, begin - began), joined, first.get(process_id, joined))
@@ -329,7 +329,7 @@ class _Reader:
         for program in programs:
             own = sum(op.seconds for op in program.ops if op.kind == COMPUTE)
             told = used.get(self.processes[program.process][0].hex(), {})
-            cpu_s = float(told.get("cpu_s", own))  # not told: as if it computed
+            cpu_s = float(told.get("cpu_s", own))  # unknown: as if it computed
             program.load = min(1.0, cpu_s / own) if own > 0 else 0.0
             if "queued_s" in told and own > 0:
                 program.crowded = min(1.0 - program.load, float(told["queued_s"]) / own)

@@ -11,7 +11,7 @@ from sundog.advice.run import Run
 from sundog.advice.simulator import play
 from sundog.plain import field, plain
 
-THRESHOLD = 0.95  # of memory, from which on the monitor kills (`memory_usage_threshold`)
+THRESHOLD = 0.95  # the monitor kills above this share of the memory (`memory_usage_threshold`)
 _COLUMNS = 60
 _GIB = 1 << 30
 
@@ -26,10 +26,10 @@ class Rehearsal:
     cpus: float
     memory_bytes: int
     peak_bytes: int
-    curve: list[float]  # bytes, in equal stretches of the run
+    curve: list[float]  # bytes, at equal intervals of the run
     killed: list[tuple[str, int]] = field(default_factory=list)  # function, how many attempts
     too_large: list[str] = field(default_factory=list)  # functions that do not fit even alone
-    error: float = 0.0  # of the simulator, for the run as it was
+    error: float = 0.0  # the simulator's error for the unchanged run
 
     def as_dict(self) -> dict[str, object]:
         """As plain values, for JSON."""

@@ -38,7 +38,7 @@ class Report:
     parallelism: list[float]
     findings: list[Finding] = field(default_factory=list)
     missed: int = 0
-    others: float = 0.0  # the share of all cores that other programs used meanwhile
+    others: float = 0.0  # the share of all cores that other programs used during the run
     is_whole: bool = True
 
     @property

@@ -51,7 +51,7 @@ class Node:
     submit_s: float
     start_s: float
     end_s: float
-    work_s: float  # how long its attempts ran, without what they waited for in a get
+    work_s: float  # run time of its attempts, without waits in get
     cpu_s: float
     peak_bytes: int
     process: int  # where it ended
@@ -59,7 +59,7 @@ class Node:
     site: str = ""  # where it was submitted
     count: int = 1
     attempts: int = 1
-    wasted_s: float = 0.0  # in attempts that failed and were made again
+    wasted_s: float = 0.0  # time of attempts that failed and were retried
     failed: bool = False
     lost: bool = False
     deps: tuple[int, ...] = ()
@@ -67,7 +67,7 @@ class Node:
     pause_s: float = 0.0  # between its attempts
     program: list[Op] | None = None  # what it did, if it submitted or waited itself
     resources: Mapping[str, float] = field(default_factory=dict)
-    lag_s: float = 0.0  # from when nothing was in its way until it started
+    lag_s: float = 0.0  # from the moment at which it could start until it started
     is_first: bool = False  # the first in its worker
     code: str = ""
     runs: tuple[
@@ -92,9 +92,9 @@ class Program:
     begin_s: float
     end_s: float
     ops: list[Op]
-    load: float = 0.0  # of its own time, the share in which it used a core
-    joined_s: float = 0.0  # when init() had returned; 0: not told
-    crowded: float = -1.0  # of its own time, the share in which other processes had the cores; -1: not told
+    load: float = 0.0  # the share of its own time in which it used a core
+    joined_s: float = 0.0  # when init() had returned; 0: unknown
+    crowded: float = -1.0  # the share of its own time in which other processes had the cores; -1: unknown
 
 
 @plain()
@@ -126,16 +126,14 @@ class Costs:
 
     boot_s: float = 0.02  # until a new worker has begun its first task
     first_s: float = 0.02  # until the first task of all has begun
-    idle_s: float = 0.0003  # from submission to start, when a worker stood idle
-    busy_s: float = 0.00002  # between two tasks of a worker that had the second one already
-    call_s: float = 0.00002  # the same of an actor
+    idle_s: float = 0.0003  # from submission to start if a worker is idle
+    busy_s: float = 0.00002  # between two tasks of a worker that already has the second one
+    call_s: float = 0.00002  # the same for an actor
     wake_s: float = 0.0002  # from the end of a task to the end of the get that waited for it
     create_s: float = 0.05  # until the constructor of an actor begins
     submit_s: float = 0.00005  # of the driver, for each submission
     ready_s: float = 0.0  # when the first worker of the session was there, as far as the run shows
-    boot_cpu_s: float = (
-        0.0  # that a new worker takes of a core beside `boot_s`, where the run shows no such start
-    )
+    boot_cpu_s: float = 0.0  # processor time of a new worker besides `boot_s`, if the run shows no such start
 
 
 @plain()
@@ -153,10 +151,10 @@ class Run:
     copies: list[Copy]
     functions: list[LargeFunction]
     costs: Costs
-    concurrent: frozenset[bytes] = frozenset()  # actors that run several calls at a time
+    concurrent: frozenset[bytes] = frozenset()  # actors that may run several calls at a time
     held: frozenset[bytes] = (
         frozenset()
-    )  # of these, those whose calls ran one at a time though more stood in line
+    )  # of these, actors whose calls ran one at a time although more were queued
     replicas: Mapping[bytes, str] = field(
         default_factory=dict
     )  # actors that serve requests: application#deployment
@@ -168,14 +166,14 @@ class Run:
     resources: Mapping[str, float] = field(default_factory=dict)
     merged: int = 1  # how many small tasks were folded into one at most
     tasks: int = 0  # in all
-    missed: int = 0  # events that no row is of
+    missed: int = 0  # events that belong to no row
     base_bytes: int = 0  # memory beside that of tasks: the most that the object store held
     memory_limit: int = 0  # above which the monitor kills; 0: never
     largest_site: str = ""  # the line that put most bytes
     threads: Mapping[str, int] = field(default_factory=dict)  # most threads of a process, by function
     warm: Mapping[str, float] = field(default_factory=dict)  # what the first task in a worker took longer
-    others: float = 0.0  # the share of all cores that other programs used meanwhile
-    power: float = 0.0  # of the cores, how many this run gets when it wants all of them; 0: not known
+    others: float = 0.0  # the share of all cores that other programs used during the run
+    power: float = 0.0  # the number of cores that this run gets when it wants all of them; 0: unknown
 
     # ------------------------------------------------------------------ changing
     def changed(

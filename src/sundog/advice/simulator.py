@@ -25,7 +25,7 @@ from sundog.plain import field, plain
 
 _STEPS_MAX = 5_000_000
 _OVERLOADED = 1.02
-_SAME_PACE = 0.01  # two crowds that differ by less slow work down alike
+_SAME_PACE = 0.01  # crowds that differ by less are treated alike
 
 
 class CannotPlay(RuntimeError):
@@ -91,7 +91,7 @@ class _Player:
         self.left: dict[bytes, int] = {}
         self.works: set[_Work] = set()
         self.load = 0.0
-        self.pace = 1.0  # how many times over the cores were wanted, when the works were last paced
+        self.pace = 1.0  # the demand for cores divided by their number, at the last update
         self.idle = 0
         self.ready_at = -1.0  # when the first worker has begun
         self.starts, self.ends = [-1.0] * count, [-1.0] * count
@@ -111,7 +111,7 @@ class _Player:
                     self.actors[node.actor] = _Actor(node.actor in run.concurrent - run.held)
         self.made = {node.actor: node for node in run.nodes if node.kind == CREATE}
         for actor_id, actor in self.actors.items():
-            actor.ready = actor_id not in self.made  # made before the records begin, or by somebody else
+            actor.ready = actor_id not in self.made  # created before the records begin, or by another program
 
     # ------------------------------------------------------------------ the clock
     def at(self, moment: float, what: Callable[[float], None]) -> None:
@@ -199,7 +199,7 @@ class _Player:
         if need <= 0 or need > len(open_):
             return True
         lends = node is not None and not node.actor
-        # A worker that waits runs what it waits for itself, if nobody else has begun it.
+        # A waiting worker runs the awaited task itself, if no worker has begun it.
         inline = lends and any(self.nodes[each].process == node.process for each in open_)  # type: ignore[union-attr]
         if lends and node is not None:
             self.idle += inline
@@ -211,7 +211,7 @@ class _Player:
             if need == 0:
                 if lends and node is not None:
                     self.idle = max(0, self.idle - inline)
-                    self._take(node)  # at once, as the runtime does: it may be one too many for a while
+                    self._take(node)  # at once, as the runtime does: for a while there may be one too many
                 self.at(moment + (op.wake_s if op.wake_s >= 0 else self.run.costs.wake_s), step)
 
         for each in open_:
@@ -283,7 +283,7 @@ class _Player:
             wants = partial(self._wants, key, shape)
             if node.lag_s >= 0:
                 self.at(now + node.lag_s, wants)
-            else:  # one that the run did not have: its process has to start, beside the others
+            else:  # an actor that the run did not have: its process has to start
                 self.at(now + self.run.costs.create_s, partial(self._boot, wants))
         else:
             self._wants(key, shape, now)
@@ -320,13 +320,13 @@ class _Player:
         elif self.idle:
             self.idle -= 1
             lag = node.lag_s
-            if node.is_first:  # it had to wait for its worker then, and need not now
+            if node.is_first:  # it had to wait for its worker in the run, and need not now
                 lag = costs.busy_s if self.ends_at == now else costs.idle_s
                 extra = -min(warm, node.work_s)
         elif node.is_first:
             lag = node.lag_s
         else:
-            # No worker is there before the session has its first one.
+            # There is no worker before the session's first one.
             lag = max(node.lag_s, costs.boot_s, self.ready_at - now)
             extra = warm
             if costs.boot_cpu_s and self.ready_at >= 0:
@@ -420,7 +420,7 @@ class _Player:
         if node.actor:
             self.left[node.actor] -= 1
             if not self.left[node.actor] and node.actor in self.made:
-                self._release(self.made[node.actor], now)  # its last call has ended: so will it
+                self._release(self.made[node.actor], now)  # its last call has ended, so the actor ends
         if node.kind == CALL:
             actor = self.actors.get(node.actor)
             if actor is not None:

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator
 from sundog.advice.source import COMPREHENSIONS, Loop, Source, Sources, is_remote
 from sundog.plain import field, plain
 
-_DEPTH = 4  # functions between a loop and its get
-_ROUNDS = 3  # until what follows from what is known, in a loop of usual size
+_DEPTH = 4  # the most functions between a loop and its get
+_ROUNDS = 3  # passes of the analysis, enough for a loop of usual size
 _HARMLESS = frozenset(
     {"print", "len", "sum", "min", "max", "sorted", "range", "zip", "enumerate", "isinstance"}
 )
@@ -211,7 +211,7 @@ class _Flow:
     def need_each_other(self) -> bool:
         """Whether a turn submits by what one before it got, or what was got decides whether there is another."""
         old = self.tainted | self._actors_told()
-        known: set[str] = set()  # made in this turn already, of nothing that was got in one before
+        known: set[str] = set()  # made in this turn, from nothing that was got in an earlier turn
         if isinstance(self.loop, ast.For | ast.AsyncFor):
             known |= _bases(self.loop.target)
         for statement in self.statements:
@@ -239,7 +239,7 @@ class _Flow:
 def turns_need_each_other(turns: Turns) -> bool:
     """Whether what a turn of a loop got is used to submit in a later turn, or to decide if there is one."""
     if isinstance(turns.loop, COMPREHENSIONS) and not turns.inner:
-        return False  # a turn of a comprehension cannot see the one before it (but by :=)
+        return False  # a turn of a comprehension cannot see the turn before it (except by :=)
     return _Flow(turns).need_each_other()
 
 

@@ -44,8 +44,8 @@ class Function:
     mean_s: float = 0.0
     cpu_s: float = 0.0
     peak_bytes: float = 0.0
-    rate: float = 0.0  # ended in a second, lately
-    left_s: float | None = None  # until the last of them ends, at this rate
+    rate: float = 0.0  # tasks that ended per second, recently
+    left_s: float | None = None  # until the last of them ends at this rate
 
     @property
     def ended(self) -> int:
@@ -64,7 +64,7 @@ class WorkerActivity:
 
     who: Who
     calls: tuple[Call, ...] = ()
-    silent: bool = False  # it did not answer: stopped, or in C code that keeps the interpreter
+    silent: bool = False  # the process did not answer: stopped, or in C code that holds the interpreter lock
     core_share: float = 0.0  # of one core, since the look before
     rss_bytes: int = 0
     own_bytes: int = 0
@@ -104,7 +104,7 @@ class FunctionRates:
             self._ended[each.name] = each.ended
             each.rate = self._rates.get(each.name, 0.0)
             left = each.running + each.waiting
-            # Nobody can tell how long something takes of which none has ended.
+            # Without an ended task the duration is unknown.
             each.left_s = left / each.rate if left and each.rate > 1e-9 else None
         self._at_s = at_s
 
@@ -120,7 +120,8 @@ def tally(pulses: Iterable[Pulse], usage: Mapping[str, JsonMapping]) -> list[Fun
             found.setdefault(each.name, Function(each.name)).waiting += each.arguments + each.worker
             sent[each.name] = sent.get(each.name, 0) + each.sent
     for name, count in sent.items():
-        # What a worker has and does not run yet waits as well. A look at owners and workers is not one moment.
+        # A task that a worker has and does not run yet waits too. The answers of owners and workers are not
+        # of the same moment.
         found[name].waiting += max(0, count - found[name].running)
     for name, figures in usage.items():
         row = found.setdefault(name, Function(name))
@@ -166,7 +167,7 @@ class Watcher:
 
     def functions(self) -> list[Function]:
         """Only the functions: cheaper than a whole look."""
-        ended = self._totals.read()  # before the pulses: what ends in between is in neither
+        ended = self._totals.read()  # before the pulses: a task that ends in between is in neither
         told, silent = self._ask(LookAt(PULSE, (), (), self._patience_s))
         return self._functions(ended, told, silent, time.monotonic())
 

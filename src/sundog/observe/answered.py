@@ -49,7 +49,7 @@ def rows(
         if left_s is None or source.role != "worker":
             continue
         if live and os.path.exists(f"{session_path}/rings/{source.process_id.hex()}.ring"):
-            continue  # it may write its record yet
+            continue  # the process may still write its record
         if not _is_known(db, source):
             found.append(_row(db, source, float(left_s)))
         source.begun = b""

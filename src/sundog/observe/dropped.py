@@ -48,7 +48,7 @@ def fold(session_path: str, path: str) -> None:
     names: dict[bytes, dict[int, tuple[str, str]]] = {}
     for segment in found:
         if segment.before < upto:
-            return  # it was folded, and could not be removed
+            return  # it was folded, but could not be removed
         upto = segment.before
         for block in segments.scan(segment):
             upto += block.slots
@@ -85,5 +85,5 @@ def _save(session_path: str, state: dict[str, object]) -> None:
         os.replace(temporary, f"{session_path}/{_FILE}")
     except OSError:
         with contextlib.suppress(OSError):
-            os.unlink(temporary)  # half of it helps nobody, and the disk may be full
+            os.unlink(temporary)  # an incomplete file is useless, and the disk may be full
         raise

@@ -86,7 +86,8 @@ def written(path: str, pid: int) -> str:
         while time.monotonic() < deadline and (steady < _STEADY_LOOKS or size == start):
             time.sleep(_LOOK_S)
             now = os.fstat(fd).st_size
-            # The handler writes a dump in many pieces. On a busy machine the kernel may stop it between two of them.
+            # The handler writes a dump in many pieces. On a busy machine the kernel may interrupt it between
+            # two of them.
             is_whole = now == size and not _blocked(pid) - blocked
             steady = steady + 1 if is_whole else 0
             size = now
@@ -142,6 +143,6 @@ def _thread(name: str, frames: list[StackFrame]) -> Stack:
     ours = in_thread and bool(began) and began[-1].ours and all(frame.ours for frame in began)
     for number, frame in enumerate(frames):
         if frame.ours and frame.function in _RUNNERS and any(not each.ours for each in frames[:number]):
-            frames = frames[: number + 1]  # the rest is how the worker began
+            frames = frames[: number + 1]  # the remaining frames only start the worker
             break
     return Stack(name, tuple(frames), ours=ours)

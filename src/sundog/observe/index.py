@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 FILE = "index.sqlite"
 _LOCK = "index.lock"
 _BUSY_S = 60.0
-# What a file that was damaged, or made by somebody else, may raise. What it holds is counted as missing.
+# What reading a damaged or foreign file may raise. Its events are counted as missing.
 DAMAGED = (ValueError, OverflowError, KeyError, IndexError, TypeError, struct.error)
 _MOST = (1 << 63) - 1
-_ROUNDS = 3  # segments are read again if a ring was emptied between them and it
+_ROUNDS = 3  # segments are read again if a ring was emptied in between
 
 Progress = Callable[[int, int], None]
 
@@ -129,7 +129,7 @@ class Index:
             for block in segments.scan(segment, offset if segment.number == at else segments.HEADER_BYTES)
         ]
         total = sum(block.size for _, block in blocks)
-        for segment, block in blocks:  # names first: those of a dead process come after its events
+        for segment, block in blocks:  # names first: names of a dead process come after its events
             if block.kind == segments.NAMES:
                 with contextlib.suppress(*DAMAGED):
                     intake.take_names(block.process_id, segments.payload(segment, block))
@@ -199,7 +199,7 @@ def open_index(session_path: str, told: Progress | None = None) -> Index:
             try:
                 return _on_disk(session_path, tell)
             except (sqlite3.DatabaseError, OSError):
-                # Broken, or no room for it: once more from the beginning, then in memory.
+                # The index is broken, or there is no room for it: rebuild it, then try in memory.
                 _remove(session_path)
                 with contextlib.suppress(sqlite3.DatabaseError, OSError):
                     return _on_disk(session_path, tell)
@@ -230,8 +230,8 @@ def _on_disk(session_path: str, progress: Progress) -> Index:
     db = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False)
     try:
         os.chmod(path, 0o600)
-        # A process that is killed leaves a journal, which the next one takes back; only a crash of the whole machine
-        # may break the file, and then it is made anew.
+        # A killed process leaves a journal, which the next one rolls back. Only a crash of the machine can
+        # break the file; then it is rebuilt.
         db.execute("PRAGMA synchronous = OFF")
         if db.execute("PRAGMA user_version").fetchone()[0] != schema.VERSION:
             if db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:

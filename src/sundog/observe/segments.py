@@ -229,7 +229,7 @@ class Writer:
         found = []
         now = time.time()
         for (number, before, _), (_, next_before, next_begun) in zip(self._kept, self._kept[1:]):
-            # By its youngest event: a segment is as old as the next one.
+            # By its youngest event: the next segment's beginning.
             is_old = self.age_s > 0 and now - next_begun > self.age_s
             if self.written - next_before < self.most - (next_before - before) and not is_old:
                 break

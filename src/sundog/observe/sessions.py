@@ -41,7 +41,7 @@ class Opened:
     name: str
     path: str
     info: sessions.SessionInfo | None = None
-    file: str = ""  # the packed file that it came from
+    file: str = ""  # the packed file from which it was unpacked
 
     @property
     def is_live(self) -> bool:

@@ -39,10 +39,10 @@ class SeenProcess:
 
     who: Who
     stacks: ProcessStacks | None
-    how: str  # python: it answered; signal: its fault handler did; "": nobody did
+    how: str  # python: the process answered; signal: its fault handler did; "": none
     note: str = ""  # why there is no stack, or less than usual
     stopped: bool = False
-    guessed: Call | None = None  # what it began last, where it could not say what it runs
+    guessed: Call | None = None  # the task that began last, if the process could not say what it runs
 
     @property
     def calls(self) -> tuple[Call, ...]:
@@ -123,7 +123,7 @@ def _begun(session_path: str, process_id: str, pid: int) -> Call | None:
     if slots is None or slots.info.role != "worker" or not slots.info.current.strip(b"\0"):
         return None
     if machine.title(pid).endswith(_IDLE):
-        return None  # what it began last has ended
+        return None  # the task that began last has ended
     name = event_names.read_names(ring).get(slots.info.current_name, ("", ""))[0]
     return Call(slots.info.current.hex(), name, slots.info.current_at)
 
@@ -229,7 +229,7 @@ def _stack_lines(stack: Stack, everything: bool) -> Iterable[str]:
     folded: list[StackFrame] = []
     frames = stack.frames
     if not everything:
-        # What runs a call is no news below it, nor how Python begins a thread.
+        # Leave out the frames that run a call or start a thread.
         while frames and (frames[-1].ours or _begins_thread(frames[-1])):
             frames = frames[:-1]
     for frame in frames:

@@ -69,7 +69,8 @@ class _States:
                 rows[task.task_id.hex(), task.attempt] = self._ended(task)
         for task in lost:
             key = (task.task_id.hex(), task.attempt)
-            # What the worker itself wrote of an attempt, such as one that ended its actor, is what happened.
+            # What the worker itself recorded of an attempt, such as one that ended its actor, takes
+            # precedence.
             if not task.hidden and key not in rows:
                 rows[key] = self._ended(task)
         for facts in self.found.failures:
@@ -82,7 +83,7 @@ class _States:
             if row is not None and row["state"] == "FAILED":
                 row.update(error_type=facts["type"], error_message=facts["message"])
         for facts in self.found.failures:
-            if facts.get("origin"):  # its error is that of an argument
+            if facts.get("origin"):  # its error is the error of an argument
                 self._copy_message(rows, facts)
         running = {each["task"]: each for each in told if each.get("running")}
         for each in told:
@@ -113,7 +114,7 @@ class _States:
         row = self._base(task.task_id.hex(), task.attempt, task.kind, task.owner_id, task.submit_s)
         self._name(row, task.name, task.function or task.name, task.actor_id, began=True)
         worker = task.worker_id.hex()
-        # A call takes nothing beyond what its actor holds.
+        # A call takes no resources beyond those of its actor.
         held = {} if task.kind == "actor_task" else lease.get("resources") or {}
         row.update(
             state=task.status,
@@ -170,7 +171,7 @@ class _States:
         elif facts.get("worker"):
             row["worker_id"] = facts["worker"]
             if facts["kind"] == "task":
-                # It may still be taken back and given to another worker.
+                # The task may still be taken back and sent to another worker.
                 state, row["worker_id"] = "PENDING_NODE_ASSIGNMENT", None
         if row["worker_id"]:
             home = self.found.processes.get(bytes.fromhex(row["worker_id"]))

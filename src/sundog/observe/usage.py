@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 
 _PER_DOUBLING = 8
-_ZERO = -1000  # the bucket of what is too small to measure
+_ZERO = -1000  # the bucket of values that are too small to measure
 _TINY = 1e-9
-# Of a longer batch every so manieth value goes into the histogram, for all that it skips.
+# Of a longer batch only every n-th value goes into the histogram, and counts for the skipped ones.
 _BATCH_MAX = 64
-_ROWS_MAX = 10_000  # functions with totals of their own; those that come after are told together
+_ROWS_MAX = 10_000  # functions with totals of their own; later functions are counted together
 _OTHERS = "(others)"
 
 
@@ -192,7 +192,7 @@ class Totals:
                 Spread(number, total, top, low, dict(map(tuple, buckets)))
                 for number, total, top, low, buckets in more[:3]
             ]
-            # Records of an earlier version do not tell attempts apart.
+            # Records of an earlier version do not have the numbers of attempts.
             retried, retried_failed = (*more[3:5], 0, 0)[:2]
             duration_s, cpu_s, peak_memory = read
             found = Usage(count, failed, lost, duration_s, cpu_s, peak_memory, retried, retried_failed)

@@ -59,7 +59,7 @@ class Attempt:
     pid: int = 0
     seconds: float = 0.0
     end: ProcessEnd | None = None
-    node: str = ""  # the node that it ran on and that was lost later, with the reason
+    node: str = ""  # the node on which it ran and which was lost later, with the reason
 
 
 @plain(frozen=True)
@@ -100,8 +100,8 @@ class TaskFacts:
     call_site: str = ""
     line: str = ""
     line_age_s: float = 0.0
-    blocked: str = ""  # what it waits for itself while it runs
-    awaits: TaskFacts | None = None  # the task that makes that
+    blocked: str = ""  # what the running task itself waits for
+    awaits: TaskFacts | None = None  # the task that makes it
     blocked_s: float = 0.0  # how long it was in get and wait, of one that has ended
     attempts: Sequence[Attempt] = ()
     phases: Sequence[tuple[str, float]] = ()
@@ -113,8 +113,9 @@ class TaskFacts:
     holders: Sequence[str] = ()
     origin: TaskFacts | None = None  # the task whose error this is
     actor: ActorFacts | None = None
-    environment: str = ""  # the step of a runtime environment that is made while it waits for a worker
-    session_end: str = ""  # why its session ended, if its driver did not end it
+    # the step of a runtime environment that is running while the task waits for a worker
+    environment: str = ""
+    session_end: str = ""  # why the session ended, if its driver did not end it
 
 
 @plain(frozen=True)
@@ -291,7 +292,7 @@ def _slow(facts: TaskFacts) -> tuple[str, ...]:
     if usual is None or usual.count < 3:
         return ()
     steps = []
-    # Without the call itself: of a few calls, one that is slow makes the mean.
+    # Without the call itself: among few calls, one slow call determines the mean.
     mean_s = max(0.0, (usual.mean_s * usual.count - took) / (usual.count - 1))
     if took > max(_SLOW_FACTOR * mean_s, _SLOW_LEAST_S):
         steps.append(

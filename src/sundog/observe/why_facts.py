@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _DEPTH_MAX = 12
 _HOLDERS, _RUNNING_MAX = 5, 100
 _STACK_S = 1.0
-_ANSWER_S = 1.0  # a worker that makes its environment cannot answer, for minutes
+_ANSWER_S = 1.0  # a worker that sets up its environment cannot answer for minutes
 _OBJECT_CHARS, _TASK_CHARS, _WORKER_CHARS, _JOB_CHARS = 40, 32, 16, 8
 
 
@@ -335,7 +335,8 @@ class Gatherer:
         rows, _ = self.query.rows([("state", "=", "RUNNING")], _RUNNING_MAX, self.unfinished, detail=True)
         found = []
         for each in rows:
-            # In get and wait a task gives its processor back, and what runs in a placement group holds its group's.
+            # In get and wait a task returns its CPU, and a task in a placement group uses the CPUs of its
+            # group.
             waits = bytes.fromhex(each["task_id"]) in self.query.base.blocked
             held = _held(each.get("required_resources"), wanted - ({"CPU"} if waits else set()))
             if held and not each.get("placement_group_id"):

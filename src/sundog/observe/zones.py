@@ -135,7 +135,7 @@ def _condition(found: Iterable[SqlRow]) -> str:
             ranges[-1][1] = max(ranges[-1][1], last)
         else:
             ranges.append([first, last])
-    if len(ranges) > _RANGES_MAX:  # a condition of so many parts costs more than the rows between them
+    if len(ranges) > _RANGES_MAX:  # a condition with so many parts costs more than the rows in between
         ranges = [[ranges[0][0], ranges[-1][1]]]
     parts = [f"a.id BETWEEN {first:d} AND {last:d}" for first, last in ranges]
     return f"({' OR '.join(parts)})" if parts else "0"

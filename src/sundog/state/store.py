@@ -161,7 +161,7 @@ class Store:
         self._disk_rests_until = 0.0
         self._retry_at = 0.0
         self._collect_at = float("-inf")  # garbage is not collected before this time
-        self._looked_at = limit  # the pool at the last look
+        self._looked_at = limit  # the pool at the last check
         # of the current round
         self._round = 0
         self._scans = 0
@@ -169,9 +169,9 @@ class Store:
         self._pressed_until = 0.0
         self._deadline = 0.0
         self._unanswered: set[bytes] = set()
-        self._silent: set[bytes] = set()  # did not answer the last time, and have not since
-        self._answered: set[bytes] = set()  # have said in this round what they write
-        self._passing = False  # something could not go only because it was too new
+        self._silent: set[bytes] = set()  # processes that did not answer the last time, nor since
+        self._answered: set[bytes] = set()  # processes that have reported in this round what they write
+        self._passing = False  # something could not be removed only because it was too new
         self._barren_until = 0.0
         self._writing: set[str] = set()
         self._remove: list[str] = []
@@ -233,7 +233,7 @@ class Store:
             self.quotas.took(want.tenant, want.need)
             self._restoring[want.name] = want.need
             return [Restore(want.name, entry.place)]
-        # Some more, so that the next puts ask nobody; less of it when little is left.
+        # Grant some more, so that the next puts need no request; less when little is left.
         spare = self.quotas.spare(want.tenant, want.need, min(self._chunk, (self.pool - want.need) // 4))
         amount = want.need + spare
         self.pool -= amount
@@ -298,7 +298,7 @@ class Store:
         if round_number == self._round:
             self._answered.add(process)
         if round_number != self._round or self.phase != TRIM:
-            return []  # late: the next round removes what it returned
+            return []  # late: the next round removes what the process returned
         self._unanswered.discard(process)
         return self._maybe_count()
 
@@ -315,7 +315,7 @@ class Store:
             return []
         self._note(found, now)
         pinned = set().union(*self._pins.values())
-        # Pages of a file that was removed stay as long as somebody looks at them.
+        # Pages of a removed file stay as long as a process has them mapped.
         ghosts = sum(
             self.entries[name].place.length for name in pinned if name in self.entries and name not in found
         )
@@ -326,7 +326,7 @@ class Store:
         for job in self._jobs.values():
             job.update(
                 (name, 0) for name in job if name not in found
-            )  # gone already: not to be counted twice
+            )  # gone already: must not be counted twice
         counted = self.phase == COUNT
         self.phase = IDLE
         collected: list[Step] = []
@@ -409,7 +409,7 @@ class Store:
         return out
 
     def _candidates(self, found: dict[str, Seen], pinned: set[str]) -> list[tuple[str, int]]:
-        # An answer to an earlier round does not do: what it began to write since then may be half done.
+        # An answer to an earlier round does not count: the process may have begun to write a file since then.
         unheard = {process.hex() for process in self._credit.keys() - self._answered}
         used = self._used
         rows = []
@@ -422,7 +422,7 @@ class Store:
                 continue
             entry = self.entries.get(name)
             if entry is None and maker_of(name) in unheard:
-                continue  # perhaps stopped in the middle of writing it
+                continue  # the process may have been stopped while it wrote the file
             if entry is not None and (entry.restoring or not entry.restored):
                 continue
             rows.append((max(made_at, used.get(name, 0.0)), name, seen.size))
@@ -469,7 +469,8 @@ class Store:
         """Now and then: if the store seems to fill, see whether it does, and have garbage collected."""
         if self.phase != IDLE or self._jobs or now < self._collect_at:
             return []
-        # Credit is an upper bound, so only the files tell. Unless the pool has changed, nobody asked for room since.
+        # Credit is an upper bound, so only the files count. If the pool has not changed, no process has asked
+        # for space since.
         if self.limit - self.pool <= self.limit * COLLECT_ABOVE or self.pool == self._looked_at:
             return []
         self._round += 1
@@ -551,7 +552,7 @@ class Store:
         """An object is back in memory; or not, because its copy on disk is `lost` or for a reason that may pass."""
         length = self._restoring.pop(name)
         entry = self.entries.get(name)
-        if entry is None:  # freed meanwhile
+        if entry is None:  # freed in the meantime
             if ok:
                 return [Evict(self._job({name: length}), [name])]
             self.pool += length

@@ -19,8 +19,9 @@ from sundog.state.shapes import SpecQueue, Want
 from sundog.state.starvation import may_ask_back
 
 _WEIGHT = 1.0
-# A job that gave a CPU back most often wants one again soon. The owner of a flood may take longer than that to give
-# one back, so what a job within its share returns is kept for it for this long before jobs beyond theirs may have it.
+# A job that returned a CPU usually wants one again soon. The owner of very many tasks may take longer to
+# return one. So a CPU returned by a job within its share is kept for that job this long before jobs beyond
+# their share may have it.
 KEEP_S = 0.5
 MEMORY = "memory"
 _HELD_BACK = {
@@ -140,7 +141,7 @@ class Tenants:
         need = cpu_of(want.shape)
         nodes = list(nodes)
         if not kept or not need or not any(pool is node.pool for node in nodes):
-            return ""  # what a placement group has set aside is not for others
+            return ""  # the resources of a placement group are not for others
         if self.cpu[want.job] + need <= self._share(want.job, nodes, waiting):
             return ""
         enough = sum(node.pool.free.get(CPU, 0) for node in nodes) - kept >= need

@@ -183,7 +183,8 @@ class Builder:
         elif fact.where == BEHIND:
             child = ("task", fact.ahead)
         elif fact.where == LEASE or (fact.where == SENT and self._slot_for(fact.worker, task) in self.graph):
-            # What was sent to a worker that then blocked goes to another, as soon as there is one.
+            # A task that was sent to a worker which then blocked goes to another worker as soon as there is
+            # one.
             child = self._lease(owner, fact.key)
         elif fact.where == CALL:
             kind, worker = self.world.actor_place(fact.actor)
@@ -201,7 +202,7 @@ class Builder:
             return "slot", worker, ""
         queued = dict(report.queued)
         if task not in queued and not report.exclusive:
-            return "slot", worker, ""  # it has ended, or is on its way
+            return "slot", worker, ""  # the task has ended, or is on its way
         return "slot", worker, queued.get(task, MAIN)
 
     # ------------------------------------------------------------------ resources
@@ -232,10 +233,10 @@ class Builder:
         report = self.reports.get(holder.key) if holder.kind != "group" else None
         busy = [task for slot in report.slots for task in slot.running] if report is not None else []
         if busy:
-            # An actor keeps what it holds beyond its calls, but while they last it cannot end in peace either.
+            # An actor holds its resources beyond its calls, but it cannot end while calls run.
             self.graph[vertex] = (Clause(1, tuple((("task", task), 1) for task in busy)),)
         elif holder.kind == "group" or (holder.kind == "actor" and holder.key):
-            # It gives nothing back by itself: somebody has to remove it.
+            # A placement group returns nothing by itself: a program has to remove it.
             self.graph[vertex] = (Clause(1, ((NOBODY, 1),)),)
         return vertex
 
@@ -248,7 +249,7 @@ class Builder:
             busy = {task for slot in report.slots for task in slot.running}
             seen = {wait.runs for wait in report.waits if wait.holds_slot}
             if report.others or busy - seen or (not report.slots and not report.waits):
-                return  # something runs there that nobody waits with
+                return  # something runs there that no known wait depends on
             children += [(("wait", process, wait.serial), 1) for wait in report.waits]
         if children:
             self.graph[NOBODY] = (Clause(1, tuple(children)),)

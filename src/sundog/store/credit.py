@@ -26,7 +26,7 @@ class Credit:
     def __init__(self) -> None:
         self.left = _ENDLESS
         self.reserved = 0
-        # Asks the node for so much more, of which so much is to be set aside. False: the store has no room.
+        # Asks the node for so many bytes, of which so many are to be reserved. False: the store has no room.
         self.ask: Callable[[int, int], bool] | None = None
         self._lock = threading.Lock()
 
@@ -43,7 +43,7 @@ class Credit:
                 self.left = left - need
                 self.reserved += need
                 return True
-            # What is left is set aside at once, so that neither another thread nor the node counts on it.
+            # Reserve what is left at once, so that neither another thread nor the node uses it.
             aside = max(left, 0)
             debt = aside - left
             self.left = 0

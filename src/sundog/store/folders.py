@@ -19,7 +19,7 @@ from sundog.store import places
 
 LOCK, LINK = ".lock", ".session"  # in the folder of shared memory
 STARTED = "started"  # in the folder of sessions: a link to the one that programs join without being told
-_MARK = ".sundog"  # in the folder of a session: a link that says its name
+_MARK = ".sundog"  # in the folder of a session: a link that contains its name
 # What each type of object_spilling_config may have in its params, where to spill first.
 _FOLDER_PARAMS = ("directory_path", "buffer_size")
 _URL_PARAMS = ("uri", "buffer_size", "override_transport_params", "storage_options")
@@ -107,7 +107,7 @@ def make_folders(session_path: str, wanted: list[Destination]) -> list[str]:
     """
     own = f"{session_path}/spilled_objects"
     if not wanted:
-        return [own]  # made when it is needed
+        return [own]  # created on demand
     made = []
     trust.make_folder(own)
     for number, destination in enumerate(wanted):
@@ -184,7 +184,7 @@ def make_shared_lock(shm_root: str) -> int:
     try:
         lock = os.open(os.path.dirname(shm_root), os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600)
     except OSError:
-        # A file system that knows no files without a name.
+        # The file system does not support files without a name.
         lock = trust.create_file(shm_root + LOCK)
     fcntl.flock(lock, fcntl.LOCK_EX)
     return lock
@@ -204,7 +204,7 @@ def make_shared(shm_root: str, session_path: str, lock: int) -> None:
         try:
             folder = trust.open_folder(shm_root)
         except FileNotFoundError:
-            continue  # a sweep took it for what a dead session left, as it was empty
+            continue  # a sweep removed it as the remains of a dead session, because it was empty
         try:
             with contextlib.suppress(FileExistsError):
                 # With `dst_dir_fd`, Python follows the link that a descriptor is in /proc.
@@ -259,7 +259,7 @@ def sweep_shared(shm_root: str) -> str:
         with contextlib.suppress(OSError):
             path = os.readlink(LINK, dir_fd=folder)
     except FileNotFoundError:
-        # In the making, or all but removed. Only an empty folder goes, and its maker tries again.
+        # Being created, or almost removed. Only an empty folder is removed, and its creator tries again.
         with contextlib.suppress(OSError):
             os.rmdir(shm_root)
         return ""
@@ -300,7 +300,8 @@ def make_lock(session_path: str) -> int:
     """
     lock = trust.create_file(f"{session_path}/lock")
     fcntl.flock(lock, fcntl.LOCK_EX)
-    # A link needs no room for data: the session can be made on a full disk too. It is there if only the lock was gone.
+    # A link needs no space for data: the session can be created on a full disk too. It exists if only the
+    # lock was gone.
     with contextlib.suppress(FileExistsError):
         os.symlink(os.path.basename(session_path), f"{session_path}/{_MARK}")
     return lock
@@ -313,7 +314,7 @@ def is_held(folder: int) -> bool:
     except OSError:
         return False
     try:
-        # Shared: two who ask at the same time must not take each other for the node.
+        # A shared lock: two programs that check at the same time must not take each other for the node.
         fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
         return True
@@ -327,7 +328,7 @@ def lock_of_ended(session_path: str) -> int | None:
     try:
         folder = trust.open_folder(session_path)
         try:
-            # Without its mark it is being made, or it is another program's.
+            # Without the mark it is being created, or belongs to another program.
             if os.readlink(_MARK, dir_fd=folder) != os.path.basename(session_path):
                 return None
             lock = trust.open_file("lock", folder, os.O_RDWR)
@@ -389,5 +390,6 @@ def _debug_sockets(folder: int) -> list[str]:
 
 def remove_session(session_path: str) -> None:
     """Remove the whole folder of a session that has ended."""
-    remove_folders(session_path)  # if its driver was killed before there was a node, nobody has
+    # if the driver was killed before the node started, no process has removed them
+    remove_folders(session_path)
     trust.remove(session_path, last=(_MARK, "lock"))
