@@ -5,9 +5,11 @@ Owns the browser's life, and waiting for what a page shows. `make browser` insta
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -91,16 +93,20 @@ class Browser:
 @contextmanager
 def browser(port: int) -> Iterator[Browser]:
     """A browser that ends with the test."""
-    driver = _start()
-    driver.set_page_load_timeout(PATIENCE_S)
-    try:
-        yield Browser(driver, port)
-    finally:
-        driver.quit()
+    with tempfile.TemporaryDirectory(prefix="sundog-browser-", ignore_cleanup_errors=True) as folder:
+        driver = _start(folder)
+        driver.set_page_load_timeout(PATIENCE_S)
+        try:
+            yield Browser(driver, port)
+        finally:
+            driver.quit()
 
 
-def _start() -> Any:
-    """Start it; on a machine that is slow at this moment, its own bounds on time may end that: then once more."""
+def _start(folder: str) -> Any:
+    """Start it; on a machine that is slow at this moment, its own bounds on time may end that: then once more.
+
+    Chromium leaves folders where temporary files go: that is `folder`, which the caller removes.
+    """
     from selenium import webdriver
     from selenium.common.exceptions import WebDriverException
     from selenium.webdriver.chrome.service import Service
@@ -119,7 +125,7 @@ def _start() -> Any:
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     for left in reversed(range(_TRIES)):
-        service = Service(str(DRIVER))
+        service = Service(str(DRIVER), env={**os.environ, "TMPDIR": folder})
         try:
             return webdriver.Chrome(options=options, service=service)
         except WebDriverException:

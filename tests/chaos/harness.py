@@ -50,6 +50,8 @@ class Harness:
         self.seed, self.kinds, self.say = seed, kinds, say
         self.report = Report()
         self.folder = tempfile.mkdtemp(prefix="sd-chaos-", dir="/tmp")  # short: sockets live below it
+        # What tasks note lies apart: the other folder may be a full disk. A driver that is killed cannot remove it.
+        self.notes = tempfile.mkdtemp(prefix="sd-notes-", dir="/tmp")
 
     def run(self, seconds: float) -> Report:
         """Play sessions until so many seconds have passed; the one that runs then is played to its end."""
@@ -61,6 +63,7 @@ class Harness:
                 number += 1
         finally:
             shutil.rmtree(self.folder, ignore_errors=True)
+            shutil.rmtree(self.notes, ignore_errors=True)
         return self.report
 
     def play(self, number: int) -> None:
@@ -85,7 +88,7 @@ class Harness:
         if number % _EVERY == _LOSES_NODE and "node" in self.kinds:
             kinds = ["node"]
         report = Report()
-        driver = _Driver(seed, kinds, self.folder, cramped=cramped, turned=turned)
+        driver = _Driver(seed, kinds, self.folder, self.notes, cramped=cramped, turned=turned)
         try:
             session = driver.line("session ")
             if session is None:
@@ -128,7 +131,14 @@ class _Driver:
     """The process that plays one session."""
 
     def __init__(
-        self, seed: str, kinds: list[str], folder: str, *, cramped: bool = False, turned: bool = False
+        self,
+        seed: str,
+        kinds: list[str],
+        folder: str,
+        notes: str,
+        *,
+        cramped: bool = False,
+        turned: bool = False,
     ) -> None:
         source = str(Path(sundog.__file__).parents[1])
         command = [sys.executable, "-m", "tests.chaos.rounds", seed, ",".join(kinds)]
@@ -143,7 +153,7 @@ class _Driver:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PYTHONPATH": source, **places},
+            env={**os.environ, "PYTHONPATH": source, "TMPDIR": notes, **places},
         )
         self.deadline = time.monotonic() + ROUND_MAX_S
         self.clock, self.longer = Clock(), _LONGER_TIMES
