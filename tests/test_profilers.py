@@ -6,6 +6,7 @@ import cProfile
 import gc
 import pstats
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -56,4 +57,33 @@ def test_the_collector_rests_while_a_module_is_imported_and_is_as_before_after_i
         assert gc.isenabled() is was_on
     finally:
         (gc.enable if before else gc.disable)()
+        sys.modules.pop(name, None)
+
+
+def test_a_module_that_another_thread_is_importing_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = "half_imported"
+    source = "import sys\nreached, go_on = sys.half_imported\nreached.set()\ngo_on.wait()\nlast = 1\n"
+    (tmp_path / f"{name}.py").write_text(source, encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    reached, go_on = threading.Event(), threading.Event()
+    monkeypatch.setattr(sys, name, (reached, go_on), raising=False)
+    seen: list[object] = []
+    first = threading.Thread(target=profilers.load, args=(name,))
+    second = threading.Thread(target=lambda: seen.append(getattr(profilers.load(name), "last", "half")))
+    try:
+        first.start()
+        assert reached.wait(120)
+        assert name in sys.modules
+        assert profilers.loaded(name) is None
+        second.start()
+        second.join(0.2)  # a module that is not whole would be there at once
+        go_on.set()
+        second.join(120)
+        assert seen == [1]
+        assert profilers.loaded(name) is sys.modules[name]
+    finally:
+        go_on.set()
+        first.join(120)
         sys.modules.pop(name, None)

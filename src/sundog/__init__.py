@@ -150,7 +150,8 @@ class _Init:
         from sundog import early
 
         engines = sys.modules.get("sundog.engines")
-        if engines is None or engines.current() is None:
+        current = getattr(engines, "current", None)  # another thread may be importing them
+        if current is None or current() is None:
             if early.is_likely(args[0] if args else kwargs.get("address"), kwargs.get("engine")):
                 early.begin()
         import gc

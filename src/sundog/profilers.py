@@ -1,8 +1,8 @@
 """Whether a profiler of the user's looks at this thread: cProfile, or what speaks its protocol.
 
-Owns that question, and imports that such a profile is not to show. A profile of a driver is read by people: it shows
-`remote`, `get` and `wait`, not the thousands of calls of an import on first use, nor the looks of a get that spins. Any
-process, any thread; imports nothing.
+Owns that question, imports that such a profile is not to show, and which modules are imported already. A profile of a
+driver is read by people: it shows `remote`, `get` and `wait`, not the thousands of calls of an import on first use, nor
+the looks of a get that spins. Any process, any thread; imports nothing.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import partial
+from types import ModuleType
 from typing import Any
 
 _PROFILER_ID = 2  # sys.monitoring.PROFILER_ID
@@ -40,9 +41,19 @@ def load(name: str) -> Any:
             helper.join()
         except RuntimeError:
             pass  # the system allows no more threads
-    if name not in sys.modules:
+    if loaded(name) is None:
         _import(name)
     return sys.modules[name]
+
+
+def loaded(name: str) -> ModuleType | None:
+    """A module that is imported already, to its end.
+
+    Another thread may be importing it: then it is in `sys.modules`, and its names are not there yet. The import
+    statement waits for that thread; a look into `sys.modules` does not.
+    """
+    module = sys.modules.get(name)
+    return None if getattr(getattr(module, "__spec__", None), "_initializing", False) else module
 
 
 def _import(name: str) -> None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sundog import secrecy, trust
 from sundog.capsules.rows import SUFFIX, Contents, Header, Lent, Outcome, Packed, write
 from sundog.config import user_environ
+from sundog.profilers import loaded
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -46,8 +47,8 @@ def note_randomness() -> Randomness:
     """The states as they are now."""
     import random
 
-    numpy: Any = sys.modules.get("numpy")
-    return Randomness(random.getstate(), numpy.random.get_state() if numpy is not None else None)
+    random_numbers: Any = loaded("numpy.random")
+    return Randomness(random.getstate(), random_numbers.get_state() if random_numbers is not None else None)
 
 
 class CapsulePace:

@@ -20,6 +20,7 @@ from types import CellType, CoroutineType, FrameType, FunctionType, GeneratorTyp
 from typing import Any
 
 from sundog.owner.stacks import PACKAGE_DIR
+from sundog.profilers import loaded
 from sundog.refs import ObjectRef
 from sundog.wire.looks import Retention
 
@@ -253,7 +254,7 @@ def _arrays_over(
 ) -> dict[str, list[tuple[str, object]]]:
     """For each object: arrays over its bytes with what holds them, a variable in words or (value, container)."""
     found: dict[str, list[tuple[str, object]]] = {}
-    numpy = sys.modules.get("numpy")
+    numpy = loaded("numpy")
     if not exported or numpy is None:
         return found
     names = {id(exporter): name for name, exporter in exported.items()}

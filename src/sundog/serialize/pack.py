@@ -16,7 +16,7 @@ from sys import modules
 from types import FunctionType
 from typing import Any
 
-from sundog.profilers import load
+from sundog.profilers import load, loaded
 from sundog.refs import ObjectRef, collectors
 
 # Values of these exact types hold no ref, no buffer and nothing of __main__.
@@ -91,7 +91,7 @@ def _remember_array(value: Any, meta: bytes) -> None:
     """Keep the stream of an array for others like it, if shape and dtype are all that it says."""
     global _array_type
     kind = type(value)
-    numpy = sys.modules.get("numpy")
+    numpy = loaded("numpy")
     if numpy is None or kind is not numpy.ndarray or kind in copyreg.dispatch_table:
         return
     dtype = value.dtype
@@ -107,7 +107,7 @@ def _remember_array(value: Any, meta: bytes) -> None:
 
 def _dump(value: object, buffers: Buffers, sent: list[bytes], thawed_max: int = _THAWED_MAX) -> bytes:
     """The stream of a value; buffers for shared memory are added to `buffers`, the others are in the stream."""
-    if not _taught and _STARLETTE in modules:
+    if not _taught and _STARLETTE in modules and loaded(_STARLETTE) is not None:
         _teach_starlette()
     thawed: Buffers = []  # small buffers that the pickler writes as bytearrays
 
