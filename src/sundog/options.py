@@ -35,8 +35,8 @@ _OWN_KEYWORD = {"CPU": "num_cpus", "GPU": "num_gpus", "memory": "memory"}
 _NAME = r"[a-zA-Z0-9](?:[\w.\-]{0,61}[a-zA-Z0-9])?"
 _LABEL_KEY = re.compile(rf"(?:[a-z0-9](?:[a-z0-9.\-]{{0,251}}[a-z0-9])?/)?{_NAME}")
 _LABEL_VALUE = re.compile(rf"!?(in\(\s*{_NAME}(\s*,\s*{_NAME})*\s*\)|({_NAME})?)")
-# The older form of a PlacementGroupSchedulingStrategy. "default" is the group of the submitting task, if that
-# group captures child tasks; None is no group.
+# The older form of a PlacementGroupSchedulingStrategy. "default": the submitting task's group, if it captures
+# child tasks; None: no group.
 _GROUP_OPTIONS = ("placement_group", "placement_group_bundle_index", "placement_group_capture_child_tasks")
 _NONE_COUNTS = frozenset({"placement_group"})
 BOTH_PLACES = """placement_group= and scheduling_strategy= both say where to run: give the group as \
@@ -80,8 +80,7 @@ class _Options:
                 f"@{'method' if kind.noun == 'method' else 'remote'}({name}=...)."
             )
         _refuse_none(kind, _NO_NONE_IN_OPTIONS, overrides)
-        # Programs call .options() in loops. Copying slot by slot avoids the constructor of a frozen row,
-        # which is slow with this many fields; the copied values have been checked before.
+        # Programs call .options() in loops: copying slots is faster than the constructor, and they are checked.
         copy = object.__new__(type(self))
         for write, value in zip(kind.writers, kind.read_all(self), strict=True):
             write(copy, value)

@@ -145,14 +145,14 @@ def outcome_of_result(result: object) -> Outcome:
 def _text(error: BaseException) -> str:
     try:
         return str(error)[:_TEXT_MAX]
-    except BaseException as trouble:  # of the user's: it may raise anything
+    except BaseException as trouble:  # user code, which may raise anything
         return f"(its text cannot be had: {type(trouble).__name__})"
 
 
 def _repr(value: object) -> str:
     try:
         return repr(value)[:_TEXT_MAX]
-    except BaseException as trouble:  # of the user's: it may raise anything
+    except BaseException as trouble:  # user code, which may raise anything
         return f"<{type(value).__name__}, whose repr raises {type(trouble).__name__}>"
 
 

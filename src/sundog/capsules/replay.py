@@ -25,7 +25,7 @@ from sundog.serialize.pack import Slot, unpack_with
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-# Of the terminal, not of the task.
+# Variables of the terminal, not of the task.
 _KEPT = frozenset(
     {"TERM", "COLUMNS", "LINES", "DISPLAY", "PWD", "OLDPWD", "SHLVL", "_", "PATH", "VIRTUAL_ENV"}
 )
@@ -48,10 +48,10 @@ class LostRef:
 class Prepared(NamedTuple):
     """A run that is ready to begin."""
 
-    function: Any  # what the user has written
+    function: Any  # the function as the user wrote it
     args: tuple[object, ...]
     kwargs: dict[str, object]
-    remark: str  # what is not as it was, "" if all is
+    remark: str  # what differs from the recorded run; "" if nothing does
 
     def call(self) -> object:
         """Run it; a coroutine to its end, a generator to its last item."""

@@ -56,7 +56,7 @@ def command(task: str | None, only_list: bool, patience_s: float, vscode: bool, 
     paused = _paused(source, task, patience_s)
     left: set[str] = (
         set()
-    )  # a task tells us that it goes on before it tells its node, which may list it still
+    )  # a task informs this command before its node, which may still list the task as paused
     while True:
         if only_list:
             _show(paused)

@@ -68,8 +68,8 @@ def code_of(error: BaseException) -> int:
     if isinstance(error, click.ClickException):
         return error.exit_code
     if isinstance(error, BrokenPipeError):
-        # Our own output's reader went away (`sundog status | head -1`), not a session: it is a
-        # ConnectionError by class only. click and rich end with 1 for it, so we do too.
+        # The reader of this command's output went away (`sundog status | head -1`), not a session: only the
+        # class is ConnectionError. click and rich exit with 1 in this case, and so does sundog.
         return FAILED
     if isinstance(error, ConnectionError | TimeoutError | EOFError):
         return NO_ANSWER
@@ -89,10 +89,9 @@ def mapped() -> Iterator[None]:
         _leave(code_of(error))
     except BrokenPipeError as error:
         if not _is_output_closed():
-            _say_no_answer(error)  # of the session's socket: it ended while it was asked
+            _say_no_answer(error)  # the session ended before it answered
             _leave(NO_ANSWER)
-        # Python flushes stdout once more on its way out; without this it would complain about the same pipe
-        # again.
+        # Python flushes stdout once more at its end; without this line it would report the same pipe again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         _leave(code_of(error))
     except (ConnectionError, TimeoutError, EOFError) as error:
@@ -118,9 +117,10 @@ def _is_output_closed() -> bool:
     try:
         looked = select.poll()
         for file in (sys.stdout, sys.stderr):
-            looked.register(file.fileno(), 0)  # a pipe without a reader is told unasked
+            # a pipe without a reader is reported even if nothing is asked for
+            looked.register(file.fileno(), 0)
         return bool(looked.poll(0))
-    except (OSError, ValueError):  # no real file: a test, or closed by ourselves
+    except (OSError, ValueError):  # not a real file: a test, or closed by sundog
         return True
 
 

@@ -64,4 +64,4 @@ def _ask_to_end(actor: object) -> None:
     try:
         sundog.get(actor.__ray_terminate__.remote())  # type: ignore[attr-defined]
     except RayActorError:
-        pass  # this is its end
+        pass  # the actor has ended

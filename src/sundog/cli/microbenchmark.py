@@ -20,7 +20,7 @@ from sundog.cli import exits
 if TYPE_CHECKING:
     from rich.table import Table
 
-# Enough in one round that reading the clock is nothing beside it, few enough that a round stays under 0.1 s.
+# So many that reading the clock does not matter, and so few that a round takes less than 0.1 s.
 BATCH = 1_000
 MEGABYTE = 2**20
 

@@ -38,12 +38,12 @@ RESOURCES = (
     "workers",
 )
 _PIPE_WIDTH = 100_000
-# After a table's first column, those that say most: a terminal that is too narrow for all shows what it has room for.
+# The most informative columns after the first: a narrow terminal shows as many as fit.
 _TELLING = (
     "object", "name", "class_name", "state", "state_counts", "size", "object_size", "call site", "call_site", "kind",
     "reference_type", "worker_pid", "pid", "error_type", "exit_type", "status", "task_status", "age", "attempt_number",
 )  # fmt: skip
-_TEXT_WIDTH = 28  # what a column of sentences or paths needs at least; it breaks its lines
+_TEXT_WIDTH = 28  # the least width of a column of sentences or paths, which wraps
 _PLAIN = re.compile(r"[A-Za-z_/][\w./-]*( [\w./-]+)*")
 _WORDS = frozenset({"true", "false", "null", "yes", "no", "on", "off", "nan"})
 _FILTER = re.compile(r"\s*([\w-]+)\s*(!?=)\s*(.*?)\s*")
@@ -84,7 +84,7 @@ def format_option(*, default: str) -> "Decorator":
         if wanted:
             ctx.params["form"] = "json"
 
-    # Not eager: it is called after --format has been read, and wins.
+    # Not eager: evaluated after --format, so this flag wins.
     flag = click.option(
         "--json", is_flag=True, expose_value=False, callback=as_json, help="The same as --format json."
     )
@@ -222,4 +222,4 @@ def asked(call: "Callable[[], T]") -> "T":
     except RayStateApiException as error:
         raise exits.CommandError(str(error)) from None
     finally:
-        index.progress = index.no_progress  # the bar has ended: drawn on, it would never be stopped
+        index.progress = index.no_progress  # the bar has ended: drawn again, it would never be stopped

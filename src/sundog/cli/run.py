@@ -204,8 +204,8 @@ def _make_main(path: str | None, spec: ModuleSpec | None = None) -> ModuleType:
 
 
 def _set_first_path(folder: str) -> None:
-    # The first entry is where `sundog` itself was started from: the script must see its own folder there
-    # instead. Under `python -P` Python adds no such entry, and neither do we.
+    # The first entry is the folder of the command `sundog`: the script must have its own folder there. Under
+    # `python -P` Python adds no such entry, and neither does sundog.
     if not sys.flags.safe_path:
         sys.path[:1] = [folder]
 

@@ -227,7 +227,7 @@ def _say_started(info: "SessionInfo", head: "Head | None", notes: list[str]) -> 
         click.echo(note, err=True)
 
 
-# Flags of Ray's `start` that mean nothing here: there are no such ports, processes or stores.
+# Flags of Ray's `start` without a meaning here: there are no such ports, processes or stores.
 _NUMBERS = (
     "--port",
     "--object-manager-port",

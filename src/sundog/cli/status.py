@@ -58,7 +58,7 @@ _STATES = {
 _SHOWN_MAX = 20
 _PATIENCE_S = 1.0
 _BETWEEN_S = 0.5
-_PIPE_WIDTH = 100_000  # rich wraps by width and not by line: no row is as long as this
+_PIPE_WIDTH = 100_000  # rich wraps by width, not by line: no row is as long as this
 
 
 def render(info: "SessionInfo", answer: "StatusPage") -> "list[RenderableType]":
@@ -85,7 +85,7 @@ def render(info: "SessionInfo", answer: "StatusPage") -> "list[RenderableType]":
     table = Table("resource", "used", "of", title="Resources", title_justify="left", box=None)
     for name, total in sorted(resources["total"].items()):
         if name.startswith("node:"):
-            continue  # a mark that lets work ask for this node, not something to run out of
+            continue  # a marker by which tasks ask for this node, not a resource that can run out
         used = total - resources["available"].get(name, 0.0)
         table.add_row(Text(printable(name)), _amount(name, used), _amount(name, total))
     parts.append(table)
@@ -252,7 +252,7 @@ def _waiting(pending: "Sequence[PendingRow]") -> "RenderableType":
         "asks for", "how many", "waits since", "why", title="Waiting", title_justify="left", box=None
     )
     for demand in pending:
-        # As Ray writes a demand: programs look for such a line in what `status` prints.
+        # In Ray's form of a demand: programs search for such a line in the output of `status`.
         asked = {name: float(amount) for name, amount in dict(demand["shape"]).items()}
         row = (f"{asked}:", str(demand["count"]), in_words(float(demand["waited_s"])), str(demand["why"]))
         table.add_row(*[Text(printable(cell)) for cell in row])
@@ -261,7 +261,7 @@ def _waiting(pending: "Sequence[PendingRow]") -> "RenderableType":
 
 def _count(value: "Mapping[str, int] | Sequence[object]", kind: str) -> str:
     states = value if isinstance(value, Mapping) else {}
-    # The dead are worth a mention, but they are none of those that run.
+    # Dead actors are shown, but do not count among the running ones.
     count = sum(n for state, n in states.items() if state != "DEAD") if states else len(value)
     detail = ", ".join(f"{n} {state}" for state, n in states.items())
     return f"{count} {kind}" + ("" if count == 1 else "s") + (f" ({detail})" if detail else "")

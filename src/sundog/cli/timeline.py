@@ -95,7 +95,7 @@ def _write(target: str, text: Iterable[str]) -> None:
     try:
         with open(
             part, "x", encoding="utf-8"
-        ) as file:  # in a shared folder somebody may have put a link there
+        ) as file:  # in a shared folder another user may have put a link there
             file.writelines(text)
         os.replace(part, target)
     except OSError as error:

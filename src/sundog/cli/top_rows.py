@@ -19,7 +19,7 @@ WORKER_COLUMNS = ("pid", "process", "runs", "for", "CPU", "RSS", "own")
 _BAR = 16
 _NAMES_MAX = 3
 
-# What `s` goes through, and what comes first in each.
+# The orders that the key `s` goes through, and the sort key of each.
 FUNCTION_SORTS: "dict[str, Callable[[Function], tuple[float, float] | float | str]]" = {
     "active": lambda each: (-(each.running + each.waiting), -each.total_s),
     "time": lambda each: -each.total_s,

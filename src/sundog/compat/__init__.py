@@ -48,8 +48,8 @@ def install() -> None:
             name="ray",
             path=getattr(present, "__file__", None),
         )
-    # First, not last: a Ray installed beside sundog must not win, and the path finder would otherwise load
-    # our own files a second time under Ray's name (`ray.__path__` is sundog's).
+    # First, not last: an installed Ray must not win, and the path finder would load sundog's files a second
+    # time under Ray's name (`ray.__path__` is sundog's).
     sys.meta_path.insert(0, _finder)
 
 
@@ -59,7 +59,7 @@ def uninstall() -> None:
         return
     sys.meta_path.remove(_finder)
     for name in list(sys.modules):
-        # While it was on, every module of that name was given by us.
+        # While it was installed, sundog provided every module of that name.
         if name == "ray" or name.startswith("ray."):
             del sys.modules[name]
 

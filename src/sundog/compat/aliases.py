@@ -19,7 +19,7 @@ from types import ModuleType
 
 from sundog import absent
 
-# What Ray documents below its own name and sundog answers for, each with all that lies below it.
+# What Ray documents below its own name and sundog provides, each with everything below it.
 _STANDS_IN_FOR = frozenset(
     {
         "actor",

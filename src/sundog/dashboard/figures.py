@@ -225,7 +225,8 @@ def count_tasks(pulses: Iterable[Pulse], ended: Mapping[str, FunctionFigures]) -
             counts[each.name, "PENDING_NODE_ASSIGNMENT"] += each.worker
             sent[each.name] += each.sent
     for name, count in sent.items():
-        # What a worker has and does not run yet; a look at owners and workers is not one moment.
+        # Tasks that a worker has and does not run yet. The answers of owners and workers are not of the same
+        # moment.
         counts[name, "SUBMITTED_TO_WORKER"] += max(0, count - counts[name, "RUNNING"])
     for name, figures in ended.items():
         counts[name, "FAILED"] = figures["failed"]

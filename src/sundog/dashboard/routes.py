@@ -53,7 +53,7 @@ def routes(desk: HeadDesk) -> list[BaseRoute]:
         return Response(grafana.board_text(), media_type="application/json")
 
     if desk.session.is_live:
-        with contextlib.suppress(OSError):  # a full disk: what it is for can be typed by hand
+        with contextlib.suppress(OSError):  # a full disk: the address can be typed by hand
             write_files(desk.session.path, desk.info)
     return [Route("/metrics", metrics), Route("/api/grafana/board", board)]
 

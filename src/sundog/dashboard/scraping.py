@@ -49,7 +49,7 @@ def main(path: str, listener_fd: int, node_pid: int, for_all: bool = False) -> N
         return
     serve(Server(listener, Exporter(open_session(path)), for_all=for_all), node)
     sys.stdout.flush()
-    os._exit(0)  # a thread whose client does not read keeps nobody
+    os._exit(0)  # a thread whose client does not read must not keep the process alive
 
 
 def serve(server: Server, node: int, idle_s: float = IDLE_S) -> None:

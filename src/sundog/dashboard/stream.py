@@ -33,7 +33,7 @@ class Bar(NamedTuple):
 
     start_s: float
     end_s: float
-    name: int  # of the one that took longest
+    name: int  # the name of the longest one
     failed: bool  # any of them
     tasks: int  # how many
     id: int  # of the row of the first in the index
@@ -68,7 +68,7 @@ class StreamLane:
     def between(self, start_s: float, end_s: float, longest_s: float, grain_s: float) -> Iterator[Bar]:
         """Those that overlap a window; groups as a whole where they are finer than the grain."""
         low = bisect_left(self.ends, start_s)
-        # They are in the order of their ends: those that end later than the window may still have begun in it.
+        # Sorted by their ends: bars that end after the window may have begun in it.
         high = min(len(self.ends), bisect_left(self.ends, end_s + longest_s) + 1)
         at = low
         while at < high:
@@ -133,7 +133,7 @@ class TaskStream:
             self.names[name] = str(index.one("SELECT text FROM names WHERE id = ?", name) or "?")
             self.colors.setdefault(self.names[name], len(self.colors))
         if lane.ends and end_s < lane.ends[-1]:
-            end_s = lane.ends[-1]  # told late, by the owner of a task that was lost
+            end_s = lane.ends[-1]  # reported late, by the owner of a lost task
         lane.add(min(start_s, end_s), end_s, name, bool(flags & events.FAILED), id_)
         self.count += 1
         self.total += 1

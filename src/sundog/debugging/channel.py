@@ -84,7 +84,7 @@ def listen(session_path: str, name: str) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     folder = trust.open_folder(path)
     try:
-        # By the descriptor: an address has room for 107 bytes only.
+        # By the descriptor: a socket address has room for 107 bytes only.
         listener.bind(f"/proc/self/fd/{folder}/{name}.sock")
         listener.listen(4)
     except BaseException:

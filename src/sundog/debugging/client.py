@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _DELIMITERS = " \t\n`@#$%^&*()=+[{]}\\|;:'\",<>?"
 _HISTORY_MAX = 1000
-# How a visit ended: the task goes on or has ended; its process is gone; Ctrl-C while it ran.
+# How a visit ended: the task continues or has ended; its process is gone; Ctrl-C during the run.
 END, GONE, LEFT = "end", "gone", "left"
 
 
@@ -98,7 +98,7 @@ def _line_editor(channel: DebugChannel, history: str) -> Iterator[None]:
     finally:
         readline.set_history_length(_HISTORY_MAX)
         with contextlib.suppress(OSError):
-            os.close(os.open(history, os.O_WRONLY | os.O_CREAT, 0o600))  # what was typed is nobody else's
+            os.close(os.open(history, os.O_WRONLY | os.O_CREAT, 0o600))  # the typed commands are private
             readline.write_history_file(history)
         readline.set_completer(before[0])
         readline.set_completer_delims(before[1])

@@ -56,7 +56,7 @@ class DebugDesk:
         self._client: channel.DebugChannel | None = None
         self._unshown: list[str] = []
         self._lock = threading.Lock()
-        self._is_running = False  # the task goes on between two stops, and a thread looks for its end
+        self._is_running = False  # the task runs between two stops, and a thread watches for its end
         announce(pause)
 
     # ------------------------------------------------------------------ what pdb writes
@@ -103,7 +103,7 @@ class DebugDesk:
             return self.debugger.complete_line(
                 str(message["text"]), str(message["line"]), int(message["begin"]), int(message["end"])
             )
-        except Exception:  # of a property of the user's, say
+        except Exception:  # for example an error in a property of the user's class
             return []
 
     def _take(self) -> tuple[str, str]:
@@ -166,7 +166,7 @@ class DebugDesk:
                 else:
                     time.sleep(_LOOK_S)
 
-        with contextlib.suppress(RuntimeError):  # no thread can be had: then the next stop finds out
+        with contextlib.suppress(RuntimeError):  # no thread can be started: the next stop notices the end
             threading.Thread(target=look, daemon=True, name="sundog-debug").start()
 
     def close(self, text: str) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _WORKER = f"{_PACKAGE}worker{os.sep}"
-# Stepping passes over these: they run the task, and are not what is being debugged.
+# Stepping skips these modules: they run the task, and are not being debugged.
 _SKIPPED = ("sundog", "sundog.*", "asyncio", "asyncio.*", "selectors")
 
 # Makes a desk for a stop: (path, line, function, why).
@@ -47,7 +47,7 @@ class RemotePdb(pdb.Pdb):
         self.is_handed_over = False
         self._error: BaseException | None = None  # whose traceback is looked at
         self.to_editor: ToEditor = _no_editor
-        self.on_end: Callable[[], None] = _nothing  # tracing is over: an earlier tracer may go on
+        self.on_end: Callable[[], None] = _nothing  # tracing has ended: an earlier tracer may continue
         front = _Front(self)
         super().__init__(stdin=front, stdout=front, skip=_SKIPPED, nosigint=True)  # type: ignore[arg-type]
         self.use_rawinput = False
@@ -102,7 +102,7 @@ class RemotePdb(pdb.Pdb):
             super().interaction(frame, tb_or_exc)
         except ClientLeft:
             return
-        except BaseException:  # a cancel: the task ends, and nobody waits for its prompt
+        except BaseException:  # a cancel: the task ends, and its prompt is closed
             self._end("The task was interrupted.")
             raise
         if self._leaves:
@@ -121,7 +121,8 @@ class RemotePdb(pdb.Pdb):
         self.on_end()
 
     def _cmdloop(self) -> None:
-        # Not as pdb does: a KeyboardInterrupt here is the cancel of the task, not a key at the client's terminal.
+        # Not as in pdb: a KeyboardInterrupt here is the cancel of the task, not a key of the client's
+        # terminal.
         self.allow_kbdint = False
         self.cmdloop()
 
@@ -144,7 +145,7 @@ class RemotePdb(pdb.Pdb):
         traced_by = super().trace_dispatch(frame, event, arg)
         if not self.is_handed_over:
             return traced_by
-        # That debugger has not heard of the line that the frame is about to run, and it may be the last one.
+        # The other debugger has not seen the line that the frame is about to run, which may be its last.
         tracer: Any = frame.f_trace
         return tracer(frame, event, arg) if tracer is not None else None
 

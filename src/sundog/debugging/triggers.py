@@ -21,7 +21,7 @@ from sundog.wire.pauses import Trigger
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _LIBRARY = os.path.dirname(os.path.abspath(os.__file__)) + os.sep
-_TOOL = 4  # of sys.monitoring's six; 0, 1, 2 and 5 have names of their own
+_TOOL = 4  # one of sys.monitoring's six tool ids; 0, 1, 2 and 5 have names of their own
 
 # Called at a hit, in the thread that met it; returns what traces the frame from now on, or None.
 Stop = Callable[[FrameType, str], object]
@@ -58,7 +58,7 @@ class TriggerWatch:
             return
         current = sys.gettrace()
         if current is not None and current != self.trace:
-            return  # somebody debugs here
+            return  # a debugger is active here
         sys.settrace(self.trace if self._triggers else None)
         while frame is not None and self._triggers:
             if frame.f_trace is None and self._at(frame.f_code):
@@ -131,7 +131,7 @@ class TriggerWatch:
             if error is not None and trigger.line and trigger.line != frame.f_lineno:
                 continue
             if error is not None and getattr(error, "_sundog_stopped", None) == trigger.number:
-                continue  # it passes through one frame after the other
+                continue  # the exception passes through one frame after the other
             running = context.current()
             if running is None or (trigger.attempt and running.attempt + 1 != trigger.attempt):
                 continue

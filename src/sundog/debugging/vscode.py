@@ -115,7 +115,8 @@ def stop_at_error(error: BaseException, frame: FrameType) -> None:
     frames = {id(each): each for each, _ in traceback.walk_tb(error.__traceback__)}
     told = (type(error), error, error.__traceback__)
     info = pydevd.set_additional_thread_info(thread)
-    # While it makes this thread stop it is not to look at it (before Python 3.12, and since): it would stop in itself.
+    # debugpy must not examine this thread while it stops it (before Python 3.12, and since): it would stop in
+    # itself.
     monitoring: Any = sys.modules.get("_pydevd_sys_monitoring.pydevd_sys_monitoring")
     info.is_tracing += 1
     if monitoring is not None:

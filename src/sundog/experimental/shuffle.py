@@ -125,7 +125,7 @@ def simple_shuffle(
         for output, item in partitioner(input_reader(number), output_num_partitions):
             writers[output].add(item)
         parts: list[object] = [writer.finish() for writer in writers]
-        return parts if len(parts) != 1 else parts[0]  # one result is what is returned, not a list of it
+        return parts if len(parts) != 1 else parts[0]  # a single result is returned itself, not as a list
 
     @sundog.remote
     def shuffle_reduce(number: PartitionID, *parts: object) -> object:

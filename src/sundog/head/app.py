@@ -67,7 +67,7 @@ def _mount_page(app: Starlette, desk: HeadDesk) -> tuple[str, ...]:
         from sundog.dashboard.page import mount
 
         return mount(app, desk.session)
-    except ImportError:  # without NiceGUI, jobs and metrics are there, and the page is not
+    except ImportError:  # without NiceGUI, jobs and metrics work, and the page is missing
         return ()
 
 

@@ -30,7 +30,7 @@ COOKIE = "sundog-token"
 BODY_MAX_BYTES = 8 << 20
 PACKAGE_MAX_BYTES = 1 << 30
 _PACKAGES = "/api/packages/"
-# What may be asked without a token: whether anybody is there.
+# Paths that need no token: whether the server is alive.
 OPEN_PATHS = frozenset({"/api/healthz", "/api/gcs_healthz", "/api/local_raylet_healthz", "/favicon.ico"})
 _POLICY_VIOLATION = 1008  # of a WebSocket's close frame
 _HEADERS = (

@@ -65,7 +65,7 @@ class Jobs:
         self.max_running = max_running
         self.packages = packages
         self._lock = threading.Lock()
-        self._last = 0  # the place in the queue that was given last
+        self._last = 0  # the last place in the queue that was given
         self._started: dict[str, int] = {}  # by this process: id → pid of the supervisor
         self._over: dict[str, tuple[int, JobRecord]] = {}  # records that will not change
 
@@ -147,7 +147,7 @@ class Jobs:
                         )
                         return True
             if is_ours:
-                self.tick()  # it lost its supervisor
+                self.tick()  # the job lost its supervisor
                 return True
             holder = folder.open_holder()
             if holder is not None:

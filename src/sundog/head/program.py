@@ -49,14 +49,14 @@ def main(path: str, listener_fd: int, max_running_jobs: int = 0, metrics_port: i
     titles.begin("head")
     info = heads.read_head(path)
     if info is None:
-        return  # the session has ended meanwhile
+        return  # the session has ended
     session = open_session(path)
     listener = socket.socket(fileno=listener_fd)
     listener.set_inheritable(False)
     more = _listen(metrics_port)
     serve(session, info, listener, max_running_jobs, with_page=True, more=more)
     sys.stdout.flush()
-    os._exit(0)  # threads that wait for a node that is gone keep nobody
+    os._exit(0)  # threads that wait for a node that is gone must not keep the process alive
 
 
 def serve(

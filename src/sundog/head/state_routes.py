@@ -207,7 +207,7 @@ async def threaded(chunks: Iterable[bytes], first: bytes = b"") -> AsyncIterator
                 continue
             try:
                 loop.call_soon_threadsafe(arrived.set)
-            except RuntimeError:  # the loop is closed: nobody reads any more
+            except RuntimeError:  # the event loop is closed: no client reads any more
                 return False
             return True
         return False

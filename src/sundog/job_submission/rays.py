@@ -62,7 +62,7 @@ def follow(read: Callable[[], str], status: Callable[[], JobStatus]) -> Iterator
     """What a job prints, as it comes, until its end."""
     shown = 0
     while True:
-        ended = status().is_terminal()  # asked first: what is printed after the last look is not missed
+        ended = status().is_terminal()  # read before the log: text printed after the last read is not missed
         text = read()
         if len(text) > shown:
             yield text[shown:]

@@ -35,7 +35,7 @@ def environment(folder: JobFolder, record: JobRecord) -> dict[str, str]:
     """The variables of the command: those of the session's starter, and what makes it part of this session."""
     environ = user_environ()
     path = environ.get("PATH", os.defpath)
-    # "python" is the session's own: a driver of another version is turned away.
+    # "python" is the session's own: a driver of another version is refused.
     bin_folder = os.path.dirname(sys.executable)
     inherited = environ.get("PYTHONPATH")
     source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))

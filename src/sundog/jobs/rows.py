@@ -50,7 +50,7 @@ class JobType(StrEnum):
     DRIVER = "DRIVER"
 
 
-# What a shell means by them; a program may use them too, so they are said as the shell's word.
+# The shell's meaning of these exit codes; a program may use them too, so the text names the shell.
 _SHELL = {
     126: ": the shell says that its command cannot be executed",
     127: ": the shell says that its command was not found",

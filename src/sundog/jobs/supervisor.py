@@ -133,7 +133,7 @@ class Supervisor:
         record = self.record
         if not record.memory:
             return
-        # Nothing of the object store yet: the node adds it before the first driver of the job may write there.
+        # Without the object store: the node adds it before the first driver of the job may write there.
         self.group, why = job_groups.build(self.folder.session, record.submission_id, record.memory, 0)
         record.memory_guard = f"control group {self.group.path}" if self.group is not None else why
 
@@ -188,7 +188,7 @@ class Supervisor:
         finally:
             self._poll.unregister(ended)
             os.close(ended)
-            # Those of its group that it left behind; others are children of this process by now.
+            # Processes of the group that the command left; others are children of this process by now.
             entrypoint.signal_group(child.pid, signal.SIGKILL)
 
     def _look(self, timeout_ms: float | None) -> set[int]:

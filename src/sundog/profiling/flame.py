@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         c: dict[tuple[str, str], _Bar]
 
 
-_SMALLEST = 0.0005  # bars below this share of the whole are not drawn: nobody could read them
+_SMALLEST = 0.0005  # bars below this share of the whole are too small to read and are not drawn
 
 
 def speedscope(profile: Profile) -> JsonObject:

@@ -129,10 +129,10 @@ class StackSampler:
             return None
         is_main = ident == threading.main_thread().ident
         if (self._role == "worker" and is_main) or (not is_main and _is_of_ray(codes)):
-            return None  # it starts, or ends, or is a thread of the cluster's runtime
+            return None  # the thread is starting or ending, or belongs to the cluster's runtime
         for number in range(len(codes) - 1, -1, -1):
             if codes[number].co_filename.startswith(_CLI):
-                del codes[: number + 1]  # the program was started by a command of ours
+                del codes[: number + 1]  # the program was started by a command of sundog
                 break
         if not codes:
             return None

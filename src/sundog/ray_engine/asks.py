@@ -12,7 +12,7 @@ import json
 import os
 import threading
 
-END: list[object] = []  # instead of what is asked: listen no more
+END: list[object] = []  # sent instead of a question: stop listening
 _PIPE = ".ask"
 
 
@@ -25,7 +25,7 @@ def listen(ring: str) -> None:
     path = f"{ring}{_PIPE}"
     with contextlib.suppress(FileExistsError):
         os.mkfifo(path, 0o600)
-    # Open for both: there is always a writer, so reading waits and never comes to an end.
+    # Open for reading and writing: the pipe always has a writer, so a read waits and never sees the end.
     pipe = os.open(path, os.O_RDWR | os.O_CLOEXEC)
     threading.Thread(target=_listen, args=(pipe,), name="sundog-asks", daemon=True).start()
 
@@ -35,7 +35,7 @@ def _listen(pipe: int) -> None:
         for line in file:
             if json.loads(line) == END:
                 return
-            # Whoever asked waits for a file that does not come then, and goes on without it.
+            # On an error the asking process waits in vain for a file, and continues without it.
             with contextlib.suppress(Exception):
                 _begin(json.loads(line))
 

@@ -157,7 +157,7 @@ class RayEngine:
         try:
             return noted(events.GET, refs, self.waiting(native(self.ray.get)), refs, timeout=timeout)
         except TimeoutError as error:
-            if type(error) is not self.ray.exceptions.GetTimeoutError:  # a task's own
+            if type(error) is not self.ray.exceptions.GetTimeoutError:  # an error of a task
                 raise
             raise late(self.ray, refs, timeout, error) from None
         except (TypeError, ValueError) as error:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from sundog.plain import JsonObject
     from sundog.ray_engine.process import Process
 
-JOB_SETTING = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # what Ray tells the driver of a submitted job
-_NODE_S = 20.0  # that a node may take to tell what is left there
+JOB_SETTING = "RAY_JOB_CONFIG_JSON_ENV_VAR"  # the variable by which Ray informs the driver of a submitted job
+_NODE_S = 20.0  # how long a node may take to send what is left there
 _HOME_S = 60.0
 
 paths: list[str] = []
@@ -51,12 +51,12 @@ class Gathering:
         made, self._lock = sessions.make_session(settings)
         self.path: str = made["path"]
         with open(f"{self.path}/session.json", "w", encoding="utf-8") as file:
-            # Nobody can join it: without this file it would count as a session that is about to start.
+            # No program can join this session: without the file it would count as a starting session.
             facts = {"engine": "ray", "driver_pid": os.getpid(), "job": self.identity.job}
             json.dump({**facts, "submission_id": _submission_id()}, file)
         with open(f"{process.folder}/{pushes.HERE}", "w", encoding="utf-8"):
             pass
-        # While the program goes on: what Ray does for the first actor of a job takes long, and nobody waits for Home.
+        # In the background: Ray needs long for the first actor of a job, and no code waits for Home.
         self._made: Future[Any] = Future()
         threading.Thread(
             target=self._make_home, args=(process.folder, settings), name="sundog-home", daemon=True
@@ -179,7 +179,7 @@ class Gathering:
                 self._home("take", found)
             except Exception as error:
                 if node not in self.others():
-                    continue  # it is gone
+                    continue  # the process is gone
                 notices.warn(f"Node {node[:8]} did not tell what is left there: {type(error).__name__}.")
                 continue
             self._keep(capsules)

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from sundog.plain import JsonObject
 
 _UNFINISHED_MAX = 10_000
-_STORES_EVERY = 5  # rounds: each node is asked by a connection of its own
-_BEGUN, _BEGUN_AT = Struct("<16sd"), 16  # in a ring's header: the task begun last, and when
+_STORES_EVERY = 5  # rounds: each node is asked on a connection of its own
+_BEGUN, _BEGUN_AT = Struct("<16sd"), 16  # in a ring's header: the task that began last, and when
 
 
 class Chronicle:
@@ -211,7 +211,7 @@ class Chronicle:
         number = max(source.names, default=0) + 1
         source.names[number] = (name, "")
         self._append_names(source, f"{number}\t{name!r}\t\n".encode())
-        if not source.names_at:  # nothing ever came of this process: not even on which node it is
+        if not source.names_at:  # no record of this process ever arrived: even its node is unknown
             self._append_names(source, event_names.note_line("home", {"node": source.node}))
         if not os.path.exists(self._ring(source)):
             with open(self._ring(source), "wb") as file:
@@ -272,7 +272,8 @@ def unfinished_row(unique: bytes, each: Submission) -> JsonObject:
         "resources": {},
         "pg": "",
         "submit_s": each.submit_s,
-        "state": "PENDING_NODE_ASSIGNMENT",  # or it runs: what its process began last says so
+        # or it runs: then the task that its process began last is this one
+        "state": "PENDING_NODE_ASSIGNMENT",
         "missing": [],
     }
 
@@ -318,7 +319,7 @@ class Home:
                 self._nodes[each["NodeID"]] = state
                 row = node_row(each)
                 if state == "DEAD" and known is None:
-                    continue  # it was gone before this job began
+                    continue  # the worker was gone before this job began
                 with self._lock:
                     self._chronicle.fact("node", each["NodeID"], row=row)
                     if state == "DEAD":
@@ -345,7 +346,7 @@ class Home:
         """Take in what is new in the rings of this node."""
         with self._lock:
             known = self._chronicle.positions()
-            # Workers after drivers: most submissions are known then when their runs come.
+            # Drivers before workers: then most submissions are known when their runs are read.
             for ring in rings_in(self._folder):
                 push = read_push(ring, *known.get(process_of(ring), (0, 0)))
                 if push is not None:
@@ -360,7 +361,7 @@ class Home:
             if clock is not None or push.facts["node"] in self._chronicle.clocks:
                 self._chronicle.take(push)
             else:
-                self._early.setdefault(push.facts["node"], []).append(push)  # until its clock is known
+                self._early.setdefault(push.facts["node"], []).append(push)  # kept until its clock is known
         return now
 
     def clock(self, node: str, clock: Clock) -> None:
@@ -403,7 +404,7 @@ class Home:
 
     def status(self) -> JsonObject:
         """What the cluster has and what waits there, for `sundog status`."""
-        with contextlib.suppress(Exception):  # the last look is good enough
+        with contextlib.suppress(Exception):  # the last reading is good enough
             self.look_at_nodes()
             self.look_at_demand()
         with self._lock:

@@ -37,7 +37,7 @@ def instrument() -> None:
     for name, verb in plain.items():
         getattr(
             ray, name
-        ).__sundog_native__ = verb  # a program may use both names, and the engine has its own notes
+        ).__sundog_native__ = verb  # a program may use both names, and the engine records its own events
 
 
 def _remote(plain: Callable[..., Any]) -> Callable[..., Any]:
@@ -111,5 +111,5 @@ def _wait(plain: Callable[..., object]) -> Callable[..., object]:
 
 def _waiting(plain: Callable[..., Any]) -> Callable[..., Any]:
     other = engines.foreign
-    # While it leaves, the engine itself waits for the last records; programs' waits are over by then.
+    # At its end the engine itself waits for the last records; the waits of the program are over by then.
     return other.waiting(plain) if isinstance(other, RayEngine) and not other.is_left else plain

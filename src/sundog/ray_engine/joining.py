@@ -23,7 +23,7 @@ from sundog.ray_engine.gathering import JOB_SETTING, Gathering
 if TYPE_CHECKING:
     from sundog.plain import JsonObject
 
-# Of init(): Ray has the same under the same name, and it is left out where it is not given.
+# Options of init() that Ray has under the same name; an option that is not given is left out.
 _SAME = [
     "num_cpus",
     "num_gpus",
@@ -160,7 +160,7 @@ def leave(engine: RayEngine) -> None:
         if engine.gathering is not None:
             engine.gathering.stop()
         process.leave()
-        import_module("ray._private.worker").shutdown()  # not ray.shutdown, which may be a wrapper of ours
+        import_module("ray._private.worker").shutdown()  # not ray.shutdown, which may be a wrapper of sundog
     finally:
         engines.plug_foreign(None)
 

@@ -15,10 +15,10 @@ from sundog.plain import field, plain
 
 NOBODY = bytes(8)
 _RUNS = frozenset({events.TASK, events.CALL, events.CREATE})
-_KEPT = 200_000  # tasks that ended, of which a retry may come
+_KEPT = 200_000  # ended tasks that are remembered, since a retry may come
 
 Fields = tuple[Any, ...]
-Out = tuple[bytes, Fields]  # the process that tells it, the event without its number
+Out = tuple[bytes, Fields]  # the process that reports the event, and the event without its number
 
 
 @plain()
@@ -28,7 +28,7 @@ class Submission:
     owner: bytes
     submit_s: float
     name: str
-    ended: int = 0  # attempts of which a record came, a bit each
+    ended: int = 0  # attempts with a record, one bit each
 
 
 class Matches:
@@ -61,7 +61,7 @@ class Matches:
         _, submit_s, start_s, end_s, name, kind, flags, attempt, cpu_s, own_bytes = fields
         if kind in _RUNS:
             submit_s = found.submit_s
-            # Clocks are compared to within a few milliseconds; nothing starts before it is submitted.
+            # Clocks are compared to within a few milliseconds; no task starts before its submission.
             start_s = max(start_s, submit_s)
             end_s = max(end_s, start_s)
             if not found.ended:

@@ -27,17 +27,17 @@ from typing import IO
 from sundog.ray_engine import process, pushes, shim
 
 _TOKEN_MAX = 256
-_CALLERS_MAX = 64  # that have not shown a token yet; then the one that has waited longest is hung up on
+_CALLERS_MAX = 64  # connections that have not sent a token yet; above this the oldest one is closed
 
 
 class Prompt(pdb.Pdb):
     """A pdb whose prompt is at the other end of a socket."""
 
     def __init__(self, sock: socket.socket, lines: IO[str]) -> None:
-        # Two files: one for both forgets what it has read ahead when it is written to.
+        # Two files: a file for both directions loses what it has read ahead when it is written to.
         super().__init__(stdin=lines, stdout=sock.makefile("w"), nosigint=True)
         self.use_rawinput = False
-        self.sock = sock  # kept: what dies on the way back would be traced
+        self.sock = sock  # kept: a finaliser that runs during the return would be traced
 
     def do_continue(self, arg: str) -> bool:
         """Go on; without breakpoints of its own the prompt is over."""
@@ -167,7 +167,7 @@ def _tell(verb: str, *args: object) -> None:
 
     me = process.me
     if me is not None:
-        # Without Home the line on stderr is all there is; the task stands either way.
+        # Without Home the line on stderr is all there is; the task is paused either way.
         with contextlib.suppress(Exception):
             home = ray.get_actor(pushes.home_name(me.identity.job), pushes.HOME_NAMESPACE)
             getattr(home, verb).remote(*args).future().result(10)

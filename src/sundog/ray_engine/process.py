@@ -30,7 +30,7 @@ _WORKER_EVENTS, _DRIVER_EVENTS = 1 << 14, 1 << 18
 _LARGE_BYTES = 1 << 16
 _U32 = (1 << 32) - 1
 _NOBODY = bytes(8)
-_CREATES = b"\xff" * 8  # ids of creation tasks begin so in Ray, and go on with the actor's
+_CREATES = b"\xff" * 8  # in Ray the ids of creation tasks begin so, and continue with the actor's id
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 me: Process | None = None
@@ -88,7 +88,7 @@ class Process:
         self.ring: events.Ring | None = None
         self._meter: ThreadsMeter | None = None
         self._places: dict[tuple[object, int, str], int] = {}
-        self.pusher: Pusher | None = None  # of a worker on another node than Home
+        self.pusher: Pusher | None = None  # for a worker on another node than Home
 
     def record(self) -> None:
         """Open the ring.
@@ -170,7 +170,7 @@ class Process:
     def _keep_capsule(self, execution: Execution, error: BaseException) -> None:
         from sundog.ray_engine import capsules
 
-        # Arguments that cannot be pickled, a full disk: the user's own error is what counts.
+        # Arguments that cannot be pickled, or a full disk: the user's own error must be raised.
         with contextlib.suppress(Exception):
             capsules.failed(self.folder, execution, error, self.config)
 
@@ -231,7 +231,7 @@ def unique_of(task: bytes) -> bytes:
     '0102030405060708'
     """
     found = task[8:16] if task[:8] == _CREATES else task[:8]
-    return found[:7] + bytes((found[7] & 0x7F,))  # as a number it is positive, for the index
+    return found[:7] + bytes((found[7] & 0x7F,))  # positive as a number, as the index needs it
 
 
 def _stop(*args: object, **kwargs: object) -> None:

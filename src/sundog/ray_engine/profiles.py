@@ -32,7 +32,7 @@ WHOLE = "whole-program"
 _FILE_MAX = 64 << 20
 _LIMIT_S = 24 * 3600.0
 LATER_S = 0.2
-_PARTS_S = 15.0  # beyond its time, that a worker may take to write its part
+_PARTS_S = 15.0  # how long after its time a worker may take to write its part
 _LOOK_S = 0.02
 _made: dict[str, Profiler] = {}
 _lock = threading.Lock()
@@ -63,7 +63,7 @@ def profiler_of(asked: str, function: object) -> Profiler | None:
     is_all = asked.startswith(ALL)
     kind, _, names = asked.removeprefix(ALL).partition(":")
     if is_all:
-        measure_everything(asked.removeprefix(ALL))  # of what is submitted from here, too
+        measure_everything(asked.removeprefix(ALL))  # also for tasks that are submitted from here
     with _lock:
         found = _made.get(asked)
         if found is None:

@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from sundog.plain import JsonObject
 
 HOME_NAMESPACE = "_sundog"
-HERE = "home"  # the mark in the folder of the node that Home reads by itself
+HERE = "home"  # marks the folder of the node that Home reads directly
 _ANSWER_S = 30.0
 
 
 class Push(NamedTuple):
     """What is new of a process."""
 
-    facts: JsonObject  # who it is, as `Identity.facts` has it
+    facts: JsonObject  # the identity of the process, as `Identity.facts` has it
     first: int  # the number of the first event
     data: bytes  # events, as they are in the ring
     header: bytes
@@ -101,7 +101,7 @@ class Pusher:
 
     def _run(self) -> None:
         while not self._stop.wait(self._every_s):
-            # Whatever goes wrong with one push, the ring keeps its events for the next, or for the sweep.
+            # If a push fails, the ring keeps its events for the next push or for the sweep.
             with contextlib.suppress(Exception):
                 self.push()
 
@@ -129,5 +129,6 @@ class Pusher:
 
         if self._home is None:
             self._home = ray.get_actor(home_name(self._job), HOME_NAMESPACE)
-        # Not ray.get(): in an asyncio actor it warns its user of blocking the loop, which this thread does not.
+        # Not ray.get(): in an asyncio actor it warns the user of blocking the loop, which this thread does
+        # not.
         return getattr(self._home, verb).remote(*args).future().result(_ANSWER_S)

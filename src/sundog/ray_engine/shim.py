@@ -25,7 +25,7 @@ from sundog.options import MethodOptions
 from sundog.ray_engine import process, wishes
 from sundog.ray_engine import (
     shim as here,
-)  # named so in shims: pickled, they refer to this module and copy nothing of it
+)  # shims use this name: a pickled shim refers to this module instead of copying it
 
 Own = tuple[tuple[str, Any], ...]
 
@@ -119,7 +119,7 @@ class Execution:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, self.timer)
         now_running.pop(id(self), None)
-        with contextlib.suppress(ValueError):  # a generator that is closed in another context than its own
+        with contextlib.suppress(ValueError):  # a generator may be closed in another context than its own
             running.reset(self.token)
         me = process.me
         if me is not None:
@@ -188,7 +188,7 @@ def _around(function: object, kind: int, name: str, own: Own) -> object:
 def _measured(function: Any, name: str, asked: str) -> Any:
     """The user's function under a profiler, of the same kind."""
     if inspect.isasyncgenfunction(function) or inspect.isgeneratorfunction(function):
-        return function  # as on the local engine: the iteration of its items is not one call
+        return function  # as on the local engine: iterating over its items is not one call
 
     def measured(*args: Any, **kwargs: Any) -> Any:
         from sundog.ray_engine import profiles
@@ -242,7 +242,8 @@ def _around_coroutine(function: Any, kind: int, name: str, own: Own) -> object:
             return await function(*args, **kwargs)
         execution, error = here.Execution(kind, name, own, (function, args, kwargs)), None
         try:
-            execution.coroutine = function(*args, **kwargs)  # for who asks where it is: Ray's task hides it
+            # for questions about where it is: Ray's task hides it
+            execution.coroutine = function(*args, **kwargs)
             return await (execution.bounded(execution.coroutine) if own else execution.coroutine)
         except BaseException as caught:
             error = caught

@@ -25,6 +25,6 @@ def sweep(
             found.append(push)
     capsules = {}
     for path in glob.glob(f"{glob.escape(folder)}/capsules/*"):
-        with contextlib.suppress(OSError):  # another user's is not believed: it runs code when it is opened
+        with contextlib.suppress(OSError):  # a file of another user is not trusted: opening it runs code
             capsules[os.path.basename(path)] = trust.read_file(path)
     return found, capsules, profiles.all_files(folder)

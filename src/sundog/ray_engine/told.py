@@ -27,8 +27,8 @@ class Told(NamedTuple):
     end_s: float
     error: str  # empty if it finished
     message: str
-    by_worker: bool  # whether its start is told by its worker, on the clock of that node
-    facts: dict[str, object]  # of the process that ran it
+    by_worker: bool  # whether its worker reported the start, by the clock of that node
+    facts: dict[str, object]  # facts of the process that ran it
 
 
 def ended_attempts(job: str) -> list[Told]:
@@ -48,7 +48,8 @@ def read(row: Any) -> Told | None:
     status = import_module("ray.core.generated.common_pb2").TaskStatus
     updates = row.state_updates
     times = dict(updates.state_ts_ns)
-    # Its worker tells when it runs; all else its owner tells, also that it was sent to a worker.
+    # The worker reports when the task runs; the owner reports everything else, also that it was sent to a
+    # worker.
     there = times.get(status.RUNNING)
     running, failed = there or times.get(status.SUBMITTED_TO_WORKER), times.get(status.FAILED)
     ended = failed or times.get(status.FINISHED)

@@ -21,10 +21,10 @@ from sundog.generator import ObjectRefGenerator
 from sundog.refs import ObjectRef
 
 SHUT_DOWN = "This session was shut down. Call sundog.init() to start another; old refs are gone."
-_WOKEN_S = 20.0  # that what they wait for may take to end
+_WOKEN_S = 20.0  # how long the awaited tasks may take to end
 _LOOK_S = 0.01
 _PENDING_MAX = 100
-_NO_ACTOR = b"\xff" * 12  # of the id of a task that is no actor's; what follows is its job
+_NO_ACTOR = b"\xff" * 12  # part of the id of a task that is not an actor's; the job follows
 
 
 class Waits:
@@ -70,7 +70,7 @@ class Waits:
                 for ref in refs if isinstance(refs, (list, tuple)) else [refs]:
                     if ref not in ended:
                         ended.add(ref)
-                        with contextlib.suppress(Exception):  # it has ended, or is nobody's to end
+                        with contextlib.suppress(Exception):  # the task has ended, or cannot be cancelled
                             end_task_of(ray, ref)
             time.sleep(_LOOK_S)
 

@@ -96,7 +96,7 @@ class RuntimeEnv(JsonObject):
     def __init__(self, *, _validate: bool = True, **fields: object) -> None:
         given = {name: value for name, value in fields.items() if value is not None}
         super().__init__(check_fields(given) if _validate else given)
-        for name in ("env_vars", "pip", "uv"):  # nothing asked for is not asked for
+        for name in ("env_vars", "pip", "uv"):  # an empty field is the same as none
             if name in self and not (self[name].get("packages") if _is_packages(self[name]) else self[name]):
                 del self[name]
 
@@ -202,7 +202,7 @@ def check_fields(env: Mapping[str, object]) -> JsonObject:
     checked: dict[str, object] = {}
     for name, value in env.items():
         if name.startswith("_"):
-            continue  # Ray's own bookkeeping (_ray_commit, …), found in dicts it made
+            continue  # Ray's own entries (_ray_commit, …) in dicts that Ray made
         if name not in RuntimeEnv.known_fields and plugin_settings.classes():
             checked[name] = _check_plugin_value(name, value)
             continue

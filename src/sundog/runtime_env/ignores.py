@@ -51,7 +51,8 @@ def read_layers(folder: str, base: str, files: Sequence[str] = IGNORE_FILES) -> 
     for name in files:
         path = os.path.join(folder, name)
         try:
-            # A link is not followed: it may lead out of the folder. A pipe of that name must not block us.
+            # A link is not followed: it may lead out of the folder. A pipe of that name must not block this
+            # process.
             fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
             with open(fd, encoding="utf-8", errors="replace") as file:
                 lines = file.read().splitlines()
@@ -138,7 +139,8 @@ def _quick_stars(regex: str) -> str:
             runs.append("")
             continue
         if token[:2] == "[^" and token[2] != "/":
-            # No set matches a slash, says git; a bracket that came first must not end the set now.
+            # As in git, a set never matches a slash; a bracket that was the first character must not end the
+            # set now.
             token = "[^/" + ("\\" if token[2] == "]" else "") + token[2:]
         if token in "/()|$^" or not runs:
             out += [f"(?>[^/]*?{run})" for run in runs[:-1] if run]

@@ -17,7 +17,7 @@ from sundog.exceptions import RuntimeEnvSetupError
 from sundog.runtime_env.normal import NormalEnv
 
 _SITE_FOLDERS = ("site-packages", "dist-packages")
-# A module of the user's in the working folder is not to stand in for one that venv or pip imports.
+# A module of the user in the working folder must not replace one that venv or pip imports.
 _NO_CWD = "-P"
 _SHARED = "sundog_shared_packages.pth"
 
@@ -40,11 +40,11 @@ def prepare(env: NormalEnv) -> None:
             f"Packages for a runtime_env cannot be installed in {folder}: {error.strerror}.", path=folder
         ) from None
     with open(env.pip_dir + ".lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # let go by the kernel when its holder dies
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the kernel releases the lock when its holder dies
         if not env.needs_prepare:
             return
         trust.remove(env.pip_dir)
-        os.mkdir(env.pip_dir, 0o700)  # by us: a virtual environment's maker heeds the umask
+        os.mkdir(env.pip_dir, 0o700)  # created here with this mode: venv follows the umask
         _run_step(env, [sys.executable, _NO_CWD, "-m", "venv", *_venv_options(), env.pip_dir])
         _share_packages(env.pip_dir)
         pip = [

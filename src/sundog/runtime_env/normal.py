@@ -23,7 +23,7 @@ from sundog.runtime_env.snapshot import hash_of, store
 
 __tracebackhide__ = True  # pytest folds the frames of this file
 
-_PIP_FORM = 2  # how an environment is made: another form is another environment
+_PIP_FORM = 2  # version of how an environment is made: another version is another environment
 _VARIABLE = re.compile(r"\$\{(\w+)\}|\$([A-Za-z_]\w*)")
 
 
@@ -107,14 +107,14 @@ class NormalEnv:
             )
         before = list(sys.path)
         name = f"python{sys.version_info[0]}.{sys.version_info[1]}"
-        # addsitedir also reads .pth files, which editable and namespace packages live by.
+        # addsitedir also reads .pth files, which editable and namespace packages need.
         site.addsitedir(os.path.join(self.pip_dir, "lib", name, "site-packages"))
         added = [path for path in sys.path if path not in before]
         sys.path[:] = before
         return added
 
     def _run_plugins(self) -> None:
-        from sundog.runtime_env import plugins  # few environments have any
+        from sundog.runtime_env import plugins  # few environments have plug-ins
 
         mine = self.as_runtime_env()
         asked = plugins.set_up(self.plugins, mine, self.key, self.plugin_dir, self.setup_timeout_s)
@@ -195,7 +195,7 @@ def normalize(runtime_env: Mapping[str, object] | None, *, session_dir: str) -> 
         raise TypeError(f"runtime_env must be a dict or RuntimeEnv, got {type(runtime_env).__name__}")
     env = check_fields({name: value for name, value in runtime_env.items() if value is not None})
     for name, advice in UNSUPPORTED.items():
-        if env.get(name) is not None:  # an empty one was asked for as well
+        if env.get(name) is not None:  # an empty value was also given
             raise ValueError(f"runtime_env[{name!r}] is not supported by sundog. {advice}")
     resources = os.path.join(session_dir, "runtime_resources")
     excludes = tuple(env.get("excludes", ()))

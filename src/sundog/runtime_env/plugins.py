@@ -92,7 +92,7 @@ def _load_one(entry: object) -> Loaded:
     if not isinstance(priority, int) or isinstance(priority, bool) or not 0 <= priority <= 100:
         raise _refused(f"gives {path} the priority {priority!r}; it must be a whole number from 0 to 100")
     if not issubclass(made, RuntimeEnvPlugin):
-        # The methods that it has are its own; it takes the others from the base class.
+        # A class without the base class: its own methods, and the base class's for the others.
         made = type(made.__name__, (made, RuntimeEnvPlugin), {"__module__": made.__module__})
     return Loaded(field, priority, made())
 

@@ -25,7 +25,7 @@ from sundog.exceptions import RuntimeEnvSetupError
 from sundog.runtime_env import ignores
 
 SIZE_LIMIT_BYTES = 512 * 1024 * 1024
-# A folder over the size limit is not looked at any further than this many entries; none may have ten times as many.
+# Of a folder over the size limit at most so many entries are examined; no folder may have ten times as many.
 ENTRY_LIMIT = 50_000
 
 
@@ -157,7 +157,8 @@ def _copy(root: str, entries: Sequence[_Entry], target: str, inside: str) -> str
 def _copy_file(entry: _Entry, destination: str, digest: Any, header: str, limit: int) -> int:
     """Copy one file and return its size; a file that grows meanwhile is read until it passes `limit`."""
     try:
-        # It may have become a link or a pipe since it was seen: neither is followed, neither blocks.
+        # The file may have become a link or a pipe since it was listed: neither is followed, and neither
+        # blocks.
         flags = os.O_NOFOLLOW | os.O_NONBLOCK if entry.name else os.O_NONBLOCK
         fd = os.open(entry.path, os.O_RDONLY | os.O_CLOEXEC | flags)
     except OSError as exc:
@@ -246,7 +247,7 @@ def _walk(root: str, excludes: Sequence[str]) -> Iterator[_Entry]:
         except (FileNotFoundError, NotADirectoryError):
             if not base:
                 raise
-            continue  # removed while we look
+            continue  # removed during the scan
         layers = layers + ignores.read_layers(folder, base, files)
         rules = layers + own
         below = []
@@ -257,7 +258,7 @@ def _walk(root: str, excludes: Sequence[str]) -> Iterator[_Entry]:
             except FileNotFoundError:
                 continue
             is_dir = stat.S_ISDIR(info.st_mode)
-            # Sockets, pipes and devices are no content.
+            # Sockets, pipes and devices have no content.
             if not is_dir and not stat.S_ISREG(info.st_mode) and not stat.S_ISLNK(info.st_mode):
                 continue
             if ignores.is_left_out(name, is_dir, rules):

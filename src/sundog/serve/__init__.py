@@ -56,7 +56,8 @@ class _Package(_ModuleType):
             super().__setattr__(name, value)
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Picklers know plain modules alone. By name, as those: a closure may mention this package.
+        # Picklers handle plain modules only. Pickled by name, like those: a closure may refer to this
+        # package.
         return _import_module, (self.__name__,)
 
 

@@ -11,7 +11,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 for _name in ("pydantic", "starlette", "uvicorn"):
-    if find_spec(_name) is None:  # asked for, not imported: only proxies need uvicorn
+    if find_spec(_name) is None:  # only looked up, not imported: only proxies need uvicorn
         raise ModuleNotFoundError(
             f"sundog.serve needs {_name}, which is not installed: pip install 'sundog[serve]'",
             name=_name,

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from sundog.serve.schema import ServeApplicationSchema
 
 _HISTORY_MAX = 20
-LONG_S = 30.0  # a deployment that takes longer is told of, again and again
+LONG_S = 30.0  # a deployment that takes longer is reported again and again
 _RESOURCES = ("num_cpus", "num_gpus", "memory", "resources")
 _A, _D = ApplicationStatus, DeploymentStatus
 
@@ -356,7 +356,8 @@ class Applications:
                 await asyncio.wait_for(changed.wait(), max(0.0, told_s + LONG_S - time.monotonic()))
             except TimeoutError:
                 told_s = time.monotonic()
-                # To the output of the controller, which the driver shows: somebody waits there without a word.
+                # To the controller's output, which the driver shows: the user waits there without any
+                # message.
                 for line in self._what_waits(names):
                     print(line, flush=True)
 

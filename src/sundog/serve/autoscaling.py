@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sundog.plain import JsonObject
     from sundog.serve.rows import ReplicaID
 
-_SILENT_S = 5.0  # a process that has not reported for so long is gone, or idle
+_SILENT_S = 5.0  # a process without a report for this long is gone or idle
 
 
 @dataclass
@@ -43,8 +43,8 @@ class Load:
     )  # process: when, waiting, running
     points: deque[tuple[float, float, float]] = field(default_factory=deque)  # when, waiting, all
     custom: dict[str, dict[ReplicaID, list[TimeStampedValue]]] = field(default_factory=dict)
-    state: dict[str, Any] = field(default_factory=dict)  # the policy's own
-    wish: dict[str, Any] = field(default_factory=dict)  # what a custom policy has asked for, and since when
+    state: dict[str, Any] = field(default_factory=dict)  # the state of the policy itself
+    wish: dict[str, Any] = field(default_factory=dict)  # what a custom policy has requested, and since when
     last_up: float | None = None
     last_down: float | None = None
     policy: Callable[..., Any] | None = None

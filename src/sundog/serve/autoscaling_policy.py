@@ -22,14 +22,14 @@ def wanted_replicas(config: AutoscalingConfig, requests: float, current: int, lo
     4
     """
     if current == 0:
-        # From nothing there is no load per replica to compare: begin with one, or as many as the factor asks for.
+        # Without replicas there is no load per replica to compare: begin with one, or with the factor.
         return max(low, min(high, math.ceil(config.get_upscaling_factor()))) if requests > 0 else max(0, low)
     ratio = requests / current / config.get_target_ongoing_requests()
     factor = config.get_upscaling_factor() if ratio > 1 else config.get_downscaling_factor()
     smoothed = 1 + (ratio - 1) * factor
     wanted = math.ceil(current * smoothed)
     if ratio < 1 and wanted == current and current > 1 and factor < 1:
-        wanted -= 1  # a factor below 1 must not keep the last step from being taken
+        wanted -= 1  # a factor below 1 must not prevent the last step
     return max(low, min(high, wanted))
 
 

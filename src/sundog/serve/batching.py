@@ -287,7 +287,7 @@ class _Batched:
         self._own: dict[str, Any] = {}
 
     def __getstate__(self) -> dict[str, object]:
-        return {**self.__dict__, "_own": {}}  # queues stay where they are
+        return {**self.__dict__, "_own": {}}  # queues are not pickled
 
     def enqueue(self, args: tuple[object, ...], kwargs: dict[str, object], answer: Any) -> None:
         """Put a call in its queue."""

@@ -14,7 +14,7 @@ from sundog.serialize.substitute import substitute
 from sundog.serve.deployment import Application, Deployment
 from sundog.serve.rows import DeploymentID
 
-H = TypeVar("H")  # what stands for a deployment among the arguments of others
+H = TypeVar("H")  # what replaces a deployment among the arguments of another one
 
 
 @dataclass
@@ -43,7 +43,7 @@ def build(
     names: dict[str, int] = {}
     found: list[Deployment] = []
     handles: dict[str, H] = {}
-    kept: list[Application] = []  # an id is only a name while the object lives
+    kept: list[Application] = []  # an id names an object only while the object lives
 
     def visit(app: Application) -> object:
         if id(app) in made:

@@ -54,8 +54,9 @@ class Call:
         self.is_cancelled = False
         self.settled = False
         self.tries = 0
-        self.parent = request_context.get()._internal_request_id  # the request in which this one was made
-        self.waiting_on: Future[None] | None = None  # resolves its arguments, or routes it
+        self.parent = request_context.get()._internal_request_id  # the request during which this one was made
+        # set while arguments are resolved or the request is routed
+        self.waiting_on: Future[None] | None = None
 
     def wait(self) -> Future[object]:
         """It waits at the router from now on."""

@@ -123,7 +123,7 @@ class Client:
             router.update(targets if targets is not None else DeploymentTargets(exists=False))
         if (
             not self.is_over()
-        ):  # Serve was shut down: what waits is answered, and the next Serve has a new router
+        ):  # Serve was shut down: waiting calls are answered, and the next Serve has a new router
             with _lock:
                 self.routers.pop(deployment, None)
             router.update(DeploymentTargets(exists=False))
@@ -133,7 +133,7 @@ class Client:
         seen: str | None = None
         while not self.is_over():
             try:
-                listen = self.controller.listen.options(enable_task_events=False)  # it waits for ever
+                listen = self.controller.listen.options(enable_task_events=False)  # this call waits for ever
                 seen, value = await listen.remote(key, seen, self.process)
             except RayActorError:
                 if not await self._find_controller():

@@ -22,7 +22,7 @@ from sundog.serve.specs import AppSpec
 if TYPE_CHECKING:
     from sundog.plain import JsonObject
 
-# Options whose change a running replica can take.
+# Options that a running replica can change.
 _LIGHT = {
     "num_replicas",
     "max_ongoing_requests",

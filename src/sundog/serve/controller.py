@@ -81,7 +81,8 @@ class ControllerCore:
         self.dirty = False
         self.is_over = False
         self._due = asyncio.Event()
-        self.recovered = asyncio.Event()  # what an earlier life left has been found: others may be told
+        # set when the remains of an earlier controller have been found: then others may be informed
+        self.recovered = asyncio.Event()
         self._published: dict[DeploymentID, object] = {}
         self._scaled_s = 0.0
         self.node = sundog.get_runtime_context().get_node_id()
@@ -117,7 +118,8 @@ class ControllerCore:
 
     async def _recover(self, kept: Kept) -> None:
         self.options, self.columns = kept.options, kept.columns
-        self.proxies.port = kept.port  # before anything is saved: a life that ends early must not forget it
+        # before anything is saved: a controller that ends early must not forget the port
+        self.proxies.port = kept.port
         for row in kept.deployments:
             plan = self.plan(row.id)
             plan.target, plan.previous = row.target, row.previous

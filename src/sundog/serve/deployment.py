@@ -225,7 +225,7 @@ class Deployment:
         self._name = name
         self._deployment_config = config
         self._replica_config = replica_config
-        self._given = given  # options that somebody chose
+        self._given = given  # options that the user chose
         self._version = version
 
     name = property(lambda self: self._name)
@@ -416,7 +416,8 @@ def deployment(
 
     if callable(_func_or_class):
         return decorate(_func_or_class)
-    _make(None, _nothing, _UNSET, _UNSET, dict(given))  # what is wrong is told here, not on the class
+    # an error is raised here, and not where the class is decorated
+    _make(None, _nothing, _UNSET, _UNSET, dict(given))
     return decorate
 
 

@@ -22,10 +22,10 @@ from sundog.serve.answers import Answer, Stream
 if TYPE_CHECKING:
     from starlette.types import Message, Scope
 
-# How far an app may be ahead of its client.
+# How many messages an app may be ahead of its client.
 _AHEAD_MAX = 256  # messages
 _AHEAD_MAX_BYTES = 4 * 1024 * 1024
-_TAKEN_MAX_BYTES = 1024 * 1024  # that are handed to the proxy at a time
+_TAKEN_MAX_BYTES = 1024 * 1024  # bytes that are given to the proxy at a time
 
 
 class Exchange:
@@ -57,7 +57,7 @@ class Exchange:
             self._came.clear()
             await self._came.wait()
         message = self._inbox[0]
-        if not message["type"].endswith("disconnect"):  # that is the answer to every further question
+        if not message["type"].endswith("disconnect"):  # a disconnect is the answer to every later question
             self._inbox.popleft()
         return message
 

@@ -423,7 +423,7 @@ class DeploymentHandle(Generic[T]):
             raise AttributeError(name)
         made = self.options(method_name=name)
         if not name.startswith("_"):
-            self.__dict__[name] = made  # the next look-up does not come here
+            self.__dict__[name] = made  # the next look-up does not reach this function
         return made
 
     def _metadata(self, method: str | None = None, stream: bool | None = None) -> RequestMetadata:

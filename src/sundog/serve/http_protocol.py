@@ -32,10 +32,11 @@ if TYPE_CHECKING:
 CONNECTION, CALL = "sundog.connection", "sundog.call"  # in the scope of a request
 HEAD_MAX_BYTES = 64 * 1024
 _HEAD_TIMEOUT_S = 30.0
-# How long the rest of a refused request is read and dropped: closing with bytes unread could take the answer away.
+# How long the remaining bytes of a refused request are read and dropped: closing with unread bytes could lose
+# the answer.
 _LINGER_S = 2.0
-# Of a body. One whose length is not known takes the long way if it is longer, or comes in parts; one whose head tells
-# its length may be as long as what travels with a call (`proxy.py`), and is waited for.
+# For a body. A body of unknown length takes the long path if it is longer, or comes in parts. A body of known
+# length may be as long as the limit of a call (`proxy.py`), and is waited for.
 _HELD_MAX_BYTES = 64 * 1024
 _AWAITED_MAX_BYTES = 4 * 1024 * 1024
 _LENGTH = b"content-length"
@@ -63,7 +64,7 @@ class HttpConnection:
     def __init__(self, transport: Any) -> None:
         self._transport = transport
         self._held: list[bytes] | None = None
-        self.on_lost: Callable[[], None] | None = None  # told to the request that is being answered
+        self.on_lost: Callable[[], None] | None = None  # called for the request that is being answered
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
@@ -100,12 +101,12 @@ class BoundedProtocol(HttpToolsProtocol):
     _idle_since_s = 0.0
     _is_refused = False
     _in_head = False
-    _is_special = False  # the request asks for something that only the long way knows
-    _length: int | None = None  # of its body, if it is known and may be waited for
+    _is_special = False  # the request needs something that only the long path supports
+    _length: int | None = None  # the length of the body, if it is known and the body may be waited for
     _request_id: bytes | None = None
     _method = ""
     _keeps = True
-    _held: list[bytes] | None = None  # the body of a request that may take the short way
+    _held: list[bytes] | None = None  # the body of a request that may take the short path
     _quick: QuickRequest | None = None
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -140,7 +141,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._is_refused or self.transport.is_closing():
             return
         super().data_received(data)
-        if self._held is not None and not self.transport.is_closing():  # more of its body is still to come
+        if self._held is not None and not self.transport.is_closing():  # more of the body is to come
             if self._length is None:
                 self._give_up_short_way()
             elif self._length - sum(map(len, self._held)) > _HELD_MAX_BYTES:

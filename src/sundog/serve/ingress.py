@@ -55,7 +55,8 @@ class Lifespan:
         try:
             await self._app(scope, self._inbox.get, self._send)
         except BaseException as error:
-            # An app that knows no lifespan raises at its first message; one that fails says so before it raises.
+            # An app without lifespan support raises at its first message; an app that fails reports it before
+            # it raises.
             if not self._started.done():
                 self._started.set_result("")
             if not isinstance(error, Exception):
@@ -232,7 +233,7 @@ def _bind_methods(app: FastAPI, cls: type) -> None:
         owner = getattr(getattr(route, "endpoint", None), "__serve_class__", None)
         if owner is not None and owner is not cls:
             kept.append((parent, route))
-    for parent, route in kept:  # of another class that uses the same app
+    for parent, route in kept:  # routes of another class that uses the same app
         parent.routes.remove(route)
 
 

@@ -146,7 +146,7 @@ class LocalResponseGenerator(DeploymentResponseGenerator[Any]):
         kind, value = item
         if kind == "item":
             return value
-        self._items.put(item)  # every further question gets the same answer
+        self._items.put(item)  # every later question gets the same answer
         if kind == "end":
             raise StopIteration
         if isinstance(value, asyncio.CancelledError):

@@ -196,7 +196,8 @@ class AccessLog:
 
     def _line(self, row: tuple[float, str, str, str, str, float]) -> str:
         at, asked_id, method, asked_route, status, seconds = row
-        # The client chose both: a path may have any character in it, as %0A, and would forge a line of the log.
+        # The client chose both values: a path may contain any character, such as %0A, which would forge a
+        # line of the log.
         request_id, route = printable(asked_id), printable(asked_route)
         when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at)) + f",{int(at * 1000) % 1000:03d}"
         message = f"{method} {route} {status} {seconds * 1000:.1f}ms"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _kept: WeakSet[_Models] = WeakSet()  # of this process
 _ends: dict[
     type, Any
-] = {}  # `__del__` of models' classes that are coroutines: Python itself must not call those
+] = {}  # `__del__` methods of models' classes that are coroutines: Python itself must not call them
 
 
 class _Models:
@@ -39,7 +39,7 @@ class _Models:
             raise TypeError(f"A model is asked for by its ID, a str, not by {model_id!r}.")
         if not model_id:
             raise ValueError(f"A model's ID needs at least one character, not {model_id!r}.")
-        async with self._lock:  # one load at a time: two of the same model would need its memory twice
+        async with self._lock:  # one load at a time: two loads of one model would need its memory twice
             if model_id in self.models:
                 self.models.move_to_end(model_id)
                 return self.models[model_id]

@@ -18,9 +18,9 @@ from sundog.serve.rows import RequestMetadata
 if TYPE_CHECKING:
     from starlette.types import Message, Scope
 
-# Under 2.4 an app that streams need not listen for the client's end: a client that goes away cancels the app.
+# With version 2.4 a streaming app need not listen for the client's disconnect: a disconnect cancels the app.
 ASGI = {"version": "3.0", "spec_version": "2.4"}
-_BODY_MAX_BYTES = 64 * 1024  # a longer body is not copied once more to be packed
+_BODY_MAX_BYTES = 64 * 1024  # a longer body is not copied again to be packed
 _BAD_NAME = re.compile(rb'[\x00-\x1f\x7f()<>@,;:\[\]={} \t\\"]')
 _BAD_VALUE = re.compile(rb"[\x00-\x08\x0a-\x1f\x7f]")
 _CHUNKED = (b"transfer-encoding", b"chunked")
@@ -93,7 +93,7 @@ def pack_answer(answer: Answer, method: str) -> bytes | Answer:
     if len(body) > _BODY_MAX_BYTES:
         return beside(answer)
     if len(headers) == 2 and headers[1] == (b"content-length", length := b"%d" % len(body)):
-        known = _KNOWN.get(headers[0])  # as `answer_of` makes them
+        known = _KNOWN.get(headers[0])  # in the form that `answer_of` makes
         if known is not None and method != "HEAD":
             return marshal.dumps((status, known % length, body, False))
     told = None
@@ -101,7 +101,7 @@ def pack_answer(answer: Answer, method: str) -> bytes | Answer:
     parts: list[bytes] = []
     for name, value in headers:
         if _BAD_NAME.search(name) or _BAD_VALUE.search(value):
-            return answer  # the long way tells what is wrong
+            return answer  # the long path reports the error
         name = name.lower()
         if name == b"content-length":
             told = value

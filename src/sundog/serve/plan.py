@@ -60,7 +60,7 @@ class ReplicaRow:
     rank: int
     state: ReplicaState = ReplicaState.STARTING
     since: float = 0.0
-    told: tuple[int, int, int] = (0, 0, 0)  # revision, rank and number of replicas that it knows
+    told: tuple[int, int, int] = (0, 0, 0)  # revision, rank and number of replicas that the replica knows
     failures: int = 0
     next_check: float = 0.0
     is_checking: bool = False
@@ -69,7 +69,7 @@ class ReplicaRow:
     requests: int = 0
     errors: int = 0
     seconds: float = 0.0
-    started_s: float = 0.0  # by the clock on the wall, for people
+    started_s: float = 0.0  # by the wall clock, for people
 
 
 @dataclass
@@ -117,7 +117,7 @@ class DeploymentPlan:
         self.id = deployment
         self._new_name = new_name
         self.target: DeploymentTarget | None = None
-        self.previous: DeploymentTarget | None = None  # what ran well before the present update
+        self.previous: DeploymentTarget | None = None  # the target before the present update, which ran well
         self.replicas: dict[str, ReplicaRow] = {}
         self.status = _S.UPDATING
         self.trigger = _T.CONFIG_UPDATE_STARTED
@@ -127,9 +127,9 @@ class DeploymentPlan:
         self.start_failures = 0
         self.has_run = False  # a replica of the present version has run
         self.retry_at = 0.0
-        self.rolled_back = ""  # why, if the last update was
-        self.usual = (0, 0.0)  # requests of the version before, and their seconds
-        self.usual_of: frozenset[str] = frozenset()  # the replicas that they are of, also when these are gone
+        self.rolled_back = ""  # the reason, if the last update was rolled back
+        self.usual = (0, 0.0)  # requests of the previous version, and their seconds
+        self.usual_of: frozenset[str] = frozenset()  # the replicas of these requests, even if they are gone
 
     # ------------------------------------------------------------------ what users want
     def deploy(self, target: DeploymentTarget) -> None:
@@ -303,7 +303,7 @@ class DeploymentPlan:
             row.requests += requests
             row.errors += errors
             row.seconds += seconds
-        if name in self.usual_of:  # a report may come later than the end of the replica that it is about
+        if name in self.usual_of:  # a report may arrive after the end of its replica
             self.usual = (self.usual[0] + requests, self.usual[1] + seconds)
 
     def _fell_ill(self, why: str) -> None:
@@ -465,7 +465,7 @@ class DeploymentPlan:
         if rules.max_error_rate is not None and failed > rules.max_error_rate:
             self.roll_back(f"{failed:.0%} of its requests failed, more than {rules.max_error_rate:.0%}.")
             return
-        # Replicas of the version before may be gone by now; what they have answered counts all the same.
+        # Replicas of the previous version may be gone; the requests that they answered count anyway.
         before, seconds = max(self.usual, self._answered(self.previous.version))
         if rules.max_latency_ratio is not None and before >= rules.min_requests:
             mean = sum(each.seconds for each in new) / asked
@@ -491,7 +491,7 @@ class DeploymentPlan:
             is_done = len(ready) >= wanted
         else:
             is_done = len(ready) == len(live) == target.num_replicas and not self._old()
-        # Who is told that the update is done must not meet the old version any more.
+        # A client that learns that the update is done must not meet the old version any more.
         is_done = is_done and all(
             row.is_refusing for row in self.replicas.values() if row.state == _R.STOPPING
         )

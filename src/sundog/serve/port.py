@@ -32,7 +32,8 @@ def bound_socket(host: str, port: int) -> socket.socket:
     """
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     family, _, _, _, address = found[0]
-    # The protocol is named so that asyncio turns off the delay of small packets (TCP_NODELAY) for what is accepted.
+    # The protocol is given so that asyncio switches off the delay of small packets (TCP_NODELAY) for accepted
+    # sockets.
     sock = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC, socket.IPPROTO_TCP)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     # Whether calls block is a property of the socket itself, for all its holders at once: a proxy whose connection was
@@ -68,7 +69,7 @@ def _take_from(folder: int, name: str) -> socket.socket | None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asker:
         asker.settimeout(_TAKE_S)
         try:
-            # By the descriptor: an address has room for 107 bytes only.
+            # By the descriptor: a socket address has room for 107 bytes only.
             asker.connect(f"/proc/self/fd/{folder}/{name}")
             trust.check_peer(asker)
             _, fds, _, _ = socket.recv_fds(asker, 1, 1)
@@ -81,7 +82,7 @@ def _take_from(folder: int, name: str) -> socket.socket | None:
     if not fds:
         return None
     sock = socket.socket(fileno=fds[0])
-    sock.setblocking(False)  # otherwise the next dup() would make all holders block
+    sock.setblocking(False)  # otherwise the next dup() would make the socket blocking in all processes
     return sock
 
 
@@ -96,7 +97,7 @@ class Giver:
         listener = self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             with suppress(OSError):
-                os.unlink(self._path)  # of a dead process that had our pid
+                os.unlink(self._path)  # left by a dead process that had the same pid
             listener.bind(f"/proc/self/fd/{opened}/{os.getpid()}.sock")
             listener.listen()
         finally:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from sundog.serve.controller import ControllerCore
 
 _AGAIN_S = 0.05
-_HELD_S = 20.0  # how long a new controller waits for a port that a process of Serve still holds
+_HELD_S = 20.0  # how long a new controller waits for a port that another process of Serve holds
 
 
 class Proxies:
@@ -66,7 +66,7 @@ class Proxies:
                         f"Serve cannot listen on {http.host}:{port}: {error.strerror or error}. Choose another port "
                         'with serve.start(http_options={"port": …}), or end the program that uses this one.'
                     ) from None
-            await asyncio.sleep(_AGAIN_S)  # its holder is just starting, or just ending
+            await asyncio.sleep(_AGAIN_S)  # the process with the port is just starting or ending
         self.port = sock.getsockname()[1]
         self._giver = Giver(sock, self._folder, asyncio.get_running_loop())
         sock.close()
@@ -101,7 +101,7 @@ class Proxies:
         actor = None
         if is_first:
             with suppress(ValueError):
-                actor = sundog.get_actor(name, namespace=NAMESPACE)  # of an earlier life of the controller
+                actor = sundog.get_actor(name, namespace=NAMESPACE)  # started by an earlier controller
         if actor is None:
             core = self.core
             actor = (

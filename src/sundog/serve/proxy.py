@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
     from sundog.serve.client import Client
 
-_TOGETHER_MAX_BYTES = 64 * 1024  # a longer body is not copied to go out with its head
-_INLINE_MAX = 4 * 1024 * 1024  # of a body that travels with the call
+_TOGETHER_MAX_BYTES = 64 * 1024  # a longer body is not copied to be sent together with its head
+_INLINE_MAX = 4 * 1024 * 1024  # size of a body that is sent with the call
 _SCOPE_KEYS = ("type", "http_version", "method", "scheme", "path", "raw_path", "query_string", "root_path", "headers",
                "client", "server", "subprotocols")  # fmt: skip
 _MODEL = MODEL_ID_HEADER.encode()
@@ -186,7 +186,7 @@ class _Request:
         text = {
             name.decode("latin-1").replace("_", "-"): value.decode("latin-1") for name, value in found.items()
         }
-        self.call: Any = scope.get("sundog.call")  # made on the short way
+        self.call: Any = scope.get("sundog.call")  # set on the short path
         self.request_id = text.get(REQUEST_ID_HEADER) or new_request_id()
         self.timeout_s = _seconds(text.get(TIMEOUT_HEADER), app.options.request_timeout_s)
         self.ignores_disconnect = text.get(NO_DISCONNECT_HEADER, "") in ("1", "true", "True", "?1")
@@ -239,7 +239,8 @@ class _Request:
         if self.is_gone:
             return 499
         if self.has_begun:
-            raise _Broken from error  # part of the answer is out: only a broken connection can tell the client
+            # a part of the answer is sent: only a closed connection can inform the client
+            raise _Broken from error
         await self.app._send_answer(self.scope, self.send, answer, self.request_id)
         return answer.status
 
@@ -255,7 +256,7 @@ class _Request:
         more = False
         if self.call is None:
             if self.is_socket:
-                await self.receive()  # the connect message; the app's own is made in the replica
+                await self.receive()  # the connect message; the app's own message is created in the replica
                 body = b""
             else:
                 body, more = await self._first_body()
@@ -308,7 +309,7 @@ class _Request:
                 return await self._answer()
             finally:
                 connection.on_lost = None
-        # Without httptools: nobody tells, so a second task listens.
+        # Without httptools no event reports a disconnect, so a second task listens.
         answering = asyncio.ensure_future(self._answer())
         leaving = asyncio.ensure_future(self.receive())
         try:
@@ -357,7 +358,7 @@ class _Request:
                     break
                 if self.call.current.done():
                     return
-                await asyncio.sleep(0.002)  # the call that opens the exchange is still on its way
+                await asyncio.sleep(0.002)  # the call that opens the exchange has not arrived yet
             if message["type"].endswith("disconnect"):
                 if not self.is_socket and not self.ignores_disconnect:
                     self._cancel()
@@ -501,7 +502,7 @@ class ProxyActor:
 
     def _set_routes(self, routes: list[Route]) -> None:
         self._app.set_routes(routes)
-        for route in routes:  # so that the first request need not wait to learn of replicas
+        for route in routes:  # so that the first request need not wait for the list of replicas
             self._app.router_of(route)
 
     async def parked(self) -> None:

@@ -48,7 +48,7 @@ class QuickRequest:
         self._app, self._protocol, self._route, self._router = app, protocol, route, router
         self._began = _perf()
         self.is_over = False
-        self.keeps = True  # whether the connection is for further requests
+        self.keeps = True  # whether the connection is kept for further requests
 
     def begin(
         self, scope: tuple[Any, ...], headers: Any, body: bytes | bytearray, request_id: bytes | None
@@ -70,7 +70,7 @@ class QuickRequest:
 
     def _answered(self, done: asyncio.Future[object]) -> None:
         if self.is_over:
-            done.exception()  # asked for, so that asyncio does not complain
+            done.exception()  # read, so that asyncio does not warn
             return
         value = done.result() if done.exception() is None else None
         if type(value) is not bytes:

@@ -88,7 +88,7 @@ class ReplicaActor:
         self._user: UserCode | None = None
         self._ongoing = 0
         self._is_stopping = False
-        self._is_changing = False  # its user's config is about to change
+        self._is_changing = False  # the user_config is about to change
         self._exchanges: dict[str, Exchange] = {}
         self._running: set[asyncio.Task[object]] = set()
         self._log: AccessLog | None = None
@@ -228,7 +228,8 @@ class ReplicaActor:
         self._is_stopping = True
         deadline = time.monotonic() + timeout_s
         if wait_s:
-            # Handles that have not heard yet still send requests here, and have to be told that they are refused.
+            # Handles that are not informed yet still send requests here, and must learn that these are
+            # refused.
             await asyncio.sleep(min(wait_s, timeout_s))
         while self._ongoing and time.monotonic() < deadline:
             await asyncio.sleep(_IDLE_LOOK_S)

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from sundog.serve.controller import ControllerCore
     from sundog.util.placement_group import PlacementGroup
 
-_STATS_S = 1.0  # between questions for what replicas record for a custom policy, at most
-_PLACE_S = 0.2  # between looks for a node that may take one replica more
+_STATS_S = 1.0  # the shortest time between two requests for the metrics of a custom policy
+_PLACE_S = 0.2  # time between two searches for a node that can take one more replica
 _CONCURRENT_CALLS = 100_000
 
 
@@ -91,7 +91,7 @@ class Replicas:
             await ensure_deployment_actors(row.id.deployment_id, target)
             node = await self._node_for(plan, row, target)
             if plan.replicas.get(name) is not row or row.state != ReplicaState.STARTING:
-                return  # it is not wanted any more
+                return  # the replica is not needed any more
             living = self._create(row, target, node)
         except Exception as error:
             plan.start_failed(name, _told(error), self.core.now())
@@ -229,7 +229,7 @@ class Replicas:
         try:
             await living.actor.reconfigure.remote(target.config, row.rank, target.num_replicas)
         except RayActorError:
-            return  # the watcher of the replica knows
+            return  # the watcher of the replica notices it
         except Exception as error:
             for action in plan.reconfigure_failed(name, _told(error), self.core.now()):
                 self.do(plan, action)
@@ -284,7 +284,7 @@ class Replicas:
     async def _stop(self, plan: DeploymentPlan, row: ReplicaRow, graceful: bool) -> None:
         name = row.id.unique_id
         living = self.living.get(name)
-        self.core.publish_deployment(plan)  # no router is to choose it any more
+        self.core.publish_deployment(plan)  # no router may choose it any more
         if living is not None and graceful and living.facts is not None and plan.target is not None:
             with suppress(Exception):
                 await asyncio.wait_for(living.actor.refuse.remote(), 1)

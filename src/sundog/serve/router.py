@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from sundog.serve.custom_routing import CustomRouting
     from sundog.util.metrics import Gauge
 
-_LOOK_AGAIN_S = 0.01  # while requests wait: places that other processes free are not announced
+_LOOK_AGAIN_S = 0.01  # while requests wait: slots that other processes free are not announced
 _TRIES_MAX = 200
 _IN_BAND_MAX_BYTES = 64 * 1024
 _NO_MODEL = RequestMetadata("", "")
@@ -77,7 +77,7 @@ class Replica:
         self.call = info.actor.handle_request
         self.http = info.actor.handle_http
         self.stream = info.actor.handle_request_streaming
-        self.mine = 0  # requests of this process that are with it
+        self.mine = 0  # requests of this process that the replica has
         self.is_gone = False
         self.update(info)
 
@@ -99,11 +99,11 @@ class Router:
         self.replicas: list[Replica] = []
         self.by_id: dict[object, Replica] = {}
         self.pending: deque[Call] = deque()
-        self.resolving = 0  # requests whose arguments are not there yet
+        self.resolving = 0  # requests whose arguments are not ready
         self.custom: CustomRouting | None = None
         self.known = threading.Event()
         self._looking = False
-        self._backoff: RequestRouterConfig | None = None  # the config whose pauses a user has chosen
+        self._backoff: RequestRouterConfig | None = None  # the config whose backoff the user has chosen
         self._pauses = 0
         self._queue_marks = 0
         self._queue_gauge: Gauge | None = None
@@ -204,7 +204,7 @@ class Router:
             return replica, replica.http.remote(*request)
         except BaseException:
             self.release(replica)
-            return None  # the long way meets the same error, and tells of it
+            return None  # the long path meets the same error and reports it
 
     def quick_ended(self, replica: Replica, began: float) -> None:
         """A packed request is answered."""
@@ -425,16 +425,16 @@ class Router:
         """Send what waits, as long as there is room."""
         if self.custom is not None:
             with self.lock:
-                for call in self.pending:  # those that came before the router was known
+                for call in self.pending:  # requests that came before the router was known
                     if call.waiting_on is None:
                         call.waiting_on = self.client.run(self.custom.route(call))
             return
         if self._backoff is not None and self._looking:
-            return  # the user has asked for pauses
+            return  # the user has chosen a backoff
         while True:
             with self.lock:
                 while self.pending and (self.pending[0].current is None or self.pending[0].current.done()):
-                    self.pending.popleft()  # given up
+                    self.pending.popleft()  # the caller gave up
                 if not self.pending:
                     self._pauses = 0
                     self._mark_queue()

@@ -13,11 +13,11 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    # What one process tells of its requests for one deployment: how many wait, how many run at each replica, and of
-    # each replica that has answered since: requests, errors, seconds.
     from sundog.actor import ActorHandle
     from sundog.serve.config import RequestRouterConfig
 
+    # What one process reports about its requests for one deployment: how many wait, how many run at each
+    # replica, and for each replica that has answered since: requests, errors, seconds.
     Reported = tuple[int, dict[str, int], dict[str, list[float]]]
 
 NAMESPACE = "serve"

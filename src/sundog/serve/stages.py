@@ -53,5 +53,5 @@ def awaitable(stage: Future[object]) -> asyncio.Future[object]:
 
 
 def _hand_over(loop: asyncio.AbstractEventLoop, done: Future[object], waiter: asyncio.Future[object]) -> None:
-    with suppress(RuntimeError):  # the loop is closed: nobody waits
+    with suppress(RuntimeError):  # the event loop is closed, so no coroutine waits
         loop.call_soon_threadsafe(copy_result, done, waiter)

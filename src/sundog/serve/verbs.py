@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-_KNOWN_S = 5.0  # for the replicas of an application that runs to become known here
+_KNOWN_S = 5.0  # how long to wait until the replicas of a running application are known here
 
 
 @dataclass(frozen=True)
@@ -226,9 +226,7 @@ def _run_many(
     call(lambda: client.controller.deploy.remote(specs))
     if wait_for_applications_running:
         wait_until_running([each.name for each in targets])
-        for (
-            each
-        ) in built:  # so that the first call of a handle is sent at once, whatever the program does next
+        for each in built:  # so that the first call of a handle is sent at once
             client.router(DeploymentID(each.ingress, each.name)).known.wait(_KNOWN_S)
     return [client_handle(client, each.ingress, each.name) for each in built]
 

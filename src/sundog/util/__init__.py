@@ -4,7 +4,7 @@ Owns nothing but names: every attribute is imported on first use, so that `impor
 cheap. Runs in whichever process imports it, driver or worker.
 """
 
-# No `from __future__ import annotations` here: it would stand in the way of the submodule of that name.
+# No `from __future__ import annotations` here: it would hide the submodule of that name.
 import importlib
 import sys
 from types import ModuleType
@@ -114,7 +114,8 @@ class _Package(ModuleType):
             super().__setattr__(name, value)
 
     def __reduce__(self) -> "tuple[Callable[[str], ModuleType], tuple[str]]":
-        # Picklers know plain modules alone. By name, as those: a closure may mention this package.
+        # Picklers handle plain modules only. Pickled by name, like those: a closure may refer to this
+        # package.
         return importlib.import_module, (self.__name__,)
 
 

@@ -16,7 +16,7 @@ from sundog.refs import ObjectRef
 
 __tracebackhide__ = True  # pytest folds the frames of this file
 
-_FEW = 4  # calls that are looked at as quickly again as they are kept in mind
+_FEW = 4  # up to so many calls, checking again is as quick as remembering
 
 V = TypeVar("V")
 Actor = TypeVar("Actor")
@@ -56,9 +56,7 @@ class ActorPool(Generic[Actor]):
         self._idle: list[Actor] = list(actors)
         # Insertion order is submission order, so the first key is always the oldest call.
         self._running: dict[int, _Running[Actor]] = {}
-        self._ready: deque[int] = (
-            deque()
-        )  # calls that were seen to have ended, and may have been given up since
+        self._ready: deque[int] = deque()  # calls that were seen to have ended
         self._waiting: deque[tuple[Call[Actor, Any, Any], Any]] = deque()
         self._submitted = 0
         self._returned = 0
@@ -147,14 +145,15 @@ class ActorPool(Generic[Actor]):
             index = self._ready.popleft()
             if index in self._running:
                 return self._fetch(index)
-        # A call with several returns finishes with all of them at once, so one stands for it.
+        # The results of a call become ready together, so one ref stands for all.
         by_ref = {call.refs[-1]: index for index, call in self._running.items()}
         refs = list(by_ref)
         done, _ = sundog.wait(refs, num_returns=1, timeout=timeout)
         if not done:
             self._time_out(next(iter(self._running)), timeout, ignore_if_timedout)
         if len(refs) > _FEW:
-            # A look at all calls takes as long as there are actors: keep what else it finds for the next questions.
+            # Checking all calls takes time in proportion to the actors: remember the other finished calls for
+            # the next questions.
             done, _ = sundog.wait(refs, num_returns=len(refs), timeout=0)
             self._ready.extend(by_ref[ref] for ref in done[1:])
         return self._fetch(by_ref[done[0]])

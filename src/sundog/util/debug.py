@@ -33,7 +33,7 @@ class _Once:
                 self.last_said_s = now_s
                 return True
             if self.periodic and now_s - self.last_said_s > PERIOD_S:
-                # Forget everything: each key speaks again at its next turn, not in this call.
+                # Forget everything: each key is printed again at its next use, not in this call.
                 self.said.clear()
                 self.last_said_s = now_s
             return False

@@ -324,7 +324,7 @@ def _rounds(actor_sets: list[_ActorSet], timeout: float | None = None) -> Stream
             yield _NextValueNotReady()
             continue
         active = [a for a, item in zip(active, items, strict=True) if not isinstance(item, _ShardEnd)]
-        # Ask for the next round before this one is worked on: the shards go on meanwhile.
+        # Ask for the next round before this one is processed: the shards continue in the meantime.
         refs = [actor.par_iter_next.remote() for actor in active]
         found = [item for item in items if not isinstance(item, _ShardEnd)]
         if found:
@@ -459,7 +459,7 @@ class ParallelIteratorWorker:
             for residue in range(step):
                 item = self.par_iter_next()
                 if isinstance(item, _ShardEnd):
-                    # The stream is over for every slice; what others still have buffered stays theirs.
+                    # The stream has ended for every slice; what other slices have buffered stays theirs.
                     return own.popleft() if own else item
                 self.slices.setdefault(residue, deque()).append(item)
         return own.popleft()

@@ -146,7 +146,7 @@ class LocalIterator(Generic[T]):
                     with self._metrics_context():
                         result = fn(item)
                     yield result
-                    # A function may say "not yet" itself; then it is asked again for the same item.
+                    # A function may return "not yet" itself; then it is called again for the same item.
                     if not isinstance(result, _NextValueNotReady):
                         break
 
@@ -285,7 +285,7 @@ class LocalIterator(Generic[T]):
             item = next(self)
             late = isinstance(item, _NextValueNotReady)
             for one in waiting:
-                # Each copy waits its turn for a late item too. Otherwise the copy that asks next would overtake.
+                # Each copy waits for a late item in its turn. Otherwise the next copy would overtake.
                 if not (late and one and isinstance(one[-1], _NextValueNotReady)):
                     one.append(item)
 
@@ -294,7 +294,7 @@ class LocalIterator(Generic[T]):
                 # All copies pull from one stream, so it has to be built as the reader asks for it.
                 if self.built_iterator is None:
                     self.timeout = timeout
-                behind = 0  # how far the slowest copy was, when this one last let it go first
+                behind = 0  # the position of the slowest copy, when this copy last let it go first
                 while True:
                     slowest = max(map(len, waiting))
                     if timeout == 0 and len(own) < slowest != behind:

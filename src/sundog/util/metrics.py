@@ -25,8 +25,8 @@ from sundog.owner import context
 if TYPE_CHECKING:
     from sundog.plain import JsonObject
 
-_TAGS_KEPT = 256  # sets of tags that a metric need not check and sort again
-_AGAIN_S = 1.0  # between two attempts to find room, or a session, for a series that has none
+_TAGS_KEPT = 256  # sets of tags that a metric has checked and sorted
+_AGAIN_S = 1.0  # time between two attempts to find room, or a session, for a series
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*\Z")
 
 M = TypeVar("M", bound="Metric")
@@ -100,7 +100,7 @@ class _Registry:
         self.definitions: dict[tuple[str, str], _Definition] = {}
         self._file: MetricFile | None = None
         self._again_s = 0.0
-        self._left = b""  # as which process it must not write any more
+        self._left = b""  # the process that must not write any more
 
     # ------------------------------------------------------------------ the file
     def attach(self) -> None:
@@ -277,7 +277,7 @@ class Metric:
         known = tuple(tags.items()) if tags else ()
         try:
             found = self._known_tags.get(known)
-        except TypeError:  # a value that is no string
+        except TypeError:  # a value is not a string
             found = None
         if found is None:
             found = self._checked_tags(tags)

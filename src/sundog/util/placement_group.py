@@ -39,7 +39,7 @@ class PlacementGroup(metaclass=Counterparts):
     def __init__(self, id: PlacementGroupID | bytes, bundle_cache: list[Bundle] | None = None) -> None:
         self.id = PlacementGroupID(id) if isinstance(id, bytes) else id
         self.bundle_cache = bundle_cache
-        self._placed = False  # it was when it was made: the first `wait` here need not ask
+        self._placed = False  # the group was placed at its creation: the first `wait` here need not ask
 
     @staticmethod
     def empty() -> PlacementGroup:
@@ -111,7 +111,7 @@ class PlacementGroup(metaclass=Counterparts):
 
 
 def _ask(question: Request[A]) -> A:
-    # Imported late: handles are made and pickled in processes that never ask the node anything.
+    # Imported late: handles are created and pickled in processes that never ask the node.
     from sundog import api
 
     return api.control(question)

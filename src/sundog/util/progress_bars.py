@@ -87,7 +87,7 @@ class progress:
                 "This progress() is in use already; call progress() again for another with-block."
             )
         if api.is_initialized():
-            self._begin(whole=False)  # here: what ends before the thread runs is counted
+            self._begin(whole=False)  # in this thread: what ends before the other thread runs is counted
         self._thread = threading.Thread(target=self._run, name="sundog-progress", daemon=True)
         self._thread.start()
         return self
@@ -122,12 +122,12 @@ class progress:
             if latest:
                 view.show(latest, last=False)
             if self._watcher is not None and not api.is_initialized():
-                break  # the session ended meanwhile: what is shown is the last that is known
+                break  # the session has ended: what is shown is the last known state
         view.show(self._settled() or latest, last=True)
 
     def _try(self) -> list[Function]:
         """One look; nothing while there is no session."""
-        with contextlib.suppress(Exception):  # it may end at any moment
+        with contextlib.suppress(Exception):  # the session may end at any moment
             if api.is_initialized():
                 return self._look()
         return []

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from sundog.option_types import ActorKeywords
 
-    T = TypeVar("T", default=Any)  # a queue that says nothing takes anything
+    T = TypeVar("T", default=Any)  # a Queue without a type takes any items
 else:
     from typing import TypeVar
 
@@ -41,8 +41,9 @@ else:
 
 __tracebackhide__ = True  # pytest folds the frames of this file
 
-_OPEN_AFTER = 2  # so many verbs of a process are calls: most that use a queue once are done by then
-_RINGS_MAX = 32  # of one process: each takes six descriptors
+# the first so many verbs of a process are calls: most processes that use a queue once are done by then
+_OPEN_AFTER = 2
+_RINGS_MAX = 32  # rings of one process: each takes six descriptors
 _HERE_S = 10e-3  # a wait that lasts longer is a call: it is recorded, lends its CPU, and has its turn
 _perf = time.perf_counter
 _rings: WeakValueDictionary[bytes, SharedRing] = WeakValueDictionary()

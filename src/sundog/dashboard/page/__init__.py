@@ -52,7 +52,7 @@ def mount(app: Starlette, opened: Opened) -> tuple[str, ...]:
         message_history_length=200,
         tailwind=False,
         show_welcome_message=False,
-        # To compress a megabyte of scripts takes longer than to send it within a machine.
+        # Compressing a megabyte of scripts takes longer than sending it within a machine.
         gzip_middleware_factory=None,
     )
     return STATIC

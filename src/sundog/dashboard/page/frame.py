@@ -30,7 +30,7 @@ ICON = (
     "<circle cx='3.5' cy='16' r='2.5' fill='#f7c873'/><circle cx='28.5' cy='16' r='2.5' fill='#f7c873'/></svg>"
 )
 _FIRST_S = 0.5
-EVERY_S = 0.7  # what happened is shown within a second, with the time that reading it takes
+EVERY_S = 0.7  # with the time for reading, an event is shown within a second
 
 
 class PageView(NamedTuple):
@@ -183,7 +183,7 @@ def live(
     Returns:
         Refreshes it out of turn: after a click.
     """
-    busy = [False, False]  # at it; wanted again meanwhile
+    busy = [False, False]  # running; requested again in the meantime
 
     async def refresh() -> None:
         if busy[0]:
@@ -193,7 +193,7 @@ def live(
         try:
             await update()
             frame.problem.set_visibility(False)
-        except Exception as error:  # a page that shows why is better than one that stands still
+        except Exception as error:  # a page that shows the error is better than a page that no longer changes
             with contextlib.suppress(Exception):
                 frame.problem.set_text(f"This could not be read: {type(error).__name__}: {error}")
                 frame.problem.set_visibility(True)
@@ -212,7 +212,7 @@ def live(
         timer = ui.timer(every_s, tick)
 
     frame.first.append(refresh)
-    frame.then.append(begin)  # a timer waits for the browser, and the page is sent as soon as anything does
+    frame.then.append(begin)  # a timer needs the browser, and the page is sent as soon as any part is ready
 
     def at_once() -> None:
         background_tasks.create(refresh())

@@ -45,7 +45,7 @@ def draw(frame: PageFrame) -> None:
         functions.set_content(functions_html(activity.functions))
         frame.status.set_text(status_text(activity, source.is_live))
         if not lines.client.has_socket_connection:
-            return  # the page is sent with this; charts and troubles take longer, and follow
+            return  # the page is sent now; charts and troubles take longer, and follow
         facts, stream = await ask(source.read_facts), await ask(source.read_stream)
         if not drawn:
             with lines:

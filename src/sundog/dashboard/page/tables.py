@@ -130,7 +130,8 @@ class DataTable:
         for each in columns:
             self._slot(each)
         self._table.on("request", self._requested)
-        # The browser tells where a table begins, too, and on a busy machine only after the user has gone on from there.
+        # The browser reports the first row of a table too, and on a busy machine only after the user has
+        # moved on.
         self._table.on_pagination_change(lambda _: self._paginate())
         self.refresh = live(frame, self._update)
 

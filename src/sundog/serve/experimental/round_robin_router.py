@@ -22,7 +22,8 @@ class RoundRobinRouter(FIFOMixin, RequestRouter):
         count = len(candidate_replicas)
         if not count:
             return []
-        # Processes begin at different replicas: else the first would get the first request of each of them.
+        # Processes begin at different replicas: otherwise the first replica would get the first request of
+        # each.
         self._turn = random.randrange(count) if self._turn is None else self._turn + 1
         ordered = sorted(candidate_replicas, key=lambda each: each.replica_id.unique_id)
         return [[ordered[(self._turn + step) % count]] for step in range(count)]

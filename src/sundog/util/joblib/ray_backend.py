@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 # Arrays from this size on are stored once for each Parallel: joblib's own threshold for its memory-mapped files.
 SHARED_MIN_BYTES = 1 << 20
 _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-# Options of actors that a task does not have: programs written for a backend of actors may give them.
+# Options of actors that tasks do not have: programs written for a backend of actors may give them.
 _OF_ACTORS = frozenset(
     {"max_restarts", "max_task_retries", "max_concurrency", "max_pending_calls", "lifetime"}
 )
@@ -100,7 +100,8 @@ class RayBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc] 
         if count == 1:
             raise FallbackToBackend(SequentialBackend(nesting_level=self.nesting_level))
         options = self._task_options(ray_remote_args or self.ray_remote_args or {})
-        # Where jobs take all CPUs, as many again wait at the session: a worker that ends a batch has the next one.
+        # If jobs take all CPUs, as many batches again are queued: a worker that ends a batch has the next
+        # one.
         every = count >= int(sundog.cluster_resources().get("CPU", 1))
         self._jobs = _Jobs(2 * count if every else count, options, _size_bytes(max_nbytes))
         self.parallel = parallel
@@ -181,7 +182,7 @@ class _Jobs:
                 if not self._waiting or len(self._running) >= self._most:
                     return
                 future, batch = self._waiting.popleft()
-                self._running[future] = None  # its place is taken
+                self._running[future] = None  # its slot is taken
             try:
                 ref = self._start(batch)
             except Exception as error:

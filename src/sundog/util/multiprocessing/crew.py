@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from sundog.engines.local import LocalEngine
     from sundog.owner.crews import Crew
 
-_FUNCTIONS_MAX = 64  # arbitrary: a program that makes its functions anew for each call uses each of them once
+_FUNCTIONS_MAX = 64  # arbitrary: a program that creates a new function for each call uses each of them once
 # Options of actors that a task does not have: programs written for a pool of actors may give them.
 _OF_ACTORS = frozenset({"max_restarts", "max_concurrency", "max_pending_calls", "lifetime"})
 _TERMINATED = "The Pool was terminated before this was done, so there is no result."
@@ -120,7 +120,7 @@ class PoolCrew:
         self._greet()
 
     def _greet(self) -> None:
-        # No chunk of the user's: it does not count as one.
+        # An internal call: it does not count as a chunk of the user.
         options = replaced(self._options, name="Pool", max_calls=0)
         greet = _CrewFunction(self._crew, Calls(b"", "greet", self._initializer), options)
         try:
@@ -163,7 +163,7 @@ class PoolCrew:
                 if all(old is new for old, new in zip(kept[1], state, strict=True)):
                     return kept[2]
             made = self._function(func, way)
-            self._by_function[key] = (func, state, made)  # held, so that its id stays its own
+            self._by_function[key] = (func, state, made)  # kept, so that the id of the function stays its own
             if len(self._by_function) > _FUNCTIONS_MAX:
                 self._by_function.popitem(last=False)
             return made

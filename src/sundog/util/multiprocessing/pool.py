@@ -74,8 +74,8 @@ class Pool:
             count, initializer, tuple(initargs or ()), maxtasksperchild, dict(ray_remote_args or {})
         )
         self._callbacks = Callbacks()
-        # A pool that nobody holds any more ends what it runs; results hold their pool. At the end of the program the
-        # session ends all the same.
+        # A pool without references ends its running chunks; results keep their pool alive. At the end of the
+        # program the session ends anyway.
         self._finalizer = weakref.finalize(self, _abandon, self._crew, self._callbacks)
         self._finalizer.atexit = False
 
@@ -206,7 +206,8 @@ class Pool:
 
         def submit(count: int) -> list[tuple[ObjectRef[object], bool]]:
             calls: list[object] = list(itertools.islice(items, size * count))
-            # A ref among the items is an item like others: a task of its own would be given its value.
+            # A ref among the items is an ordinary item: as the argument of a task it would be replaced by its
+            # value.
             if size == 1 and ObjectRef not in {type(each) for each in calls}:
                 return [(ref, False) for ref in run_one.remote_each(calls)]
             return [
@@ -234,7 +235,7 @@ class Pool:
         """Take no more work; the processes go back to the session when what was submitted is done."""
         if not self._closed:
             self._closed = True
-            # From here on nobody may wait for the reader: join() comes before the last next().
+            # From here on no thread may wait for the reader: join() comes before the last next().
             for results in list(self._unread):
                 results.submit_all()
             self._crew.close()

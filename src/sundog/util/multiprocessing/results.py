@@ -30,8 +30,8 @@ T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
-# imap keeps as many chunks under way as are taken in this time: many short ones share a packet, and long ones are
-# read no earlier than they are needed.
+# imap keeps as many chunks in flight as are consumed in this time: many short chunks share a packet, and long
+# ones are not read earlier than needed.
 _AHEAD_S = 0.02
 _AHEAD_MAX = 1024
 
@@ -90,7 +90,7 @@ class Callbacks:
         left = itertools.count(len(refs) - 1, -1)
 
         def arrived(_future: object) -> None:
-            # In a thread of the runtime: it only leaves a note for ours.
+            # In a thread of the runtime: only notify the pool's own thread.
             if next(left) == 0:
                 self._events.put(call)
 
@@ -153,7 +153,7 @@ class AsyncResult(Generic[T]):
         self._values: list[object] | None = None
         self._error: BaseException | None = None
         self._lock = threading.Lock()
-        # Who has got the result may rely on the effects of its callback.
+        # A caller that has the result may rely on the effects of its callback.
         self._called: threading.Event | None = None
         if callback is not None or error_callback is not None:
             self._called = threading.Event()
@@ -168,7 +168,7 @@ class AsyncResult(Generic[T]):
             elif self._error_callback is not None:
                 self._error_callback(PoolTaskError(self._error))
         except Exception:
-            # As a callback of the user's it must not end the thread that serves the whole pool.
+            # A callback of the user must not end the thread that serves the whole pool.
             logger.exception("A callback given to a Pool raised")
         finally:
             assert self._called is not None
@@ -178,7 +178,7 @@ class AsyncResult(Generic[T]):
         with self._lock:
             if self._values is None:
                 values = read(self._refs, self._whole)
-                # The error of the first item counts, whichever chunk happened to fail first.
+                # The error of the first item counts, whichever chunk failed first.
                 failed = next((value for value in values if isinstance(value, Failure)), None)
                 self._error = None if failed is None else failed.exception()
                 self._values = values
@@ -309,7 +309,7 @@ class IMapIterator(Generic[T]):
         now = time.monotonic()
         pace = taken * _AHEAD_S / max(now - self._took_at, 1e-6)
         self._took_at = now
-        # As many as were given to the user at most: after ten results, thousands of items have not been read.
+        # At most as many as were given to the user: after ten results, thousands of items have not been read.
         self._window = int(max(self._least, min(pace, self._given, _AHEAD_MAX)))
         self._given += taken  # when the next are read
         if self._window - len(self._waited) - len(self._submitted) >= self._window // 4:
