@@ -92,6 +92,8 @@ def serve_apps(which: str, port: int) -> None:
 def plain_app() -> Any:
     """What a user would take otherwise."""
     from fastapi import FastAPI
+    from starlette.requests import Request
+    from starlette.responses import Response
 
     app = FastAPI()
 
@@ -99,6 +101,10 @@ def plain_app() -> Any:
     async def noop() -> str:
         return "ok"
 
+    async def body(request: Request) -> Response:
+        return Response(str(len(await request.body())))
+
+    app.add_route("/body", body, methods=["POST"])
     return app
 
 

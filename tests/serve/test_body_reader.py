@@ -6,6 +6,7 @@ import socket
 from typing import Any
 
 from sundog.serve.body_reader import BodyReader
+from sundog.serve.shared_bodies import BodyPool
 
 
 class Protocol:
@@ -50,3 +51,22 @@ def test_what_happens_to_the_connection_is_told_to_its_protocol() -> None:
     assert not reader.eof_received(), "the transport closes"
     reader.connection_lost(None)
     assert protocol.told == ["pause", "resume", "eof", "lost"]
+
+
+def test_a_body_is_read_into_shared_memory_where_there_is_some() -> None:
+    slot = BodyPool().take(5)
+    assert slot is not None
+    protocol = Protocol()
+    reader = BodyReader(protocol, 5, [b"ab"], slot)  # type: ignore[arg-type]
+    reader.get_buffer(-1)[:3] = b"cde"
+    reader.buffer_updated(3)
+    assert protocol.told == [slot]
+    assert bytes(slot.view) == b"abcde"
+
+
+def test_a_client_that_goes_away_in_the_middle_gives_the_memory_back() -> None:
+    pool = BodyPool()
+    for _ in range(17):  # there are sixteen slots
+        slot = pool.take(5)
+        assert slot is not None
+        BodyReader(Protocol(), 5, [b"ab"], slot).connection_lost(None)  # type: ignore[arg-type]

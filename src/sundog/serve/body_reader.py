@@ -3,6 +3,7 @@
 ::
 
     socket ──recv_into──► one buffer of the body's length ──► BoundedProtocol.body_read()
+                          in memory that replicas share (`shared_bodies.py`), if there is room
 
 Owns the connection's incoming bytes from the moment when a head with a length has been parsed until that many bytes are
 there; then they are the HTTP protocol's again. So a body of a megabyte is not cut into pieces, copied by the parser
@@ -16,15 +17,19 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sundog.serve.http_protocol import BoundedProtocol
+    from sundog.serve.shared_bodies import BodySlot
 
 
 class BodyReader(asyncio.BufferedProtocol):
     """Reads one body; takes the place of the HTTP protocol meanwhile."""
 
-    def __init__(self, protocol: BoundedProtocol, length: int, parts: list[bytes]) -> None:
+    def __init__(
+        self, protocol: BoundedProtocol, length: int, parts: list[bytes], slot: BodySlot | None = None
+    ) -> None:
         self._protocol = protocol
-        self._body = bytearray(length)
-        self._view = memoryview(self._body)
+        self._length, self._slot = length, slot
+        self._body = bytearray(length if slot is None else 0)
+        self._view = memoryview(self._body) if slot is None else slot.view
         self._filled = 0
         for part in parts:
             self._view[self._filled : self._filled + len(part)] = part
@@ -37,9 +42,14 @@ class BodyReader(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         """So many bytes came."""
         self._filled += nbytes
-        if self._filled == len(self._body):
+        if self._filled < self._length:
+            return
+        slot, self._slot = self._slot, None
+        if slot is None:
             self._view.release()
             self._protocol.body_read(self._body)
+        else:
+            self._protocol.body_read(slot)
 
     def eof_received(self) -> bool | None:
         """The client sends no more: the request stays incomplete."""
@@ -48,6 +58,9 @@ class BodyReader(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client is gone."""
+        if self._slot is not None:
+            self._slot.release()
+            self._slot = None
         self._protocol.connection_lost(exc)
 
     def pause_writing(self) -> None:

@@ -83,7 +83,6 @@ class RequestContext:
 
 
 _replica: ReplicaContext | None = None
-_deployment_actor: DeploymentActorContext | None = None
 _NO_REQUEST = RequestContext()
 request_context: contextvars.ContextVar[RequestContext] = contextvars.ContextVar(
     "sundog-serve-request", default=_NO_REQUEST
@@ -97,12 +96,6 @@ def set_replica_context(context: ReplicaContext | None) -> None:
     """This process is a replica from now on."""
     global _replica
     _replica = context
-
-
-def set_deployment_actor_context(context: DeploymentActorContext) -> None:
-    """This process is an actor of a deployment from now on."""
-    global _deployment_actor
-    _deployment_actor = context
 
 
 def _get_internal_replica_context() -> ReplicaContext | None:
@@ -137,17 +130,14 @@ def get_deployment_actor_context() -> DeploymentActorContext:
     Raises:
         RayServeException: it belongs to none.
     """
-    found = _deployment_actor
-    facts = user_environ().get("SUNDOG_SERVE_DEPLOYMENT_ACTOR") if found is None else None
-    if facts:
-        app, name, actor, version = json.loads(facts)
-        found = DeploymentActorContext(DeploymentID(name, app), actor, version)
-    if found is None:
+    facts = user_environ().get("SUNDOG_SERVE_DEPLOYMENT_ACTOR")
+    if not facts:
         raise RayServeException(
             "This code runs in no deployment actor, so `serve.get_deployment_actor_context()` has nothing to give. "
             "Call it in an actor of `deployment_actors`."
         )
-    return found
+    app, name, actor, version = json.loads(facts)
+    return DeploymentActorContext(DeploymentID(name, app), actor, version)
 
 
 def deployment_actor_name(deployment: DeploymentID, name: str, version: str | None) -> str:

@@ -25,6 +25,7 @@ from sundog.serve.rows import (
     SESSION_ID_HEADER,
     TIMEOUT_HEADER,
 )
+from sundog.serve.shared_bodies import BodySlot, plain_body
 
 if TYPE_CHECKING:
     from starlette.types import Scope
@@ -145,7 +146,8 @@ class BoundedProtocol(HttpToolsProtocol):
             if self._length is None:
                 self._give_up_short_way()
             elif self._length - sum(map(len, self._held)) > _HELD_MAX_BYTES:
-                self._connection.set_protocol(BodyReader(self, self._length, self._held))
+                slot = self._front.bodies.take(self._length)
+                self._connection.set_protocol(BodyReader(self, self._length, self._held, slot))
         if self._in_head and self._head_timer is None and not self._is_refused:
             self._watch_head()
 
@@ -261,7 +263,7 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         self._begin(b"".join(held) if held else b"")
 
-    def body_read(self, body: bytearray) -> None:
+    def body_read(self, body: bytearray | BodySlot) -> None:
         """The body of a long request is whole; its parser has not seen it, and a new one waits for the next request."""
         self._connection.set_protocol(self)
         self.parser = httptools.HttpRequestParser(self)
@@ -270,10 +272,13 @@ class BoundedProtocol(HttpToolsProtocol):
         self._held = None
         self._begin(body)
 
-    def _begin(self, body: bytes | bytearray) -> None:
+    def _begin(self, body: bytes | bytearray | BodySlot) -> None:
         quick, values = begin_quick(self._front, self, self._method, self.headers, body, self._request_id)
         if quick is None:
-            self.take_long_way(values, self.headers, body, False, self._keeps, None)
+            own = plain_body(body)
+            if isinstance(body, BodySlot):
+                body.release()
+            self.take_long_way(values, self.headers, own, False, self._keeps, None)
         else:
             quick.keeps = self._keeps
             self._quick = quick

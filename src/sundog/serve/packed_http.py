@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from sundog.serve.answers import PLAIN_KINDS, Answer, Headers, Stream
 from sundog.serve.rows import RequestMetadata
+from sundog.serve.shared_bodies import BodyPlace, BodySlot
 
 if TYPE_CHECKING:
     from starlette.types import Message, Scope
@@ -35,9 +36,15 @@ def pack_request(
     app_name: str,
     scope: tuple[Any, ...],
     headers: Headers,
-    body: bytes | bytearray,
+    body: bytes | bytearray | BodySlot,
 ) -> tuple[Any, ...]:
-    """One request, as the arguments of the call; `scope` has what `_SCOPE_NAMES` lists. A long body goes beside it."""
+    """One request, as the arguments of the call; `scope` has what `_SCOPE_NAMES` lists. A long body goes beside it, or
+    stays where it is in shared memory.
+    """
+    if isinstance(body, BodySlot):
+        return (
+            marshal.dumps((request_id, internal_id, prefix, app_name, scope, headers, tuple(body.place))),
+        )
     if len(body) <= _BODY_MAX_BYTES:
         return (marshal.dumps((request_id, internal_id, prefix, app_name, scope, headers, bytes(body))),)
     head = marshal.dumps((request_id, internal_id, prefix, app_name, scope, headers, b""))
@@ -80,10 +87,10 @@ def metadata_of(request_id: str, internal_id: str, prefix: str, app_name: str) -
     return RequestMetadata(request_id, internal_id, "__call__", prefix, app_name, "", "", False, True)
 
 
-def unpack_request(data: bytes, beside: Any = b"") -> tuple[RequestMetadata, Scope, bytes]:
-    """The metadata, the ASGI scope and the body of a request."""
+def unpack_request(data: bytes, beside: Any = b"") -> tuple[RequestMetadata, Scope, bytes | BodyPlace]:
+    """The metadata, the ASGI scope and the body of a request, or where in shared memory that is."""
     request_id, internal_id, prefix, app_name, scope, headers, body = marshal.loads(data)
-    body = body or bytes(beside)
+    body = BodyPlace(*body) if type(body) is tuple else body or bytes(beside)
     return metadata_of(request_id, internal_id, prefix, app_name), scope_of(scope, headers), body
 
 

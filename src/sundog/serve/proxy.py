@@ -40,6 +40,7 @@ from sundog.serve.rows import (
     Route,
 )
 from sundog.serve.schema import LoggingConfig
+from sundog.serve.shared_bodies import BodyPool
 from sundog.serve.stages import awaitable
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from sundog.serve.client import Client
 
 _TOGETHER_MAX_BYTES = 64 * 1024  # a longer body is not copied to be sent together with its head
+_TRIM_S = 10.0  # how often the proxy returns memory for bodies that no request needs
 _INLINE_MAX = 4 * 1024 * 1024  # size of a body that is sent with the call
 _SCOPE_KEYS = ("type", "http_version", "method", "scheme", "path", "raw_path", "query_string", "root_path", "headers",
                "client", "server", "subprotocols")  # fmt: skip
@@ -74,6 +76,7 @@ class ProxyApp:
         self.ongoing = 0
         self.is_draining = False
         self.log: AccessLog | None = None
+        self.bodies = BodyPool()
         # Plain requests need no asyncio task (`quick.py`), unless there is a clock to be watched.
         self.has_short_way = not options.request_timeout_s
 
@@ -487,7 +490,12 @@ class ProxyActor:
         self._task = asyncio.ensure_future(server.serve(sockets=[sock]))
         while not server.started and not self._task.done():
             await asyncio.sleep(0.001)
+        loop.call_later(_TRIM_S, self._trim)
         await self._follow(client)
+
+    def _trim(self) -> None:
+        self._app.bodies.trim()
+        asyncio.get_running_loop().call_later(_TRIM_S, self._trim)
 
     async def _follow(self, client: Client) -> None:
         """Keep the routes up to date."""

@@ -22,7 +22,8 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from sundog.serve.packed_http import metadata_of, pack_request, scope_of, unpack_answer
 from sundog.serve.request_ids import new_request_id, next_internal_id
-from sundog.serve.rows import Route
+from sundog.serve.rows import Rejection, Route
+from sundog.serve.shared_bodies import BodySlot, plain_body
 
 if TYPE_CHECKING:
     import asyncio
@@ -51,7 +52,11 @@ class QuickRequest:
         self.keeps = True  # whether the connection is kept for further requests
 
     def begin(
-        self, scope: tuple[Any, ...], headers: Any, body: bytes | bytearray, request_id: bytes | None
+        self,
+        scope: tuple[Any, ...],
+        headers: Any,
+        body: bytes | bytearray | BodySlot,
+        request_id: bytes | None,
     ) -> bool:
         """Send it to a replica. False: none takes it now."""
         route = self._route
@@ -71,11 +76,16 @@ class QuickRequest:
     def _answered(self, done: asyncio.Future[object]) -> None:
         if self.is_over:
             done.exception()  # read, so that asyncio does not warn
+            self._let_go()
             return
         value = done.result() if done.exception() is None else None
         if type(value) is not bytes:
+            if type(value) is Rejection and value.is_body_unreadable:
+                self._app.bodies.is_off = True
             self.take_long_way()
+            self._let_go()
             return
+        self._let_go()
         self.is_over = True
         status, head, body, closes = unpack_answer(value)
         self._router.quick_ended(self._replica, self._began)
@@ -89,6 +99,12 @@ class QuickRequest:
             self.keeps,
         )
         self._note(status)
+
+    def _let_go(self) -> None:
+        """The call is over: no replica reads its body any more."""
+        if isinstance(self._body, BodySlot):
+            self._body.release()
+        self._body = b""
 
     def _note(self, status: int) -> None:
         app, route, scope = self._app, self._route, self._scope
@@ -111,14 +127,16 @@ class QuickRequest:
         """The request as a call of its router, which looks after it from now on."""
         meta = metadata_of(self._request_id, self._internal_id, self._route.prefix, self._route.app_name)
         scope = scope_of(self._scope, self._headers)
-        return self._router.adopt(meta, (scope, self._body, False), self._replica, self._ref, self._began)
+        return self._router.adopt(
+            meta, (scope, plain_body(self._body), False), self._replica, self._ref, self._began
+        )
 
     def take_long_way(self) -> None:
         """The request goes on as an ordinary one, with the call that it has made."""
         self.is_over = True
         self._app.ongoing -= 1
         self._protocol.take_long_way(
-            self._scope, self._headers, self._body, False, self.keeps, self._adopted()
+            self._scope, self._headers, plain_body(self._body), False, self.keeps, self._adopted()
         )
 
 
@@ -142,7 +160,7 @@ def begin_quick(
     protocol: BoundedProtocol,
     method: str,
     headers: Any,
-    body: bytes | bytearray,
+    body: bytes | bytearray | BodySlot,
     request_id: bytes | None,
 ) -> tuple[QuickRequest | None, tuple[Any, ...]]:
     """Begin a request whose body is here; None if it has to take the long way. And the values of its scope.

@@ -34,6 +34,7 @@ from sundog.serve.packed_http import ASGI, beside, pack_answer, pack_stream, pie
 from sundog.serve.replica_metrics import Level, ReplicaMetrics
 from sundog.serve.rows import DeploymentID, Rejection, ReplicaID, RequestMetadata
 from sundog.serve.schema import LoggingConfig, ReplicaRank
+from sundog.serve.shared_bodies import BodyPlace, BodyReaders
 from sundog.serve.user_code import UserCode
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ class ReplicaActor:
         self._is_stopping = False
         self._is_changing = False  # the user_config is about to change
         self._exchanges: dict[str, Exchange] = {}
+        self._bodies = BodyReaders()
         self._running: set[asyncio.Task[object]] = set()
         self._log: AccessLog | None = None
         self._metrics = ReplicaMetrics(boot.replica_id)
@@ -231,7 +233,7 @@ class ReplicaActor:
             # Handles that are not informed yet still send requests here, and must learn that these are
             # refused.
             await asyncio.sleep(min(wait_s, timeout_s))
-        while self._ongoing and time.monotonic() < deadline:
+        while self._ongoing and time.monotonic() < deadline:  # a replica without requests ends at once
             await asyncio.sleep(_IDLE_LOOK_S)
         if self._user is not None and self._user.object is not None:
             await self._user.end()
@@ -334,7 +336,13 @@ class ReplicaActor:
         if refused is not None:
             return refused
         if type(meta) is bytes:
-            meta, scope, body = unpack_request(meta, body)
+            meta, scope, found = unpack_request(meta, body)
+            if isinstance(found, BodyPlace):
+                shared = self._shared_body(found)
+                if isinstance(shared, Rejection):
+                    return shared
+                found = shared
+            body = found
             answer = await self._handle_http(meta, scope, body, False)
             pack: Any = pack_answer if type(answer) is Answer else pack_stream
             return pack(answer, scope["method"])  # type: ignore[no-any-return]
@@ -342,6 +350,14 @@ class ReplicaActor:
         scope["asgi"] = ASGI
         answer = await self._handle_http(meta, scope, bytes(body), more)  # type: ignore[arg-type]
         return beside(answer) if type(answer) is Answer else answer
+
+    def _shared_body(self, place: BodyPlace) -> bytes | Rejection:
+        """A body in a proxy's memory; a refusal if it cannot be read, or is not there any more."""
+        try:
+            body = self._bodies.read(place)
+        except OSError:
+            return Rejection(self._ongoing, self._is_stopping, is_body_unreadable=True)
+        return Rejection(self._ongoing, self._is_stopping) if body is None else body
 
     async def _handle_http(
         self, meta: RequestMetadata, scope: Scope, body: bytes, more: bool

@@ -291,7 +291,9 @@ class Replicas:
             plan.refusing(name)
             self.core.wake()
             config = plan.target.config
-            wait, limit = config.graceful_shutdown_wait_loop_s, config.graceful_shutdown_timeout_s
+            # A deleted deployment has no other replica that a late request could go to: nobody is to be told.
+            wait = 0.0 if plan.is_deleting else config.graceful_shutdown_wait_loop_s
+            limit = config.graceful_shutdown_timeout_s
             with suppress(Exception, asyncio.TimeoutError):
                 await asyncio.wait_for(living.actor.drain.remote(wait, limit), limit + 0.5)
         self.end(name)

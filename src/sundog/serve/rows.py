@@ -147,6 +147,7 @@ class Rejection(NamedTuple):
 
     ongoing: int
     is_stopping: bool
+    is_body_unreadable: bool = False  # the replica cannot map the memory of the proxy (`shared_bodies.py`)
 
 
 @dataclass

@@ -127,3 +127,49 @@ def test_a_full_replica_takes_the_request_when_it_has_room(ray: ModuleType) -> N
     with ThreadPoolExecutor(16) as pool:
         answers = list(pool.map(lambda _: get("/", at)[:2], range(100)))
     assert answers == [(200, "ok")] * 100
+
+
+class Digest:
+    """Answers with what the body is."""
+
+    def __init__(self, may_map: bool) -> None:
+        if not may_map:
+            from sundog.serve.shared_bodies import BodyReaders
+
+            def refuse(_self: object, place: object) -> bytes:
+                raise PermissionError(f"not allowed to map {place}")
+
+            BodyReaders.read = refuse  # type: ignore[assignment,method-assign]
+
+    async def __call__(self, request: Any) -> str:
+        import hashlib
+
+        return hashlib.sha256(await request.body()).hexdigest()
+
+
+@pytest.mark.parametrize("may_map", [True, False])
+def test_long_bodies_of_many_clients_at_once_reach_their_own_requests(ray: ModuleType, may_map: bool) -> None:
+    import hashlib
+    from concurrent.futures import ThreadPoolExecutor
+
+    at = start()
+    serve.run(serve.deployment(num_replicas=2, ray_actor_options={"num_cpus": 0})(Digest).bind(may_map))
+
+    def ask(number: int) -> bool:
+        body = number.to_bytes(4, "little") * (50_000 + 7_919 * number)
+        return get("/", at, "POST", body)[1] == hashlib.sha256(body).hexdigest()
+
+    with ThreadPoolExecutor(20) as threads:
+        assert all(threads.map(ask, range(60)))
+
+
+def test_a_client_that_leaves_before_its_answer_leaves_no_body_for_others(ray: ModuleType) -> None:
+    import hashlib
+
+    at = start()
+    serve.run(serve.deployment(Digest).bind(True))
+    for number in range(40):  # more than there are slots
+        body = bytes([number]) * 200_000
+        with socket.create_connection(("127.0.0.1", at)) as leaver:
+            leaver.sendall(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 200000\r\n\r\n" + b"?" * 200_000)
+        assert get("/", at, "POST", body)[1] == hashlib.sha256(body).hexdigest()

@@ -320,3 +320,16 @@ def test_a_call_right_after_run_is_sent_before_a_deletion(ray: ModuleType) -> No
     serve.delete("sleeper")
     with pytest.raises(ray.exceptions.RayActorError):
         response.result()
+
+
+def test_a_deleted_deployment_that_has_no_requests_ends_without_waiting(ray: ModuleType) -> None:
+    start()
+
+    @serve.deployment(graceful_shutdown_wait_loop_s=3600, graceful_shutdown_timeout_s=3600)
+    class Idle:
+        def __call__(self) -> str:
+            return "here"
+
+    assert serve.run(Idle.bind(), name="idle", route_prefix=None).remote().result() == "here"
+    serve.delete("idle")  # an hour, if it waited
+    assert not serve.status().applications
