@@ -445,6 +445,12 @@ def test_a_process_is_known_by_the_file_that_it_keeps_open(tmp_path: Path) -> No
             os.close(fd)
 
 
+def test_a_process_is_this_users_or_not(as_somebody_else: Callable[[], None]) -> None:
+    assert trust.is_own_process(os.getpid()) and not trust.is_own_process(1 << 30)
+    as_somebody_else()
+    assert not trust.is_own_process(os.getpid())
+
+
 def test_an_untrusted_path_survives_pickling() -> None:
     import pickle
 

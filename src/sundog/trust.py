@@ -458,6 +458,14 @@ def _in_table(host: str, port: int) -> str:
     return f"{int.from_bytes(_socket.inet_aton(host), sys.byteorder):08X}:{port:04X}"
 
 
+def is_own_process(pid: int) -> bool:
+    """Whether there is a process of this number, and it runs as this user."""
+    try:
+        return os.stat(f"/proc/{pid}").st_uid == os.geteuid()
+    except OSError:
+        return False
+
+
 def open_holder(pid: int, file: int) -> int | None:
     """A pidfd of a process of this user that has a file open; None if there is no such process.
 
@@ -475,7 +483,7 @@ def open_holder(pid: int, file: int) -> int | None:
         return None
     try:
         wanted = os.fstat(file)
-        if os.stat(f"/proc/{pid}").st_uid == os.geteuid():
+        if is_own_process(pid):
             for name in os.listdir(f"/proc/{pid}/fd"):
                 if _is_same(f"/proc/{pid}/fd/{name}", wanted):
                     return pidfd

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Iterator
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from sundog.store import shared_ring
 from sundog.store.shared_ring import (
     ASK,
     BESIDE,
@@ -160,3 +164,105 @@ def test_a_finaliser_may_put_into_the_ring_that_is_in_use(ring: SharedRing) -> N
     finally:
         gc.set_threshold(*old)
         gc.collect()
+
+
+# ---------------------------------------------------------------------- views of one ring
+@pytest.fixture
+def _many_switches() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+def run_all(*steps: Callable[[], None]) -> None:
+    threads = [threading.Thread(target=step) for step in steps]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def puts(view: SharedRing, name: str, count: int = 2000) -> None:
+    for number in range(count):
+        assert view.put(sealed(f"{name} {number}".encode())) == DONE
+
+
+def all_of(ring: SharedRing) -> list[bytes]:
+    found: list[bytes] = []
+    while isinstance(each := ring.get(by_maker=True), bytes):
+        found.append(each)
+    return found
+
+
+@pytest.mark.usefixtures("_many_switches")
+def test_two_views_of_one_process_take_turns() -> None:
+    ring = SharedRing.make(0, 1 << 20)
+    one, other = SharedRing.open(ring.place()), SharedRing.open(ring.place())
+    run_all(lambda: puts(one, "one"), lambda: puts(other, "other"))
+    found = all_of(ring)
+    assert len(found) == 4000 and len(set(found)) == 4000
+    for view in (one, other, ring):
+        view.close()
+
+
+_OTHER_PROCESS = """
+import sys
+from sundog.store.shared_ring import DONE, RingPlace, SharedRing, sealed
+ring = SharedRing.open(RingPlace(*map(int, sys.argv[1:])))
+print("open", flush=True)
+for number in range(4000):
+    assert ring.put(sealed(f"far {number}".encode())) == DONE
+"""
+
+
+@pytest.mark.usefixtures("_many_switches")
+def test_a_view_that_is_closed_costs_no_other_view_its_lock() -> None:
+    ring = SharedRing.make(0, 1 << 20)
+    place = ring.place()
+    view = SharedRing.open(place)
+    command = [sys.executable, "-c", _OTHER_PROCESS, *map(str, place)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as far:
+        assert far.stdout is not None and far.stdout.readline() == b"open\n"
+
+        def come_and_go() -> None:
+            while far.poll() is None:
+                SharedRing.open(place)  # nobody holds it: it is closed at once
+
+        run_all(lambda: puts(view, "near", 4000), come_and_go)
+        assert far.wait(120) == 0
+    found = all_of(ring)
+    assert len(found) == 8000 and len(set(found)) == 8000
+    view.close()
+    ring.close()
+
+
+def test_nothing_is_kept_of_a_ring_whose_views_are_gone() -> None:
+    gc.collect()
+    before = len(shared_ring._turns), len(os.listdir("/proc/self/fd"))
+    for _ in range(10):
+        ring = SharedRing.make(0, 4096)
+        SharedRing.open(ring.place()).put(sealed(b"a"))
+        ring.close()
+        ring.close()
+    assert (len(shared_ring._turns), len(os.listdir("/proc/self/fd"))) == before
+
+
+def test_a_process_of_another_user_that_has_the_makers_number_is_not_opened(
+    ring: SharedRing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, uid = ring.place(), os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: uid + 1)
+    with pytest.raises(ProcessLookupError, match="another process"):
+        SharedRing.open(place)
+
+
+def test_a_child_that_is_forked_while_a_thread_is_in_a_step_can_use_the_ring(ring: SharedRing) -> None:
+    view = SharedRing.open(ring.place())
+    with view._mutex:
+        child = os.fork()
+        if not child:
+            os._exit(0 if view.put(sealed(b"child")) == DONE else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert ring.get(by_maker=True) == b"child"
+    view.close()

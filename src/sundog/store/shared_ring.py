@@ -12,7 +12,8 @@ Owns the layout and the lock. The maker is a process with a queue of its own for
 (`beside`) are younger than those here, and while there are any, nobody but the maker adds to the ring. So the order is
 kept. The memory has no name: it is gone with the last process that has it open.
 
-Guarantees: a lock on the file makes one step at a time; the kernel ends it with its process. One store of one word
+Guarantees: a lock on the file makes one step at a time; the kernel ends it with its process. A lock of the process
+(`_Turn`) does so among its threads, however many views of a ring they have. One store of one word
 makes a put or a get happen, so a process that is killed in between has done all of it or nothing. No finaliser runs
 in the middle of a step: on Python 3.11 because no step allocates what the garbage collector counts, from 3.12 on
 because the collector is off meanwhile (`_Uncollected`). The handler of a signal waits (`moments`).
@@ -31,7 +32,9 @@ import sys
 import threading
 import time
 from typing import NamedTuple
-from weakref import WeakSet
+from weakref import WeakSet, finalize
+
+from sundog import trust
 
 DONE, EMPTY, FULL, ASK = range(4)  # ASK: only the process that made the ring can answer
 TOKEN, PUTS, GETS, BESIDE, GETTERS, PUTTERS, THEIR_GETTERS, THEIR_PUTTERS, LIMIT, CAPACITY, TOLD = range(11)
@@ -65,13 +68,18 @@ class SharedRing:
         self._map = mmap.mmap(memory, os.fstat(memory).st_size)
         words = memoryview(self._map).cast("Q")
         self.words = words
+        self._turn = _join(words[TOKEN])
+        self._mutex = self._turn.mutex
+        fds = [fd for fd in (memory, items, room, maker, alive) if fd >= 0]
+        # Not __del__: while that runs, another thread may still get this object out of a weak dictionary.
+        self._let_go = finalize(self, _let_go, self._turn, words, self._map, fds)
+        self._let_go.atexit = False
         self._first = _HEADER_BYTES // 8
         self.limit = words[LIMIT]
         self._capacity = words[CAPACITY]
         # A process that waits for room is woken only when there is room for several items: many puts then
         # follow without a wait.
         self.low = self.limit - max(1, self.limit // 4)
-        self._mutex = _mutex()
         self._poll = select.poll()
         if alive >= 0:
             self._poll.register(alive, select.POLLIN)
@@ -120,6 +128,8 @@ class SharedRing:
         try:
             alive = os.pidfd_open(place.pid)
             fds.append(alive)
+            if not trust.is_own_process(place.pid):
+                raise ProcessLookupError(f"pid {place.pid} belongs to another process now")
             for number in place[1:5]:
                 flags = os.O_RDWR | os.O_CLOEXEC | (os.O_NONBLOCK if number != place.memory else 0)
                 fds.append(os.open(f"/proc/{place.pid}/fd/{number}", flags))
@@ -132,20 +142,8 @@ class SharedRing:
 
     def close(self) -> None:
         """Give up the descriptors and the mapping; no thread may be in a step."""
-        with self._mutex:
-            if self.memory < 0:
-                return
-            fds = [self.memory, self.items, self.room, self.maker]
-            if self._alive >= 0:
-                fds.append(self._alive)
-            self.memory = self._alive = -1
-            self.words.release()
-            self._map.close()
-            _close_all(fds)
-
-    def __del__(self) -> None:
-        if getattr(self, "_looked_s", None) is not None:
-            self.close()
+        self._let_go()
+        self.memory = self._alive = -1
 
     def is_over(self) -> bool:
         """Whether the maker is dead; found out within a millisecond."""
@@ -387,6 +385,44 @@ class SharedRing:
             self._tell(self.room)
 
 
+class _Turn:
+    """What the views of one ring in this process share: a step of one waits for a step, or the closing, of another.
+
+    The file's lock belongs to the process: it does not keep two of its threads apart, and the closing of any
+    descriptor of the file ends it. `views` is how many there are; -1: the last one is closed.
+    """
+
+    __slots__ = ("mutex", "token", "views")
+
+    def __init__(self, token: int) -> None:
+        self.token = token
+        self.mutex = _mutex()
+        self.views = 0
+
+
+_turns: dict[int, _Turn] = {}
+
+
+def _join(token: int) -> _Turn:
+    while True:
+        turn = _turns.setdefault(token, _Turn(token))
+        with turn.mutex:
+            if turn.views >= 0:
+                turn.views += 1
+                return turn
+
+
+def _let_go(turn: _Turn, words: memoryview[int], mapped: mmap.mmap, fds: list[int]) -> None:
+    with turn.mutex:
+        words.release()
+        mapped.close()
+        _close_all(fds)
+        turn.views -= 1
+        if not turn.views:
+            turn.views = -1
+            _turns.pop(turn.token, None)
+
+
 class _Uncollected:
     """A lock that its thread holds while the garbage collector is off.
 
@@ -455,8 +491,10 @@ _rings: WeakSet[SharedRing] = WeakSet()
 
 def _forked() -> None:
     """In a child process: another thread may have been in a step at the fork. The lock of the file is the parent's."""
+    for turn in list(_turns.values()):
+        turn.mutex = _mutex()
     for ring in list(_rings):
-        ring._mutex = _mutex()
+        ring._mutex = ring._turn.mutex
 
 
 os.register_at_fork(after_in_child=_forked)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Generic
 from weakref import WeakValueDictionary
 
 import sundog
+from sundog.exceptions import RayError
 from sundog.serialize.pack import unpack
 from sundog.store import shared_ring
 from sundog.store.shared_ring import ASK, DONE, EMPTY, FULL, RingPlace, SharedRing
@@ -69,6 +70,33 @@ def _plain_errors(told: Empty | Full | None = None) -> Iterator[None]:
         if not isinstance(cause, (Empty, Full)):
             raise
         raise told or cause from None
+
+
+def _answer(call: sundog.ObjectRef[T]) -> T:
+    """What a call of the actor returns."""
+    with _withdrawn(call):
+        return sundog.get(call)
+
+
+async def _answer_async(call: sundog.ObjectRef[T]) -> T:
+    with _withdrawn(call):
+        return await call
+
+
+@contextlib.contextmanager
+def _withdrawn(call: sundog.ObjectRef[T]) -> Iterator[None]:
+    """Cancel a call that its caller leaves (Ctrl-C, a handler that raises, a coroutine that is cancelled).
+
+    Left to itself, it would wait on, and take the next item for nobody, or put one that its caller holds to be not put.
+    """
+    try:
+        yield
+    except (Empty, Full, RayError):
+        raise
+    except BaseException:
+        with contextlib.suppress(Exception):  # the session may be over
+            sundog.cancel(call)
+        raise
 
 
 def _check_timeout(timeout: float | None) -> None:
@@ -146,10 +174,10 @@ class Queue(Generic[T]):
                 raise _full(ring.limit, timeout if block else None)
             if timeout is not None and block:
                 with _plain_errors(_full(ring.limit, timeout)):
-                    sundog.get(self._put(item, block, max(0.0, timeout - (_perf() - began))))
+                    _answer(self._put(item, block, max(0.0, timeout - (_perf() - began))))
                 return
         with _plain_errors():
-            sundog.get(self._put(item, block, timeout))
+            _answer(self._put(item, block, timeout))
 
     async def put_async(self, item: T, block: bool = True, timeout: float | None = None) -> None:
         """`put` for coroutines."""
@@ -162,7 +190,7 @@ class Queue(Generic[T]):
             if found == FULL and not block:
                 raise _full(ring.limit, None)
         with _plain_errors():
-            await self._put(item, block, timeout)
+            await _answer_async(self._put(item, block, timeout))
 
     def get(self, block: bool = True, timeout: float | None = None) -> T:
         """Take the oldest item.
@@ -187,9 +215,9 @@ class Queue(Generic[T]):
                 raise _empty(timeout if block else None)
             if timeout is not None and block:
                 with _plain_errors(_empty(timeout)):
-                    return sundog.get(self._get(block, max(0.0, timeout - (_perf() - began))))
+                    return _answer(self._get(block, max(0.0, timeout - (_perf() - began))))
         with _plain_errors():
-            return sundog.get(self._get(block, timeout))
+            return _answer(self._get(block, timeout))
 
     async def get_async(self, block: bool = True, timeout: float | None = None) -> T:
         """`get` for coroutines."""
@@ -203,7 +231,7 @@ class Queue(Generic[T]):
             if found == EMPTY and not block:
                 raise _empty(None)
         with _plain_errors():
-            return await self._get(block, timeout)
+            return await _answer_async(self._get(block, timeout))
 
     def _put(self, item: T, block: bool, timeout: float | None) -> sundog.ObjectRef[None]:
         if not block:

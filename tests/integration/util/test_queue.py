@@ -8,12 +8,15 @@ import asyncio
 import os
 import signal
 import threading
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 import pytest
 
+from sundog.store.shared_ring import THEIR_GETTERS, THEIR_PUTTERS
 from sundog.util.queue import Empty, Full, Queue, _QueueActor
+from tests.integration import drivers
 
 
 def test_items_come_out_in_the_order_they_went_in(ray: ModuleType) -> None:
@@ -394,3 +397,61 @@ def test_coroutines_alone_open_the_ring_too(ray: ModuleType) -> None:
 
     assert asyncio.run(use()) == list(range(6))
     assert queue._ring_if_open() is not None
+
+
+# ---------------------------------------------------------------------- a caller that leaves its put or get
+def once_it_waits(queue: Queue[Any], word: int, act: Callable[[], object]) -> threading.Thread:
+    """Do something as soon as a call waits at the actor of a queue."""
+    ring = queue._ring_if_open()
+    assert ring is not None
+
+    def watch() -> None:
+        drivers.await_true(lambda: ring.words[word] > 0, "a call that waits at the actor")
+        act()
+
+    thread = threading.Thread(target=watch)
+    thread.start()
+    return thread
+
+
+def interrupt() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_ctrl_c_ends_a_get_that_waits_and_the_next_item_is_not_lost(ray: ModuleType) -> None:
+    queue = opened()
+    for _ in range(3):
+        thread = once_it_waits(queue, THEIR_GETTERS, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            queue.get()
+        thread.join()
+        queue.put("kept")
+        assert queue.get(timeout=120) == "kept"
+
+
+def test_ctrl_c_ends_a_put_that_waits_and_its_item_does_not_come_later(ray: ModuleType) -> None:
+    queue = opened(maxsize=1)
+    queue.put("first")
+    thread = once_it_waits(queue, THEIR_PUTTERS, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        queue.put("given up")
+    thread.join()
+    assert queue.get() == "first"
+    queue.put("second")
+    assert queue.get(timeout=120) == "second" and queue.empty()
+
+
+def test_a_coroutine_that_gives_up_its_get_leaves_the_next_item_to_others(ray: ModuleType) -> None:
+    queue = opened()
+
+    async def give_up() -> None:
+        waiting = asyncio.ensure_future(queue.get_async())
+        loop = asyncio.get_running_loop()
+        thread = once_it_waits(queue, THEIR_GETTERS, lambda: loop.call_soon_threadsafe(waiting.cancel))
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        thread.join()
+
+    asyncio.run(give_up())
+    queue.put("kept")
+    assert queue.get(timeout=120) == "kept"
