@@ -87,11 +87,13 @@ class ActorCalls:
         return actor_id + RESULT_SUFFIX
 
     def is_scope(self, oid: bytes) -> bool:
-        """Whether an object id stands for the counted handles of an actor of ours."""
+        """Whether an object id stands for the counted handles of an actor that this process created."""
         return oid in self.scopes
 
     def scope_ended(self, oid: bytes) -> None:
-        """If this stands for an actor of ours, its last handle is gone: it ends when it has done what was asked."""
+        """If the object stands for an actor that this process created, its last handle is gone: the actor
+        ends after its pending calls.
+        """
         if oid in self.scopes:
             self.scopes.discard(oid)
             self.control.send(ActorScope(oid[:-4]))
@@ -135,7 +137,7 @@ class ActorCalls:
             self.busy.add(link)
 
     def worker_known(self, link: Lane, worker: bytes, pid: int) -> None:
-        """The node or the worker itself told which process the actor lives in."""
+        """The node or the worker itself has reported which process runs the actor."""
         link.worker, link.pid = worker, pid
         untold, link.untold = link.untold, []
         for message in untold:
@@ -314,7 +316,7 @@ class ActorCalls:
             self._fail_queued(link)  # calls made while the message about the death was being read
 
     def settle(self, link: ActorLane) -> None:
-        """Locked: a call ended without a reply. It may have held back others, or the end of the actor itself."""
+        """Locked: a call ended without a reply. It may have blocked other calls, or the end of the actor."""
         if link.queue:
             self.send_calls(link)  # a call that waited for its arguments is in front of calls made later
         if not link.queue and not link.inflight:
@@ -388,7 +390,7 @@ class ActorCalls:
         )
 
     def _leave(self, link: ActorLane) -> list[Task]:
-        """Close the lane to a worker that is gone; what was in flight is returned in order."""
+        """Close the lane to a worker that is gone; returns the calls in flight, in order."""
         link.close_peer()
         if link.sock is not None:
             self.replies.drain_lane(link)
@@ -456,7 +458,7 @@ class ActorCalls:
         return f"Why: sundog why {link.actor_id.hex()}. Its output: {output}"
 
     def died_error(self, link: ActorLane, task: Task | None = None, may_have_run: bool = False) -> RayError:
-        """The error for calls to an actor that is dead for good, or that could never be."""
+        """The error for calls to an actor that is dead and will not restart, or that could never be placed."""
         if isinstance(link.cause, bytes):
             refused = pickle.loads(link.cause)
             if isinstance(refused, (ActorUnschedulableError, RuntimeEnvSetupError)):

@@ -57,7 +57,9 @@ class Agenda:
             self._set(due_s)
 
     def bound(self, delay_s: float, task: Ends, call: Callable[..., None], *args: object) -> None:
-        """As `after`, for a bound on time: while somebody debugs a task of this session, its clock stands still."""
+        """As `after`, for a time limit: while a task of this session is paused in a debugger, the limit does
+        not run.
+        """
         self.after(delay_s, task, self._over, task, self._pauses.total_s(), call, args)
 
     def _over(self, task: Ends, before_s: float, call: Callable[..., None], args: tuple[object, ...]) -> None:

@@ -108,7 +108,7 @@ class _Loop:
         return future
 
     def _is_ready_or_waited_for(self, future: asyncio.Future[object], oid: bytes) -> bool:
-        """Whether an object is ready; if not, the future gets it when it is."""
+        """Whether an object is ready; if not, the future receives it when it becomes ready."""
 
         site, since_s = 0, 0.0
         if self.basics.before_block is None:  # in a driver the wait is recorded, as for a get
@@ -146,7 +146,9 @@ class _Loop:
                 self.loop.call_soon_threadsafe(self._set_all)
 
     def _stand_by(self) -> None:
-        """Locked: this loop reads from now on, if no other does, or another does it mostly for this one."""
+        """Locked: this loop reads from now on, unless another loop reads and most objects are not for this
+        one.
+        """
         other = self.reactor.stander
         if other is not None and other.is_needed() and self._handed < _HANDED_MAX:
             return

@@ -37,7 +37,7 @@ _told: set[str] = set()
 
 
 def note_arguments(name: str, args: tuple[object, ...], kwargs: dict[str, Any], size_bytes: int) -> None:
-    """Arguments of so many bytes were copied for a call of a function."""
+    """Record that arguments of so many bytes were copied for a call of a function."""
     if size_bytes < LARGE_BYTES:
         return
     for value in (*args, *kwargs.values()):
@@ -78,7 +78,7 @@ def _note(name: str, value: object, total_bytes: int) -> None:
 
 
 def note_function(name: str, size_bytes: int) -> None:
-    """A function or class of so many bytes, with what it captured, was pickled."""
+    """Record that a function or class of so many bytes, with its captured values, was pickled."""
     if size_bytes < LARGE_BYTES:
         return
     count = _functions[name] = _functions.get(name, 0) + 1
@@ -135,7 +135,7 @@ def _size_of(value: object, depth: int) -> int:
 
 
 def _part_of(value: Any) -> bytes:
-    """A few bytes of a value, or which its first and last items are; nothing where that is not plain."""
+    """A few bytes of a value, or the ids of its first and last items; nothing if the value is not simple."""
     if type(value) in (list, tuple):
         return f"{id(value[0])} {id(value[len(value) // 2])} {id(value[-1])}".encode()
     try:

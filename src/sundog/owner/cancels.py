@@ -41,7 +41,9 @@ _KEY = b"cancel"
 
 
 class Round:
-    """One recursive cancel: the process to answer when all workers have been told, and how many answers are to come."""
+    """One recursive cancel: the process to answer when all workers have been told, and the number of missing
+    answers.
+    """
 
     __slots__ = ("left", "number", "process")
 
@@ -81,7 +83,8 @@ class Cancels:
 
     # ------------------------------------------------------------------ rounds
     def begin(self, task: Task, *, force: bool, recursive: bool) -> Round:
-        """Cancel one of our tasks for a thread that then waits until its children have been told.
+        """Cancel a task that this process submitted, for a thread that then waits until its children have
+        been told.
 
         Raises:
             ValueError: `force` on an actor call.
@@ -92,7 +95,9 @@ class Cancels:
         return made
 
     def await_told(self, made: Round) -> None:
-        """Wait, without the lock, until all workers concerned have been told; not long if one does not answer."""
+        """Wait, without the lock, until all workers concerned have been told; only briefly if a worker does
+        not answer.
+        """
         if made.left and time.monotonic() >= self._hasty_until_s:
             key = _KEY + made.number.to_bytes(8, "little")
             if not self.getting.block_until(lambda: not made.left, key, _TOLD_S):
@@ -107,7 +112,7 @@ class Cancels:
             cancel(task_id, recursive)
 
     def told(self, _process: bytes, message: CancelTold) -> None:
-        """A worker has carried out a cancel of ours, and so have those of its task's children."""
+        """A worker has carried out a cancel of this process, for the task and for its children."""
         made = self._awaited.pop(message.number, None)
         if made is not None:
             self._settle(made)
@@ -143,7 +148,7 @@ class Cancels:
     # ------------------------------------------------------------------ tasks
 
     def cancel_task(self, task: Task, *, force: bool, recursive: bool, quiet: bool = False) -> None:
-        """Cancel one of our tasks; one that is done is left alone.
+        """Cancel a task that this process submitted; a finished task is left alone.
 
         Raises:
             ValueError: `force` on an actor call.
@@ -180,7 +185,9 @@ class Cancels:
             self._kill(lane)
 
     def _behind_another(self, task: Task, lane: Lane) -> bool:
-        """Whether the worker runs another task of ours first, by its flight recorder: it must not be killed."""
+        """Whether the worker runs another task of this process first, by its flight recorder: then it must
+        not be killed.
+        """
         if len(lane.inflight) < 2:
             return False
         running, _ = events.sent_last(self.control.ring_path(lane.worker))
@@ -225,13 +232,15 @@ class Cancels:
                 self.cancel_task(task, force=False, recursive=True)
 
     def cancel_late(self, task_id: bytes) -> None:
-        """A cancelled task has ended: cancel what it submitted after its children were, before the interrupt came."""
+        """A cancelled task has ended: cancel the tasks that it submitted between the cancel of its children
+        and its interrupt.
+        """
         if task_id in self.childless:
             self.childless.discard(task_id)
             self.cancel_children_of(task_id)
 
     def cancel_for(self, _process: bytes, message: CancelOwned) -> None:
-        """Another process, which has a ref to a result of our task, cancels it."""
+        """Another process, which has a ref to a result of a task of this process, cancels the task."""
         task = self.basics.table.get(message.task_id)
         if task is None:
             self.lineage.cancelled(message.task_id)

@@ -52,7 +52,9 @@ class ProcessFacts:
     actor_class: str = ""
 
     def actor_handle(self) -> HandleData | None:
-        """What a handle of the actor that runs here has; None elsewhere. Loading it may import the user's modules."""
+        """The data of handles to the actor of this process; None elsewhere. Loading them may import the
+        user's modules.
+        """
         if self._handle is None and self.packed_handle is not None:
             self._handle = unpack(self.packed_handle, None)
         return self._handle

@@ -70,19 +70,19 @@ class Control:
         return f"{self.session['path']}/rings/{process.hex()}.ring"
 
     def log_path(self, process: bytes) -> str:
-        """Where a worker's error output is; what it printed is beside it, in a file that ends in .out."""
+        """The path of a worker's stderr log; its stdout log has the same name with the ending .out."""
         return f"{self.session['path']}/logs/worker-{process.hex()}.err"
 
     def stack_path(self, process: bytes) -> str:
-        """Where a worker that cannot run Python writes its stacks when it is asked to."""
+        """The path of the file to which a worker that cannot run Python writes its stacks on request."""
         return f"{self.session['path']}/logs/worker-{process.hex()}.stack"
 
     # ------------------------------------------------------------------ sending
     def send(self, message: ToNode, fds: tuple[int, ...] = ()) -> None:
-        """Send one message; if the node is gone, that is noticed by its reader.
+        """Send one message. If the node is gone, the reader of its socket notices it.
 
         Raises:
-            RaySystemError: the message is large, and there is no room for it anywhere.
+            RaySystemError: the message is large, and there is no room for it in memory or on disk.
         """
         tries = 0
         while True:
@@ -171,7 +171,7 @@ class Control:
             self.basics.objects.announce(_RPC + number.to_bytes(8, "little"))
 
     def _last_words(self) -> str:
-        """The end of the node's log, if it says anything but that it was asked to stop."""
+        """The end of the node's log, unless it only says that the node was asked to stop."""
         try:
             with open(f"{self.session['path']}/logs/node.log", encoding="utf-8", errors="replace") as file:
                 text = file.read()[-1500:].strip()

@@ -136,7 +136,7 @@ class Owner(Basics):
 
     # ------------------------------------------------------------------ for refs (`refs.Hooks`), any thread
     def pin_forever(self, oid: bytes) -> None:
-        """A ref was pickled by hand: its object stays until shutdown.
+        """A ref was pickled by hand: keep its object until shutdown.
 
         Raises:
             OufOfBandObjectRefSerializationException: the settings do not allow it.

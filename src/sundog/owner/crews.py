@@ -39,7 +39,9 @@ T = TypeVar("T")
 
 
 class Crew:
-    """The workers of one pool. `spoiled`: they were prepared for it, and serve nobody else afterwards."""
+    """The workers of one pool. `spoiled`: the workers were prepared for this pool, and serve no other shape
+    afterwards.
+    """
 
     def __init__(self, owner: Owner, size: int, spec: LeaseSpec, setup: LeaseSetup, spoiled: bool) -> None:
         self._owner = owner
@@ -53,8 +55,9 @@ class Crew:
         return self._row.size
 
     def employ(self, fn: Fn) -> None:
-        """Have the tasks of a function run by this crew. They may share a packet: a crash can cost the results of
-        those that ended just before it."""
+        """Have the tasks of a function run by this crew. The tasks may share a packet: a crash can lose the
+        results of tasks that ended just before it.
+        """
         fn.shape = self._shape
         fn.together = True
 
@@ -104,7 +107,7 @@ class Crew:
 
     # ------------------------------------------------------------------ the end
     def close(self) -> None:
-        """No more tasks will come: each worker goes back when it has nothing to do."""
+        """No more tasks will come: each worker is returned when it is idle."""
         with self._owner.lock:
             self._row.open = False
             self._owner.reactor.start_ticking()
@@ -123,7 +126,7 @@ class Crew:
                     self._owner.dispatch.release(lane)
 
     def abort(self, reason: str) -> None:
-        """Cancel what waits, kill the workers that run something, give back the others."""
+        """Cancel the waiting tasks, kill the workers that run a task, and return the others."""
         owner = self._owner
         with owner.lock:
             if owner.closed is not None:

@@ -53,7 +53,7 @@ def argument_error(task: Task, meta: bytes) -> RayTaskError | None:
 
 
 def task_error(task: Task, worker: bytes, pid: int, cause: Cause, output: str) -> RayError:
-    """The error of a task whose worker died while it ran, or may have run, and that is not tried again."""
+    """The error of a task whose worker died while the task ran, or may have run, and which is not retried."""
     message = (
         f"Worker {worker.hex()} (pid {pid}) died running {task.fn.name}() (task {task.id.hex()}, "
         f"attempt {task.attempt + 1}): {closed(cause.text())}Why: sundog why {task.id.hex()}. Its output: {output}"
@@ -111,7 +111,9 @@ def call_error(
 
 
 def child_cause(pid: int) -> Cause | None:
-    """Why a child of this process ended; it stays to be reaped. None if it is no child of ours, or lives."""
+    """Why a child of this process ended; the child is not reaped. None if the process is alive or not a
+    child.
+    """
     deadline = time.monotonic() + _STATUS_S
     while True:
         try:

@@ -21,7 +21,7 @@ class Deliveries:
         self._thread: threading.Thread | None = None
 
     def bring(self, call: Callable[..., None], *args: object) -> None:
-        """Run something that unpickles user values on a thread of its own, not under our lock."""
+        """Run a function that unpickles user values on a separate thread, outside the owner's lock."""
         self.can_bring()  # without a thread, a later delivery or the shutdown delivers this one
         assert self._event is not None
         self._waiting.append((call, args))

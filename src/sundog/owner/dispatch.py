@@ -115,7 +115,7 @@ class Dispatch:
 
     # ------------------------------------------------------------------ shapes
     def look_at(self, shape: Shape | None) -> Shape:
-        """A shape is about to have work: it may have been forgotten while it had none."""
+        """A shape is about to have work: register it again if it was forgotten."""
         assert shape is not None
         if shape.key not in self.shapes_by_key:
             self.shapes_by_key[shape.key] = shape
@@ -134,13 +134,14 @@ class Dispatch:
             return shape
 
     def private_shape(self, spec: LeaseSpec, setup: LeaseSetup) -> Shape:
-        """A shape of one user's own: equal demands of others do not share its queue and its workers."""
+        """A shape for one user alone: equal demands of others do not share its queue and workers."""
         with self.basics.lock:
             return Shape(next(self._keys), spec, setup)
 
     def _sweep_shapes(self) -> None:
-        """Forget shapes without work: placement groups come and go. A function that is still bound to one brings it
-        back with its next task."""
+        """Forget shapes without work, since placement groups come and go. A function that is bound to a
+        forgotten shape registers the shape again with its next task.
+        """
         self.shapes = [shape for shape in self.shapes if shape.queue or shape.lanes or shape.wanted]
         self.shapes_by_key = {shape.key: shape for shape in self.shapes}
         by_spec = self.shapes_by_spec
@@ -386,7 +387,9 @@ class Dispatch:
         self.basics.reactor.start_ticking()
 
     def reclaim(self, message: ReturnLease) -> None:
-        """The node needs a lease back: send nothing more there, return it when what runs has ended."""
+        """The node needs a lease back: send nothing more there, and return the lease when the running task
+        has ended.
+        """
         lane = self.leases.get(message.lease)
         if lane is None:
             return
@@ -436,7 +439,7 @@ class Dispatch:
 
 
 def held(lane: LeasedLane) -> bool:
-    """Whether a lane's worker stays leased while it has nothing to do."""
+    """Whether a lane's worker stays leased while it is idle."""
     shape = lane.shape
     return shape is not None and shape.crew is not None and shape.crew.open
 

@@ -92,7 +92,7 @@ def note_failed(basics: Basics, task: Task, error: object, now: float, origin: b
 
 
 def note_unfinished(basics: Basics) -> None:
-    """Note what this process leaves behind when it leaves the session in good order: nobody will run it."""
+    """Record the unfinished tasks of a process that leaves the session normally: they will never run."""
     now = basics.wall_s()
     for task in list(basics.table.values()):
         if task.state != DONE:

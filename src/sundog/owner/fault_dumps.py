@@ -24,11 +24,11 @@ _pid = 0
 
 
 def listen(session_path: str, *, politely: bool = False) -> None:
-    """From now on this process, and those it forks, write their stacks when they are asked to.
+    """From now on this process, and processes that it forks, write their stacks on request.
 
     Args:
         session_path: The folder of the session.
-        politely: Only if nobody else in this process listens to the signal.
+        politely: Only if no other code in this process handles the signal.
     """
     global _fd, _path, _pid
     path = f"{session_path}/{FILE}"
@@ -55,7 +55,7 @@ def stop() -> None:
 
 
 def give_up() -> None:
-    """The program sets a handler of its own for the signal: leave a mark, so that nobody sends it."""
+    """The program sets its own handler for the signal: leave a mark, so that no process sends the signal."""
     global _path
     if _path:
         path, _path = _path, ""
@@ -69,7 +69,7 @@ def mark(path: str, pid: int) -> str:
 
 
 def is_caught(status_path: str) -> bool:
-    """Whether a process has a handler for the signal; else the signal would end it."""
+    """Whether a process handles the signal; an unhandled signal would end it."""
     try:
         with open(
             status_path, "rb"

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Frees:
-    """What the program freed of one owner's objects, and of those that it borrows."""
+    """The objects that the program freed: of this owner, and borrowed ones."""
 
     dispatch: Dispatching  # set by the owner, which builds it later
     actors: Calling
@@ -69,16 +69,16 @@ class Frees:
         basics.reactor.wake()
 
     def has(self, oid: bytes) -> bool:
-        """Whether a value that is here was freed."""
+        """Whether a value in this process was freed."""
         return losses.is_freed(self.basics.objects.value(oid))
 
     # ------------------------------------------------------------------ both sides (locked)
     def asked_to_free(self, _process: bytes, message: FreeObjects) -> None:
-        """A borrower frees objects of ours."""
+        """A borrower frees objects that this process owns."""
         self._free_owned(message.oids, message.by)
 
     def heard_freed(self, _process: bytes, message: ObjectsFreed) -> None:
-        """Another process freed objects of its own."""
+        """Another process freed objects that it owns."""
         self._freed_elsewhere(message.oids, message.by)
 
     def _free_owned(self, oids: list[bytes], by: FreedBy) -> None:
@@ -115,7 +115,7 @@ class Frees:
         basics.objects.carry_out()
 
     def _replace(self, oid: bytes, value: Value | None, by: FreedBy) -> list[str]:
-        """Put the error where the value was, or will not be; returns the segment that held it."""
+        """Put the error in the place of the present or future value; returns the segment that held the value."""
         basics = self.basics
         # Not through `store`, which would drop the value as an unneeded result.
         basics.ready[oid] = basics.objects.error_value(losses.freed(oid, by))
@@ -133,7 +133,7 @@ class Frees:
         return [name]
 
     def _unmap(self, names: list[str]) -> None:
-        """Have our workers, one of which may have made a segment, end their mappings of it."""
+        """Have the workers, one of which may have made the segment, end their mappings of it."""
         if not names:
             return
         lanes: list[Lane] = [*self.dispatch.lanes.values(), *self.actors.links.values()]

@@ -41,11 +41,13 @@ class ObjectFuture(Future[Any]):
         self.set_running_or_notify_cancel()
 
     def result(self, timeout: float | None = None) -> object:
-        """The value; raises its error, or TimeoutError if it does not come in time."""
+        """The value; raises the error of the object, or TimeoutError if the object is not ready in time."""
         return super().result(self._await(timeout))
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
-        """The error that the object is; None if it is a value. TimeoutError if it does not come in time."""
+        """The error that the object holds; None if it holds a value. Raises TimeoutError if it is not ready
+        in time.
+        """
         return super().exception(self._await(timeout))
 
     def _await(self, timeout: float | None) -> float | None:
@@ -57,7 +59,7 @@ class ObjectFuture(Future[Any]):
         return None if timeout is None else 0.0
 
     def announce(self) -> None:
-        """It is done: tell the threads that wait."""
+        """The future is done: wake the threads that wait for it."""
         if self._is_awaited:
             with self._basics.lock:
                 self._basics.objects.announce(self._key)
@@ -85,7 +87,7 @@ class Futures:
         return future
 
     def _ready_or_deliver(self, future: ObjectFuture, oid: bytes) -> bool:
-        """Whether an object is ready; if not, the future gets it when it is."""
+        """Whether an object is ready; if not, the future receives it when it becomes ready."""
 
         def deliver(done_oid: bytes) -> None:
             self.basics.deliveries.bring(self._resolve_future, future, done_oid)

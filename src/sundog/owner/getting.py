@@ -66,7 +66,7 @@ class Getting:
         return self._load(oid, timeout_s)
 
     def _load(self, oid: bytes, timeout_s: float | None) -> object:
-        """The value of an object that is ready; if its copy turns out to be lost, of the one made anew."""
+        """The value of a ready object; if its copy is lost, the value of the rebuilt copy."""
         deadline = None if timeout_s is None else _perf() + timeout_s
         while True:
             try:
@@ -76,7 +76,7 @@ class Getting:
             self._await_all([oid], None if deadline is None else max(0.0, deadline - _perf()))
 
     def _await_one(self, oid: bytes) -> None:
-        """Block until one object is ready: the path of a task at a time, so it is short."""
+        """Block until one object is ready: the path of one task at a time, so the code is short."""
         basics = self.basics
         if basics.run_here is not None and basics.run_here([oid]):
             return
@@ -205,7 +205,7 @@ class Getting:
     def _noted(
         self, kind: int, oids: list[bytes], site: int, started: float, wanted: int = 0
     ) -> Iterator[None]:
-        """Record that this thread waits, from the beginning on and however it ends."""
+        """Record that this thread waits, from the beginning of the wait to its end."""
         ring, task, first = self.basics.ring, context.current_id() or b"", oids[0][:16]
         event_facts.block(ring, kind, first, site, task, started)
         try:

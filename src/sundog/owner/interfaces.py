@@ -40,7 +40,7 @@ class Dispatching(Protocol):
         """Send queued tasks of every shape, and settle how many leases each needs."""
 
     def look_at(self, shape: Shape | None) -> Shape:
-        """A shape is about to have work: it may have been forgotten while it had none."""
+        """A shape is about to have work: register it again if it was forgotten."""
 
     def shape_for(self, spec: LeaseSpec, setup: LeaseSetup) -> Shape:
         """The shape of this demand, made on first use."""
@@ -62,7 +62,7 @@ class Calling(Protocol):
         """Send what waits for actors."""
 
     def is_scope(self, oid: bytes) -> bool:
-        """Whether an object id stands for the counted handles of an actor of ours."""
+        """Whether an object id stands for the counted handles of an actor that this process created."""
 
     def ready_to_send(self, task: Task) -> None:
         """The arguments of a queued call are here."""
@@ -80,7 +80,7 @@ class Calling(Protocol):
         """The process in which an actor lives is known."""
 
     def died_error(self, link: ActorLane, task: Task | None = None) -> RayError:
-        """The error for calls to an actor that is dead for good."""
+        """The error for calls to an actor that is dead and will not restart."""
 
 
 class Recovering(Protocol):
@@ -90,7 +90,7 @@ class Recovering(Protocol):
         """A thread of this process found a copy gone. Not locked."""
 
     def argument_lost(self, task: Task, oid: bytes, segment: str) -> None:
-        """A worker could not open an argument: its task waits for it again."""
+        """A worker could not open an argument: the task waits for the argument again."""
 
     def arrived(self, task: Task, first: int, values: list[object], lane: Lane) -> None:
         """All results of a task that ran again."""
@@ -111,17 +111,17 @@ class Recovering(Protocol):
         """An item that an earlier attempt made has come again: whether the new copy takes its place."""
 
     def resume(self, task: Task) -> None:
-        """A task is done: what was lost of its results meanwhile is made again."""
+        """A task is done: rebuild results that were lost in the meantime."""
 
     def was_stale_cancel(self, task: Task) -> bool:
-        """Whether a run that a cancel ended was not the one it was meant for."""
+        """Whether a cancel ended another attempt than the one it was meant for."""
 
 
 class Cancelling(Protocol):
     """Cancels tasks (`cancels.Cancels`)."""
 
     def cancel_task(self, task: Task, *, force: bool, recursive: bool, quiet: bool = False) -> None:
-        """Cancel one of our tasks; one that is done is left alone."""
+        """Cancel a task that this process submitted; a finished task is left alone."""
 
     def fail(self, task: Task, when: str = "before it ran") -> None:
         """End a task that was cancelled and does not run (again)."""

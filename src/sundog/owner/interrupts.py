@@ -60,7 +60,7 @@ _coming = False  # a signal was sent again and has not arrived yet
 
 
 class Wake(BaseException):
-    """Raised in a blocking call to leave it: a handler waits."""
+    """Raised in a blocking call to leave it: the handler of a signal has to run."""
 
 
 # ---------------------------------------------------------------------- the handlers of the program
@@ -81,7 +81,7 @@ def install(lock: object) -> None:
 
 
 def uninstall() -> None:
-    """Let Python call the handlers again; nothing in a thread that may not say so: then they are called as before."""
+    """Let Python call the handlers again. No effect in a thread that must not set handlers."""
     global _lock
     _lock = None
     if get_ident() != main:

@@ -195,7 +195,9 @@ class OwnLane(Lane):
 
 
 class LeasedLane(Lane):
-    """The lane to a worker that this process has leased, or had: it stays for the next lease of the same worker."""
+    """The lane to a worker that this process leases or leased: the lane is kept for the next lease of the
+    worker.
+    """
 
     __slots__ = ("_requeue", "known", "lease", "shape")
 
@@ -229,7 +231,7 @@ class LeasedLane(Lane):
 
 
 class ActorLane(Lane):
-    """The lane to one actor, with the calls that wait for it; a new socket pair for each of its lives."""
+    """The lane to one actor, with the calls that wait for it; each incarnation has a new socket pair."""
 
     __slots__ = (
         "_busy",
@@ -291,7 +293,7 @@ class ActorLane(Lane):
         return taken
 
     def put_back(self, task: Task) -> None:
-        """Queue a call once more where it stood: before those made after it, behind those that make its arguments."""
+        """Queue a call again at its old place: before later calls, and after calls that make its arguments."""
         number = number_of(task.id)
         later = (at for at, other in enumerate(self.queue) if number_of(other.id) > number)
         self.queue.insert(next(later, len(self.queue)), task)
@@ -306,5 +308,7 @@ class ActorLane(Lane):
         return len(back)
 
     def hand_back(self, task_ids: Iterable[bytes]) -> None:
-        """See `Lane.hand_back`: an actor that ends hands back what it has not begun; its death decides about it."""
+        """See `Lane.hand_back`: an ending actor hands back calls that have not begun; the actor's death
+        decides about them.
+        """
         self.requeue([task for task in self._pop(task_ids) if task.state != DONE])

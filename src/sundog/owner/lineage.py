@@ -64,7 +64,7 @@ class Recovery:
 
     # ------------------------------------------------------------------ tasks that finish
     def finished(self, task: Task) -> None:
-        """A task with results in segments is done; called before what it holds is let go."""
+        """A task with results in segments is done; called before its holds end."""
         lossy = task.lossy or set()
         task.lossy = None
         if task.retries_at_close is not None:
@@ -85,7 +85,7 @@ class Recovery:
         self._do(self.machine.freed(oid))
 
     def give_up(self, oid: bytes) -> None:
-        """The program freed an object of ours: it is never made again, for whatever would need it either."""
+        """The program freed an object of this process: the object is never rebuilt, whatever needs it."""
         task_id = task_of(oid)
         task = self.basics.table.get(task_id) or self._kept.get(task_id)
         if task is not None:
@@ -106,7 +106,7 @@ class Recovery:
 
     # ------------------------------------------------------------------ copies that are gone
     def lost(self, oid: bytes, segment: str) -> None:
-        """A reader found that this segment of an object is gone: have the object made again, or fail it."""
+        """A reader found that this segment of an object is gone: rebuild the object, or fail it."""
         basics = self.basics
         value = basics.objects.value(oid)
         if value is not None:
@@ -149,16 +149,18 @@ class Recovery:
             raise
 
     def can_recover(self, oid: bytes) -> bool:
-        """Whether an object of ours that is not here is a result in use that a task of ours made."""
+        """Whether a missing object of this process is a result in use that a task of this process made."""
         return self.machine.is_live(oid)
 
     def lost_elsewhere(self, process: bytes, message: CopyGone) -> None:
-        """A borrower could not open this segment of an object of ours: it gets the next copy."""
+        """A borrower could not open this segment of an object: the borrower gets the next copy."""
         self.lost(message.oid, message.segment)
         self.peers.asked_for(process, message.oid)
 
     def argument_lost(self, task: Task, oid: bytes, segment: str) -> None:
-        """A worker could not open an argument, so the task did not begin: it waits for the argument again."""
+        """A worker could not open an argument, so the task did not begin: the task waits for the argument
+        again.
+        """
         basics = self.basics
         task.lane = None
         task.state = WAITING
@@ -171,7 +173,7 @@ class Recovery:
         self.arguments.await_all(task)
 
     def recover(self, oid: bytes, segment: str = "") -> None:
-        """Have an object of ours, which is not here, made again; or make it the error that says why not."""
+        """Rebuild a missing object of this process, or store the error that says why that is not possible."""
         basics = self.basics
         task = basics.table.get(task_of(oid))
         if not basics.config.lineage_pinning_enabled:
@@ -208,7 +210,7 @@ class Recovery:
         return value if value is not None and value[0] == ERROR and value[3] is None else None
 
     def cancelled(self, task_id: bytes) -> None:
-        """The program cancelled a task that has ended: it does not run again."""
+        """The program cancelled a task that has ended: the task does not run again."""
         task = self._kept.get(task_id)
         if task is not None and task_id not in self.basics.table:
             task.cancelled = True
@@ -311,7 +313,7 @@ class Recovery:
         return task
 
     def _hold(self, need: bytes) -> None:
-        """Hold what a task that runs again needs; of what was freed meanwhile there is no hold left."""
+        """Hold the objects that a rerun task needs; objects freed in the meantime have no hold left."""
         basics, machine = self.basics, self.machine
         known = (
             need[:PROCESS_BYTES] != basics.me
@@ -367,7 +369,7 @@ class Recovery:
         self._missing(task, wanted)
 
     def failed(self, task: Task, value: Value) -> None:
-        """A task that ran again failed; it is done. What was wanted of it becomes its error."""
+        """A rerun task has failed and is done. The wanted results become its error."""
         wanted, task.rebuilding = task.rebuilding or set(), None
         for oid in wanted:
             self._do(self.machine.freed(oid))
@@ -375,7 +377,7 @@ class Recovery:
         self.resume(task)
 
     def was_stale_cancel(self, task: Task) -> bool:
-        """Whether a run that a cancel ended was not the one it was meant for; then it is sent once more."""
+        """Whether a cancel ended another attempt than the one it was meant for; then the task is sent again."""
         if task.cancelled or task.rebuilding is None:
             return False
         task.state = WAITING
@@ -386,7 +388,7 @@ class Recovery:
         return True
 
     def resume(self, task: Task) -> None:
-        """A task is done: what was lost of its results meanwhile is made again."""
+        """A task is done: rebuild results that were lost in the meantime."""
         for oid in self._later.pop(task.id, ()):
             if oid not in self.basics.ready and self.machine.is_live(oid):
                 self.recover(oid)
@@ -405,7 +407,7 @@ class Recovery:
         return (*value, lane if value[2] else None)
 
     def _is_wanted(self, task: Task, wanted: set[bytes], oid: bytes, value: Value) -> bool:
-        """Whether a result that came again is to be stored; if not, it is dropped here."""
+        """Whether the result of a rerun is to be stored; if not, it is dropped here."""
         assert task.lossy is not None
         basics = self.basics
         if oid in wanted:
@@ -420,7 +422,7 @@ class Recovery:
         return False
 
     def _missing(self, task: Task, wanted: set[bytes]) -> None:
-        """What was wanted of a task, and did not come although it has ended."""
+        """The wanted results that did not come although the task has ended."""
         for oid in wanted:
             self._do(self.machine.freed(oid))
             self.basics.objects.fail_object(
@@ -437,7 +439,7 @@ class Recovery:
 
 
 def _prepare(task: Task) -> None:
-    """Note what a finished task would need to run again: small values themselves, of others only the names."""
+    """Store what a finished task would need to run again: small values themselves, and the ids of large ones."""
     deps = task.deps or []
     needs = dict.fromkeys((task.holds or [])[len(deps) :])
     saved = {}

@@ -69,7 +69,7 @@ class LongWait:
         self.links: list[dict[str, object]] | None = None  # the deadlock that this wait is part of
 
     def error(self) -> DeadlockError:
-        """What to raise; made in the thread that waits, for it reads the source files of the stacks."""
+        """The error to raise; made in the waiting thread, because it reads the source files of the stacks."""
         import linecache
 
         from sundog.state.deadlock_text import compose
@@ -103,7 +103,7 @@ class LongWaits:
 
     # ------------------------------------------------------------------ the thread that waits
     def note(self, target: Target, since_s: float) -> LongWait:
-        """This thread has been blocked for long; the node is told that somebody is."""
+        """This thread has been blocked for long: tell the node that a thread of this process is."""
         wait = LongWait(next(self._serials), target, since_s)
         with self.basics.lock:
             self._long[wait.serial] = wait
@@ -111,7 +111,7 @@ class LongWaits:
         return wait
 
     def forget(self, wait: LongWait) -> None:
-        """It goes on."""
+        """The thread is not blocked any more."""
         with self.basics.lock:
             del self._long[wait.serial]
             if self.basics.closed is None:
@@ -127,7 +127,7 @@ class LongWaits:
                 wait.gate(b"")
 
     def tell(self, message: TellWaits) -> None:
-        """Tell the node of our long waits, and where these tasks of ours are."""
+        """Report to the node the long waits of this process, and where these tasks of this process are."""
         # Imported here and below: most processes are never asked for this, and start-up time counts.
         from sundog.state.wait_facts import Report
 
@@ -186,7 +186,7 @@ class LongWaits:
         return tuple(found)
 
     def _other_threads(self) -> int:
-        """Threads that may do anything: neither ours, nor in a wait that we tell of, nor a worker's main."""
+        """Threads that may do anything: not sundog's, not in a reported wait, and not a worker's main thread."""
         waiting = {wait.thread for wait in self._long.values()}
         worker = context.facts.mode == "worker"
         count = 0

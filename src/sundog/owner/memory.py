@@ -39,7 +39,7 @@ class MemoryLosses:
 
     # ------------------------------------------------------------------ losing a task
     def lost(self, task: Task, lane: Lane, cause: Cause) -> None:
-        """The worker of a task was ended for memory: try again after a while, or fail it."""
+        """The worker of a task was ended because memory ran short: retry the task after a delay, or fail it."""
         if not self._may_retry(task, str(cause.facts.get("retry"))):
             self.replies.fail_with(task, error_of(task, lane, cause))
             return
@@ -65,7 +65,7 @@ class MemoryLosses:
 
     # ------------------------------------------------------------------ from the node
     def running(self, message: TellRunning) -> None:
-        """The node wants to know what runs on our workers: it has to choose one of them."""
+        """The node asks what runs on this owner's workers: it has to choose one to end."""
         rows = []
         for worker, lane in self.dispatch.lanes.items():
             # a worker runs its packets in order, so the oldest task is the running one
@@ -80,7 +80,7 @@ class MemoryLosses:
 
 
 def error_of(task: Task, lane: Lane, cause: Cause) -> OutOfMemoryError:
-    """The error of a task that was ended for memory for the last time."""
+    """The error of a task that was ended because memory ran short and is not retried."""
     facts: dict[str, object] = dict(cause.facts)
     facts.update(
         task_id=task.id.hex(),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def from_node(owner: Owner, role: str) -> Table:
-    """What the node tells any owner; `role` is "driver" or "worker"."""
+    """Handlers for messages of the node to any owner; `role` is "driver" or "worker"."""
     room, waits = owner.room, owner.long_waits
     profiles = ProcessProfiles(owner, role)
     return Table(
@@ -58,7 +58,7 @@ def from_node(owner: Owner, role: str) -> Table:
 
 
 def from_peers(owner: Owner) -> Table:
-    """What other processes tell any owner."""
+    """Handlers for messages of other processes to any owner."""
     channels = owner.peers
     return Table(
         on(peers.AskValue, channels.asked),

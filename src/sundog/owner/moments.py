@@ -97,7 +97,9 @@ def _is_of_future(frame: FrameType) -> bool:
 
 
 def is_finaliser(frame: FrameType) -> bool:
-    """Whether what is raised in a frame is lost, in the user's code as in ours: Python calls it when an object dies."""
+    """Whether an exception in a frame is lost, in user code as in sundog's: Python calls the frame when an
+    object dies.
+    """
     return frame.f_code.co_name in _FINALISERS
 
 

@@ -27,7 +27,7 @@ _Kept = tuple[object, dict[bytes, ObjectRef[object]] | None]
 
 
 class Nested:
-    """The refs that one owner keeps for objects that contain many."""
+    """The refs that one owner keeps for objects that contain many refs."""
 
     def __init__(
         self,

@@ -38,7 +38,9 @@ _time = time.time
 
 
 class CopyLost(Exception):
-    """Inside sundog: the segment of an object is gone. Readers turn it into waiting; users never see it."""
+    """Internal: the segment of an object is gone. A reader waits for the rebuilt object; users never see this
+    error.
+    """
 
     def __init__(self, oid: bytes, segment: str) -> None:
         super().__init__(oid, segment)
@@ -47,10 +49,12 @@ class CopyLost(Exception):
 
 
 class Around(Protocol):
-    """What objects ask of, and tell, the parts of the owner around them. All of it is locked."""
+    """What the objects ask of, and report to, the parts of the owner around them. All methods are called
+    locked.
+    """
 
     def send_word(self, process: bytes, word: tuple[object, ...]) -> None:
-        """Tell another process something about references."""
+        """Send a message about references to another process."""
 
     def ask_owner(self, oid: bytes) -> None:
         """Ask the owner of a borrowed object for its value."""
@@ -59,16 +63,18 @@ class Around(Protocol):
         """A borrowed object has no hold left here."""
 
     def nobody_asks(self, oid: bytes) -> None:
-        """An object of ours is free before it is there."""
+        """An object of this process is free before it was ready."""
 
     def not_made(self, oid: bytes) -> None:
-        """What is free is no object that a task of ours makes: perhaps it stands for an actor's handles."""
+        """The free object is not the result of a task of this process: perhaps it stands for an actor's
+        handles.
+        """
 
     def lineage_freed(self, oid: bytes) -> None:
         """An object in a segment is free: its task need not be kept for it."""
 
     def comes(self, oid: bytes) -> bool:
-        """Whether a missing object of ours, which no task in the table makes, is on its way, or can be made again."""
+        """Whether a missing object without a task in the table is on its way, or can be rebuilt."""
 
     def unknown(self, oid: bytes) -> BaseException:
         """The error for an object that its owner does not have."""
@@ -163,7 +169,7 @@ class Objects:
         self.carry_out()
 
     def carry_out(self) -> None:
-        """Do what the reference table says; freeing may add more, so until it has nothing to say."""
+        """Carry out the instructions of the reference table until there are no more; freeing may add some."""
         while True:
             out = self.refs.take()
             if not out:
@@ -180,7 +186,7 @@ class Objects:
                     self.fail_object(step[1], self.around.unknown(step[1]))  # type: ignore[arg-type]
 
     def free(self, oid: bytes) -> None:
-        """Nobody needs an object of ours: drop its value, or remember to when it comes."""
+        """No process needs an object of this process: drop its value, or drop it when it comes."""
         self._free(oid, self.ready.pop(oid, None))
 
     def _free(self, oid: bytes, value: Stored | None) -> None:
@@ -205,7 +211,7 @@ class Objects:
         self.discard(value)
 
     def discard(self, value: Value) -> None:
-        """Release what a value holds: refs inside it and its segment."""
+        """Release what a value holds: the refs inside it and its segment."""
         if value[3]:
             for inner in value[3]:
                 self.refs.drop(inner)
@@ -242,7 +248,7 @@ class Objects:
 
     # ------------------------------------------------------------------ values arriving (locked)
     def store(self, oid: bytes, value: Value) -> None:
-        """A value is there: keep it, wake the threads that wait, release tasks that depend on it."""
+        """A value is ready: store it, wake the waiting threads, and release the tasks that depend on it."""
         if self.freed_early and oid in self.freed_early:
             self.freed_early.discard(oid)
             self.unread.freed(oid, value)
@@ -298,7 +304,7 @@ class Objects:
         return oid
 
     def put_packed(self, oid: bytes, meta: bytes, buffers: Buffers | None, inner: list[bytes] | None) -> None:
-        """Store what `pack` returned as an object of ours."""
+        """Store the output of `pack` as an object of this process."""
         ops = self.ops
         if inner or (buffers and ops) or len(ops) > _LATE:
             with self.lock:
@@ -338,7 +344,7 @@ class Objects:
 
     @staticmethod
     def unpackable(value: object, error: Exception, what: str) -> TypeError:
-        """The error that names the member of a value because of which it could not be pickled."""
+        """The error that names the member of a value that cannot be pickled."""
         from sundog.serialize.inspect import explain
 
         return TypeError(explain(value, error, what=what))
@@ -387,7 +393,7 @@ class Objects:
 
     # ------------------------------------------------------------------ refs
     def pin_forever(self, oid: bytes) -> None:
-        """A ref was pickled by hand: its object stays until shutdown.
+        """A ref was pickled by hand: keep its object until shutdown.
 
         Raises:
             OufOfBandObjectRefSerializationException: the settings do not allow it.
@@ -396,7 +402,7 @@ class Objects:
         self.ops.append((oid,))
 
     def check_uncounted(self, oid: bytes, what: str) -> None:
-        """A ref is pickled where nobody can tell when the bytes are gone.
+        """A ref is pickled where the lifetime of the bytes is unknown.
 
         Raises:
             OufOfBandObjectRefSerializationException: the settings do not allow it.

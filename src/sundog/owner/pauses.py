@@ -27,7 +27,7 @@ class KnownPauses:
         self._since_s = 0.0
 
     def told(self, message: PauseCounts) -> None:
-        """The node says how many tasks stand, and at how many prompts somebody sits."""
+        """The node reports how many tasks are paused, and how many of them have a debugger attached."""
         _, count, attached = message
         now = time.monotonic()
         if count and not self.count:
@@ -42,12 +42,12 @@ class KnownPauses:
         return self._before_s + (time.monotonic() - since if self.count else 0.0)
 
     def owed_s(self, before_s: float) -> float:
-        """How much longer a bound lasts whose time began when `total_s` was `before_s`; 0 if it is over."""
+        """How much longer a limit runs whose time began when `total_s` was `before_s`; 0 if it is over."""
         owed = self.total_s() - before_s
         return max(owed, _LEAST_S) if owed > 0.0 else 0.0
 
     def await_prompts(self, is_over: Callable[[], bool]) -> None:
-        """Wait until nobody sits at a prompt any more: the driver is about to end, and its tasks with it."""
+        """Wait until no debugger is attached any more: the driver is about to end, and its tasks with it."""
         if not self.attached:
             return
         notices.note(

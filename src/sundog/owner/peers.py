@@ -57,7 +57,7 @@ ReferenceWord = tuple[
 
 
 class Peer:
-    """A channel of ours to another process."""
+    """A channel of this process to another process."""
 
     __slots__ = ("backlog", "connection", "process")
 
@@ -88,7 +88,7 @@ class Peers:
 
     # ------------------------------------------------------------------ sending
     def send(self, process: bytes, message: ToPeer | ReferenceWord) -> None:
-        """Tell another process something; to a dead one it is lost, which is right."""
+        """Send a message to another process; a message to a dead process is dropped, as it should be."""
         if process in self.dead:
             return
         if process == self.basics.me:
@@ -113,12 +113,14 @@ class Peers:
             pass  # the node announces the death of this process
 
     def send_all(self, message: ToPeer) -> None:
-        """Tell every process to which there is a channel: all that were ever given a value are among them."""
+        """Send a message to every process with a channel: every process that was given a value is among them."""
         for process in {*self._out, *(process for process, _ in self._in.values())}:
             self.send(process, message)
 
     def _flush_later(self, peer: Peer, error: BlockingIOError) -> None:
-        """When the socket takes more; or, for a message that is to be written to a file, when there may be room."""
+        """Send when the socket takes more; or, for a message that is written to a file, when there may be
+        room.
+        """
         fd = peer.connection.fileno()
         if isinstance(error, packets.NoRoom):
             self.basics.reactor.watch_writable(fd, None)
@@ -172,15 +174,15 @@ class Peers:
             del self._out[process]
 
     def asked(self, process: bytes, message: AskValue) -> None:
-        """Another process wants an object of ours."""
+        """Another process requests an object of this process."""
         self.asked_for(process, message.oid, tell_pending=message.tell_pending)
 
     def pending(self, _process: bytes, message: ValuePending) -> None:
-        """The owner of an object that we asked for says that it is not ready."""
+        """The owner of a requested object says that the object is not ready."""
         self.unanswered.discard(message.oid)
 
     def counted(self, process: bytes, message: Borrow | Borrowed | Unborrow | Unhold) -> None:
-        """A word of another process' reference table."""
+        """A message of another process's reference table."""
         basics = self.basics
         if basics.ops:
             basics.objects.drain()
@@ -214,7 +216,7 @@ class Peers:
         self.send(process, AskValue(oid, lends))
 
     def report_lost(self, oid: bytes, segment: str) -> None:
-        """Tell the owner of a borrowed object that this copy of it is gone; it answers with the next one."""
+        """Tell the owner of a borrowed object that this copy is gone; the owner answers with the next copy."""
         process = oid[:PROCESS_BYTES]
         if process in self.dead:
             self.basics.objects.fail_object(oid, losses.owner_died(self.control, oid, self.dead[process]))
@@ -242,7 +244,9 @@ class Peers:
             self.basics.objects.carry_out()
 
     def asked_for(self, process: bytes, oid: bytes, *, tell_pending: bool = False) -> None:
-        """Another process wants an object of ours: told now, or when it is ready (and now that it is not)."""
+        """Another process requests an object of this process: answer when it is ready, and say now if it is
+        not.
+        """
         basics = self.basics
         if oid not in basics.ready:
             basics.objects.ask_for(oid)
@@ -265,7 +269,7 @@ class Peers:
             self._tell(process, oid)
 
     def nobody_asks(self, oid: bytes) -> None:
-        """An object of ours is free before it is there: its askers gave up, and it is not announced."""
+        """An object of this process is free before it was ready: its askers gave up, and it is not announced."""
         if self._asked.pop(oid, None) is None:
             return
         callbacks = self.basics.waiters.get(oid)
@@ -288,7 +292,9 @@ class Peers:
 
     # ------------------------------------------------------------------ deaths
     def process_died(self, process: bytes, cause: Cause) -> None:
-        """A process is gone: read its last words, then forget its holds and fail what it owned."""
+        """A process is gone: read its last messages, then forget its holds and fail the objects that it
+        owned.
+        """
         self.on_death(process)
         peer = self._out.pop(process, None)
         if peer is not None:

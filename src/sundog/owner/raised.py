@@ -24,7 +24,9 @@ def as_raised(error: object) -> BaseException:
 
 
 def tell_site(error: ObjectLostError) -> None:
-    """Add to an error that is about to be raised where its objects' refs were made, as far as refs here know."""
+    """Add to an error that is about to be raised where the refs to its objects were made, if this process
+    knows it.
+    """
     if error.call_site or not error.object_ref_hex:
         return
     chain: list[tuple[str, str]] = getattr(error, "chain", None) or []

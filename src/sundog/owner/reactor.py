@@ -44,7 +44,7 @@ _WATCH_S = 50e-3
 
 
 class Stander(Protocol):
-    """A loop of asyncio that reads while it waits for objects (`awaits`)."""
+    """An event loop of asyncio that reads while it waits for objects (`awaits`)."""
 
     epoll: select.epoll | None
     thread: int
@@ -277,7 +277,7 @@ class Reactor:
         return None
 
     def rouse(self) -> None:
-        """There are refs now whose deaths nobody else may notice: stay half awake."""
+        """There are refs now whose deaths no other event reports: check at short intervals."""
         self.dormant = False
         os.eventfd_write(self._nudge, 1)
 
@@ -411,7 +411,9 @@ class Reactor:
         return not interrupts.due()
 
     def wait_in(self, block: Callable[..., object], *args: object) -> None:
-        """Block in a call of C code, with nothing of ours half done; the main thread leaves it when a handler waits."""
+        """Block in a call of C code, with no step of sundog half done; the main thread leaves the call for a
+        signal's handler.
+        """
         if get_ident() == interrupts.main:
             interrupts.wait_in(block, *args)
         else:

@@ -183,7 +183,9 @@ class Replies:
         self.basics.objects.carry_out()
 
     def _late(self, lane: Lane, kind: int, payload: Any) -> None:
-        """The reply of a call that was given up: nobody wants it, but refs that came with it are counted."""
+        """The reply of a call that was given up: the value is dropped, but refs that came with it are
+        counted.
+        """
         basics = self.basics
         values = []
         held: list[bytes] = []
@@ -208,7 +210,7 @@ class Replies:
             self.basics.refs.accept(lane.worker, value[3])
 
     def done(self, task: Task) -> None:
-        """A task has ended, one way or another: let go of what it held."""
+        """A task has ended: release what it held."""
         task.state = DONE
         self.basics.table.pop(task.id, None)
         if task.lossy is not None:
@@ -233,7 +235,9 @@ class Replies:
         held: list[bytes],
         made: list[WireValue] | None = None,
     ) -> None:
-        """A task raised. `made`: what a generator, all of whose items make up the outcome, had yielded before."""
+        """A task raised. `made`: the items that a generator with a fixed or dynamic number of results had
+        yielded before.
+        """
         basics = self.basics
         basics.refs.reply_held(lane.worker, held)
         again = retryable is True and not task.cancelled and self._may_retry(task)
@@ -264,7 +268,7 @@ class Replies:
             self.fail(task, value + (lane,), made, lane)
 
     def fail(self, task: Task, value: Value, made: list[WireValue] | None = None, lane: Any = None) -> None:
-        """End a task: each of its results is this error, but for those that a generator had made."""
+        """End a task: each of its results is this error, except results that a generator had already made."""
         if task.state == DONE:
             return
         returns = task.fn.returns
@@ -314,7 +318,7 @@ class Replies:
         self.requeue_later(task, backoff.delay_s(task.attempt, why, task.id))
 
     def requeue_later(self, task: Task, delay_s: float) -> None:
-        """Queue an attempt that has been begun, after its delay."""
+        """Queue an attempt for which `begin_attempt` was called, after its delay."""
         if task.fn.queue_timeout_s is not None:
             self.timeouts.watch(task, delay_s)
         if delay_s:
@@ -323,7 +327,7 @@ class Replies:
             self._requeue(task)
 
     def begin_attempt(self, task: Task) -> None:
-        """From here on the task's next attempt is meant; it is in no queue yet."""
+        """Count up the task's attempt; the new attempt is in no queue yet."""
         task.attempt += 1
         self.retries += 1
         task.state = QUEUED
@@ -341,7 +345,9 @@ class Replies:
 
     # ------------------------------------------------------------------ death of a worker
     def worker_died(self, worker: bytes, cause: Cause) -> None:
-        """The node says that a worker is gone: take its last words, then retry or fail the rest."""
+        """The node reports that a worker is gone: read its last messages, then retry or fail the remaining
+        tasks.
+        """
         lane = self.dispatch.lanes.pop(worker, None)
         if lane is None:
             return
@@ -371,7 +377,7 @@ class Replies:
             self.handle(lane, packets.decode(data) or [])
 
     def remove_unsent(self, worker: bytes) -> None:
-        """Remove segments that a dead worker wrote for us without living to tell: no reply names them."""
+        """Remove segments that a dead worker wrote for this owner and never reported: no reply names them."""
         basics = self.basics
         for link in self.actors.links.values():
             if link.worker == worker and link.sock is not None:

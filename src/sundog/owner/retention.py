@@ -77,7 +77,7 @@ class _Search:
         self._own: set[int] = {id(self._frames), id(self.__dict__)}
 
     def ignore(self, own: list[object]) -> None:
-        """These containers are parts of the search, and hold nothing for anybody."""
+        """These containers belong to the search, and hold nothing for the program."""
         self._own.update(id(each) for each in own)
         self._own.add(id(own))
 
@@ -155,7 +155,7 @@ _ATTRIBUTE = re.compile(r"\['(\w+)'\] of a dict of \d+")
 
 
 def _joined(way: tuple[str, ...], text: str) -> tuple[str, ...]:
-    """One step more; a dict that turns out to be an object's own is told as its attribute."""
+    """Add one step; the dict of an object is described as an attribute of the object."""
     found = _ATTRIBUTE.fullmatch(way[-1]) if text.startswith(_OWN_DICT) else None
     if found is not None:
         joined = f"attribute {found[1]} of {text.removeprefix(_OWN_DICT)}"

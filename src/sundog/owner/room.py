@@ -84,10 +84,10 @@ class Room:
         return bool(verdict == "granted")
 
     def restore(self, name: str, *, directly: bool) -> tuple[str, int] | None:
-        """Have a spilled object brought back; where it is then, None if it is nowhere.
+        """Restore a spilled object; returns where it is then, None if it is nowhere.
 
         Raises:
-            RaySystemError: it was spilled to somewhere that does not answer.
+            RaySystemError: it was spilled to a place that does not answer.
         """
         place = self._ask(lambda number: StoreRestore(number, name, directly), (0, 0))
         if place == RESTORED:
@@ -140,7 +140,7 @@ class Room:
             raise
 
     def _abandon(self, number: int, key: bytes, sums: tuple[int, int]) -> None:
-        """Nobody waits any more: what was set aside for them is plain credit."""
+        """No thread waits any more: the bytes that were reserved for them become plain credit."""
         with self.basics.lock:
             self.basics.waiters.pop(key, None)
             self._asked.pop(number, None)
@@ -159,7 +159,7 @@ class Room:
         self._answer(number, (verdict, text))
 
     def restored(self, message: StoreRestored) -> None:
-        """Where an object is that was brought back."""
+        """The node reports where a restored object is."""
         self._answer(message.number, message.place)
 
     def _answer(self, number: int, answer: object) -> None:

@@ -25,7 +25,7 @@ ROOM_AGAIN_S = 0.05
 
 
 class Always:
-    """What an entry of the agenda belongs to that is not about one task."""
+    """What an entry of the agenda belongs to if it is not about one task."""
 
     state = QUEUED
 
@@ -42,7 +42,7 @@ Stored = bytes | Value
 
 
 def slim(value: Value) -> Stored:
-    """A value as it is stored."""
+    """A value in its stored form."""
     return value[1] if value[0] == 0 and value[2] is None and value[3] is None else value
 
 
@@ -52,7 +52,7 @@ def whole(stored: Stored) -> Value:
 
 
 class Code:
-    """The pickled code of a function or class, shared by all that is made of it with options."""
+    """The pickled code of a function or class, shared by all its variants with options."""
 
     __slots__ = ("blob", "function", "hash", "numbers")
 
@@ -124,7 +124,7 @@ class ArgumentWaiter:
         raise NotImplementedError
 
     def fail(self, task: Task, error: bytes) -> None:
-        """One of them is an error (locked)."""
+        """One of the arguments is an error (locked)."""
         raise NotImplementedError
 
 
@@ -185,7 +185,7 @@ _reserve()
 
 
 class Shape:
-    """Tasks that want the same kind of lease share a queue and the workers leased for it."""
+    """Tasks that need the same kind of lease: they share a queue and the workers leased for it."""
 
     __slots__ = ("crew", "crowded", "key", "lanes", "queue", "setup", "spec", "spent", "wanted")
 

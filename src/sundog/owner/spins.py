@@ -43,7 +43,7 @@ class Spins:
         return 0.0
 
     def ended(self, found: bool) -> None:
-        """A spin has ended: whether what it waited for came."""
+        """A spin has ended; the argument says whether the awaited event came."""
         if not found:
             self._vain += 1
         elif self._vain:

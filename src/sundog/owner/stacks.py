@@ -143,7 +143,9 @@ def _all_tasks() -> list[Task[object]]:
 
 
 def _await_chain(awaited: object) -> tuple[list[FrameType], object]:
-    """Frames of a coroutine and of those that it awaits, innermost first; and what the last one awaits."""
+    """Frames of a coroutine and of the coroutines that it awaits, innermost first; and what the last one
+    awaits.
+    """
     frames: list[FrameType] = []
     while awaited is not None:
         for frame_name, next_name in _CHAINS:
@@ -159,7 +161,7 @@ def _await_chain(awaited: object) -> tuple[list[FrameType], object]:
 
 
 def _awaited(future: object) -> str:
-    """What an asyncio task waits for, in words; no code of the user's is called for it."""
+    """What an asyncio task waits for, in words; found without calling user code."""
     if future is None:
         return ""
     children = getattr(future, "_children", None)

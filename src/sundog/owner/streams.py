@@ -226,7 +226,9 @@ class Streams:
             self.tell_consumed(task)
 
     def completion(self, task_id: bytes) -> bytes:
-        """The object that becomes ready when the generator has ended, None or what ended it; one more hold of it."""
+        """The object that becomes ready when the generator has ended, with one more hold: None, or the error
+        that ended it.
+        """
         basics = self.basics
         oid = result_id(task_id, _COMPLETION)
         basics.refs.hold_new(oid)
@@ -267,7 +269,9 @@ class Streams:
         self._maybe_forget(stream)
 
     def drop(self, task_id: bytes) -> None:
-        """The generator is gone, so nobody will ask for its items. Its task goes on, and waits for nobody."""
+        """The generator object is gone, so its items will not be read. Its task continues, and waits for no
+        consumer.
+        """
         stream = self._let_go(task_id)
         if stream is None:
             return
@@ -276,7 +280,7 @@ class Streams:
         self._maybe_forget(stream)
 
     def _let_go(self, task_id: bytes) -> Stream | None:
-        """Drop the items that wait for a consumer; None if that was done before, or nothing is known of the stream."""
+        """Drop the items that wait for a consumer; None if that was done before, or the stream is unknown."""
         stream = self.streams.get(task_id)
         if stream is None or stream.closed:
             return None
@@ -287,7 +291,9 @@ class Streams:
         return stream
 
     def give_up(self, task: Task) -> None:
-        """Cancel a generator because nobody reads on: not its fault, so what it yielded can be made again."""
+        """Cancel a generator because its items are not read: not its fault, so what it yielded can be
+        rebuilt.
+        """
         if task.state != DONE and not task.cancelled:
             task.retries_at_close = task.retries
         self.cancels.cancel_task(task, force=False, recursive=True, quiet=True)

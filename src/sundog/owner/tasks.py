@@ -110,7 +110,9 @@ class Tasks:
         return fn
 
     def _while_it_lives(self, function: object) -> object:
-        """What has a function's code forgotten when the function dies; the function itself if that cannot be told."""
+        """A weak ref that makes the owner forget a function's code when the function dies; the function
+        itself if it cannot be weakly referenced.
+        """
         codes, key = self._codes, id(function)
 
         def _function_died(_: object) -> None:
@@ -122,7 +124,7 @@ class Tasks:
             return function
 
     def number(self, fn: Fn) -> None:
-        """Give a function with all its options its number: the same for what workers cannot tell apart."""
+        """Give a function with its options a number: the same for variants that workers need not tell apart."""
         assert fn.code is not None
         numbers = fn.code.numbers
         told = (fn.name, fn.returns, fn.retry_exceptions, fn.max_calls)

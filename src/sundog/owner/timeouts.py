@@ -109,7 +109,7 @@ class Timeouts:
             )
 
     def _did_not_stop(self, task: Task, attempt: int) -> None:
-        """Its worker had to interrupt it by now, and it had its time to react."""
+        """The worker should have interrupted the task by now, and the task had its time to react."""
         lane = task.lane
         if task.attempt != attempt or task.state != SENT or lane is None:
             return
@@ -150,7 +150,7 @@ class Timeouts:
         )
 
     def killed(self, task: Task) -> None:
-        """The worker of an overdue task is dead, as it had to be: try again, or fail."""
+        """The worker of an overdue task was killed: retry the task, or fail it."""
         task.overdue = False
         if task.fn.retry_timeout and task.retries != 0:
             self.replies.retry(task, backoff.TIMEOUT)

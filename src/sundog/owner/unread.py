@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class UnreadErrors:
-    """The errors of one owner's tasks that nobody has looked at."""
+    """The errors of one owner's tasks that the program has not read."""
 
     def __init__(self, enabled: bool, deliver: Callable[[Callable[[bytes], None], bytes], None]) -> None:
         self._enabled = enabled
@@ -37,7 +37,7 @@ class UnreadErrors:
             self.oids.update(result_id(task.id, index) for index in range(1, count + 1))
 
     def freed(self, oid: bytes, value: Value) -> None:
-        """Nobody refers to an object any more: if it is an error that nobody has read, tell it."""
+        """The last ref to an object died: if the object is an unread error, report the error."""
         if oid in self.oids:
             self.oids.discard(oid)
             if value[0] == ERROR:

@@ -19,7 +19,7 @@ from sundog.wire.peers import AskUnwanted, Unwanted
 
 
 class UnwantedResults:
-    """Tells workers which results of their tasks nobody will read."""
+    """Tells workers which results of their tasks will not be read."""
 
     def __init__(self, basics: Basics, peers: Peers) -> None:
         self.basics = basics
@@ -27,7 +27,7 @@ class UnwantedResults:
         self._askers: dict[bytes, bytes] = {}  # a running task -> the worker that asked
 
     def asked(self, process: bytes, message: AskUnwanted) -> None:
-        """A worker is about to store results of a task of ours."""
+        """A worker is about to store results of a task of this process."""
         basics = self.basics
         table = basics.table
         self._askers = {task: worker for task, worker in self._askers.items() if task in table}
@@ -43,7 +43,7 @@ class UnwantedResults:
             self.peers.send(process, Unwanted(task.id, free))
 
     def freed(self, oid: bytes) -> None:
-        """Nobody holds a result that is not there yet."""
+        """The last ref to a result died before the result was ready."""
         worker = self._askers.get(task_of(oid))
         if worker is not None:
             self.peers.send(worker, Unwanted(task_of(oid), [index_of(oid)]))

@@ -40,7 +40,9 @@ class Accelerators:
         return tuple(before[at] if at < len(before) else str(at) for at in positions)
 
     def variables(self, held: Mapping[str, Sequence[int | str]]) -> dict[str, str | None]:
-        """What to set for a process that got these pieces; of a kind without any, the variable is as it was before."""
+        """The variables for a process that got these devices; without devices of a kind, its variable keeps
+        the user's value.
+        """
         updates: dict[str, str | None] = {}
         for name in self._set - held.keys():
             updates[KINDS[name].variable] = self._before[name]

@@ -44,7 +44,7 @@ class ActorLife:
         self.loaded_class: Callable[[object], None] | None = None
 
     def run(self) -> str:
-        """Serve until the end, in whichever way the actor needs; returns why it ended."""
+        """Serve until the end, in the way that the actor needs; returns why it ended."""
         while True:
             before = self.serving
             reason: str | None = before.run()
@@ -52,12 +52,12 @@ class ActorLife:
                 return reason or ""
 
     def stop(self, reason: str) -> None:
-        """The node wants this process to end after what it does now."""
+        """The node asks this process to end after its present task."""
         self.serving.stopping = reason or "stopped"
         self.serving.wake()
 
     def terminate(self, message: TerminateActor) -> None:
-        """The actor is to end: after the calls it has (graceful), or now."""
+        """The actor is to end: after its pending calls (graceful), or now."""
         if not message.graceful:
             os._exit(0)
         self.serving.finish_then_stop("its last handle went out of scope")
@@ -89,7 +89,7 @@ class ActorLife:
     def _construction_failed(
         self, actor_id: bytes, incarnation: int, spec: Registration, error: BaseException
     ) -> None:
-        """The constructor raised: the node hears of it, and this process ends."""
+        """The constructor raised: tell the node, and end this process."""
         self.executor.inspection.construction_failed(spec, actor_id, incarnation, error)
         stored = RayTaskError.from_exception(
             error,

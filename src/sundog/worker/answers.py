@@ -50,11 +50,11 @@ class LoadedFn:
 
 
 class AnswerLane:
-    """Our end of a lane: tasks come in, replies go out.
+    """The worker's end of a lane: tasks come in, replies go out.
 
-    Any thread adds to `out`, without a lock: one append cannot be torn. Who sends takes off what it has copied, under
-    the lock, so that packets leave in order. Lost additions to `out_bytes` are no harm: a message that has become too
-    long for a packet travels in a file.
+    Any thread appends to `out` without a lock: one append is atomic. The sending thread removes what it has
+    copied, under the lock, so that packets are sent in order. Lost additions to `out_bytes` do no harm: a
+    message that has become too long for a packet is sent as a file.
     """
 
     __slots__ = ("first_s", "fns", "lock", "out", "out_bytes", "owner_id", "sock")

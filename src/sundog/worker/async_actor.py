@@ -158,7 +158,9 @@ class AsyncServing(Serving):
         run.task = self.loop.create_task(run)
 
     def _begin(self) -> tuple[bytes, Coroutine[Any, Any, None]] | None:
-        """The next call of this run. Those that are not quick begin at the next turn, and what follows behind them."""
+        """Begin the next call of this run. Calls that are not quick begin at the next turn of the loop, and
+        later calls after them.
+        """
         alone = False
         while self._ready:
             group, lane, item = self._ready[0]
@@ -414,12 +416,14 @@ class AsyncServing(Serving):
         self.loop.call_soon_threadsafe(self._cancel, task_id, recursive, True)
 
     def end_call(self, task_id: bytes) -> bool:
-        """The time of a call is over: cancel it."""
+        """The time limit of a call has passed: cancel the call."""
         self.loop.call_soon_threadsafe(self._cancel, task_id)
         return True
 
     def busy_with(self) -> str:
-        """Where the loop is, if it is in a call; else where the first of the calls that run await something."""
+        """The stack of the call that blocks the loop; otherwise the place at which the first running call
+        awaits something.
+        """
         if asyncio.current_task(self.loop) is not None:
             return stacks.of_thread(self.main_thread)
         found = (stacks.of_coroutine(task.get_coro()) for task in list(self._tasks.values())[:_SHOWN_MAX])
@@ -454,7 +458,9 @@ class AsyncServing(Serving):
         self.cancel_early(task_id)
 
     def oldest_call(self) -> Call | None:
-        """The call that holds the loop now, else the one that has been suspended longest, for the sampler."""
+        """The call that blocks the loop now, otherwise the call that has been suspended longest; for the
+        sampler.
+        """
         held = _frame_of_one(thread_stack(self.main_thread))
         if held is not None:
             return held.f_locals["item"][0], held.f_locals["start"], thread_stack(self.main_thread)
@@ -465,7 +471,7 @@ class AsyncServing(Serving):
         return super().oldest_call()
 
     def places(self, main_runs: bytes) -> Places:
-        """A call that blocks the loop holds up all others; otherwise none holds up another for ever."""
+        """A call that blocks the loop blocks all other calls; otherwise no call blocks another for ever."""
         if main_runs:
             return (RunSlot(MAIN, 1, (main_runs,)),), (), True
         running = (*self._tasks, *(item[0] for _, _, item in tuple(self._ready)))
@@ -505,11 +511,11 @@ class _AsyncGate:
         self._event = asyncio.Event()
 
     def set(self) -> None:
-        """Open it from any thread."""
+        """Set the event from any thread."""
         self._loop.call_soon_threadsafe(self._event.set)
 
     async def wait(self) -> None:
-        """Wait until it is set, and reset it."""
+        """Wait until the event is set, and reset it."""
         await self._event.wait()
         self._event.clear()
 

@@ -114,7 +114,7 @@ class GroupedServing(Serving):
             loop.feed(lane, item)
 
     def _spin(self, lane: AnswerLane, spin_s: float) -> int:
-        """Do not: it would take the interpreter from the calls."""
+        """No spinning: it would take the interpreter lock from the calls."""
         return -1
 
     # ------------------------------------------------------------------ any thread
@@ -148,7 +148,7 @@ class GroupedServing(Serving):
             self.cancel_early(task_id)
 
     def end_call(self, task_id: bytes) -> bool:
-        """The time of a call is over: cancel it."""
+        """The time limit of a call has passed: cancel the call."""
         loop = self._where.get(task_id)
         return loop is not None and loop.end_call(task_id)
 
@@ -158,7 +158,7 @@ class GroupedServing(Serving):
         return "\n  and\n".join(stack for loop in self.loops.values() if (stack := loop.busy_with()))
 
     def places(self, main_runs: bytes) -> Places:
-        """The groups, with what runs in each: a call that awaits holds up nobody for ever."""
+        """The groups, with the calls that run in each: a call that awaits blocks no other call for ever."""
         found = [(name, tuple(loop._tasks)) for name, loop in self.loops.items()]
         return (
             tuple(RunSlot(name or "default", len(running) + 1, running) for name, running in found),

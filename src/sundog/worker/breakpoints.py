@@ -72,7 +72,7 @@ class Breakpoints:
             self._pdb().set_trace(frame)
 
     def post_mortem(self, error: BaseException) -> None:
-        """Stop where an exception came from, before the task fails with it."""
+        """Stop at the place that raised an exception, before the task fails with it."""
         trace = error.__traceback__
         if trace is None or trace.tb_next is None:
             return  # raised before the user's code began
@@ -97,7 +97,7 @@ class Breakpoints:
         return lambda: serving.current == task_id or task_id in serving.running_calls()
 
     def _desk(self, task_id: bytes, path: str, line: int, function: str, why: str) -> DebugDesk:
-        """Where the client of this task sits: the one of its last stop, if it is still there."""
+        """The socket for this task's debugger: the one of its last stop, if its client is still connected."""
         from sundog.debugging.desk import DebugDesk
 
         found = self._desks.get(task_id)
@@ -230,7 +230,7 @@ class Breakpoints:
 
 
 def _pdb_of(tracer: object) -> RemotePdb | None:
-    """The pdb of ours that traces this thread."""
+    """The instance of sundog's pdb that traces this thread."""
     if tracer is None or "sundog.debugging.remote_pdb" not in sys.modules:
         return None
     from sundog.debugging.remote_pdb import RemotePdb

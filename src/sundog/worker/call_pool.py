@@ -66,7 +66,7 @@ class CallPool:
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def submit(self, lane: AnswerLane, item: Item) -> None:
-        """Queue a call; one of the threads will take it."""
+        """Queue a call for the threads."""
         self.waiting.append((lane, item))
         with self._lock:
             nobody = self._awake == self._away
@@ -74,7 +74,7 @@ class CallPool:
             self._wake_one()
 
     def look(self) -> float:
-        """See to it that calls which wait do so for a reason; returns when to look again, in seconds, or -1."""
+        """Start threads for waiting calls if needed; returns when to check again, in seconds, or -1."""
         if not self.waiting:
             return -1.0
         if self._awake == self.size:

@@ -57,7 +57,7 @@ class Capsules:
         self.construction = None if is_elsewhere or size > CONSTRUCTION_MAX_BYTES else spec
 
     def note_before(self) -> Before:
-        """Note what a run starts from, because somebody asked for it."""
+        """Record the state before a run, because the user asked for capsules of this function."""
         from sundog.capsules.capture import note_randomness
 
         state = b""
@@ -132,7 +132,7 @@ class Capsules:
             self.keep(None, item, f"{spec['class_name']}.__init__", capture.outcome_of_error(error), None)  # type: ignore[arg-type]
 
     def _code(self, lane: AnswerLane, what: Any) -> tuple[object, bytes | None, str]:
-        """The function, its pickle, and the method's name; no pickle if it cannot be had."""
+        """The function, its pickle, and the method's name; an empty pickle if it cannot be pickled."""
         if type(what) is int:
             fn = lane.fns.get(what)
             if fn is None or fn.function is None:
@@ -192,7 +192,7 @@ def _resources() -> dict[str, str]:
 
 
 class _Bounded(io.BytesIO):
-    """Takes so many bytes and no more."""
+    """Accepts so many bytes and no more."""
 
     def __init__(self, max_bytes: int) -> None:
         super().__init__()
@@ -206,7 +206,7 @@ class _Bounded(io.BytesIO):
 
 
 def _bounded_pickle(value: object, max_bytes: int) -> bytes:
-    """The pickle of a value; b"" if it has none, or a longer one."""
+    """The pickle of a value; b"" if it cannot be pickled, or its pickle is longer."""
     import cloudpickle
 
     file = _Bounded(max_bytes)

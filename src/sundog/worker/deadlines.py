@@ -92,7 +92,7 @@ class Deadlines:
 
     # ------------------------------------------------------------------ the thread that runs it
     def begin(self, lane: AnswerLane, item: wire.Item, coroutine: Any = None) -> bool:
-        """A task is about to run; False if its owner was told that it never will."""
+        """A task is about to run; False if the owner has been told that the task will never run."""
         run = BoundRun(lane, item, coroutine)
         with self._lock:
             if run.task_id in self._expired:
@@ -115,7 +115,7 @@ class Deadlines:
             run.state = DONE
 
     def _listen(self) -> None:
-        """From now on our fault handler writes the stack to a file of this worker's own when it is asked to."""
+        """From now on the fault handler writes the stacks to a file of this worker on request."""
         if self._dump is None:
             # Without the file (full disk, no descriptor), a task that hangs is ended without its stack.
             with contextlib.suppress(RuntimeError, ValueError, OSError):
@@ -132,7 +132,7 @@ class Deadlines:
             self._answer(run.lane, run.task_id, error)
 
     def expire(self, owner_id: bytes, message: Expire, lanes: list[AnswerLane]) -> None:
-        """The owner of a task asks that it be not begun any more."""
+        """The owner of a task asks that the task not be begun any more."""
         _, task_id, name, queue_timeout_s, attempt = message
         with self._lock:
             begun = self.running.get(task_id)
@@ -170,7 +170,7 @@ class Deadlines:
 
     # ------------------------------------------------------------------ errors
     def error_of(self, task_id: bytes) -> TaskTimeoutError | None:
-        """The error of a task that ends because its time is over; None if that is not why it ends."""
+        """The error of a task that ends because of its time limit; None if it ends for another reason."""
         run = self.running.get(task_id)
         if run is None or run.stack is None:
             return None

@@ -86,7 +86,7 @@ class Executor:
         self.inspection = Inspection(self)
 
     def disown(self) -> None:
-        """In a child that user code forked: what it does is not recorded, the ring is its parent's."""
+        """In a child that user code forked: record nothing, because the ring belongs to the parent."""
         self.ring = self.owner.ring = NoRing()
         self.meter = Meter(self.ring)
         self.sampler.dormant = False
@@ -108,7 +108,7 @@ class Executor:
         self.on_exit()
 
     def look_at(self, task_id: bytes) -> None:
-        """A call has returned: not with its result if it called exit_actor(), or was cancelled and only told so."""
+        """A call has returned: check whether it called exit_actor(), or was cancelled before."""
         if task_id in self.left:
             raise SystemExit
         if task_id in self.cancelled and self.actor_id is not None:
@@ -116,7 +116,7 @@ class Executor:
 
     # ------------------------------------------------------------------ functions
     def learn(self, lane: AnswerLane, fns: list[wire.FnWire | None]) -> None:
-        """Remember functions that an owner sent; None: it will send again what it sent before and still needs."""
+        """Remember functions that an owner sent; None: the owner sends them again when needed."""
         for described in fns:
             if described is None:
                 lane.fns.clear()
@@ -317,7 +317,7 @@ class Executor:
             self.cancelled.discard(item[0])  # the call may have caught the interrupt and returned normally
 
     def _run_any(self, lane: AnswerLane, item: wire.Item) -> float:
-        """Any task or call: options, several results, generators, several at a time. Returns when it ended."""
+        """Run any task or call: options, several results, generators, several at a time; returns when it ended."""
         task_id, what, args, submit_s, extra = item
         fn = name = None
         if type(what) is int:
@@ -505,7 +505,7 @@ class Executor:
         seconds: float,
         attempt: int = 0,
     ) -> None:
-        """Queue the reply for a task that raised, and note the error beside the record of the attempt."""
+        """Queue the reply for a task that raised, and record the error beside the attempt."""
         made: list[wire.WireValue] | None = None
         if type(error) is Partial:
             made, error = error.made, error.error
@@ -556,7 +556,7 @@ class Executor:
     def _outcome(
         self, task_id: bytes, name: str, error: BaseException, retry: object
     ) -> tuple[BaseException, object, bool]:
-        """What the owner is told of an error: the error to store, whether to try again, whether it ended in order."""
+        """What the owner is told about an error: the error to store, whether to retry, if intended."""
         if isinstance(error, _CANCELS) or (self.cancel_wins and task_id in self.cancelled):
             stored: BaseException = TaskCancelledError(
                 f"Task {name} ({task_id.hex()}) was cancelled while it ran.", task_id=task_id.hex()

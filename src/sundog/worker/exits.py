@@ -13,7 +13,7 @@ from sundog.exceptions import RayTaskError, WorkerCrashedError
 
 
 class CallCancelled(BaseException):
-    """A call that was cancelled, but only told so, has returned: its caller has been promised an error."""
+    """A cancelled call that was not interrupted has returned: its caller was promised an error."""
 
 
 class Terminated(SystemExit):
@@ -29,7 +29,7 @@ def exit_code(error: SystemExit) -> int:
 
 
 def told(error: SystemExit, where: str) -> str:
-    """Why a worker ends in which `sys.exit()` was called; the node shows it as the worker's exit detail."""
+    """The reason of a worker's end after `sys.exit()`; the node shows it as the worker's exit detail."""
     return f"sys.exit({error.code!r}) was called in {where} (exit code {exit_code(error)})"
 
 

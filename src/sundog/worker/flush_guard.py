@@ -20,7 +20,7 @@ _FOREVER = float("inf")
 
 
 class FlushGuard:
-    """Calls `flush` when what it guards has lasted too long. Armed by the threads that run tasks."""
+    """Calls `flush` when the guarded work has taken too long. The threads that run tasks arm it."""
 
     def __init__(self, flush: Callable[[], None]) -> None:
         self._flush = flush
@@ -31,7 +31,7 @@ class FlushGuard:
         self._thread: threading.Thread | None = None
 
     def begin_batch(self) -> None:
-        """Several tasks follow each other: from now on `flush` is called every now and then."""
+        """Several tasks follow each other: from now on `flush` is called at intervals."""
         self._once = False
         self._arm(BATCH_S, _CALM_MAX_S)
 
@@ -40,7 +40,9 @@ class FlushGuard:
         self._due_at = 0.0
 
     def watch_item(self) -> None:
-        """Have a generator's item sent if no other comes soon; a guard that watches a batch does so anyway."""
+        """Have a generator's item sent if no other item comes soon; a guard that watches a batch does this
+        anyway.
+        """
         if self._due_at == 0.0:
             self._once = True
             self._arm(ITEM_S, 0.0)

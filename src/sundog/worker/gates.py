@@ -37,7 +37,7 @@ class Gates:
         self._lock = threading.Lock()
 
     def open(self, task_id: bytes, owner: bytes, limit: int, wake: Callable[[], None]) -> Gate | None:
-        """A stream begins; None if nothing bounds it."""
+        """A stream begins; None if it has no limit."""
         if limit <= 0 and not self.actor_limit:
             return None
         with self._lock:
@@ -45,7 +45,7 @@ class Gates:
         return gate
 
     def admit(self, gate: Gate, count: int) -> bool:
-        """Whether the stream may make so many more items now; they count from here on, until they are read."""
+        """Whether the stream may make so many more items now; they count as unread from here on."""
         with self._lock:
             if gate.limit > 0 and gate.unread >= gate.limit:
                 return False
@@ -55,7 +55,7 @@ class Gates:
             return True
 
     def withdraw(self, gate: Gate, count: int) -> None:
-        """The stream made none: it has ended, or raised."""
+        """The stream made no items: it has ended, or raised."""
         with self._lock:
             gate.sent -= count
         if self.actor_limit:
@@ -70,7 +70,7 @@ class Gates:
                 self._forget_read(task_id, gate)
 
     def consumed(self, task_id: bytes, count: int) -> None:
-        """Its consumer has taken so many items of a stream."""
+        """The consumer has read so many items of a stream."""
         with self._lock:
             gate = self._gates.get(task_id)
             if gate is None:
@@ -80,13 +80,13 @@ class Gates:
         self._wake_all() if self.actor_limit else gate.wake()
 
     def wake(self, task_id: bytes) -> None:
-        """Have a stream that waits look whether it was cancelled."""
+        """Have a waiting stream check whether it was cancelled."""
         gate = self._gates.get(task_id)
         if gate is not None:
             gate.wake()
 
     def owner_died(self, owner: bytes) -> None:
-        """Nobody will read what this owner's streams sent."""
+        """The owner of these streams died: no process will read their items."""
         with self._lock:
             for task_id, gate in list(self._gates.items()):
                 if gate.owner == owner:

@@ -16,7 +16,9 @@ _MODULES_MAX = 5000  # arbitrary: a worker with more modules is not used as an e
 
 
 class Imports:
-    """The modules that this process has and the zygote had not. `tell` gets (folder, module) of each, in order."""
+    """The modules that this process has imported and the zygote had not. `tell` gets (folder, module) of
+    each, in order.
+    """
 
     def __init__(self, tell: Callable[[list[tuple[str, str]]], None] | None) -> None:
         self._tell = tell
@@ -24,7 +26,7 @@ class Imports:
         self._seen = set(sys.modules)
 
     def look(self) -> None:
-        """Tell of what was imported since the last look."""
+        """Report what was imported since the last call."""
         if len(sys.modules) == self._count or self._tell is None:
             return
         self._count = len(sys.modules)
@@ -43,7 +45,7 @@ class Imports:
 
 
 def installed_in(package: str) -> str:
-    """The folder that a loaded package is installed in, as packages are; "" of any other module."""
+    """The folder in which a loaded package is installed; "" for any other module."""
     file = getattr(sys.modules.get(package), "__file__", None)
     if not isinstance(file, str) or package == "sundog" or package in PACKAGES:
         return ""  # a module of sundog, which the zygote loads anyway

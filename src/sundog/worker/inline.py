@@ -64,11 +64,13 @@ class Inline:
 
     @property
     def depth(self) -> int:
-        """How many children run here now, one in the other."""
+        """How many nested children run here now."""
         return self._depth
 
     def run(self, oids: list[bytes]) -> bool:
-        """Run those of the missing objects' tasks that may run here, one after another; whether all are ready then."""
+        """Run the tasks of missing objects that may run here, one after another; returns whether all objects
+        are ready then.
+        """
         noted = context.running.get() or context.main_task
         if (
             noted is None
@@ -126,7 +128,9 @@ class Inline:
         }
 
     def _take(self, oid: bytes, like: set[str]) -> Task | None:
-        """The task that makes an object, taken out of its queue; None if it must not run here, or does already."""
+        """The task that makes an object, removed from its queue; None if it must not run here, or runs
+        already.
+        """
         owner = self.owner
         with owner.lock:
             task = owner.table.get(oid[:_TASK_BYTES])
@@ -286,5 +290,7 @@ class Inline:
 
 
 def _call(function: Any, payload: Any) -> object:
-    """The user's function; alone, for signals that come while it runs may raise in it (`owner/moments.py`)."""
+    """Call the user's function; in a function of its own, because a signal may raise in it
+    (`owner/moments.py`).
+    """
     return function(*payload) if type(payload) is tuple else function(*payload[0], **payload[1])

@@ -80,7 +80,7 @@ class Inspection:
 
     # ------------------------------------------------------------------ around a task of which more was asked
     def wrapped(self, function: Any, lane: AnswerLane, item: wire.Item, name: str) -> Any:
-        """A function that does the same, and what was asked beside it."""
+        """A function that does the same and, besides, what the user asked for."""
         asked = self._asked(item[4])
         keeps = (
             asked.capsule or name in self._captured or f"{context.facts.actor_class}.{name}" in self._captured

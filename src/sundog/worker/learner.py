@@ -44,7 +44,9 @@ _REASONS = {
 
 
 class Learner:
-    """What the zygote is asked to learn. `tell` sends to the node; `become_probe` readies a forked child."""
+    """The packages that the zygote is asked to import. `tell` sends to the node; `become_probe` prepares a
+    forked child.
+    """
 
     def __init__(self, tell: Callable[[Learned], None], become_probe: Callable[[], None]) -> None:
         self._tell = tell
@@ -60,11 +62,11 @@ class Learner:
         return self._tried is not None or (bool(self._waiting) and not self._probe)
 
     def ask(self, message: Learn) -> None:
-        """Learn these modules when nobody waits for a fork."""
+        """Import these modules when no fork request waits."""
         self._waiting.append(message)
 
     def use_quiet(self) -> None:
-        """Nobody has asked for anything for a while: take the next step."""
+        """No request has come for a while: take the next step."""
         if self._tried is not None:
             message, self._tried = self._tried, None
             self._load(message)
@@ -76,7 +78,7 @@ class Learner:
             self._probe = pid
 
     def reaped(self, pid: int, status: int) -> bool:
-        """Whether a child that ended was the probe; what it found decides."""
+        """Whether a child that ended was the probe; its result decides."""
         if pid != self._probe or self._probed is None:
             return False
         message, self._probed, self._probe = self._probed, None, 0
@@ -112,7 +114,7 @@ class Learner:
 
 
 def verdict(message: Learn) -> int:
-    """Import the modules in this process, and say whether it could be forked as well as before."""
+    """Import the modules in this process, and say whether the process can still be forked safely."""
     loaded, held = set(sys.modules), _held()
     if not import_all(message):
         return _FAILED
@@ -152,7 +154,9 @@ def import_all(message: Learn) -> bool:
 
 
 def _is_theirs(name: str, message: Learn) -> bool:
-    """Whether a module is of the library or of a package that workers have loaded, wherever that puts it."""
+    """Whether a module belongs to the library, or to a package that workers have loaded, wherever its file
+    is.
+    """
     file = getattr(sys.modules.get(name), "__file__", None)
     if not isinstance(file, str) or (file.startswith(_LIBRARY) and "-packages/" not in file):
         return True  # some extension modules create modules without a file
@@ -170,7 +174,7 @@ def packages_of(modules: list[str]) -> list[str]:
 
 
 def _held() -> set[str]:
-    """What this process has open that is no file: sockets, devices, queues of the kernel."""
+    """What this process has open besides files: sockets, devices, kernel queues."""
     held = set()
     for name in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):

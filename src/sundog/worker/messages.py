@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 
 def from_node(owner: Owner, life: ActorLife, breakpoints: Breakpoints) -> Table:
-    """What the node tells a worker alone. `life.serving` is another one once the worker is an asyncio actor's."""
+    """Handlers for messages of the node to a worker. `life.serving` changes when the worker becomes an
+    asyncio actor.
+    """
     return Table(
         on(control.LaneOpened, lambda message, fd: life.serving.add_lane(message.owner, fd)),
         on(control.ConstructActor, life.construct),
@@ -33,7 +35,7 @@ def from_node(owner: Owner, life: ActorLife, breakpoints: Breakpoints) -> Table:
 
 
 def from_peers(owner: Owner, life: ActorLife, executor: Executor) -> Table:
-    """What the owners of its tasks tell a worker."""
+    """Handlers for messages of the owners of its tasks to a worker."""
 
     def cancel(process: bytes, message: peers.CancelTask) -> None:
         owner.cancels.cancel_here(process, message, life.serving.cancel)
@@ -53,6 +55,6 @@ def from_peers(owner: Owner, life: ActorLife, executor: Executor) -> Table:
 
 
 def may_exit(owner: Owner) -> bool:
-    """Whether nobody needs this process: it owns nothing that others hold and waits for nothing."""
+    """Whether no process needs this one: it owns nothing that others hold, and waits for nothing."""
     owner.objects.drain()
     return not owner.refs.has_dependants() and not owner.table and not owner.actors.scopes

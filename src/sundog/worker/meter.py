@@ -82,7 +82,7 @@ class OwnMemory:
         self._lock = threading.Lock()  # the sampler adds entries too
 
     def look(self, now: float, high_water: int) -> None:
-        """Take note of the kernel's mark; read the details if it moved, or after a while."""
+        """Read the kernel's peak mark; read the details if it has changed, or after a while."""
         if high_water < self._level + _NOTABLE_BYTES and now < self._look_at:
             return
         self._look_at = now + _LOOK_S
@@ -106,7 +106,7 @@ class OwnMemory:
             stairs.append((now, own_bytes))
 
     def peak_since(self, start: float) -> int:
-        """The most own memory that was seen at `start` or later."""
+        """The highest own memory that was seen at `start` or later."""
         with self._lock:
             for at, own_bytes in self._stairs:
                 if at >= start:
@@ -155,7 +155,7 @@ class Meter:
         flags: int = 0,
         attempt: int = 0,
     ) -> None:
-        """Record a task that ended, measured if it is time to."""
+        """Record a task that ended, with a measurement if one is due."""
         wall = end_s - start_s
         if end_s <= self.again_at and wall < self.step_s:
             self.ring.write(
@@ -240,7 +240,7 @@ class LoopMeter(Meter):
         self._loop_s = 0.0
 
     def long_step(self, seconds: float) -> float:
-        """What a step of a millisecond or more used of its wall time: it may have slept or been preempted."""
+        """The processor time of a step of a millisecond or more: it may have slept or been preempted."""
         total = _thread_time()
         spent, self._loop_s = total - self._loop_s, total
         return min(seconds, spent)
@@ -277,7 +277,7 @@ class LoopMeter(Meter):
 
 
 class Steps(Coroutine[Any, Any, None]):
-    """A coroutine that knows how long its steps held the loop, and otherwise is the one it wraps."""
+    """Wraps a coroutine, and measures how long its steps held the event loop."""
 
     __slots__ = ("_began", "_coro", "_held_s", "_long_step")
 

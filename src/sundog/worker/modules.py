@@ -58,9 +58,9 @@ class ModuleWatch:
         return found
 
     def forget(self) -> None:
-        """Take all of the user's modules out of this process: the next import reads the files again.
+        """Remove all modules of the user from this process: the next import reads the files again.
 
-        All of them, for one that did not change may hold what it took from one that did.
+        All of them, because an unchanged module may hold names that it imported from a changed one.
         """
         for name in self._names:
             sys.modules.pop(name, None)
@@ -77,5 +77,7 @@ def _time_of(path: str) -> int:
 
 
 def _is_installed(path: str) -> bool:
-    """Whether code belongs to Python, to an installed package or to sundog: it does not change under us."""
+    """Whether code belongs to Python, to an installed package or to sundog, and so does not change during the
+    session.
+    """
     return path.startswith(_LIBRARIES) or "/site-packages/" in path or "/dist-packages/" in path

@@ -49,7 +49,7 @@ _executor: Executor | None = None
 
 
 class _Told(Exception):
-    """Ends a worker whose trouble is printed and told already."""
+    """Ends a worker whose error has been printed and reported already."""
 
 
 def run(spec: WorkerSpec, control_fd: int, lifeline: int) -> None:
@@ -108,7 +108,7 @@ def _join(spec: WorkerSpec, control_fd: int) -> Owner:
 
 
 def _build(owner: Owner) -> tuple[Executor, ActorLife]:
-    """Make what runs tasks and calls here, and tell the owner of it."""
+    """Create what runs tasks and calls here, and connect it with the owner."""
     global _executor
     executor = _executor = Executor(owner)
     serving = Serving(owner, executor)

@@ -77,7 +77,9 @@ class Profiler:
             self.tell(error)
 
     def _write(self) -> None:
-        """Write all that was found, and not again before ten times as long as that took: calls may be very short."""
+        """Write all results, and not again before ten times the time of this writing: calls may be very
+        short.
+        """
         self._timer = None
         with self._writing:
             began = time.perf_counter()
@@ -102,13 +104,13 @@ class Profiler:
         return function
 
     def choose(self, function: object, names: tuple[str, ...], *, only: bool) -> None:
-        """Look at functions of these names too, where this one calls them; `only`: not at others, not at itself."""
+        """Profile functions of these names too, where this one calls them; `only`: profile nothing else."""
 
     def leave(self, token: object, name: str) -> None:
         """A call has ended."""
 
     def part(self) -> Part:
-        """All that was found so far."""
+        """All results so far."""
         return Part(os.getpid(), "worker", self._session)
 
 

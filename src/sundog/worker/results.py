@@ -41,7 +41,7 @@ class Partial(Exception):
 
 
 class Results:
-    """Packs what tasks and calls of one worker return, other than the one result of the common case."""
+    """Packs the results of one worker's tasks and calls, except the single result of the common case."""
 
     def __init__(self, executor: Executor) -> None:
         self.executor = executor
@@ -199,7 +199,7 @@ class Results:
     def _await_turn(
         self, lane: AnswerLane, task_id: bytes, gate: Gate, count: int, turn: threading.Event
     ) -> bool:
-        """Wait until a stream may make its next items; False if nobody wants any."""
+        """Wait until a stream may make its next items; False if its items are not needed any more."""
         executor = self.executor
         while not gate.abandoned and not executor.gates.admit(gate, count):
             lane.flush(self.shm_root)

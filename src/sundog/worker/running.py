@@ -19,7 +19,7 @@ _CONSTRUCTOR = ActorLife._construct.__code__
 
 
 def call_of(frame: FrameType) -> Call | None:
-    """The call that this frame runs; None if it runs none, or has not begun."""
+    """The call that this frame runs; None if the frame runs no call, or the call has not begun."""
     code = frame.f_code
     if code is _CONSTRUCTOR:
         found = frame.f_locals

@@ -132,7 +132,7 @@ class LineSampler:
         return ""
 
     def _keep(self, task_id: bytes, now: float, age: float, own_bytes: int, line: str) -> None:
-        """Write an event too, if it is time for one or memory has grown."""
+        """Write an event too, if one is due or memory has grown."""
         if task_id != self._task:
             self._task, self._event_age_s, self._event_bytes = task_id, 0.0, 0
         if age < self._event_age_s and own_bytes < self._event_bytes * _GROWN + _NOTABLE_BYTES:
@@ -194,12 +194,12 @@ def stack_of(frame: FrameType | None) -> Iterator[FrameType]:
 
 
 def thread_stack(ident: int) -> Iterator[FrameType]:
-    """The frames of another thread, innermost first; none if it is gone."""
+    """The frames of another thread, innermost first; none if the thread has ended."""
     return stack_of(sys._current_frames().get(ident))
 
 
 def await_stack(awaited: object) -> Iterator[FrameType]:
-    """The frames of a suspended coroutine and of those it awaits, innermost first."""
+    """The frames of a suspended coroutine and of the coroutines that it awaits, innermost first."""
     frames: list[FrameType] = []
     while awaited is not None:
         for frame_name, next_name in _CHAINS:
@@ -217,7 +217,7 @@ _CHAINS = (("cr_frame", "cr_await"), ("gi_frame", "gi_yieldfrom"), ("ag_frame", 
 
 
 def user_line(frames: Iterator[FrameType]) -> str:
-    """ "file:line function" of the innermost frame that is the user's own; of a library's if there is none."""
+    """ "file:line function" of the innermost frame of user code; of a library if there is none."""
     fallback: FrameType | None = None
     for frame in frames:
         path = frame.f_code.co_filename

@@ -123,7 +123,7 @@ class Serving:
             self.executor.gates.owner_died(lane.owner_id)
 
     def disown(self) -> None:
-        """In a child that user code forked: it answers for nobody, and ends when its task returns."""
+        """In a child that user code forked: it sends no replies, and ends when its task returns."""
         self.todo.clear()
         for lane in self.lanes.values():
             lane.out, lane.out_bytes = [], 0
@@ -261,7 +261,7 @@ class Serving:
         return wanted
 
     def _overtaken(self, lane: AnswerLane, task_id: bytes) -> bool:
-        """Whether the cancel of a task that is `current` now came before it was; then it is answered."""
+        """Whether the cancel of a task arrived before the task became `current`; then the cancel is answered."""
         if self.executor.cancelled_early.pop(task_id, self) is self:
             return False
         self._reply_cancelled(lane, task_id)
@@ -301,7 +301,7 @@ class Serving:
             )
 
     def _decline(self) -> None:
-        """Retired: give back what came, and the leases with it."""
+        """The worker is retired: hand back the tasks that came, and their leases."""
         self.hand_back()
         for lane in list(self.lanes.values()):  # a copy, here and below: the reading thread may add a lane
             lane.reply((b"", wire.R_EXIT, None, 0.0), 16, self.shm_root)
@@ -344,7 +344,7 @@ class Serving:
             self._leave()
 
     def _leave(self) -> None:
-        """End after the task that ran last; or, after max_calls, when nobody needs what this process owns."""
+        """End after the last task; or, after max_calls, when no other process needs what this process owns."""
         self.hand_back()
         self._flush_all()
         executor = self.executor
@@ -389,7 +389,9 @@ class Serving:
         self._flush_all()
 
     def before_pause(self) -> None:
-        """The running task stands in a debugger: it keeps its CPU, and the tasks behind it go elsewhere."""
+        """The running task is paused in a debugger: it keeps its CPU, and the tasks behind it go to other
+        workers.
+        """
         self._flush_all()
         if self.executor.actor_id is None and threading.get_ident() == self.main_thread and not self.paused:
             self.paused = True
@@ -397,7 +399,7 @@ class Serving:
             self._tell_blocked(True)
 
     def after_pause(self) -> None:
-        """It goes on."""
+        """The paused task continues."""
         if self.paused and threading.get_ident() == self.main_thread:
             self.paused = False
             self._tell_blocked(False)
@@ -444,7 +446,7 @@ class Serving:
             self._cancel_current(task_id, recursive)
 
     def _cancel_current(self, task_id: bytes, recursive: bool) -> None:
-        """A task is interrupted. A call of an actor is told, if it asks `is_canceled()`, and goes on as it likes."""
+        """Interrupt a task. A call of an actor is not interrupted: it can ask `is_canceled()`."""
         if self.executor.actor_id is None:
             self._interrupt_current(task_id, recursive)
             return
@@ -470,7 +472,9 @@ class Serving:
             self.owner.cancels.cancel_children_of(task_id)
 
     def end_call(self, task_id: bytes) -> bool:
-        """The time of a running task is over: end it and its children; False if that cannot be."""
+        """The time limit of a running task has passed: end the task and its children; False if that is not
+        possible.
+        """
         if self.current == task_id:
             self._interrupt_current(task_id, True)
         return True
@@ -512,19 +516,21 @@ class Serving:
 
     # ------------------------------------------------------------------ questions (reader thread)
     def places(self, _main_runs: bytes) -> Places:
-        """Where calls run here, for the search for deadlocks: one at a time, and all else behind it."""
+        """Where calls run here, for the deadlock search: one at a time, and all others behind it."""
         from sundog.state.wait_facts import MAIN, RunSlot
 
         current = self.current
         return (RunSlot(MAIN, 1, (current,) if current is not None else ()),), (), True
 
     def running_calls(self) -> dict[bytes, float]:
-        """Calls that run beside each other, and since when; the one task that runs alone stands in the ring."""
+        """Calls that run at the same time, with their start times; a single running task is in the ring."""
         return {}
 
     # ------------------------------------------------------------------ ends and successions
     def finish_then_stop(self, reason: str) -> None:
-        """End after what runs now. None is left in a socket: a caller keeps its handle until it is answered."""
+        """End after the running calls. No call is left in a socket: a caller keeps its handle until it is
+        answered.
+        """
         self.stopping = reason
         self.wake()
 
@@ -535,12 +541,14 @@ class Serving:
             self.wake()
 
     def exit_now(self) -> None:
-        """The calls that run beside the end of their actor have had their time. Any thread."""
+        """The calls that still run at the end of their actor have had their time. Any thread."""
         self.stopping = self.executor.exit_after
         self.wake()
 
     def fall_over(self) -> None:
-        """An answer could not be given, in a thread or a loop that would go on: end, so that callers are told."""
+        """A reply could not be sent, in a thread or loop that would continue: end the process, so that
+        callers are informed.
+        """
         import traceback
 
         traceback.print_exc()

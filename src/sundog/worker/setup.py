@@ -62,21 +62,21 @@ def join_job(job: JobSpec) -> None:
 
 
 def offer_to_kernel(adjustment: int) -> None:
-    """If the kernel itself has to end a process for memory, let it be a worker: its task can be tried again."""
+    """If the kernel has to end a process because of memory, let it choose a worker: its task can be retried."""
     if adjustment:
         with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:
             file.write(str(adjustment))
 
 
 def be_nice(niceness: int) -> None:
-    """Let other programs go first; a niceness that the user has lowered further stays."""
+    """Lower the priority of this process; a niceness that the user has set higher stays."""
     if niceness:
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, 0, max(niceness, os.getpriority(os.PRIO_PROCESS, 0)))
 
 
 def preload(names: str) -> None:
-    """Import modules before the first task asks for them; one that cannot be imported is told and left out."""
+    """Import modules before the first task needs them; a module that fails is reported and left out."""
     from importlib import import_module
 
     for name in filter(None, map(str.strip, names.split(","))):
@@ -121,7 +121,7 @@ def apply_lease(setup: LeaseSetup) -> None:
 
 
 def note_lease(ring: Ring | NoRing, setup: LeaseSetup) -> None:
-    """Record what the lease holds: said once here, it need not stand in the record of each task."""
+    """Record the resources of the lease once, so that the record of each task need not contain them."""
     resources = setup.get("resources") or {}
     group = setup["pg_id"].hex() if setup.get("pg_id") else ""
     now = time.time()

@@ -19,7 +19,7 @@ _FRAMES_MAX = 30
 
 
 def of_thread(ident: int, *, only_users: bool = False) -> str:
-    """The stack of a thread; empty if it has ended, or (`only_users`) is in none of the user's code."""
+    """The stack of a thread; empty if the thread has ended, or (`only_users`) runs no user code."""
     frame = sys._current_frames().get(ident)
     frames = []
     while frame is not None:
@@ -30,7 +30,7 @@ def of_thread(ident: int, *, only_users: bool = False) -> str:
 
 
 def of_coroutine(coroutine: object) -> str:
-    """Where a suspended coroutine waits, through everything that it awaits."""
+    """The place at which a suspended coroutine waits, through all awaited coroutines."""
     frames = []
     while coroutine is not None:
         for prefix in ("cr", "ag", "gi"):

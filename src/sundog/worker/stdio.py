@@ -107,7 +107,9 @@ class LogChannel:
     # ------------------------------------------------------------------ what the streams call
 
     def write(self, data: bytes, *, through: bool = False) -> None:
-        """Append `data`; whole lines go to the file now, the rest waits for its newline or a flush."""
+        """Append `data`; whole lines are written to the file now, an unfinished line waits for its newline or
+        a flush.
+        """
         if MARK in data:
             data = data.replace(MARK, LITERAL)
             self._checked_at = 0.0
@@ -166,7 +168,7 @@ class LogChannel:
         return bool(self._pending) or self._unended != 0
 
     def flush_all(self) -> None:
-        """Write the partial lines of all threads; those of other threads end in a newline of our own."""
+        """Write the partial lines of all threads; sundog adds a newline to those of other threads."""
         if not self._pending:
             return
         with self._lock:
@@ -184,7 +186,7 @@ class LogChannel:
                 self._rotate()
 
     def restore(self) -> None:
-        """Put the log file back on its fd, whatever the user's code has done to it."""
+        """Put the log file back on its fd, whatever user code has done to the fd."""
         with self._lock:
             if not self._is_ours(self.target_fd):
                 self._install(self._private_fd())
@@ -363,7 +365,9 @@ class LogChannel:
         return not self._midline or size > _FORCE_ROTATE_FACTOR * self._max_bytes
 
     def _rotate(self) -> None:
-        """Start the next part. The order of the steps lets a reader find it after a crash between any two."""
+        """Start the next part. The order of the steps lets a reader find the part after a crash between any
+        two steps.
+        """
         part, old = self.part + 1, self._private_fd()
         fresh = self._open(self.path + ".new")
         self._rotating = True  # a signal handler that prints now must not start a second rotation

@@ -80,7 +80,7 @@ class ThreadedServing(Serving):
         self.look_again_s = min(looks, default=-1.0)
 
     def _spin(self, lane: AnswerLane, spin_s: float) -> int:
-        """Do not: it would take the interpreter from the calls."""
+        """No spinning: it would take the interpreter lock from the calls."""
         return -1
 
     def _reject(self, lane: AnswerLane, item: wire.Item, group: str) -> None:
@@ -112,7 +112,9 @@ class ThreadedServing(Serving):
             self.wake()
 
     def _flush_soon(self, lane: AnswerLane) -> None:
-        """Send what is done; together with what follows, if calls wait that may end within a millisecond."""
+        """Send finished replies; together with the next ones, if calls wait that may end within a
+        millisecond.
+        """
         now = _perf()
         if self._pending and now - self._flushed_s < _FLUSH_S:
             self.guard.watch_item()  # the calls may be long
@@ -172,7 +174,7 @@ class ThreadedServing(Serving):
             self.wake()
 
     def exit_soon(self) -> None:
-        """End when the calls that run have ended; those that have not begun never will. Any thread."""
+        """End when the running calls have ended; calls that have not begun will not begin. Any thread."""
         with self._count:
             idle = not self._running
         if idle:
@@ -180,7 +182,7 @@ class ThreadedServing(Serving):
             self.wake()
 
     def oldest_call(self) -> Call | None:
-        """The call whose thread has been at it longest, for the sampler."""
+        """The call that has been running longest, for the sampler."""
         found = _calls_in_threads()
         if not found:
             return super().oldest_call()
@@ -192,7 +194,7 @@ class ThreadedServing(Serving):
         return {task_id: start for start, task_id, _ in _calls_in_threads()}
 
     def before_block(self) -> None:
-        """Other calls go on while one blocks: the actor keeps its CPU."""
+        """Other calls continue while one blocks: the actor keeps its CPU."""
         self._flush_all()
 
     def after_block(self) -> None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def begin(hook: str, executor: Executor, life: ActorLife) -> None:
-    """Run the hook. If it fails, tasks run all the same, and the worker's log says why nothing is exported."""
+    """Run the hook. If the hook fails, tasks run anyway, and the worker's log says why nothing is exported."""
     load = executor.load
 
     def load_traced(fn: LoadedFn) -> object:

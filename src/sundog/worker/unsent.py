@@ -22,7 +22,7 @@ class Unsent:
         self._task = b""
 
     def write(self, buffers: Any, owner_id: bytes) -> object:
-        """Write a segment for another process' object, and remember it."""
+        """Write a segment for an object of another process, and remember it."""
         location = self.segments.write(buffers, owner_id)
         running = context.current()
         if running is not None:
@@ -36,7 +36,7 @@ class Unsent:
         self.found = []
 
     def take_back(self, task_id: bytes) -> None:
-        """A task failed: what it wrote and did not send holds nothing."""
+        """A task failed: the segments that it wrote and did not send are free."""
         found, self.found = self.found, []
         if self._task == task_id:
             for name, size in found:

@@ -19,7 +19,7 @@ ASK_FROM_BYTES = 1 << 20
 
 
 class UnwantedHere:
-    """Which results of the tasks of this worker nobody wants."""
+    """The results of this worker's tasks that will not be read."""
 
     def __init__(self, owner: Owner) -> None:
         self.owner = owner
@@ -40,7 +40,7 @@ class UnwantedHere:
         return False
 
     def told(self, _process: bytes, message: Unwanted) -> None:
-        """An owner says which results it will throw away."""
+        """An owner says which results it will discard."""
         known = self._told.get(message.task_id)
         if known is not None:  # otherwise the task has ended
             known.update(message.indexes)

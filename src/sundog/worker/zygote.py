@@ -185,7 +185,7 @@ def _be_told(sock: socket.socket) -> str:
 
 
 def _session_path(shm_root: str) -> str:
-    """The session's folder; asked early, for a process that cleans up removes the link to it first."""
+    """The session's folder; read early, because a process that cleans up removes the link to it first."""
     try:
         return os.readlink(f"{shm_root}/.session")
     except OSError:
@@ -264,7 +264,9 @@ def _import_from(modules: list[str], folders: list[str]) -> None:
 
 
 def _preload(packages: list[tuple[str, str]]) -> None:
-    """Packages that the driver has loaded, and its workers will want; each with the folder that it is installed in."""
+    """Packages that the driver has loaded and its workers will need; each with the folder in which it is
+    installed.
+    """
     for name, folder in packages:
         also_find(name, folder)
         with contextlib.suppress(Exception):
