@@ -1,0 +1,30 @@
+"""The runner of the real programs (benchmarks/realwork/__main__.py)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from benchmarks.realwork import __main__ as runner
+
+
+def test_sundog_is_compiled_before_anything_is_measured(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    done: list[str] = []
+    monkeypatch.setattr(runner.footprint, "adopt_orphans", lambda: None)
+    monkeypatch.setattr(
+        runner,
+        "compileall",
+        SimpleNamespace(compile_dir=lambda folder, quiet: done.append(f"compile {Path(folder).name}")),
+    )
+
+    def measure(options: object) -> dict[str, object]:
+        done.append("measure")
+        return {}
+
+    monkeypatch.setattr(runner, "measure", measure)
+    assert runner.main(["--out", str(tmp_path)]) == 0
+    assert done == ["compile src", "measure"]
