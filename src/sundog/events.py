@@ -67,7 +67,7 @@ _FIRST_BYTES = 4096
 _STEP_FACTOR = 4
 _ROOM_AGAIN_S = 0.25
 _NOTES_MAX_BYTES = 4 << 20
-_HOLES_MAX = 16  # more than the number of threads that write at the same moment
+HOLES_MAX = 16  # more than the number of threads that write at the same moment
 
 TASK, CALL, CREATE, GET, PUT, WAIT, SAMPLE, LOST, LEASE = 1, 2, 3, 4, 5, 6, 7, 8, 9
 SITE, PACKET, READY, LEASED, RESULT, ARGUMENTS, MOVED, WAITED = 10, 11, 12, 13, 14, 15, 16, 17
@@ -550,13 +550,13 @@ def _written(map_: mmap.mmap, capacity: int, after: int) -> int:
 
     newest = after
     while True:
-        low = next((number for number in range(newest + 1, newest + _HOLES_MAX) if there(number)), 0)
+        low = next((number for number in range(newest + 1, newest + HOLES_MAX) if there(number)), 0)
         if not low:
             return newest
         high = newest + capacity
         # the ring has wrapped around: the slots at the beginning say how often
         if low >= high or there(high):
-            begun = max(map(in_slot_of, range(1, min(_HOLES_MAX, capacity) + 1)))
+            begun = max(map(in_slot_of, range(1, min(HOLES_MAX, capacity) + 1)))
             if begun <= newest:
                 return newest  # no ring of sundog looks like this
             newest = begun

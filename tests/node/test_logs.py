@@ -228,6 +228,29 @@ def test_a_silent_worker_is_looked_at_less_and_less_often(tmp_path: Path) -> Non
     tails.close()
 
 
+def test_a_worker_whose_files_are_empty_is_silent_until_it_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tails = make_tails(tmp_path, 1)
+    for name in ("0.out", "0.err"):
+        (tmp_path / name).touch()
+    read: list[int] = []
+    poll = LogTail.poll
+
+    def reading(tail: LogTail, budget_bytes: int, *, final: bool = False) -> list[LogBatch]:
+        read.append(budget_bytes)
+        return poll(tail, budget_bytes, final=final)
+
+    monkeypatch.setattr(LogTail, "poll", reading)
+    assert tails.poll(1.0) == [] and read == []
+    (tmp_path / "0.err").write_text("hello\n")
+    assert lines_of(tails.poll(2.0)) == ["hello"] and len(read) == 1
+    tails.finish(b"\0")
+    tails.poll(3.0)
+    assert len(tails) == 0
+    tails.close()
+
+
 def test_a_worker_that_is_not_due_is_left_alone_until_woken(tmp_path: Path) -> None:
     tails = make_tails(tmp_path, 1)
     tails.poll(1.0)

@@ -171,3 +171,29 @@ def test_a_full_disk_costs_events_and_nothing_else(
     records.drain()
     ring.close()
     assert rows(node) == (64, 46)
+
+
+def test_a_ring_in_which_nothing_is_new_is_not_mapped(
+    node: FakeNode, records: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    read_slots = events.read_slots
+
+    def reading(path: str, after: int, most: int) -> events.Slots | None:
+        read.append(path)
+        return read_slots(path, after, most)
+
+    monkeypatch.setattr(events, "read_slots", reading)
+    ring, quiet = make(node), make(node, DRIVER, "driver")
+    task(ring, count=3)
+    records.drain()
+    assert set(read) == {ring.path}
+    read.clear()
+    records.drain()
+    assert read == []
+    task(ring)
+    records.drain()
+    assert set(read) == {ring.path}
+    assert rows(node) == (4, 0)
+    ring.close()
+    quiet.close()

@@ -169,6 +169,15 @@ class _FileTail:
         """Unread bytes, as of the last look."""
         return sum(part.size - part.offset for part in self._parts)
 
+    def is_empty(self) -> bool:
+        """Whether nothing was ever written, at the price of one stat call."""
+        if self._parts:
+            return False
+        try:
+            return os.stat(self.path).st_size == 0
+        except FileNotFoundError:
+            return False  # not created yet, or in its first rotation
+
     def poll(self, budget: int, final: bool) -> tuple[list[tuple[str, str]], int]:
         """Read up to `budget` bytes; returns the lines and the bytes taken."""
         out: list[tuple[str, str]] = []
@@ -202,13 +211,8 @@ class _FileTail:
         self._parts = []
 
     def _open_first(self, out: list[tuple[str, str]]) -> bool:
-        try:
-            # Most workers never print: no descriptor is spent on an empty file.
-            if os.stat(self.path).st_size == 0:
-                return False
-        except FileNotFoundError:
-            pass  # not created yet, or in its first rotation
-        return self._open_next(0, out)
+        # Most workers never print: no descriptor is spent on an empty file.
+        return not self.is_empty() and self._open_next(0, out)
 
     def _open_next(self, number: int, out: list[tuple[str, str]]) -> bool:
         """Open part `number`, or the oldest later one if it was deleted already (and say so)."""
@@ -280,6 +284,10 @@ class LogTail:
     def pending_bytes(self) -> int:
         """Bytes in the files that have not been read, as of the last poll."""
         return sum(file.pending_bytes for file in self._files)
+
+    def is_silent(self) -> bool:
+        """Whether the worker has never printed."""
+        return self._files[0].is_empty() and self._files[1].is_empty()
 
     def poll(self, budget_bytes: int, *, final: bool = False) -> list[LogBatch]:
         """Read what is new, at most about `budget_bytes`.
@@ -384,6 +392,11 @@ class LogTails:
                 break
             worker_id = heapq.heappop(self._heap)[2]
             entry = self._entries[worker_id]
+            if not entry.finishing and entry.tail.is_silent():
+                # Nearly all looks at a session with many actors end here.
+                entry.interval_s = min(LONGEST_POLL_S, entry.interval_s * 2)
+                again.append((worker_id, now + entry.interval_s))
+                continue
             found = entry.tail.poll(min(left, self._per_worker_bytes), final=entry.finishing)
             pending = entry.tail.pending_bytes
             left -= sum(len(line) + 1 for batch in found for line in batch.lines)

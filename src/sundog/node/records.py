@@ -23,7 +23,7 @@ import time
 from collections import deque
 from typing import TYPE_CHECKING
 
-from sundog import event_facts, event_names, events
+from sundog import event_facts, event_names, events, ring_looks
 from sundog.plain import field, plain
 
 if TYPE_CHECKING:
@@ -119,6 +119,9 @@ class Records:
 
     def _copy(self, process_id: bytes, tail: Tail, *, final: bool = False) -> bool:
         """Copy what is new in one ring; False if the disk has no room for it."""
+        if not final and not ring_looks.has_news(tail.path, tail.after):
+            tail.quiet += 1
+            return True
         while True:
             slots = events.read_slots(tail.path, tail.after, _PORTION)
             if slots is None or not slots.data:

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from benchmarks import footprint
 from benchmarks.realwork import __main__ as runner
 
 
@@ -14,7 +15,7 @@ def test_sundog_is_compiled_before_anything_is_measured(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     done: list[str] = []
-    monkeypatch.setattr(runner.footprint, "adopt_orphans", lambda: None)
+    monkeypatch.setattr(footprint, "adopt_orphans", lambda: None)
     monkeypatch.setattr(
         runner,
         "compileall",
