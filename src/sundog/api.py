@@ -44,6 +44,7 @@ T = TypeVar("T")
 Waitable = TypeVar("Waitable", bound=ObjectRef[Any] | ObjectRefGenerator[Any])
 
 _init_lock = threading.RLock()
+
 _forked_from: int | None = None
 
 
@@ -114,7 +115,7 @@ def init(
     7
     """
     asked = dict(locals())
-    with _init_lock:
+    with _init_lock, init_options.Start(_system_config):
         if engines.foreign is not None or engines.chosen(engine, address) != engines.LOCAL:
             return InitContext(engines.init_elsewhere(asked))
         before = engines.current()

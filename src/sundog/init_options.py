@@ -222,3 +222,19 @@ def begin_tracing(engine: LocalEngine, give_up: Callable[[], None]) -> None:
         give_up()
         raise
     engines.when_leaving(spans.end)
+
+
+class Start:
+    """Within it a session starts. If it does not, a terminal shows the sentence that says why, without our frames."""
+
+    def __init__(self, system_config: dict[str, Any] | None) -> None:
+        self.system_config = system_config
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Exception):
+            from sundog.engines import tracebacks
+
+            tracebacks.after_failed_start(self.system_config)

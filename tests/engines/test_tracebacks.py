@@ -105,3 +105,32 @@ def test_a_handler_that_somebody_gave_ipython_is_left_alone() -> None:
     shell.set_custom_exc((ValueError,), mine := object())
     tracebacks.show_in(shell)
     assert shell.handler is mine
+
+
+def test_frames_of_the_standard_library_between_ours_are_folded_and_those_of_the_user_kept() -> None:
+    def user() -> None:
+        sundog.get(7)  # type: ignore[call-overload]
+
+    inner = compile_at(tracebacks._OURS + "x.py", "def inner(call):\n    call()\n")
+    outer = compile_at(tracebacks._OURS + "y.py", "def outer(copy, call):\n    copy.copy(call)\n")
+
+    class Copied:
+        def __copy__(self) -> None:
+            inner(user)
+
+    import copy
+
+    with pytest.raises(ValueError) as caught:
+        outer(copy, Copied())
+    names = frames(caught.value)
+    assert "copy" in names
+    tracebacks.fold(caught.value)
+    mine = "test_frames_of_the_standard_library_between_ours_are_folded_and_those_of_the_user_kept"
+    assert frames(caught.value) == [mine, "__copy__", "user"]
+
+
+def compile_at(path: str, source: str) -> Any:
+    """The function of a source, as if it stood in the file `path`."""
+    found: dict[str, Any] = {}
+    exec(compile(source, path, "exec"), found)
+    return next(each for name, each in found.items() if not name.startswith("__"))

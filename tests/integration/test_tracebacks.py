@@ -55,6 +55,19 @@ def test_a_refused_call_shows_the_users_frames() -> None:
     assert f'File "{OURS}' not in told and "missing a required argument" in told
 
 
+@pytest.mark.parametrize(
+    "bad", [{"SUNDOG_shm_dir": "/nowhere"}, {"SUNDOG_temp_dir": "/proc/none"}, {"SUNDOG_spin_us": "many"}]
+)
+def test_a_session_that_cannot_start_says_why_in_one_sentence(bad: dict[str, str]) -> None:
+    told = errors_of("ray.init(num_cpus=1)", **bad)
+    (setting,) = bad
+    frames = [line for line in told.splitlines() if line.startswith("  File ")]
+    assert len(frames) == 1 and OURS not in told, told
+    assert setting in told.splitlines()[-1]
+    full = errors_of("ray.init(num_cpus=1)", **bad, SUNDOG_full_tracebacks="1")
+    assert setting == "SUNDOG_spin_us" or f'File "{OURS}' in full  # a bad setting hides the other settings
+
+
 def test_a_programs_own_hook_is_left_in_place() -> None:
     told = errors_of(
         "import sys; sys.excepthook = lambda *_: print('mine', file=sys.stderr)\nray.init(num_cpus=1)\nray.get(7)"

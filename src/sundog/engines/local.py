@@ -331,9 +331,7 @@ def _fold_in_ipython() -> None:
     """IPython sets no `sys.excepthook` for its cells; it asks a handler of its own."""
     from sundog.engines import tracebacks
 
-    shell = getattr(sys.modules["IPython"], "get_ipython", lambda: None)()
-    if shell is not None:
-        tracebacks.show_in(shell)
+    tracebacks.show_in_ipython()
 
 
 def _draws_bar(line: str) -> bool:

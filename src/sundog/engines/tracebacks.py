@@ -13,15 +13,32 @@ from __future__ import annotations
 import linecache
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Protocol
 
+from sundog import config
 from sundog.exception_transport import hint_at_copy
 from sundog.exceptions import RayError
 
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_PYTHONS = os.path.dirname(os.path.abspath(linecache.__file__)) + os.sep
+_INSTALLED = (_PYTHONS + "site-packages", _PYTHONS + "dist-packages")
 _CHAIN_MAX = 100
+
+
+def after_failed_start(system_config: Mapping[str, object] | None) -> None:
+    """`init()` is about to raise, before there is a session: have its error shown like those that come later."""
+    try:
+        wants_all = config.load(system_config).full_tracebacks
+    except (TypeError, ValueError):
+        wants_all = False  # a bad setting is what `init()` raises for
+    if wants_all:
+        return
+    if sys.excepthook is sys.__excepthook__:
+        sys.excepthook = show
+    if "IPython" in sys.modules:
+        show_in_ipython()
 
 
 def show(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
@@ -51,6 +68,13 @@ class Shell(Protocol):
         tb_offset: int | None,
         running_compiled_code: bool,
     ) -> None: ...
+
+
+def show_in_ipython() -> None:
+    """The shell that runs this program, if IPython is more than imported."""
+    shell = getattr(sys.modules["IPython"], "get_ipython", lambda: None)()
+    if shell is not None:
+        show_in(shell)
 
 
 def show_in(shell: Shell) -> None:
@@ -99,14 +123,22 @@ def _folded(error: BaseException, trace: TracebackType) -> TracebackType:
     if not isinstance(error, RayError) and not _is_refusal(steps[-1]):
         return trace
     kept: TracebackType | None = None
-    for step in reversed(steps):
-        if not _is_ours(step):
+    first = next((index for index, step in enumerate(steps) if _is_ours(step)), len(steps))
+    last = max((index for index, step in enumerate(steps) if _is_ours(step)), default=0)
+    for index, step in reversed(list(enumerate(steps))):
+        if not _is_ours(step) and not (first < index < last and _is_pythons(step)):
             kept = TracebackType(kept, step.tb_frame, step.tb_lasti, step.tb_lineno)
     return kept or trace
 
 
 def _is_ours(step: TracebackType) -> bool:
     return step.tb_frame.f_code.co_filename.startswith(_OURS)
+
+
+def _is_pythons(step: TracebackType) -> bool:
+    """Whether a frame is the standard library's: between two of ours it tells the user nothing."""
+    name = step.tb_frame.f_code.co_filename
+    return name.startswith(_PYTHONS) and not name.startswith(_INSTALLED)
 
 
 def _is_refusal(step: TracebackType) -> bool:
