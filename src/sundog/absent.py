@@ -95,7 +95,6 @@ NAMES = {
     },
     "util.accelerators": {"tpu": "it finds slices of Google's machines"},
     "util.actor_group": {"ActorMetadata": "it is a type variable"},
-    "util.check_serialize": {"FailureTuple": "failures are told in words"},
     "util.debug": {"Suspect": "it belongs to a leak check of Ray's own tests"},
     "util.multiprocessing.pool": dict.fromkeys(
         (

@@ -17,7 +17,7 @@ from __future__ import annotations
 import gc
 import threading
 from collections import deque
-from collections.abc import Collection, Generator
+from collections.abc import Callable, Collection, Generator
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, TypeVar
 
 from sundog.ids import INDEX_BYTES, OBJECT_BYTES, random_id
@@ -197,6 +197,15 @@ class ObjectRef(Generic[T_co], metaclass=Counterparts):
         return ObjectRef(id_bytes)
 
     @classmethod
+    def from_hex(cls, hex_id: str) -> ObjectRef[Any]:
+        """Another ref to the object whose `hex()` this is.
+
+        Raises:
+            ValueError: it is not.
+        """
+        return ObjectRef(bytes.fromhex(hex_id))
+
+    @classmethod
     def size(cls) -> int:
         """Bytes in an id of this kind, as Ray has it; those that are made here are shorter."""
         return RAY_BYTES
@@ -214,6 +223,15 @@ class ObjectRef(Generic[T_co], metaclass=Counterparts):
     def future(self) -> concurrent.futures.Future[T_co]:
         """A `concurrent.futures.Future` that gets this object's value or error."""
         return hooks.future_of(self._id)
+
+    def _on_completed(self, py_callback: Callable[[object], object]) -> None:
+        """Call it with the value when that is there, or with the error. Libraries for Ray use this name."""
+
+        def done(future: concurrent.futures.Future[T_co]) -> None:
+            error = future.exception()
+            py_callback(future.result() if error is None else error)
+
+        self.future().add_done_callback(done)
 
     def as_future(self, _internal: bool = False) -> asyncio.Future[T_co]:
         """An asyncio future of the running loop for this object."""

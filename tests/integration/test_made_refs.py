@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 from types import ModuleType
 from typing import Any
 
@@ -44,3 +45,22 @@ def test_a_ref_made_from_something_else_is_refused(
 def test_only_an_actor_can_be_named_as_an_owner(ray: ModuleType) -> None:
     with pytest.raises(TypeError, match="actor's handle"):
         ray.put(1, _owner="me")
+
+
+def test_a_ref_made_from_its_hex_form_is_the_same(ray: ModuleType) -> None:
+    ref = ray.put(3)
+    assert ray.ObjectRef.from_hex(ref.hex()) == ref
+    assert ray.get(ray.ObjectRef.from_hex(ref.hex()), timeout=GET_S) == 3
+
+
+def test_a_callback_gets_the_value_or_the_error(ray: ModuleType) -> None:
+    @ray.remote(max_retries=0)
+    def divide(by: int) -> float:
+        return 1 / by
+
+    told: queue.Queue[object] = queue.Queue()
+    for by in (2, 0):
+        divide.remote(by)._on_completed(told.put)
+    found = [told.get(timeout=GET_S), told.get(timeout=GET_S)]
+    assert 0.5 in found
+    assert any(isinstance(each, ZeroDivisionError) for each in found)

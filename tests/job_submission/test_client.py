@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from sundog.job_submission import JobStatus, JobSubmissionClient, JobType
+from sundog.job_submission import JobDetails, JobStatus, JobSubmissionClient, JobType
 
 VERSION = {"version": "4", "ray_version": "2.60.0", "session_name": "session_1", "sundog_version": "0.1"}
 JOB = {"type": "SUBMISSION", "status": "FAILED", "entrypoint": "x", "submission_id": "a", "later_field": 1}
@@ -150,3 +150,13 @@ def test_a_ray_cluster_gets_sundog_along_and_refuses_limits(server: Server, tmp_
     assert client.submit_job(entrypoint="x", runtime_env=there) == "a"
     sent = json.loads(server.asked[-1][3])
     assert sent["runtime_env"] == {**there, "env_vars": {"SUNDOG_ENGINE": "ray"}}
+
+
+def test_details_are_told_as_a_dict_and_as_json_like_rays() -> None:
+    driver = {"id": "d", "node_ip_address": "127.0.0.1", "pid": "7"}
+    details = JobDetails.of({**JOB, "driver_info": driver})
+    shown = details.dict()
+    assert (shown["status"], shown["submission_id"], shown["driver_info"]) == ("FAILED", "a", driver)
+    assert json.loads(details.json()) == json.loads(details.model_dump_json())
+    assert json.loads(details.json())["type"] == "SUBMISSION"
+    assert details.driver_info is not None and details.driver_info.model_dump() == driver

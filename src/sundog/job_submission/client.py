@@ -12,7 +12,7 @@ import http.client
 import json
 import os
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
@@ -28,8 +28,23 @@ _TIMEOUT_S = 60.0
 _PIECE_BYTES = 1 << 16
 
 
+class _Shown:
+    """What programs ask of Ray's rows of the same name, which are pydantic's: themselves as a dict, or as JSON."""
+
+    def model_dump(self) -> JsonObject:
+        """All fields, those of the driver as a dict within."""
+        return asdict(self)  # type: ignore[call-overload,no-any-return]
+
+    def model_dump_json(self) -> str:
+        """The same as text."""
+        return json.dumps(self.model_dump())
+
+    dict = model_dump  # the names before pydantic 2
+    json = model_dump_json
+
+
 @dataclass
-class DriverInfo:
+class DriverInfo(_Shown):
     """The driver that a job's entrypoint started."""
 
     id: str
@@ -59,7 +74,7 @@ class JobInfo:
 
 
 @dataclass
-class JobDetails(JobInfo):
+class JobDetails(JobInfo, _Shown):
     """What is known of a job and its driver."""
 
     type: JobType = JobType.SUBMISSION

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from sundog.serialize.inspect import inspect_serializability
+from sundog.serialize.inspect import FailureTuple, inspect_serializability
 
-__all__ = ["inspect_serializability"]
+__all__ = ["FailureTuple", "inspect_serializability"]
