@@ -21,6 +21,13 @@ MODULES = {
     "experimental.compiled_dag_ref": "it belongs to Ray's compiled graphs",
     "experimental.rdt": "it moves tensors between GPUs of several machines",
     "experimental.util": "it belongs to Ray's compiled graphs",
+    "serve.async_inference_autoscaling_policy": "it belongs to Ray Serve's task consumers, which sundog has not",
+    "serve.gradio_integrations": "sundog's Serve has no integration of Gradio: mount its app with @serve.ingress",
+    "serve.grpc_util": "sundog's Serve takes HTTP and WebSockets, and has no gRPC proxy",
+    "serve.llm": "it belongs to Ray's language-model library, and sundog runs Ray Core programs only",
+    "serve.task_consumer": "it belongs to Ray Serve's task consumers, which sundog has not",
+    "serve.task_processor": "it belongs to Ray Serve's task consumers, which sundog has not",
+    "serve.taskiq_task_processor": "it belongs to Ray Serve's task consumers, which sundog has not",
     "util.check_open_ports": "it checks the ports of Ray's own services",
     "util.client": "it belongs to Ray Client",
     "util.client_connect": "it belongs to Ray Client",
@@ -87,6 +94,14 @@ NAMES = {
             "OPTION_TO_VALIDATION_FN",
         ),
         "it is part of how Ray checks environments",
+    ),
+    "serve.autoscaling_policy": dict.fromkeys(
+        ("PrometheusQueryMixin", "PrometheusSample", "PrometheusScalar", "PrometheusVector"),
+        "sundog's Serve asks no Prometheus server",
+    ),
+    "serve.schema": dict.fromkeys(
+        ("CeleryAdapterConfig", "TaskProcessorAdapter", "TaskProcessorConfig", "TaskResult"),
+        "it belongs to Ray Serve's task consumers, which sundog has not",
     ),
     "util": {
         "collective": "it needs NCCL or Gloo between machines",

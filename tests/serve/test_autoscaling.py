@@ -9,6 +9,7 @@ import pytest
 from sundog.serve.autoscaling import Autoscaler, bound
 from sundog.serve.config import AutoscalingConfig, AutoscalingPolicy
 from sundog.serve.deployment import DeploymentConfig
+from sundog.serve.instance_schema import AutoscalingMetricsHealth, AutoscalingStatus
 from sundog.serve.plan import DeploymentPlan, DeploymentTarget
 from sundog.serve.rows import DeploymentID
 
@@ -88,3 +89,32 @@ def test_a_policy_that_is_a_function_gets_its_arguments() -> None:
 
     assert Autoscaler().decide(planned(config, 2), config, 100.0) == 6
     assert callable(bound(policy))
+
+
+def test_decisions_and_errors_are_kept_for_those_who_ask() -> None:
+    config = config_of(3, upscaling_factor=1)
+    plan, scaler = planned(config, 1), Autoscaler()
+    assert plan.target is not None
+    assert scaler.detail(plan).metrics_health == AutoscalingMetricsHealth.UNAVAILABLE  # type: ignore[union-attr]
+    plan.scale(scaler.decide(plan, config, 100.0))
+    scaler.decide(plan, config, 101.0)  # nothing changes
+    found = scaler.detail(plan)
+
+    assert found is not None
+    assert found.scaling_status == AutoscalingStatus.UPSCALING, "no replica runs yet"
+    (decision,) = found.decisions
+    assert (decision.prev_num_replicas, decision.curr_num_replicas, decision.timestamp_s) == (1, 3, 100.0)
+    assert decision.policy is not None and decision.policy.endswith("Constant")
+    scaler.failed(plan.id, "it raised")
+    assert scaler.detail(plan).errors == ["it raised"]  # type: ignore[union-attr]
+    for number in range(30):
+        plan.target.num_replicas = 1 if number % 2 else 5
+        scaler.decide(plan, config, 200.0 + number)
+    assert len(scaler.detail(plan).decisions) == 10  # type: ignore[union-attr]
+    assert scaler.detail(plan).errors == []  # type: ignore[union-attr]
+
+
+def test_a_fixed_number_of_replicas_has_no_detail_of_scaling() -> None:
+    plan = DeploymentPlan(DeploymentID("d", "a"), lambda: "name")
+    plan.target = DeploymentTarget("v", DeploymentConfig(), 2)
+    assert Autoscaler().detail(plan) is None

@@ -23,6 +23,7 @@ def test_dependencies_come_first_and_equal_names_are_told_apart() -> None:
 
     assert [each.name for each in made.deployments] == ["Model", "Model_1", "Ingress"]
     assert made.ingress == "Ingress"
+    assert made.downstream == {"Model": [], "Model_1": [], "Ingress": ["Model", "Model_1"]}
     ingress: Any = made.deployments[-1]
     first = DeploymentID("Model", "app")
     assert ingress.init_args == (first, [DeploymentID("Model_1", "app")])

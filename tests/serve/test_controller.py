@@ -17,7 +17,7 @@ from sundog.serve.specs import Kept, ServeOptions
 def test_a_life_that_ends_before_it_has_the_port_does_not_forget_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    context = SimpleNamespace(get_node_id=lambda: "ab")
+    context = SimpleNamespace(get_node_id=lambda: "ab", get_worker_id=lambda: "w", get_actor_id=lambda: "a")
     monkeypatch.setattr(sundog, "get_runtime_context", lambda: context)
     monkeypatch.setattr(
         controller, "configure", lambda *_: ""

@@ -77,6 +77,15 @@ def test_a_new_version_replaces_the_old_one_without_ever_having_too_few() -> Non
     assert plan.status == DeploymentStatus.HEALTHY
 
 
+def test_max_surge_percent_lets_more_replicas_start_at_once() -> None:
+    plan = new_plan()
+    plan.deploy(target("v1", 4))
+    play(plan, 0)
+    plan.deploy(target("v2", 4, max_surge_percent=100))
+
+    assert [type(each) for each in plan.step(1)] == [Start] * 4
+
+
 def test_without_room_for_more_replicas_old_ones_make_room() -> None:
     plan = new_plan()
     plan.deploy(target("v1", 1))

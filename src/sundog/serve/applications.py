@@ -264,10 +264,10 @@ class Applications:
             try:
                 wanted, states = policy(seen)
             except Exception as error:
+                text = f"The application's autoscaling policy raised {type(error).__name__}: {error}"
                 for each in plans.values():
-                    each.message = (
-                        f"The application's autoscaling policy raised {type(error).__name__}: {error}"
-                    )
+                    each.message = text
+                    self.core.autoscaler.failed(each.id, text)
                 continue
             self._policies[name] = (policy, state)
             for key, count in wanted.items():

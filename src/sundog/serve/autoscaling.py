@@ -14,6 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from sundog.serve.autoscaling_policy import default_autoscaling_policy, delayed, smoothed
 from sundog.serve.config import AggregationFunction, AutoscalingConfig, AutoscalingContext, AutoscalingPolicy
+from sundog.serve.instance_schema import (
+    AutoscalingMetricsHealth,
+    AutoscalingStatus,
+    DeploymentAutoscalingDetail,
+    ScalingDecision,
+)
 from sundog.serve.plan import DeploymentPlan
 from sundog.serve.rows import DeploymentID
 
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
     from sundog.plain import JsonObject
     from sundog.serve.rows import ReplicaID
 
+_DECISIONS = 10  # that are kept of each deployment
 _SILENT_S = 5.0  # a process without a report for this long is gone or idle
 
 
@@ -49,6 +56,8 @@ class Load:
     last_down: float | None = None
     policy: Callable[..., Any] | None = None
     policy_of: object = None
+    decisions: deque[ScalingDecision] = field(default_factory=lambda: deque(maxlen=_DECISIONS))
+    error: str = ""  # of the last decision
 
 
 class Autoscaler:
@@ -161,7 +170,62 @@ class Autoscaler:
             load.last_up = now
         elif count < current:
             load.last_down = now
+        load.error = ""
+        if count != current:
+            everything = load.points[-1][2] if load.points else 0.0
+            reason = f"The policy asked for {wanted:g} replicas, with {everything:g} requests at {current} replicas."
+            load.decisions.append(
+                ScalingDecision(
+                    timestamp_s=now,
+                    reason=reason,
+                    prev_num_replicas=current,
+                    curr_num_replicas=count,
+                    policy=policy_name(config.policy),
+                )
+            )
         return count
+
+    def failed(self, deployment: DeploymentID, error: str) -> None:
+        """A policy has raised."""
+        self.loads.setdefault(deployment, Load()).error = error
+
+    def detail(self, plan: DeploymentPlan) -> DeploymentAutoscalingDetail | None:
+        """How a deployment scales, for the REST interface; None if its number of replicas is fixed."""
+        target = plan.target
+        config = target.config.autoscaling_config if target is not None else None
+        if target is None or config is None:
+            return None
+        load = self.loads.get(plan.id, Load())
+        running = len(plan.running())
+        status = AutoscalingStatus.STABLE
+        if running != target.num_replicas:
+            is_less = running < target.num_replicas
+            status = AutoscalingStatus.UPSCALING if is_less else AutoscalingStatus.DOWNSCALING
+        kind = AggregationFunction(config.aggregation_function)
+        health = AutoscalingMetricsHealth
+        return DeploymentAutoscalingDetail(
+            scaling_status=status,
+            decisions=list(load.decisions),
+            metrics={
+                "total_num_requests": _one([each[2] for each in load.points], kind),
+                "total_queued_requests": _one([each[1] for each in load.points], kind),
+                **{
+                    name: {
+                        replica.unique_id: _one([each.value for each in points], kind)
+                        for replica, points in series.items()
+                    }
+                    for name, series in load.custom.items()
+                },
+            },
+            metrics_health=health.HEALTHY if load.points else health.UNAVAILABLE,
+            errors=[load.error] if load.error else [],
+        )
+
+
+def policy_name(policy: AutoscalingPolicy) -> str:
+    """What a policy is called."""
+    found = policy.policy_function
+    return found if isinstance(found, str) else f"{found.__module__}:{getattr(found, '__qualname__', found)}"
 
 
 def bound(policy: AutoscalingPolicy) -> Any:

@@ -26,6 +26,7 @@ class BuiltApplication(Generic[H]):
     deployments: list[Deployment]
     route_prefix: str | None = "/"
     handles: dict[str, H] = field(default_factory=dict)
+    downstream: dict[str, list[str]] = field(default_factory=dict)  # the deployments that one is bound to
 
 
 def build(
@@ -43,6 +44,8 @@ def build(
     names: dict[str, int] = {}
     found: list[Deployment] = []
     handles: dict[str, H] = {}
+    downstream: dict[str, list[str]] = {}
+    names_of: dict[int, str] = {}
     kept: list[Application] = []  # an id names an object only while the object lives
 
     def visit(app: Application) -> object:
@@ -56,11 +59,21 @@ def build(
         count = names[bound.name] = names.get(bound.name, -1) + 1
         own = bound.name if count == 0 else f"{bound.name}_{count}"
         config = bound._replica_config
+        inner = downstream[own] = []
+
+        def take(bound_to: Application) -> object:
+            handle = visit(bound_to)
+            name_of = names_of[id(bound_to)]
+            if name_of not in inner:
+                inner.append(name_of)
+            return handle
+
+        names_of[id(app)] = own
         deployed = bound.options(
             name=own,
-            _init_args=tuple(substitute(each, (Application,), visit) for each in config.init_args),
+            _init_args=tuple(substitute(each, (Application,), take) for each in config.init_args),
             _init_kwargs={
-                key: substitute(each, (Application,), visit) for key, each in config.init_kwargs.items()
+                key: substitute(each, (Application,), take) for key, each in config.init_kwargs.items()
             },
         )
         deployed._given = bound._given
@@ -69,4 +82,4 @@ def build(
         return made[id(app)]
 
     visit(application)
-    return BuiltApplication(name, found[-1].name, found, route_prefix, handles)
+    return BuiltApplication(name, found[-1].name, found, route_prefix, handles, downstream)

@@ -358,6 +358,7 @@ class gRPCOptions(Checked):
 
     port: int = 9000
     grpc_servicer_functions: list[str] = []
+    enable_reflection: bool = True
     request_timeout_s: float | None = None
 
 

@@ -36,6 +36,7 @@ _LIGHT = {
     "health_check_timeout_s",
     "rolling_update_config",
     "rolling_update_percentage",
+    "max_surge_percent",
 }
 
 

@@ -24,6 +24,7 @@ from sundog.observe.serve_files import COLUMNS
 from sundog.serve.applications import Applications
 from sundog.serve.autoscaling import Autoscaler
 from sundog.serve.board import QueueBoard, create
+from sundog.serve.controller_health import LoopHealth
 from sundog.serve.deployment_actors import end_deployment_actors
 from sundog.serve.logs import configure
 from sundog.serve.plan import DeploymentPlan, DeploymentTarget
@@ -72,6 +73,7 @@ class ControllerCore:
         self.board = QueueBoard(self.store.board_path(), 0)
         self.topics = Topics()
         self.autoscaler = Autoscaler()
+        self.health = LoopHealth(time.time())
         self.plans: dict[DeploymentID, DeploymentPlan] = {}
         self.queue_rows: dict[DeploymentID, int] = {}
         self.replicas = Replicas(self)
@@ -85,7 +87,10 @@ class ControllerCore:
         self.recovered = asyncio.Event()
         self._published: dict[DeploymentID, object] = {}
         self._scaled_s = 0.0
-        self.node = sundog.get_runtime_context().get_node_id()
+        runtime = sundog.get_runtime_context()
+        self.node, self.worker_id = runtime.get_node_id(), runtime.get_worker_id()
+        self.actor_id = runtime.get_actor_id() or ""
+        self.log_path = ""
 
     def now(self) -> float:
         """The clock of plans."""
@@ -106,7 +111,7 @@ class ControllerCore:
         kept = self.store.load()
         if kept is not None:
             await self._recover(kept)
-        configure("controller", str(os.getpid()), self.log_folder, self.options.logging)
+        self.log_path = configure("controller", str(os.getpid()), self.log_folder, self.options.logging)
         for plan in self.plans.values():
             self.publish_deployment(plan)
         self._publish_routes()
@@ -189,12 +194,14 @@ class ControllerCore:
                 traceback.print_exception(error)
                 is_busy = True
             self._due.clear()
+            pause_s, slept_from = _TICK_S if is_busy else _IDLE_TICK_S, self.now()
             with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._due.wait(), _TICK_S if is_busy else _IDLE_TICK_S)
+                await asyncio.wait_for(self._due.wait(), pause_s)
+            self.health.slept(self.now() - slept_from, pause_s)
 
     def _step(self) -> bool:
         """Look at every plan once. Whether something is under way."""
-        now = self.now()
+        now, began_s = self.now(), time.time()
         self._autoscale(now)
         is_busy = False
         for plan in list(self.plans.values()):
@@ -214,9 +221,11 @@ class ControllerCore:
                 is_busy = True
             if plan.target is not None and plan.target.config.autoscaling_config is not None:
                 is_busy = True
+        looked_s = time.time()
         self.apps.update()
         self.save()
         self.teller.tell(self.apps)
+        self.health.passed(began_s, looked_s, time.time())
         return is_busy
 
     def _retire_actors(self, plan: DeploymentPlan, before: set[str]) -> None:
@@ -270,6 +279,7 @@ class ControllerCore:
                 wanted = self.autoscaler.decide(plan, config, time.time())
             except Exception as error:
                 plan.message = f"The autoscaling policy raised {type(error).__name__}: {error}"
+                self.autoscaler.failed(plan.id, plan.message)
                 continue
             self._scale(plan, wanted)
 
@@ -372,6 +382,7 @@ class ControllerCore:
 
     def report(self, process: str, rows: dict[DeploymentID, Reported]) -> None:
         """A process tells of its requests."""
+        self.health.reports += 1
         for deployment, (waiting, running, answered) in rows.items():
             plan = self.plans.get(deployment)
             if plan is None:

@@ -70,6 +70,7 @@ class DeploymentConfig(Checked):
     gang_scheduling_config: GangSchedulingConfig | None = None
     deployment_actors: list[DeploymentActorConfig] | None = None
     rolling_update_percentage: float = Field(default=0.2, gt=0, le=1)
+    max_surge_percent: int = Field(default=0, ge=0, le=100)
     rolling_update_config: RollingUpdateConfig = Field(default_factory=RollingUpdateConfig)
 
     @field_validator("max_queued_requests", mode="before")

@@ -378,6 +378,7 @@ class DeploymentPlan:
         live = self._live()
         new = [each for each in live if each.version == target.version]
         surge, missing = count_of(rules.max_surge, wanted), count_of(rules.max_unavailable, wanted)
+        surge = max(surge, math.ceil(target.config.max_surge_percent * wanted / 100))
         if surge == 0 and missing == 0:
             surge = 1
         share = share_of(rules.canary)

@@ -145,6 +145,12 @@ class Proxies:
     def details(self) -> JsonObject:
         """The same, with facts."""
         return {
-            node: {"status": status.value, "node_id": node, "node_ip": "127.0.0.1", **self._facts.get(0, {})}
+            node: {
+                "status": status.value,
+                "node_id": node,
+                "node_ip": "127.0.0.1",
+                "actor_name": f"SERVE_PROXY_ACTOR-{node}",
+                **self._facts.get(0, {}),
+            }
             for node, status in self.statuses().items()
         }

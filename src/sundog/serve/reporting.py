@@ -5,21 +5,32 @@ Owns the words. In the controller's loop.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import time
 from typing import TYPE_CHECKING
+
+import psutil
 
 from sundog.serve.plan import DeploymentPlan, ReplicaRow
 from sundog.serve.schema import (
     ApplicationStatus,
     ApplicationStatusOverview,
+    DeploymentNode,
     DeploymentStatusOverview,
+    DeploymentTopology,
+    ProxyStatus,
+    RequestProtocol,
     ServeStatus,
+    Target,
+    TargetGroup,
 )
 
 if TYPE_CHECKING:
     from sundog.plain import JsonObject
     from sundog.serve.applications import Applications
+    from sundog.serve.specs import AppSpec
 
 
 def status_of(apps: Applications) -> ServeStatus:
@@ -65,13 +76,17 @@ def details_of(apps: Applications) -> JsonObject:
             "source": spec.source.value,
             "deployments": {each.id.name: _deployment(apps, each) for each in plans},
             "external_scaler_enabled": spec.external_scaler,
+            "deployment_topology": topology_of(spec).model_dump(),
         }
     http = core.options.http
     return {
         "controller_info": {
             "actor_name": "SERVE_CONTROLLER_ACTOR",
+            "actor_id": core.actor_id,
+            "worker_id": core.worker_id,
             "node_id": core.node,
             "node_ip": "127.0.0.1",
+            "log_file_path": _log_path(core.log_path),
         },
         "proxy_location": core.options.location.value,
         "http_options": {
@@ -84,7 +99,39 @@ def details_of(apps: Applications) -> JsonObject:
         "proxies": core.proxies.details(),
         "applications": rows,
         "target_capacity": None,
+        "target_groups": [_http_targets(apps).model_dump(mode="json")] if rows else [],
+        "controller_health_metrics": core.health.told(
+            time.time(), len(asyncio.all_tasks()), psutil.Process().memory_info().rss / 1e6
+        ).model_dump(),
     }
+
+
+def topology_of(spec: AppSpec) -> DeploymentTopology:
+    """Which deployments of an application are bound to which."""
+    return DeploymentTopology(
+        app_name=spec.name,
+        ingress_deployment=spec.ingress,
+        nodes={
+            each.name: DeploymentNode(
+                name=each.name,
+                app_name=spec.name,
+                is_ingress=each.name == spec.ingress,
+                outbound_deployments=[{"name": name, "app_name": spec.name} for name in each.downstream],
+            )
+            for each in spec.deployments
+        },
+    )
+
+
+def _http_targets(apps: Applications) -> TargetGroup:
+    """Where HTTP requests can be sent: proxies share one port, so it is one place for each node."""
+    proxies = apps.core.proxies
+    targets = [
+        Target(ip="127.0.0.1", port=proxies.port, instance_id="", name=f"SERVE_PROXY_ACTOR-{node}")
+        for node, status in proxies.statuses().items()
+        if status == ProxyStatus.HEALTHY
+    ]
+    return TargetGroup(targets=targets, route_prefix="/", protocol=RequestProtocol.HTTP)
 
 
 def _docs_path(apps: Applications, name: str) -> str | None:
@@ -100,6 +147,7 @@ def _docs_path(apps: Applications, name: str) -> str | None:
 
 def _deployment(apps: Applications, plan: DeploymentPlan) -> dict[str, object]:
     target = plan.target
+    detail = apps.core.autoscaler.detail(plan)
     config: JsonObject = {}
     if target is not None:
         config = json.loads(
@@ -107,6 +155,8 @@ def _deployment(apps: Applications, plan: DeploymentPlan) -> dict[str, object]:
                 exclude={"deployment_actors", "request_router_config", "rolling_update_config"}, fallback=str
             )
         )
+        if target.config.autoscaling_config is not None:
+            config.pop("num_replicas", None)  # it is not the user's choice: target_num_replicas tells it
         config |= {"name": plan.id.name, "ray_actor_options": target.process.get("ray_actor_options", {})}
     return {
         "name": plan.id.name,
@@ -117,6 +167,7 @@ def _deployment(apps: Applications, plan: DeploymentPlan) -> dict[str, object]:
         "target_num_replicas": target.num_replicas if target is not None else 0,
         "required_resources": {"CPU": config.get("ray_actor_options", {}).get("num_cpus", 1)},
         "replicas": [_replica(apps, row) for row in plan.replicas.values()],
+        "autoscaling_detail": detail.model_dump(mode="json") if detail is not None else None,
     }
 
 
@@ -133,5 +184,10 @@ def _replica(apps: Applications, row: ReplicaRow) -> dict[str, object]:
         "worker_id": facts.worker_id if facts is not None else None,
         "node_id": facts.node_id if facts is not None else None,
         "node_ip": "127.0.0.1",
-        "log_file_path": os.path.basename(facts.log_path) if facts is not None else None,
+        "log_file_path": _log_path(facts.log_path) if facts is not None else None,
     }
+
+
+def _log_path(path: str) -> str | None:
+    """Where a log is, seen from the folder of all logs."""
+    return f"/serve/{os.path.basename(path)}" if path else None

@@ -25,6 +25,39 @@ from sundog.serve.config import (
     RequestRouterConfig,
     RollingUpdateConfig,
 )
+from sundog.serve.instance_schema import (
+    AutoscalingMetricsHealth as AutoscalingMetricsHealth,
+)
+from sundog.serve.instance_schema import (
+    AutoscalingStatus as AutoscalingStatus,
+)
+from sundog.serve.instance_schema import (
+    ControllerHealthMetrics as ControllerHealthMetrics,
+)
+from sundog.serve.instance_schema import (
+    DeploymentAutoscalingDetail as DeploymentAutoscalingDetail,
+)
+from sundog.serve.instance_schema import (
+    DeploymentNode as DeploymentNode,
+)
+from sundog.serve.instance_schema import (
+    DeploymentTopology as DeploymentTopology,
+)
+from sundog.serve.instance_schema import (
+    DurationStats as DurationStats,
+)
+from sundog.serve.instance_schema import (
+    RequestProtocol as RequestProtocol,
+)
+from sundog.serve.instance_schema import (
+    ScalingDecision as ScalingDecision,
+)
+from sundog.serve.instance_schema import (
+    Target as Target,
+)
+from sundog.serve.instance_schema import (
+    TargetGroup as TargetGroup,
+)
 from sundog.serve.rows import (
     DEFAULT,
     DEFAULT_APP,
@@ -168,6 +201,7 @@ class DeploymentSchema(Checked):
     gang_scheduling_config: JsonObject | GangSchedulingConfig | None = _UNSET
     deployment_actors: list[JsonObject | DeploymentActorConfig] | None = _UNSET
     rolling_update_percentage: float = Field(default=_UNSET, gt=0.0, le=1.0)
+    max_surge_percent: int = Field(default=_UNSET, ge=0, le=100)
     rolling_update_config: RollingUpdateConfig = _UNSET
 
     @model_validator(mode="before")
@@ -290,6 +324,7 @@ class gRPCOptionsSchema(Checked):
     port: int = 9000
     grpc_servicer_functions: list[str] = []
     request_timeout_s: float | None = None
+    enable_reflection: bool = True
 
 
 class HTTPOptionsSchema(Checked):
@@ -459,6 +494,8 @@ class DeploymentDetails(Checked):
     target_num_replicas: int
     required_resources: JsonObject
     replicas: list[ReplicaDetails]
+    recent_dead_replicas: list[ReplicaDetails] = []
+    autoscaling_detail: DeploymentAutoscalingDetail | None = None
 
 
 class ApplicationDetails(Checked):
@@ -475,6 +512,7 @@ class ApplicationDetails(Checked):
     source: APIType
     deployments: dict[str, DeploymentDetails]
     external_scaler_enabled: bool = False
+    deployment_topology: DeploymentTopology | None = None
 
 
 class ServeInstanceDetails(Checked):
@@ -487,6 +525,9 @@ class ServeInstanceDetails(Checked):
     proxies: dict[str, ProxyDetails]
     applications: dict[str, ApplicationDetails]
     target_capacity: float | None = None
+    target_groups: list[TargetGroup] = []
+    controller_health_metrics: ControllerHealthMetrics = Field(default_factory=ControllerHealthMetrics)
+    restores_unset_config_options: bool = False
 
     @staticmethod
     def get_empty_schema_dict() -> JsonObject:

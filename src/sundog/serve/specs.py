@@ -32,6 +32,7 @@ class DeploymentSpec:
     code: bytes
     process: JsonObject
     version: str
+    downstream: list[str] = field(default_factory=list)  # the deployments that it is bound to
 
 
 @dataclass

@@ -148,7 +148,8 @@ def spec_of(built: BuiltApplication[DeploymentHandle[Any]], version: str | None 
             "max_replicas_per_node": config.max_replicas_per_node,
         }
         own = each.version or version or random_name()
-        rows.append(DeploymentSpec(each.name, each._deployment_config, code, process, own))
+        downstream = built.downstream.get(each.name, [])
+        rows.append(DeploymentSpec(each.name, each._deployment_config, code, process, own, downstream))
     return AppSpec(built.name, built.route_prefix, built.ingress, rows)
 
 
