@@ -73,7 +73,7 @@ def test_typed_gives_the_handle_itself() -> None:
 
 
 def test_exit_actor_outside_of_an_actor_is_refused() -> None:
-    with pytest.raises(TypeError, match="not an actor"):
+    with pytest.raises(TypeError, match="does not run in an actor"):
         exit_actor()
 
 

@@ -375,7 +375,7 @@ def test_a_decorator_that_is_written_wrong_is_an_error_of_every_kind_that_is_exp
 @pytest.mark.parametrize("given", [{"num_gpus": 1.5}, {"resources": {"NPU": 1.5}}])
 def test_one_and_a_half_accelerators_are_refused_when_the_task_is_submitted(given: dict[str, Any]) -> None:
     demand = parse_task_options(given).demand()
-    with pytest.raises(ValueError, match=r"1\.5 (GPU|NPU) cannot be had"):
+    with pytest.raises(ValueError, match=r"1\.5 (GPU|NPU) is not allowed"):
         check_shares(demand)
 
 

@@ -403,7 +403,7 @@ def test_pip_packages_are_installed_once_and_come_first(session: str, tmp_path: 
     options = {"packages": [str(wheel)], "pip_install_options": ["--no-index"], "pip_check": False}
     env = normalize({"pip": options}, session_dir=session)
     assert env.needs_prepare and env.pip_dir.startswith(os.path.dirname(session) + "/runtime_resources/pip/")
-    with pytest.raises(RuntimeEnvSetupError, match="is not there"):
+    with pytest.raises(RuntimeEnvSetupError, match="does not exist any more"):
         env.apply_in_worker()
     prepare(env)
     assert not env.needs_prepare

@@ -51,7 +51,7 @@ def test_the_whole_run_is_compared_too() -> None:
 
 @pytest.mark.parametrize("text", ["quicker=3", "slower=lots", "slower=-1", ""])
 def test_a_limit_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r"no limit|no share"):
+    with pytest.raises(ValueError, match=r"is not a limit|is not a share"):
         parse_limit(text)
 
 

@@ -150,9 +150,9 @@ def test_each_attempt_that_failed_stands_in_line_again() -> None:
 
 def test_a_crowd_of_thousands_is_played_in_a_moment() -> None:
     script = Script(cpus=1, cores=2)
-    nodes = [script.submit("f", 0.01, cpu_s=0.01, resources={}) for _ in range(6000)]
+    nodes = [script.submit("f", 0.01, cpu_s=0.01, resources={}) for _ in range(2000)]
     script.get(*nodes)
-    assert play(script.run()).length_s == pytest.approx(30.0, rel=0.03)
+    assert play(script.run()).length_s == pytest.approx(10.0, rel=0.03)
 
 
 def test_workers_that_start_together_share_the_cores() -> None:

@@ -138,7 +138,7 @@ def test_the_older_options_name_a_group_as_well_as_a_strategy_does(ray: ModuleTy
         where.options(placement_group=group, placement_group_bundle_index=2).remote()
     with pytest.raises(ValueError, match="fits in no bundle"):
         where.options(placement_group=group, placement_group_bundle_index=0, num_cpus=2).remote()
-    with pytest.raises(ValueError, match="without a placement group"):
+    with pytest.raises(ValueError, match="has no placement group"):
         where.options(placement_group_bundle_index=0).remote()
     # What is submitted from inside: outside again unless it is captured, by the parent or by its own option.
     plain = child.options(placement_group=group)

@@ -85,5 +85,5 @@ def test_a_notebook_gets_html_that_is_replaced(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_bad_arguments_are_refused() -> None:
-    with pytest.raises(ValueError, match="interval_s=0"):
+    with pytest.raises(ValueError, match=r"interval_s must be .* above zero, not 0"):
         progress(interval_s=0)

@@ -72,5 +72,5 @@ def test_two_tables_are_joined_unless_both_handle_a_message() -> None:
     one, other = Table(on(Empty, lambda _message: None)), Table(on(LeaseWanted, lambda _message: None))
     joined = one.joined(other)
     assert Empty in joined and LeaseWanted in joined
-    with pytest.raises(ValueError, match="twice"):
+    with pytest.raises(ValueError, match="two entries for the same message"):
         joined.joined(one)
