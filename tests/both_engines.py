@@ -24,6 +24,7 @@ _AWAITS = "Ray's shutdown() does not end an await"
 _ONE_ORDER = "Ray keeps one order for all groups of an actor"
 _RING = "is about a queue in shared memory, which an actor of Ray's does not share"
 _SESSION = "programs join a session that `sundog start` has started"
+_LAST_ERROR = "a task that Ray cancels between two attempts fails with the error of the attempt before"
 _NO_CLOSE = "generators of Ray cannot be closed"
 
 FILES: dict[str, dict[str, str]] = {
@@ -97,6 +98,7 @@ FILES: dict[str, dict[str, str]] = {
     "tests/integration/test_retries.py": {
         "test_each_attempt_that_raised_has_a_record_of_its_own": "Ray tells no asyncio call which attempt it is",
         "test_a_crash_names_the_attempt_that_was_the_last": _WORDS,
+        "test_a_task_that_waits_for_its_next_attempt_is_cancelled": _LAST_ERROR,
         "test_an_actor_that_dies_in_its_constructor_does_not_restart_in_a_rush": _WORDS,
     },
     "tests/integration/worker/test_threaded_actor.py": {
@@ -109,6 +111,7 @@ FILES: dict[str, dict[str, str]] = {
     },
     "tests/integration/util/test_queue.py": {
         "test_small_items_of_a_queue_in_use_need_no_call": _RING,
+        "test_coroutines_alone_open_the_ring_too": _RING,
         "test_a_queue_in_use_still_travels_and_its_actor_still_answers": _RING,
         "test_large_items_and_refs_keep_their_order_and_refs_are_freed": _RING,
         "test_more_than_the_ring_holds_comes_out_in_order": _RING,

@@ -115,6 +115,18 @@ def test_what_comes_twice_by_push_and_sweep_is_one_row(job: Any) -> None:
     assert len(read_session(job.path).tasks) == 1
 
 
+def test_what_an_idle_process_told_is_not_written_again(job: Any) -> None:
+    job.worker.run(11.0, 12.0)
+    job.chronicle.take(job.worker.push())
+    ring = Path(job.path) / "rings" / f"{b'worker-1'.hex()}.ring"
+    first = ring.stat().st_ino
+    job.chronicle.take(job.worker.push())
+    assert ring.stat().st_ino == first
+    job.worker.run(13.0, 14.0)
+    job.chronicle.take(job.worker.push())
+    assert events.started_last_at(str(ring)) == 13.0
+
+
 def test_an_error_has_its_text_although_the_owner_is_known_later(job: Any) -> None:
     job.worker.run(11.0, 12.0, error=True)
     job.chronicle.take(job.worker.push())

@@ -75,7 +75,7 @@ def test_a_get_is_noted_with_its_object_and_its_place(recorder: process.Process)
 
 def end_of(recorder: process.Process, error: BaseException | None) -> tuple[int, list[Any]]:
     execution: Any = SimpleNamespace(
-        kind=events.TASK, task=bytes(8) + TASK[:8], name="f", start_s=1.0, attempt=0
+        number=1, kind=events.TASK, task=bytes(8) + TASK[:8], name="f", start_s=1.0, attempt=0
     )
     recorder.ended(execution, error)
     assert recorder.ring is not None

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _UNFINISHED_MAX = 10_000
 _STORES_EVERY = 5  # rounds: each node is asked on a connection of its own
+_NO_PLACE = ("", "@?")
 _BEGUN, _BEGUN_AT = Struct("<16sd"), 16  # in a ring's header: the task that began last, and when
 
 
@@ -66,19 +67,34 @@ class Chronicle:
         source = self.source(push.facts)
         ahead_s = self.clocks.get(source.node, Clock(0.0, 0.0)).ahead_s
         self._take_names(source, push.names[max(0, source.names_at - push.names_at) :])
-        out: list[Out] = []
+        self._take_events(source, push, ahead_s)
+        self._write_header(source, push.header, ahead_s)
+
+    def _take_events(self, source: Source, push: Push, ahead_s: float) -> None:
+        """The events of a push: thousands in a flood of short calls, on cores that the calls need."""
         skip = max(0, source.after + 1 - push.first)
         expected = push.first + skip
         source.lost += max(0, expected - 1 - source.after)
+        rows: list[Fields] = []
+        waited: list[Out] = []
+        process_id, matches = source.process_id, self.matches
         for fields in events.EVENT.iter_unpack(push.data[skip * events.EVENT_BYTES :]):
             if fields[10] == expected:
-                out += self._take_event(source, fields, ahead_s)
+                event = fields[:10] if not ahead_s else _shifted(fields, ahead_s)
+                if event[5] == events.SITE:
+                    mark = source.names.get(event[4], _NO_PLACE)[1]
+                    waited += matches.submitted(event[0][8:], event[0][:8], event[1], mark[1:])
+                    rows.append(event)
+                else:
+                    told = matches.told(process_id, event)
+                    if told is not None:
+                        rows.append(told)
             else:
                 source.lost += 1
             expected += 1
         source.after = max(source.after, expected - 1)
-        self.write(out)
-        self._write_header(source, push.header, ahead_s)
+        self.write(process_id, rows)
+        self.write_all(waited)
 
     def source(self, facts: JsonObject) -> Source:
         """A process, by what is told of it."""
@@ -89,16 +105,6 @@ class Chronicle:
             found = Source(process_id, facts["node"], int(facts["pid"]), facts["role"], job)
             self.sources[process_id] = found
         return found
-
-    def _take_event(self, source: Source, fields: Fields, ahead_s: float) -> list[Out]:
-        task, submit_s, start_s, end_s, name, kind, flags, attempt, cpu_s, own_bytes, _ = fields
-        start_s, end_s = start_s - ahead_s, end_s - ahead_s
-        event = (task, submit_s, start_s, end_s, name, kind, flags, attempt, cpu_s, own_bytes)
-        if kind == events.SITE:
-            mark = source.names.get(name, ("", "@?"))[1]
-            waited = self.matches.submitted(task[8:], task[:8], start_s, mark[1:])
-            return [(source.process_id, (task, start_s, *event[2:])), *waited]
-        return self.matches.told(source.process_id, event)
 
     def _take_names(self, source: Source, data: bytes) -> None:
         if not data:
@@ -136,31 +142,41 @@ class Chronicle:
         (task, at_s) = _BEGUN.unpack_from(header, _BEGUN_AT)
         begun = bytearray(header)
         _BEGUN.pack_into(begun, _BEGUN_AT, self.matches.id_of(task), at_s - ahead_s if at_s else 0.0)
+        made = bytes(begun)
+        if made == source.header:
+            return  # idle
+        source.header = made
         ring = self._ring(source)
         with open(f"{ring}.new", "wb") as file:
-            file.write(bytes(begun) + bytes(events.EVENT_BYTES))
+            file.write(made + bytes(events.EVENT_BYTES))
         os.replace(f"{ring}.new", ring)
 
     # ------------------------------------------------------------------ writing
-    def write(self, out: list[Out]) -> None:
-        """Append events to the session's records."""
-        for process_id, group in itertools.groupby(sorted(out, key=_process), key=_process):
-            source = self.sources[process_id]
-            rows = [fields for _, fields in group]
-            data = b"".join(
-                events.EVENT.pack(*fields, number) for number, fields in enumerate(rows, source.written + 1)
-            )
-            self._writer.append(
-                segments.EVENTS,
-                data,
-                process_id,
-                pid=source.pid,
-                role=source.role,
-                job_id=source.job,
-                first=source.written + 1,
-                unwritten=source.lost,
-            )
-            source.written += len(rows)
+    def write_all(self, out: list[Out]) -> None:
+        """Append events of several processes to the session's records."""
+        by_process: dict[bytes, list[Fields]] = {}
+        for process_id, fields in out:
+            by_process.setdefault(process_id, []).append(fields)
+        for process_id, rows in by_process.items():
+            self.write(process_id, rows)
+
+    def write(self, process_id: bytes, rows: list[Fields]) -> None:
+        """Append events of a process to the session's records."""
+        if not rows:
+            return
+        source, pack = self.sources[process_id], events.EVENT.pack
+        first = source.written + 1
+        self._writer.append(
+            segments.EVENTS,
+            b"".join([pack(*fields, number) for number, fields in enumerate(rows, first)]),
+            process_id,
+            pid=source.pid,
+            role=source.role,
+            job_id=source.job,
+            first=first,
+            unwritten=source.lost,
+        )
+        source.written += len(rows)
         for path in self._writer.surplus():
             with contextlib.suppress(OSError):
                 os.unlink(path)
@@ -195,7 +211,8 @@ class Chronicle:
                 0.0,
                 0.0,
             )
-            self.write(self.matches.told(source.process_id, fields))
+            row = self.matches.told(source.process_id, fields)
+            self.write(source.process_id, [] if row is None else [row])
             if each.error:
                 task = (known.owner + each.unique).hex()
                 note = {"task": task, "attempt": each.attempt, "type": each.error, "message": each.message}
@@ -220,13 +237,17 @@ class Chronicle:
 
     def finish(self) -> None:
         """No more comes in: what waits goes as it is."""
-        self.write(self.matches.give_up())
+        self.write_all(self.matches.give_up())
         self._write_notes(everything=True)
         self._writer.close()
 
 
-def _process(out: Out) -> bytes:
-    return out[0]
+def _shifted(fields: Fields, ahead_s: float) -> Fields:
+    """An event without its number, by the clock of Home."""
+    task, submit_s, start_s, end_s, name, kind, flags, attempt, cpu_s, own_bytes, _ = fields
+    start_s -= ahead_s
+    submit_s = start_s if kind == events.SITE else submit_s
+    return task, submit_s, start_s, end_s - ahead_s, name, kind, flags, attempt, cpu_s, own_bytes
 
 
 _ON_PURPOSE = {  # Ray's reasons, by their numbers

@@ -14,6 +14,7 @@ from sundog import events
 from sundog.plain import field, plain
 
 NOBODY = bytes(8)
+_NO_TASK = bytes(16)
 _RUNS = frozenset({events.TASK, events.CALL, events.CREATE})
 _KEPT = 200_000  # ended tasks that are remembered, since a retry may come
 
@@ -41,29 +42,32 @@ class Matches:
 
     def submitted(self, unique: bytes, owner: bytes, submit_s: float, name: str) -> list[Out]:
         """A submission; returns the events that waited for it."""
-        self.known[unique] = Submission(owner, submit_s, name)
-        return [
-            out for process, fields in self._waiting.pop(unique, ()) for out in self.told(process, fields)
-        ]
-
-    def told(self, process: bytes, fields: Fields) -> list[Out]:
-        """An event of a process, with its owner if that is known; nothing if it has to wait for that."""
-        task = fields[0]
-        if task[:8] != NOBODY or task == bytes(16):
-            return [(process, fields)]
-        found = self.known.get(task[8:])
-        if found is None:
-            self._waiting.setdefault(task[8:], []).append((process, fields))
+        found = self.known[unique] = Submission(owner, submit_s, name)
+        waited = self._waiting.pop(unique, None) if self._waiting else None
+        if waited is None:
             return []
-        return [(process, self._completed(found, task[8:], fields))]
+        return [(process, self._completed(found, unique, fields)) for process, fields in waited]
+
+    def told(self, process: bytes, fields: Fields) -> Fields | None:
+        """An event of a process, with its owner if that is known; None if it has to wait for that."""
+        task: bytes = fields[0]
+        if not task.startswith(NOBODY) or task == _NO_TASK:
+            return fields
+        unique = task[8:]
+        found = self.known.get(unique)
+        if found is None:
+            self._waiting.setdefault(unique, []).append((process, fields))
+            return None
+        return self._completed(found, unique, fields)
 
     def _completed(self, found: Submission, unique: bytes, fields: Fields) -> Fields:
         _, submit_s, start_s, end_s, name, kind, flags, attempt, cpu_s, own_bytes = fields
         if kind in _RUNS:
             submit_s = found.submit_s
             # Clocks are compared to within a few milliseconds; no task starts before its submission.
-            start_s = max(start_s, submit_s)
-            end_s = max(end_s, start_s)
+            if start_s < submit_s:
+                start_s = submit_s
+                end_s = max(end_s, start_s)
             if not found.ended:
                 self._note_done(unique)
             found.ended |= 1 << min(attempt, 62)
@@ -107,3 +111,4 @@ class Source:
     written: int = 0  # events in the session's records
     lost: int = 0  # events that were overwritten, or lost with their node
     names: dict[int, tuple[str, str]] = field(default_factory=dict)
+    header: bytes = b""  # as it was written last

@@ -14,6 +14,7 @@ import os
 import sys
 import threading
 import time
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from sundog import config, events, notices, trust
@@ -31,6 +32,7 @@ _LARGE_BYTES = 1 << 16
 _U32 = (1 << 32) - 1
 _NOBODY = bytes(8)
 _CREATES = b"\xff" * 8  # in Ray the ids of creation tasks begin so, and continue with the actor's id
+_time = time.time
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 me: Process | None = None
@@ -78,6 +80,8 @@ def _own_folder(session_dir: str) -> str:
 class Process:
     """A driver or worker that is connected to a cluster."""
 
+    _ref_type: type = object  # of Ray
+
     def __init__(self, role: str) -> None:
         from ray._private import worker as rays
 
@@ -87,7 +91,8 @@ class Process:
         self.config = config.load()
         self.ring: events.Ring | None = None
         self._meter: ThreadsMeter | None = None
-        self._places: dict[tuple[object, int, str], int] = {}
+        self._places: dict[tuple[int, int, str], tuple[int, object]] = {}
+        self._ref_type = import_module("ray").ObjectRef
         self.pusher: Pusher | None = None  # for a worker on another node than Home
 
     def record(self) -> None:
@@ -131,9 +136,9 @@ class Process:
     # ------------------------------------------------------------------ who runs
     def current_task(self) -> tuple[bytes, int]:
         """The task that runs in this thread, its owner left out, and which attempt it is."""
-        return _NOBODY + unique_of(self._core.get_current_task_id().binary()), int(
-            self._core.get_current_task_attempt_number()
-        )
+        core = self._core
+        task = unique_of(core.get_current_task_id().binary())
+        return _NOBODY + task, core.get_current_task_attempt_number()
 
     def ended(self, execution: Execution, error: BaseException | None) -> None:
         """Note that a task or call ended here."""
@@ -144,10 +149,10 @@ class Process:
         meter.write(
             execution.kind,
             execution.task,
-            ring.name(execution.name),
+            execution.number,
             0.0,
             execution.start_s,
-            time.time(),
+            _time(),
             events.FAILED if failed else 0,
             execution.attempt,
         )
@@ -177,12 +182,13 @@ class Process:
     # ------------------------------------------------------------------ who submits
     def submitted(self, refs: object, name: str, submit_s: float, args: Any = ()) -> None:
         """Note that a task or call was submitted here, and how large what it takes along by value is."""
-        ref = refs[0] if type(refs) is list and refs else refs
-        ref = getattr(ref, "_generator_ref", ref)
-        find = getattr(ref, "task_id", None)
-        if find is None:
-            return
-        unique = unique_of(find().binary())
+        ref: Any = refs
+        if type(refs) is not self._ref_type:  # several results, or a generator
+            ref = refs[0] if type(refs) is list and refs else refs
+            ref = getattr(ref, "_generator_ref", ref)
+            if not hasattr(ref, "task_id"):
+                return
+        unique = unique_of(ref.task_id().binary())
         self.note_submission(unique, name, submit_s)
         if args and self.ring is not None:
             size = 0
@@ -202,11 +208,13 @@ class Process:
         ring = self.ring
         if ring is not None:
             frame = _users_frame()
-            key = (frame.f_code, frame.f_lasti, name)
+            # By its address: Python hashes all of a code object each time. The table keeps it, so the address too.
+            key = (id(frame.f_code), frame.f_lasti, name)
             place = self._places.get(key)
             if place is None:
-                place = self._places[key] = ring.name(site_of(frame.f_code, frame.f_lasti), MARK + name)
-            ring.write(events.SITE, self.identity.process_id + unique, place, submit_s, submit_s, submit_s)
+                number = ring.name(site_of(frame.f_code, frame.f_lasti), MARK + name)
+                place = self._places[key] = (number, frame.f_code)
+            ring.write(events.SITE, self.identity.process_id + unique, place[0], submit_s, submit_s, submit_s)
 
     def span(
         self, kind: int, refs: object, start_s: float, end_s: float, failed: bool, size: int = 0
@@ -230,8 +238,9 @@ def unique_of(task: bytes) -> bytes:
     >>> unique_of(bytes.fromhex("0102030405060788" + "ff" * 16)).hex()
     '0102030405060708'
     """
-    found = task[8:16] if task[:8] == _CREATES else task[:8]
-    return found[:7] + bytes((found[7] & 0x7F,))  # positive as a number, as the index needs it
+    found = task[8:16] if task.startswith(_CREATES) else task[:8]
+    # Positive as a number, as the index needs it.
+    return found if found[7] < 0x80 else found[:7] + bytes((found[7] & 0x7F,))
 
 
 def _stop(*args: object, **kwargs: object) -> None:

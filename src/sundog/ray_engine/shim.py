@@ -36,6 +36,8 @@ now_running: dict[int, Execution] = {}
 """What runs in this process."""
 
 _PLAIN = MethodOptions()
+_time = time.time
+_get_ident = threading.get_ident
 
 
 class Execution:
@@ -47,6 +49,7 @@ class Execution:
         "coroutine",
         "kind",
         "name",
+        "number",
         "own",
         "start_s",
         "task",
@@ -56,17 +59,19 @@ class Execution:
     )
 
     def __init__(self, kind: int, name: str, own: Own, call: tuple[Any, ...]) -> None:
-        me = process.ready()
+        me = process.me or process.ready()
         self.kind, self.name, self.own, self.call = kind, name, own, call
         self.task, self.attempt = me.current_task()
         self.coroutine: Any = None
         self.timer: Any = None
-        self.thread = threading.get_ident()
+        self.thread = _get_ident()
         now_running[id(self)] = self
         self.token: Token[bytes] = running.set(self.task)
-        self.start_s = time.time()
-        if me.ring is not None:
-            me.ring.started(self.task, self.start_s, me.ring.name(name))
+        self.start_s = _time()
+        ring = me.ring
+        self.number = 0 if ring is None else ring.name(name)  # of the name, in the ring
+        if ring is not None:
+            ring.started(self.task, self.start_s, self.number)
         if own:
             self._bound()
 
@@ -119,8 +124,10 @@ class Execution:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, self.timer)
         now_running.pop(id(self), None)
-        with contextlib.suppress(ValueError):  # a generator may be closed in another context than its own
+        try:
             running.reset(self.token)
+        except ValueError:
+            pass  # a generator may be closed in another context than its own
         me = process.me
         if me is not None:
             me.ended(self, error)
@@ -204,16 +211,16 @@ def _measured(function: Any, name: str, asked: str) -> Any:
 
 def _around_plain(function: Any, kind: int, name: str, own: Own) -> object:
     def shim(*args: object, **kwargs: object) -> object:
-        if here._needs_none():
+        if here.running.get():  # a call within a call, such as of another method of the same actor
             return function(*args, **kwargs)
-        execution, error = here.Execution(kind, name, own, (function, args, kwargs)), None
+        execution = here.Execution(kind, name, own, (function, args, kwargs))
         try:
-            return function(*args, **kwargs)
-        except BaseException as caught:
-            error = caught
-            raise
-        finally:
+            found = function(*args, **kwargs)
+        except BaseException as error:
             execution.end(error)
+            raise
+        execution.end(None)
+        return found
 
     return shim
 
@@ -238,18 +245,17 @@ def _around_generator(function: Any, kind: int, name: str, own: Own) -> object:
 
 def _around_coroutine(function: Any, kind: int, name: str, own: Own) -> object:
     async def shim(*args: object, **kwargs: object) -> object:
-        if here._needs_none():
+        if here.running.get():  # a call within a call
             return await function(*args, **kwargs)
-        execution, error = here.Execution(kind, name, own, (function, args, kwargs)), None
+        execution = here.Execution(kind, name, own, (function, args, kwargs))
         try:
-            # for questions about where it is: Ray's task hides it
-            execution.coroutine = function(*args, **kwargs)
-            return await (execution.bounded(execution.coroutine) if own else execution.coroutine)
-        except BaseException as caught:
-            error = caught
-            raise
-        finally:
+            coroutine = execution.coroutine = function(*args, **kwargs)  # `stack` asks where it is
+            found = await (execution.bounded(coroutine) if own else coroutine)
+        except BaseException as error:
             execution.end(error)
+            raise
+        execution.end(None)
+        return found
 
     return shim
 
@@ -302,7 +308,7 @@ class Submissions:
         name = self.name
 
         def invoke(args: object, kwargs: object) -> object:
-            submit_s = time.time()
+            submit_s = _time()
             refs = inner(args, kwargs)
             me.submitted(refs, name, submit_s, args)
             return refs

@@ -34,10 +34,13 @@ def make_barrier(ray: ModuleType) -> Any:
             await self.open.wait()
             return self.inside
 
-        async def count(self) -> int:
-            """How many calls of this method ran at once, at most, up to now."""
+        async def count(self, at_least: int) -> int:
+            """How many calls of this method ran at once, at most, up to now; it waits until so many have."""
             self.inside += 1
             self.most = max(self.most, self.inside)
+            if self.most >= at_least:
+                self.open.set()
+            await self.open.wait()
             for _ in range(5):
                 await asyncio.sleep(0)
             self.inside -= 1
@@ -57,9 +60,9 @@ def test_a_thousand_calls_run_at_once_by_default(ray: ModuleType) -> None:
 
 def test_max_concurrency_bounds_how_many_calls_run_at_once(ray: ModuleType) -> None:
     barrier = make_barrier(ray).options(max_concurrency=3).remote()
-    assert max(ray.get([barrier.count.remote() for _ in range(40)], timeout=GET_S)) == 3
+    assert max(ray.get([barrier.count.remote(3) for _ in range(40)], timeout=GET_S)) == 3
     alone = make_barrier(ray).options(max_concurrency=1).remote()
-    assert max(ray.get([alone.count.remote() for _ in range(10)], timeout=GET_S)) == 1
+    assert max(ray.get([alone.count.remote(1) for _ in range(10)], timeout=GET_S)) == 1
 
 
 def make_log(ray: ModuleType) -> Any:
