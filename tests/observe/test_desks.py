@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -27,3 +28,12 @@ def test_unfinished_tasks_are_told_by_the_driver_and_none_without_it(tmp_path: P
     desk = Desk(str(tmp_path), {"tasks": lambda: [{"task": "ab"}]})
     assert desks.unfinished(str(tmp_path)) == [{"task": "ab"}]
     desk.close()
+
+
+def test_a_socket_that_a_killed_driver_left_is_no_desk(tmp_path: Path) -> None:
+    desk = Desk(str(tmp_path), {})
+    left = tmp_path / desks.SOCKET
+    os.link(left, tmp_path / "kept")
+    desk.close()
+    os.rename(tmp_path / "kept", left)
+    assert left.exists() and not desks.has_desk(str(tmp_path))

@@ -11,7 +11,9 @@ from sundog import events
 from sundog.observe import troubles
 from sundog.observe.index import opened
 from sundog.observe.sessions import Opened
+from sundog.observe.why import explain
 from sundog.observe.why_facts import Gatherer
+from sundog.ray_engine.desk import Desk
 
 WORKER, DRIVER = b"\xcd" * 8, b"\xef" * 8
 
@@ -67,3 +69,22 @@ def test_a_process_that_died_without_a_task_comes_after_what_failed(session: Ope
         "f() failed 1 time",
         "the process with pid 8 died",
     ]
+
+
+def test_a_task_that_runs_on_a_ray_cluster_neither_waits_nor_was_left_running(session: Opened) -> None:
+    told = {"owner": DRIVER.hex(), "attempt": 0, "kind": "task", "actor": "", "resources": {}, "pg": ""}
+    told |= {"submit_s": 20.0, "state": "PENDING_NODE_ASSIGNMENT", "missing": []}
+    tasks = [
+        {**told, "task": task_id(number).hex(), "name": name, "function": name}
+        for number, name in ((9, "g"), (10, "waits"))
+    ]
+    desk = Desk(session.path, {"tasks": lambda: tasks, "status": dict})
+    try:
+        with opened(session.path) as index:
+            gatherer = Gatherer(session, index)
+            found = [each.text for each in troubles.find(gatherer)]
+            assert [text for text in found if text.startswith("waits() has waited")]
+            assert not [text for text in found if text.startswith("g() ")]
+            assert explain(gatherer.find("g")).verdict.startswith("has run for")
+    finally:
+        desk.close()

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from sundog import events
+from sundog.observe import segments
 from sundog.observe.index import opened
 from sundog.observe.sessions import Opened
 from sundog.observe.why import TaskFacts, explain
 from sundog.observe.why_facts import Gatherer, Unknown
+from sundog.ray_engine.desk import Desk
 
 WORKER, DRIVER = b"\xcd" * 8, b"\xef" * 8
 
@@ -51,3 +54,19 @@ def test_words_mean_tasks_processes_and_functions(session: Opened) -> None:
                 gatherer.find(word)
         with pytest.raises(Unknown, match="ids begin with"):
             gatherer.find("efefefef")
+
+
+def test_an_actor_of_a_job_that_runs_on_a_ray_cluster_lives(session: Opened) -> None:
+    actor = {"actor_id": task_id(7).hex(), "class_name": "A", "state": "ALIVE", "name": "a", "pid": 7}
+    line = json.dumps({"fact": "actor", "s": 1.0, "subject": actor["actor_id"], "row": actor}) + "\n"
+    writer = segments.Writer(session.path, b"n" * 16, 1000, 0.0)
+    writer.append(segments.FACTS, line.encode(), b"n" * 8)
+    writer.close()
+    desk = Desk(session.path, {"tasks": list, "status": dict})
+    try:
+        with opened(session.path) as index:
+            assert Gatherer(session, index).actor(task_id(7).hex()).state == "ALIVE"
+    finally:
+        desk.close()
+    with opened(session.path) as index:
+        assert Gatherer(session, index).actor(task_id(7).hex()).state == "DEAD"

@@ -45,7 +45,8 @@ def gathering(leak_check: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         kill=lambda actor: None,
         is_initialized=lambda: True,
     )
-    identity = SimpleNamespace(job="01000000", node=NODE, session_dir=str(tmp_path))
+    facts = {"job": "01000000", "node": NODE}
+    identity = SimpleNamespace(**facts, session_dir=str(tmp_path), facts=lambda: facts)
     monkeypatch.setattr(Gathering, "_strategies", staticmethod(lambda: lambda node, soft: node))
     monkeypatch.setattr(told, "ended_attempts", lambda job: ["told"])
     os.makedirs(tmp_path / "own")

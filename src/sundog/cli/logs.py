@@ -15,6 +15,7 @@ import click
 
 from sundog.cli import exits, rows
 from sundog.cli.sessions import opened, session_option
+from sundog.observe.desks import is_elsewhere
 
 if TYPE_CHECKING:
     from typing import TypedDict, Unpack
@@ -96,6 +97,11 @@ def command(
     """
     chosen = opened(session or address)
     kind, wanted = _meaning(what, options)
+    if is_elsewhere(chosen.path):
+        raise exits.CommandError(
+            f"the session {chosen.name} is of a job on a Ray cluster, where Ray keeps the logs: on each node, by "
+            "default in /tmp/ray/session_latest/logs. See: ray logs. What workers print comes to the driver's terminal."
+        )
     if kind == "cluster":
         return _show_files(chosen, wanted or "*", options)
     found = rows.asked(lambda: _logs(chosen, kind, wanted, options))

@@ -70,6 +70,14 @@ def opened_live(session: str | None) -> "Opened":
     """
     found = opened(session)
     if not found.is_live:
+        from sundog.observe.desks import has_desk
+
+        if has_desk(found.path):
+            raise exits.NoSuchSession(
+                f"the session {found.name} is a job on a Ray cluster, and this command asks processes of sundog. "
+                f"Ray's own commands tell of its processes and objects: ray status, ray memory. "
+                f"Of its tasks: sundog list tasks --session {found.name}"
+            )
         raise exits.NoSuchSession(
             f"the session {found.name} has ended, and this command needs a running one. Its records: "
             f"sundog list tasks --session {found.name}"

@@ -46,8 +46,28 @@ class Unanswered(ConnectionError):
 
 
 def has_desk(session_path: str) -> bool:
-    """Whether the driver of a session can be asked."""
-    return os.path.exists(f"{session_path}/{SOCKET}")
+    """Whether the driver of a session can be asked: of one that was killed, the socket is left and nobody listens."""
+    if not os.path.exists(f"{session_path}/{SOCKET}"):
+        return False
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+        sock.setblocking(False)
+        try:
+            with reach(session_path) as address:
+                sock.connect(address)
+        except BlockingIOError:
+            return True  # others ask it now
+        except OSError:
+            return False
+    return True
+
+
+def is_elsewhere(session_path: str) -> bool:
+    """Whether a session, running or ended, is of a job on another engine."""
+    try:
+        with open(f"{session_path}/session.json", encoding="utf-8") as file:
+            return bool(json.load(file).get("engine") == "ray")
+    except (OSError, ValueError):
+        return False
 
 
 def unfinished(session_path: str) -> list[JsonObject]:

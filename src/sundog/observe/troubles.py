@@ -120,6 +120,8 @@ def _waiting(gatherer: Gatherer) -> list[Trouble]:
     found: dict[tuple[str, str], Trouble] = {}
     for each in gatherer.told.values():
         age = gatherer.now - each["submit_s"]
+        if gatherer.is_elsewhere and bytes.fromhex(each["task"]) in gatherer.query.base.begun:
+            continue  # Home knows that it has not ended; what its process began last says that it runs
         if age > _STRAGGLER_LEAST_S and each["state"].startswith("PENDING"):
             text = f"{each['name']}() has waited for {age:.1f} s ({each['state']})"
             found.setdefault((each["name"], each["state"]), Trouble(text, each["task"]))
@@ -127,7 +129,7 @@ def _waiting(gatherer: Gatherer) -> list[Trouble]:
 
 
 def _left_running(gatherer: Gatherer) -> list[Trouble]:
-    if gatherer.opened.is_live:
+    if gatherer.is_running:
         return []
     rows, _ = gatherer.query.rows([("error_type", "=", "WORKER_DIED")], 1000, (), detail=False)
     left = [row for row in rows if "when its session ended" in (row.get("error_message") or "")]

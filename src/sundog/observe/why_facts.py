@@ -72,7 +72,9 @@ class Gatherer:
             self.now = zones.bounds(index.db)[1] or self.now
         self.told = {each["task"]: each for each in facts if "task" in each and not each.get("running")}
         self.unfinished = [each for each in facts if "count" not in each]
-        self.query = TaskQuery(index, Scene(node_id, opened.path, opened.is_live), _same)
+        self.is_elsewhere = elsewhere
+        self.is_running = opened.is_live or elsewhere
+        self.query = TaskQuery(index, Scene(node_id, opened.path, self.is_running), _same)
         self.usage = index.usage()
         self.lost_nodes = lost_nodes.find(index, self.now)
 
@@ -163,7 +165,7 @@ class Gatherer:
             "WHERE ? IN (n.text, n.function)",
             name,
         )
-        if not self.opened.is_live and left and not failed:
+        if (self.is_elsewhere or not self.is_running) and left and not failed:
             return str(left[0][0])
         waits = [each["task"] for each in self.told.values() if name in (each["name"], each["function"])]
         if failed or not waits:
@@ -219,7 +221,7 @@ class Gatherer:
             origin=self._origin(task_id, depth),
             actor=actor,
             environment=self._environment() if row["state"].startswith("PENDING_NODE") else "",
-            session_end=self._session_end(row) if not self.opened.is_live else "",
+            session_end=self._session_end(row) if not self.is_running else "",
         )
 
     def _wait(self, row: JsonMapping) -> WaitRow | None:
@@ -414,10 +416,10 @@ class Gatherer:
         [(pid, begun, role, line)] = self.index.rows(
             "SELECT pid, begun, role, line FROM processes WHERE process_id = ?", bytes.fromhex(worker_id)
         )
-        if begun and self.opened.is_live:
+        if begun and self.is_running:
             return self.task(begun.hex())
-        state = "RUNNING" if self.opened.is_live else "ENDED WITH ITS SESSION"
-        detail = f"a {role} that has begun no task" if self.opened.is_live else "nobody recorded how it ended"
+        state = "RUNNING" if self.is_running else "ENDED WITH ITS SESSION"
+        detail = f"a {role} that has begun no task" if self.is_running else "nobody recorded how it ended"
         return why.ProcessEnd(worker_id, pid, state, detail, begun.hex() if begun else "", line or "")
 
     def actor(self, actor_id: str, depth: int = 0) -> why.ActorFacts:
@@ -427,7 +429,7 @@ class Gatherer:
             return why.ActorFacts(actor_id, "?", "UNKNOWN")
         context: JsonObject = next(iter((row.get("death_cause") or {}).values()), {})
         cause = context.get("error_message") or context.get("formatted_exception_string") or ""
-        state = row["state"] if self.opened.is_live or row["state"] == "DEAD" else "DEAD"
+        state = row["state"] if self.is_running or row["state"] == "DEAD" else "DEAD"
         home = self.index.rows(
             "SELECT process_id FROM processes WHERE actor_id = ? ORDER BY id DESC LIMIT 1",
             bytes.fromhex(actor_id),
@@ -536,7 +538,7 @@ class Gatherer:
         failed = self.index.one(f"SELECT lower(hex(a.task_id)) {of_job} LIMIT 1", number)
         end = (row.get("end_time") or self.now * 1000) / 1000
         pid = int((row.get("driver_info") or {}).get("pid") or 0)
-        ended = row["status"] == "RUNNING" and not self.opened.is_live
+        ended = row["status"] == "RUNNING" and not self.is_running
         message = "its driver did not leave the session in good order" if ended else ""
         worst = self.task(failed) if failed else None
         status = "ended" if ended else row["status"]

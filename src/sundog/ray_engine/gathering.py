@@ -68,6 +68,7 @@ class Gathering:
                 "pauses": self.pauses,
                 "status": self.status,
                 "tasks": self.tasks,
+                "look": self.look,
                 "profile": self.profile,
             },
         )
@@ -85,7 +86,7 @@ class Gathering:
                 enable_task_events=False,
                 max_concurrency=4,
             )
-            self._made.set_result(made.remote(self.path, self.identity.node, folder, settings))
+            self._made.set_result(made.remote(self.path, self.identity.facts(), folder, settings))
         except BaseException as error:
             self._made.set_exception(error)
 
@@ -109,7 +110,12 @@ class Gathering:
         """Bring home what is recorded so far: of this node at once, of others by a task there."""
         self._sweep()
         self._home("read")
+        self.look()
+
+    def look(self) -> None:
+        """Have Home note the nodes, actors and workers as they are now."""
         self._home("look_at_nodes")
+        self._home("look_at_residents")
 
     def stacks(self) -> list[dict[str, object]]:
         """Where the workers of this job are, on all nodes: who each is, and what its fault handler wrote."""
@@ -218,7 +224,7 @@ class Gathering:
         if gone or self._home("wanting"):
             with contextlib.suppress(Exception):  # Ray's events may be switched off
                 missing = told.ended_attempts(self.identity.job)
-        self._home("look_at_nodes")
+        self.look()
         added = self._home("close", missing)
         self.ray.kill(self.home)
         if added:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from sundog import event_names, events
 from sundog.config import Config
 from sundog.observe import segments
-from sundog.ray_engine import demand
+from sundog.ray_engine import demand, residents
 from sundog.ray_engine.matches import Fields, Matches, Out, Source, Submission
 from sundog.ray_engine.pushes import Clock, Push, process_of, read_push, rings_in
 from sundog.ray_engine.told import Told
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from sundog.plain import JsonObject
 
 _UNFINISHED_MAX = 10_000
-_STORES_EVERY = 5  # rounds: each node is asked on a connection of its own
+_SELDOM = 5  # rounds: each node is asked on a connection of its own, and Ray for all actors of the job
 _NO_PLACE = ("", "@?")
 _BEGUN, _BEGUN_AT = Struct("<16sd"), 16  # in a ring's header: the task that began last, and when
 
@@ -302,13 +302,16 @@ def unfinished_row(unique: bytes, each: Submission) -> JsonObject:
 class Home:
     """The actor."""
 
-    def __init__(self, path: str, node: str, folder: str, config: Config) -> None:
+    def __init__(self, path: str, identity: JsonObject, folder: str, config: Config) -> None:
+        node: str = identity["node"]
+        self._job: str = identity["job"]
         self._chronicle = Chronicle(path, node, config)
         self._folder = folder
         self._lock = threading.Lock()
         self._nodes: dict[str, str] = {}
         self._dead: list[JsonObject] = []
         self._watch = demand.Watch()
+        self._residents = residents.Residents()
         self._spilled: dict[str, int] = {}
         self._began = time.time()
         self._pauses: dict[str, JsonObject] = {}
@@ -326,8 +329,9 @@ class Home:
             with contextlib.suppress(Exception):  # Ray may be about to end
                 self.look_at_nodes()
                 self.look_at_demand()
-                if next(rounds) % _STORES_EVERY == 0:
+                if next(rounds) % _SELDOM == 0:
                     self.look_at_stores()
+                    self.look_at_residents()
 
     def look_at_nodes(self) -> None:
         """Note which nodes came and went."""
@@ -352,6 +356,15 @@ class Home:
             self._spilled[node] = spilled
             with self._lock:
                 self._chronicle.fact("store", node, spilled_bytes=spilled)
+
+    def look_at_residents(self) -> None:
+        """Note which actors of this job are new or have changed, and which of its workers have ended."""
+        actors, workers = residents.ask_actors(self._job), residents.ask_workers()
+        with self._lock:
+            for row in self._residents.changed(actors, self._chronicle.matches.id_of):
+                self._chronicle.fact("actor", row["actor_id"], row=row)
+            for row in self._residents.ended(workers, self._chronicle.sources.keys()):
+                self._chronicle.fact("worker", row["worker_id"], row=row)
 
     def look_at_demand(self) -> None:
         """Note what waits for resources, and which nodes the autoscaler starts."""
@@ -428,13 +441,14 @@ class Home:
         with contextlib.suppress(Exception):  # the last reading is good enough
             self.look_at_nodes()
             self.look_at_demand()
+            self.look_at_residents()
         with self._lock:
             roles = [each.role for each in self._chronicle.sources.values()]
             facts = {
                 "uptime_s": time.time() - self._began,
                 "drivers": [{"role": "driver"}] * roles.count("driver"),
                 "workers": {"seen": roles.count("worker")} if "worker" in roles else {},
-                "actors": {},
+                "actors": self._residents.by_state(),
             }
             return demand.standing(self._watch, self._dead, facts)
 

@@ -31,7 +31,7 @@ _WORKER_EVENTS, _DRIVER_EVENTS = 1 << 14, 1 << 18
 _LARGE_BYTES = 1 << 16
 _U32 = (1 << 32) - 1
 _NOBODY = bytes(8)
-_CREATES = b"\xff" * 8  # in Ray the ids of creation tasks begin so, and continue with the actor's id
+CREATES = b"\xff" * 8  # in Ray the ids of creation tasks begin so, and continue with the actor's id
 _time = time.time
 _OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -201,7 +201,7 @@ class Process:
 
     def created(self, handle: Any, name: str, submit_s: float) -> None:
         """Note that an actor was created here."""
-        self.note_submission(unique_of(_CREATES + handle._actor_id.binary()), name, submit_s)
+        self.note_submission(unique_of(CREATES + handle._actor_id.binary()), name, submit_s)
 
     def note_submission(self, unique: bytes, name: str, submit_s: float) -> None:
         """Note who submitted a task, when and where."""
@@ -238,7 +238,7 @@ def unique_of(task: bytes) -> bytes:
     >>> unique_of(bytes.fromhex("0102030405060788" + "ff" * 16)).hex()
     '0102030405060708'
     """
-    found = task[8:16] if task.startswith(_CREATES) else task[:8]
+    found = task[8:16] if task.startswith(CREATES) else task[:8]
     # Positive as a number, as the index needs it.
     return found if found[7] < 0x80 else found[:7] + bytes((found[7] & 0x7F,))
 

@@ -10,6 +10,7 @@ import pytest
 
 from sundog import event_facts, events
 from sundog.observe import segments
+from sundog.ray_engine.desk import Desk
 from sundog.util import state
 from sundog.util.state import questions
 from sundog.util.state.source import StateSource
@@ -79,3 +80,28 @@ def test_results_in_shared_memory_are_told_and_a_session_in_order_ended_its_work
     writer.close()
     workers = {row.worker_id: row.exit_type for row in state.list_workers()}
     assert (workers["ab" * 8], workers["ef" * 8]) == ("SYSTEM_ERROR", "INTENDED_SYSTEM_EXIT")
+
+
+def test_of_a_job_that_runs_on_a_ray_cluster_its_driver_tells_what_has_not_ended(ended: Path) -> None:
+    ring = events.Ring(str(ended / "rings" / f"{'ef' * 8}.ring"), 64, "worker", b"\1\0\0\0")
+    runs, waits = b"driver-1" + b"runs----", b"driver-1" + b"waits---"
+    ring.started(runs, 3.0, ring.name("slow"))
+    ring.close()
+    told = {"owner": b"driver-1".hex(), "attempt": 0, "kind": "task", "actor": "", "resources": {}, "pg": ""}
+    told |= {"submit_s": 2.0, "state": "PENDING_NODE_ASSIGNMENT", "missing": []}
+    unfinished = [
+        {**told, "task": task.hex(), "name": name, "function": name}
+        for task, name in ((runs, "slow"), (waits, "never"))
+    ]
+    looks: list[str] = []
+    desk = Desk(str(ended), {"tasks": lambda: unfinished, "look": lambda: looks.append("look")})
+    try:
+        states = {row.name: row.state for row in state.list_tasks()}
+        assert states == {"slow": "RUNNING", "never": "PENDING_NODE_ASSIGNMENT"}
+        workers = {row.worker_id: row.is_alive for row in state.list_workers()}
+        assert workers == {"ab" * 8: False, "cd" * 8: True, "ef" * 8: True}
+        assert {row.actor_id: row.state for row in state.list_actors()} == {"a1": "ALIVE", "a2": "DEAD"}
+        assert looks == ["look", "look"]
+    finally:
+        desk.close()
+    assert {row.name: row.state for row in state.list_tasks()} == {"slow": "FAILED"}

@@ -11,6 +11,7 @@ in the caller's thread, so that the node does no work per filter. Keeps nothing.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -55,6 +56,9 @@ def ask(kind: str, detail: bool, address: str | None, whole: bool = True) -> Row
         return ask_tasks([], _ALL, detail, address, whole, lambda row, filters: True)[0]
     source = find_source(address)
     if not source.is_live:
+        with contextlib.suppress(desks.Unanswered):
+            if desks.has_desk(source.path):  # a job that runs on a Ray cluster
+                desks.ask(source.path, "look")
         with records.opened(source.path) as index:
             return _of_ended(index, kind, source)
     rows = _tell(source, kind, detail, whole)
@@ -115,7 +119,7 @@ def _scene(source: StateSource, index: records.Index) -> Scene:
     if source.is_live:
         return Scene(source.node_id(), source.path, True)
     found = index.one("SELECT lower(hex(node_id)) FROM processes WHERE node_id != x'' LIMIT 1")
-    return Scene(str(found or ""), source.path, False)
+    return Scene(str(found or ""), source.path, desks.has_desk(source.path))
 
 
 def _warn_of_missed(index: records.Index) -> None:
@@ -155,7 +159,8 @@ def _of_ended(index: records.Index, kind: str, source: StateSource) -> Rows:
         return []
     word, key = _RECORDED[kind]
     rows = recorded_rows(index, word)
-    for row in rows if not desks.has_desk(source.path) else ():
+    is_running = desks.has_desk(source.path)
+    for row in rows if not is_running else ():
         _end(kind, row)
     if kind == "jobs":
         ended = unended.killed_jobs(index)
@@ -167,7 +172,7 @@ def _of_ended(index: records.Index, kind: str, source: StateSource) -> Rows:
         for row in rows:
             if row[key] in killed:
                 row.update(exit_type="SYSTEM_ERROR", exit_detail=unended.KILLED)
-        rows += _unburied(index, {row[key] for row in rows})
+        rows += _unburied(index, {row[key] for row in rows}, is_running)
     return rows
 
 
@@ -181,8 +186,8 @@ def _end(kind: str, row: dict[str, object]) -> None:
         row.update(state="DEAD", state_message=_OVER)
 
 
-def _unburied(index: records.Index, listed: set[str]) -> Rows:
-    """Processes of which only their rings are left: the node ended first."""
+def _unburied(index: records.Index, listed: set[str], is_running: bool) -> Rows:
+    """Processes of which only their rings are left: the node ended first, or the job runs on a Ray cluster."""
     in_order = all(row["status"] == "SUCCEEDED" for row in recorded_rows(index, "job"))
     exit_type, detail = ("INTENDED_SYSTEM_EXIT", _OVER) if in_order else ("SYSTEM_ERROR", _UNTOLD)
     rows = []
@@ -191,10 +196,10 @@ def _unburied(index: records.Index, listed: set[str]) -> Rows:
             rows.append(
                 {
                     "worker_id": each["worker_id"],
-                    "is_alive": False,
+                    "is_alive": is_running,
                     "worker_type": each["role"].upper(),
-                    "exit_type": exit_type,
-                    "exit_detail": detail,
+                    "exit_type": None if is_running else exit_type,
+                    "exit_detail": None if is_running else detail,
                     "node_id": each["node_id"],
                     "ip": "127.0.0.1",
                     "pid": each["pid"],
