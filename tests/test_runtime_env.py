@@ -10,6 +10,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -491,3 +492,23 @@ def test_what_is_set_later_is_checked_and_nothing_asked_for_is_left_out() -> Non
     for wrong in ({"conda": 3}, {"config": {"eager_install": 3}}):
         with pytest.raises(TypeError):
             RuntimeEnv(**wrong)
+
+
+def test_a_field_is_read_as_an_object_of_a_class_and_the_defaults_are_told() -> None:
+    @dataclass
+    class Pip:
+        packages: list[str]
+        pip_check: bool = False
+
+    env = RuntimeEnv(pip=["six"], py_executable="python -u")
+    assert env.get("pip", data_class=Pip) == Pip(["six"])
+    assert env.get("uv", data_class=Pip) is None
+    assert env.get("uv", default=3) == 3
+    assert env.py_executable() == "python -u"
+    assert RuntimeEnv.deserialize(serialized_runtime_env=env.serialize()) == env
+    assert RuntimeEnvConfig.default_config() == RuntimeEnvConfig(setup_timeout_seconds=600)
+
+
+def test_two_installers_are_refused_before_their_fields_are_looked_at() -> None:
+    with pytest.raises(ValueError, match="pip and conda"):
+        RuntimeEnv(pip=["six"], conda=["numpy"])

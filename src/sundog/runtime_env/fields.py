@@ -64,6 +64,11 @@ class RuntimeEnvConfig(JsonObject):
         """The settings of a dict, or of another one of these, checked."""
         return _check_config(config)
 
+    @classmethod
+    def default_config(cls) -> RuntimeEnvConfig:
+        """What holds where nothing is said."""
+        return cls()
+
     def to_dict(self) -> JsonObject:
         return dict(self)
 
@@ -104,6 +109,13 @@ class RuntimeEnv(JsonObject):
         if name in _CHECKS and value is not None:
             value = _CHECKS[name](value)
         super().__setitem__(name, value)
+
+    def get(self, name: str, default: Any = None, data_class: type | None = None) -> Any:
+        """A field, or the default; as an object of `data_class` made of the field's entries, if one is given."""
+        if name not in self:
+            return default
+        value = self[name]
+        return value if data_class is None else data_class(**value)
 
     def has_working_dir(self) -> bool:
         return bool(self.get("working_dir"))
@@ -151,6 +163,10 @@ class RuntimeEnv(JsonObject):
         value: str | None = self.get("image_uri")
         return value
 
+    def py_executable(self) -> str | None:
+        value: str | None = self.get("py_executable")
+        return value
+
     def java_jars(self) -> list[str]:
         return list(self.get("java_jars", []))
 
@@ -172,8 +188,8 @@ class RuntimeEnv(JsonObject):
         return json.dumps(self, sort_keys=True)
 
     @classmethod
-    def deserialize(cls, text: str) -> RuntimeEnv:
-        return cls(_validate=False, **json.loads(text))
+    def deserialize(cls, serialized_runtime_env: str) -> RuntimeEnv:
+        return cls(_validate=False, **json.loads(serialized_runtime_env))
 
     def __reduce__(self) -> tuple[object, ...]:
         return _rebuild, (dict(self),)
@@ -199,6 +215,9 @@ def check_fields(env: Mapping[str, object]) -> JsonObject:
     Raises:
         ValueError, TypeError: as for `RuntimeEnv`.
     """
+    installers = [name for name in ("pip", "uv", "conda") if env.get(name)]
+    if len(installers) > 1:
+        raise ValueError(f"runtime_env can have one of pip, uv and conda, got {' and '.join(installers)}")
     checked: dict[str, object] = {}
     for name, value in env.items():
         if name.startswith("_"):
@@ -209,9 +228,6 @@ def check_fields(env: Mapping[str, object]) -> JsonObject:
         if name not in RuntimeEnv.known_fields:
             raise ValueError(_unknown("runtime_env", name, list(RuntimeEnv.known_fields)))
         checked[name] = _CHECKS[name](value) if name in _CHECKS else value
-    installers = [name for name in ("pip", "uv", "conda") if checked.get(name)]
-    if len(installers) > 1:
-        raise ValueError(f"runtime_env can have one of pip, uv and conda, got {' and '.join(installers)}")
     return checked
 
 
